@@ -16,7 +16,7 @@
 use std::path::Path;
 
 use pitlane_engine::command::Session as Hours;
-use pitlane_engine::event::{EventKind, Event, Refusal, Request};
+use pitlane_engine::event::{Event, EventKind, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;

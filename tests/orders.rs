@@ -2,7 +2,7 @@
 //! and event beside the twin.
 
 use pitlane_engine::command::{CommandKind, ExecRef, Report, Trade};
-use pitlane_engine::event::{EventKind, Event, OrderReport, Request, What};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Request};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -62,7 +62,9 @@ fn perform(stage: &mut Stage, order: &mut OrderHandle, command: &str) -> Vec<Str
         ["cancel"] => stage.cancel(*order),
         ["modify", ref changes @ ..] => stage.modify(*order, changes_of(changes)),
         ["lost"] => stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false }),
-        ["connected"] => stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true }),
+        ["connected"] => {
+            stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true })
+        }
         ["trade", at] => {
             let trade = Trade { price: price(at), size: world::qty("1"), at: stage.now };
             stage.tell(CommandKind::Trade { security: world::ABROAD[0], trade })
@@ -122,8 +124,10 @@ fn render(events: &[Event]) -> Vec<String> {
     let mut rest = Vec::new();
     for event in events {
         match &event.body {
-            EventKind::Order(order) if order.what == What::Replaced => {}
-            EventKind::Order(_) | EventKind::Status(_) => lines.push(line(&event.report().expect("an order event"))),
+            EventKind::Order(order) if order.what == ExecType::Replaced => {}
+            EventKind::Order(_) | EventKind::Status(_) => {
+                lines.push(line(&event.report().expect("an order event")))
+            }
             EventKind::Refused(r) => {
                 let request = match r.request {
                     Request::Cancel => "cancel",
@@ -148,7 +152,7 @@ fn line(r: &OrderReport) -> String {
         line += &format!("<{}", r.orig_id);
     }
     line += &format!(" {}/{}", r.cum_qty, r.qty);
-    if r.what == What::Filled {
+    if r.what == ExecType::Filled {
         line += &format!(" {}@{}", r.last_qty, r.last_price);
     }
     if r.reason != Reason::None {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::command::{
-    CommandKind, BudgetKind, ExecRef, Limits, Movement, MovementKind, Report, Scope, Session,
+    BudgetKind, CommandKind, ExecRef, Limits, Movement, MovementKind, Report, Scope, Session,
 };
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::Event;
@@ -116,7 +116,9 @@ const REFERENCE: &[Case] = &[
     (Reason::UnknownSecurity, "highest id", || {
         submit(Terms { security: pitlane_engine::id::SecurityId(u32::MAX), ..good() })
     }),
-    (Reason::UnknownSecurity, "halt", || stage().tell(CommandKind::Halt { security: world::NO_SECURITY, on: true })),
+    (Reason::UnknownSecurity, "halt", || {
+        stage().tell(CommandKind::Halt { security: world::NO_SECURITY, on: true })
+    }),
     (Reason::UnknownSecurity, "expiry", || {
         stage().tell(CommandKind::Expire { security: world::NO_SECURITY, price: price("1") })
     }),
@@ -269,7 +271,8 @@ const RISK: &[Case] = &[
     (Reason::OrderRate, "order", || {
         let mut stage = stage();
         let scope = Scope::Strategy(StrategyId(1));
-        stage.tell(CommandKind::Limits { scope, limits: Limits { max_orders_per_s: 1, ..Limits::default() } });
+        stage
+            .tell(CommandKind::Limits { scope, limits: Limits { max_orders_per_s: 1, ..Limits::default() } });
         stage.budget(scope, BudgetKind::OrdersPerSecond, 1);
         stage.submit(good());
         stage.submit(good()).1

@@ -21,7 +21,7 @@ use pitlane::net::listener::Listener;
 use pitlane::net::settings::{ListenerSettings, NetSettings};
 use pitlane::platform::gateway::stomp::StompRoom;
 use pitlane::stomp::Logins;
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;

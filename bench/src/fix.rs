@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use pitlane_engine::event::What;
+use pitlane_engine::event::ExecType;
 use pitlane_engine::id::{IntId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -157,7 +157,7 @@ fn encode(reference: &RefData, ops: usize) -> (usize, u64) {
         let report = Report {
             exec_id: Uuid::derived(1, 0, nth),
             at: now,
-            what: What::Filled,
+            what: ExecType::Filled,
             status: Status::PartiallyFilled,
             reason: Reason::None,
             cl_ord_id,

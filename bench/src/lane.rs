@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::hint::spin_loop;
 
 use hdrhistogram::Histogram;
-use pitlane_engine::command::{CommandKind, Command};
-use pitlane_engine::event::{EventKind, Event, What};
+use pitlane_engine::command::{Command, CommandKind};
+use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::time::Timestamp;
@@ -146,9 +146,9 @@ impl Client {
     /// Whether this event is the last of its command.
     pub fn hear(&mut self, event: &Event) -> bool {
         if let EventKind::Order(order) = &event.body {
-            assert!(order.what == What::Entered, "nothing is refused here, but {:?}", order.reason);
+            assert!(order.what == ExecType::Entered, "nothing is refused here, but {:?}", order.reason);
             self.open.push_back(order.order);
         }
-        matches!(&event.body, EventKind::Status(report) if matches!(report.what, What::Accepted | What::Canceled))
+        matches!(&event.body, EventKind::Status(report) if matches!(report.what, ExecType::Accepted | ExecType::Canceled))
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use pitlane::pages::LARGE_PAGES;
-use pitlane_engine::command::{CommandKind, Command, Limits, Phase, Scope, Trade, Watch};
+use pitlane_engine::command::{Command, CommandKind, Limits, Phase, Scope, Trade, Watch};
 use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,
     ShardId, Source, StrategyId,

@@ -2,8 +2,8 @@
 //!
 //! What a client would do is done here: learn the handle of an order from its first event, and count trades from reports.
 
-use pitlane_engine::command::{CommandKind, Command, Watch};
-use pitlane_engine::event::{EventKind, Event, OrderReport, OrderTerms, What};
+use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, OrderTerms};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
@@ -126,10 +126,10 @@ impl Desk {
 
     #[inline]
     fn order(&mut self, taker: u64, order: &OrderTerms) {
-        if order.what == What::Rejected {
+        if order.what == ExecType::Rejected {
             self.rejected += 1;
         }
-        if order.what != What::Entered {
+        if order.what != ExecType::Entered {
             return;
         }
         let slot = order.order.slot() as usize;
@@ -144,7 +144,7 @@ impl Desk {
 
     #[inline]
     fn report(&mut self, taker: u64, report: &OrderReport) {
-        if report.what == What::Filled {
+        if report.what == ExecType::Filled {
             let qty = units::shares(report.last_qty);
             self.open_qty -= qty;
             let number = self.numbers[report.order.slot() as usize] as u64;

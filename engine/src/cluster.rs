@@ -13,8 +13,8 @@
 //! **Numbers.** A post has a number in the life of its owner, without gaps; so whoever lacks one knows. Events within have the numbers
 //! of their shards, which are the same after a restart. Commands have numbers between two lives, one of each side.
 
-use crate::command::{CommandKind, Command};
-use crate::event::{Adjustment, EventKind, Event, Refusal, What};
+use crate::command::{Command, CommandKind};
+use crate::event::{Adjustment, Event, EventKind, ExecType, Refusal};
 use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
 use crate::image::image;
 use crate::sender::{SenderId, SentBy};
@@ -106,8 +106,8 @@ pub fn send_abroad(command: &mut Command, member: MemberId) {
 /// Whether an event is about an order of another server's client, and no image.
 pub fn is_abroad(event: &Event) -> bool {
     let source = match &event.body {
-        EventKind::Order(order) if order.what != What::Image => order.source,
-        EventKind::Status(report) if report.what != What::Image => report.source,
+        EventKind::Order(order) if order.what != ExecType::Image => order.source,
+        EventKind::Status(report) if report.what != ExecType::Image => report.source,
         EventKind::Refused(refusal) => refusal.source,
         EventKind::Forgotten { source, .. } => *source,
         _ => return false,
@@ -149,7 +149,9 @@ impl Key {
     pub fn of_command(command: &Command) -> Key {
         match command.body {
             CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Key::Order(command.source, id),
-            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => Key::Request(order, id),
+            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => {
+                Key::Request(order, id)
+            }
             _ => Key::Done(command.source, command.token),
         }
     }
@@ -157,21 +159,22 @@ impl Key {
     /// What an event answers, if it answers anything.
     pub fn of_event(event: &Event) -> Option<Key> {
         match &event.body {
-            EventKind::Order(told) if matches!(told.what, What::Entered | What::Rejected) => {
+            EventKind::Order(told) if matches!(told.what, ExecType::Entered | ExecType::Rejected) => {
                 Some(Key::Order(told.source, told.id))
             }
             EventKind::Status(told) => match told.what {
-                What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced => {
-                    Some(Key::Request(told.order, told.id))
-                }
-                What::Entered
-                | What::Rejected
-                | What::Accepted
-                | What::Filled
-                | What::Expired
-                | What::Triggered
-                | What::Corrected
-                | What::Image => None,
+                ExecType::CancelPending
+                | ExecType::Canceled
+                | ExecType::ReplacePending
+                | ExecType::Replaced => Some(Key::Request(told.order, told.id)),
+                ExecType::Entered
+                | ExecType::Rejected
+                | ExecType::Accepted
+                | ExecType::Filled
+                | ExecType::Expired
+                | ExecType::Triggered
+                | ExecType::Corrected
+                | ExecType::Image => None,
             },
             EventKind::Refused(Refusal { order, request_id, .. }) => Some(Key::Request(*order, *request_id)),
             EventKind::Done { source, token, .. } => Some(Key::Done(*source, *token)),

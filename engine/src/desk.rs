@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use self::events::Heard;
 use self::names::{NIL, Name, Names};
 use self::roster::{Entry, Roster, Stage};
-use crate::command::{CommandKind, Command};
+use crate::command::{Command, CommandKind};
 use crate::event::OrderReport;
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use crate::mesh::PortEnd;

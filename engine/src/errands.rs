@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::command::{CommandKind, Command};
+use crate::command::{Command, CommandKind};
 use crate::id::{ShardId, Source};
 use crate::mesh::{Broadcast, PortEnd};
 

@@ -61,7 +61,7 @@ impl Event {
     /// [`EventKind::Status`] follows them.
     pub fn report(&self) -> Option<OrderReport> {
         match &self.body {
-            EventKind::Order(order) if matches!(order.what, What::Entered | What::Rejected) => {
+            EventKind::Order(order) if matches!(order.what, ExecType::Entered | ExecType::Rejected) => {
                 Some(OrderReport::of_order(order))
             }
             EventKind::Status(report) => Some(*report),
@@ -208,7 +208,7 @@ pub struct OrderTerms {
     /// The id before the last modification.
     pub orig_id: IntId,
     pub source: Source,
-    pub what: What,
+    pub what: ExecType,
     pub status: Status,
     pub reason: Reason,
     /// Who sent the order, when it is entered or rejected; otherwise none.
@@ -236,7 +236,7 @@ pub struct OrderReport {
     pub security: SecurityId,
     pub strategy: StrategyId,
     pub account: AccountId,
-    pub what: What,
+    pub what: ExecType,
     pub status: Status,
     pub reason: Reason,
     pub side: Side,
@@ -283,7 +283,7 @@ impl OrderReport {
 
 /// Why a report is made. FIX derives ExecType from it, see `protocols`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum ExecType {
     /// Received and checked, not yet at the venue.
     #[default]
     Entered,

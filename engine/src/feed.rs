@@ -14,7 +14,7 @@ mod schedule;
 use std::collections::BTreeMap;
 
 use crate::chance::Chance;
-use crate::command::{CommandKind, Command, Quote, Trade};
+use crate::command::{Command, CommandKind, Quote, Trade};
 use crate::id::{SecurityId, Source};
 use crate::number::{Price, Qty};
 use crate::refdata::{RefData, Security, SecurityKind};
@@ -349,9 +349,9 @@ mod tests {
 
     fn security_of(body: &CommandKind) -> SecurityId {
         match body {
-            CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. } | CommandKind::Tick { security, .. } => {
-                *security
-            }
+            CommandKind::Quote { security, .. }
+            | CommandKind::Trade { security, .. }
+            | CommandKind::Tick { security, .. } => *security,
             other => panic!("a feed does not say {other:?}"),
         }
     }

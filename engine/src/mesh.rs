@@ -10,7 +10,7 @@
 //! A port is a thread that talks with the shards: gateway, http, adapter, feed, treasury. Each end belongs to one
 //! thread. Nothing here waits: a full lane is an answer.
 
-use crate::command::{CommandKind, Command};
+use crate::command::{Command, CommandKind};
 use crate::event::Event;
 use crate::id::{Origin, PortId, PortMask, ShardId, Source};
 use crate::lane::{Full, LaneIn, LaneOut, lane};

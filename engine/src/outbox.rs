@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{EventKind, EVENTS_PER_COMMAND_MAX, Event};
+use crate::event::{EVENTS_PER_COMMAND_MAX, Event, EventKind};
 use crate::id::{PortId, PortMask};
 use crate::time::{Day, Timestamp};
 
@@ -51,7 +51,8 @@ impl Outbox {
     }
 
     fn with_room(seq: u64, events: usize) -> Outbox {
-        const NOTHING: Event = Event { seq: 0, at: Timestamp::ZERO, body: EventKind::TradingDay { day: Day(0) } };
+        const NOTHING: Event =
+            Event { seq: 0, at: Timestamp::ZERO, body: EventKind::TradingDay { day: Day(0) } };
         let events = vec![(PortMask::NONE, NOTHING); events].into_boxed_slice();
         Outbox { events, said: 0, taken: 0, ready: 0, held: VecDeque::new(), seq }
     }

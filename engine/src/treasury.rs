@@ -19,8 +19,8 @@ mod purse;
 use std::collections::BTreeMap;
 
 use self::purse::{NO_TOKEN, Purse};
-use crate::command::{CommandKind, Budget, BudgetAct, BudgetKind, Command, Limits, Scope};
-use crate::event::{EventKind, Event};
+use crate::command::{Budget, BudgetAct, BudgetKind, Command, CommandKind, Limits, Scope};
+use crate::event::{Event, EventKind};
 use crate::id::{ShardId, Source};
 
 /// The books of all limits that are given in parts.

@@ -27,7 +27,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-use crate::event::{Adjustment, EventKind, Event};
+use crate::event::{Adjustment, Event, EventKind};
 use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
 use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
@@ -159,7 +159,11 @@ impl View {
             EventKind::SnapshotEnd { .. } => self.snapshot_ends(shard),
             // For others: adapters, the treasury, whoever waits for an answer.
             // What books look like is for those who watch them.
-            EventKind::Depth(_) | EventKind::ToVenue(_) | EventKind::Budget(_) | EventKind::Done { .. } | EventKind::UsedIds(_) => {}
+            EventKind::Depth(_)
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::UsedIds(_) => {}
         }
     }
 

@@ -12,8 +12,8 @@ mod tests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::command::{CommandKind, Command};
-use crate::event::{EventKind, EVENTS_PER_COMMAND_MAX, Event, OrderTerms, Request, What};
+use crate::command::{Command, CommandKind};
+use crate::event::{EVENTS_PER_COMMAND_MAX, Event, EventKind, ExecType, OrderTerms, Request};
 use crate::id::{IntId, OrderHandle, Origin, PortId, PortMask, Source};
 use crate::mesh::ShardEnd;
 use crate::outbox::{EVENTS_WAITING_MAX, Outbox};
@@ -318,7 +318,10 @@ impl Worker {
                 shut.facts = true;
                 self.facts.push_back(*command);
             }
-            (Door::Lanes, CommandKind::Quote { .. } | CommandKind::Trade { .. } | CommandKind::Tick { .. }) => {
+            (
+                Door::Lanes,
+                CommandKind::Quote { .. } | CommandKind::Trade { .. } | CommandKind::Tick { .. },
+            ) => {
                 self.counts.dropped += 1;
             }
             (Door::Lanes, _) => self.refuse(command),
@@ -387,7 +390,13 @@ struct Shut {
 
 /// Whether it has happened elsewhere, so that it cannot be refused here.
 fn is_fact(body: &CommandKind) -> bool {
-    matches!(body, CommandKind::Report { .. } | CommandKind::Adapter { .. } | CommandKind::Budget(_) | CommandKind::Sender { .. })
+    matches!(
+        body,
+        CommandKind::Report { .. }
+            | CommandKind::Adapter { .. }
+            | CommandKind::Budget(_)
+            | CommandKind::Sender { .. }
+    )
 }
 
 /// The answer to a command about no order there is.
@@ -406,7 +415,7 @@ pub fn refusal(command: &Command, reason: Reason) -> EventKind {
         id,
         orig_id: IntId::NONE,
         source,
-        what: What::Rejected,
+        what: ExecType::Rejected,
         status: Status::Rejected,
         reason,
         sender: command.sender,

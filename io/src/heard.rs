@@ -1,6 +1,6 @@
 //! How much was heard of the shards: for the last line, and for whoever measures.
 
-use pitlane_engine::event::{EventKind, Event, What};
+use pitlane_engine::event::{Event, EventKind, ExecType};
 
 /// What was heard since the start, snapshots left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,19 +47,19 @@ impl Heard {
             | EventKind::UsedIds(_) => {}
         }
         match event.report().map(|report| report.what) {
-            Some(What::Entered) => self.orders += 1,
-            Some(What::Rejected) => self.rejected += 1,
-            Some(What::Filled) => self.fills += 1,
+            Some(ExecType::Entered) => self.orders += 1,
+            Some(ExecType::Rejected) => self.rejected += 1,
+            Some(ExecType::Filled) => self.fills += 1,
             Some(
-                What::Accepted
-                | What::CancelPending
-                | What::Canceled
-                | What::Expired
-                | What::ReplacePending
-                | What::Replaced
-                | What::Triggered
-                | What::Corrected
-                | What::Image,
+                ExecType::Accepted
+                | ExecType::CancelPending
+                | ExecType::Canceled
+                | ExecType::Expired
+                | ExecType::ReplacePending
+                | ExecType::Replaced
+                | ExecType::Triggered
+                | ExecType::Corrected
+                | ExecType::Image,
             )
             | None => {}
         }

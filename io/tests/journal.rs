@@ -8,7 +8,7 @@ use pitlane::clock::Clock;
 use pitlane::journal::disk::Disk;
 use pitlane::journal::verbs::{self, Part};
 use pitlane::journal::{self, Fault, JournalSettings, Level, Opened, SEGMENT_BYTES_MIN, Setup, What, Writer};
-use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{PortId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
@@ -61,7 +61,11 @@ fn open(data: &Path, level: Level) -> Opened {
 fn command(token: u32) -> Command {
     let port = PortId(0);
     let source = Source { port, ..Source::default() };
-    Command::new(source, token, CommandKind::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) })
+    Command::new(
+        source,
+        token,
+        CommandKind::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) },
+    )
 }
 
 /// One cycle of a shard with its journal.

@@ -6,7 +6,7 @@ use pitlane::config::{Config, HoursBy};
 use pitlane::platform::{Platform, PlatformSettings};
 use pitlane::refdata;
 use pitlane_engine::command::Session;
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Status};

@@ -115,7 +115,7 @@ impl fmt::Display for Line<'_> {
 mod tests {
     use std::fmt::Write;
 
-    use pitlane_engine::event::{EventKind, OrderTerms, What};
+    use pitlane_engine::event::{EventKind, ExecType, OrderTerms};
     use pitlane_engine::id::{OrderHandle, ShardId, Source};
     use pitlane_engine::time::Day;
     use pitlane_engine::view::{View, ViewSettings};
@@ -130,7 +130,7 @@ mod tests {
             id: IntId::parse(b"n17").unwrap(),
             orig_id: IntId::NONE,
             source: Source::default(),
-            what: What::Entered,
+            what: ExecType::Entered,
             status: Status::PendingNew,
             reason: Reason::None,
             sender: Default::default(),

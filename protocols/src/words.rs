@@ -4,7 +4,7 @@
 use std::fmt;
 
 use pitlane_engine::command::{MovementKind, Phase, Session};
-use pitlane_engine::event::{Request, What};
+use pitlane_engine::event::{ExecType, Request};
 use pitlane_engine::id::Origin;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::OptionKind;
@@ -68,7 +68,7 @@ words! {
         Rejected "REJECTED",
         Expired "EXPIRED",
     }
-    What {
+    ExecType {
         Entered "PENDING_NEW",
         Rejected "REJECTED",
         Accepted "NEW",
@@ -203,21 +203,21 @@ pub fn ord_status(profile: Profile, status: Status) -> u8 {
 }
 
 /// ExecType (150): why the report is made.
-pub fn exec_type(profile: Profile, what: What, status: Status) -> u8 {
+pub fn exec_type(profile: Profile, what: ExecType, status: Status) -> u8 {
     let strict = profile == Profile::Strict44;
     match what {
-        What::Entered => b'A',
-        What::Accepted => b'0',
-        What::Filled => b'F',
-        What::CancelPending => b'6',
-        What::ReplacePending => b'E',
-        What::Rejected if status == Status::Rejected => b'8',
+        ExecType::Entered => b'A',
+        ExecType::Accepted => b'0',
+        ExecType::Filled => b'F',
+        ExecType::CancelPending => b'6',
+        ExecType::ReplacePending => b'E',
+        ExecType::Rejected if status == Status::Rejected => b'8',
         // Choice: a venue that rejects what it had accepted has cancelled it. See protocols/README.md.
-        What::Rejected | What::Canceled if strict => b'4',
-        What::Replaced if strict => b'5',
-        What::Expired if strict => b'C',
-        What::Rejected | What::Canceled | What::Replaced | What::Expired => b'I',
-        What::Triggered | What::Corrected | What::Image => b'I',
+        ExecType::Rejected | ExecType::Canceled if strict => b'4',
+        ExecType::Replaced if strict => b'5',
+        ExecType::Expired if strict => b'C',
+        ExecType::Rejected | ExecType::Canceled | ExecType::Replaced | ExecType::Expired => b'I',
+        ExecType::Triggered | ExecType::Corrected | ExecType::Image => b'I',
     }
 }
 
@@ -390,7 +390,7 @@ mod tests {
         check_words::<OrderKind>();
         check_words::<Tif>();
         check_words::<Status>();
-        check_words::<What>();
+        check_words::<ExecType>();
         check_words::<Request>();
         check_words::<Origin>();
         check_words::<MovementKind>();
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn the_profile_spec_never_leaves_the_lists_of_the_specification() {
-        for &what in What::VALUES {
+        for &what in ExecType::VALUES {
             for &status in Status::VALUES {
                 let (exec_type, ord_status) =
                     (exec_type(Profile::Spec, what, status), ord_status(Profile::Spec, status));
@@ -434,26 +434,26 @@ mod tests {
     #[test]
     fn what_happened_has_the_pairs_of_the_table() {
         let table = [
-            (What::Entered, Status::PendingNew, b"AA", b"AA"),
-            (What::Accepted, Status::New, b"00", b"00"),
-            (What::Accepted, Status::PendingCancel, b"06", b"06"),
-            (What::Rejected, Status::Rejected, b"88", b"88"),
-            (What::Rejected, Status::Canceled, b"I4", b"44"),
-            (What::Filled, Status::PartiallyFilled, b"F1", b"F1"),
-            (What::Filled, Status::Filled, b"F2", b"F2"),
-            (What::Filled, Status::PendingCancel, b"F6", b"F6"),
-            (What::Filled, Status::PendingReplace, b"FE", b"FE"),
-            (What::Filled, Status::Canceled, b"F4", b"F4"),
-            (What::CancelPending, Status::PendingCancel, b"66", b"66"),
-            (What::Canceled, Status::Canceled, b"I4", b"44"),
-            (What::Expired, Status::Expired, b"I4", b"CC"),
-            (What::ReplacePending, Status::PendingReplace, b"EE", b"EE"),
-            (What::Replaced, Status::New, b"I0", b"50"),
-            (What::Replaced, Status::PartiallyFilled, b"I1", b"51"),
-            (What::Replaced, Status::Filled, b"I2", b"52"),
-            (What::Triggered, Status::New, b"I0", b"I0"),
-            (What::Corrected, Status::PartiallyFilled, b"I1", b"I1"),
-            (What::Image, Status::Filled, b"I2", b"I2"),
+            (ExecType::Entered, Status::PendingNew, b"AA", b"AA"),
+            (ExecType::Accepted, Status::New, b"00", b"00"),
+            (ExecType::Accepted, Status::PendingCancel, b"06", b"06"),
+            (ExecType::Rejected, Status::Rejected, b"88", b"88"),
+            (ExecType::Rejected, Status::Canceled, b"I4", b"44"),
+            (ExecType::Filled, Status::PartiallyFilled, b"F1", b"F1"),
+            (ExecType::Filled, Status::Filled, b"F2", b"F2"),
+            (ExecType::Filled, Status::PendingCancel, b"F6", b"F6"),
+            (ExecType::Filled, Status::PendingReplace, b"FE", b"FE"),
+            (ExecType::Filled, Status::Canceled, b"F4", b"F4"),
+            (ExecType::CancelPending, Status::PendingCancel, b"66", b"66"),
+            (ExecType::Canceled, Status::Canceled, b"I4", b"44"),
+            (ExecType::Expired, Status::Expired, b"I4", b"CC"),
+            (ExecType::ReplacePending, Status::PendingReplace, b"EE", b"EE"),
+            (ExecType::Replaced, Status::New, b"I0", b"50"),
+            (ExecType::Replaced, Status::PartiallyFilled, b"I1", b"51"),
+            (ExecType::Replaced, Status::Filled, b"I2", b"52"),
+            (ExecType::Triggered, Status::New, b"I0", b"I0"),
+            (ExecType::Corrected, Status::PartiallyFilled, b"I1", b"I1"),
+            (ExecType::Image, Status::Filled, b"I2", b"I2"),
         ];
         for (what, status, spec, strict) in table {
             for (profile, expected) in [(Profile::Spec, spec), (Profile::Strict44, strict)] {

@@ -9,8 +9,8 @@ use pitlane::journal::simulated::Simulated;
 use pitlane::journal::{
     self, Class, Door, Fault, JournalSettings, Keeper, Level, NotTaken, Setup, Steward, Writer, class_of,
 };
-use pitlane_engine::command::{CommandKind, Command};
-use pitlane_engine::event::{EventKind, What};
+use pitlane_engine::command::{Command, CommandKind};
+use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::OrderHandle;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
@@ -140,7 +140,9 @@ impl Rig {
                 self.tell(CommandKind::Modify { order: self.handle(nth), id, changes })
             }
             Deed::Cancel { nth, id } => self.tell(CommandKind::Cancel { order: self.handle(nth), id }),
-            Deed::Report { nth, report } => self.tell(CommandKind::Report { order: self.handle(nth), report }),
+            Deed::Report { nth, report } => {
+                self.tell(CommandKind::Report { order: self.handle(nth), report })
+            }
         }
         // Syncs come late and for many, as they do.
         if self.dice.percent(20) {
@@ -238,7 +240,9 @@ impl Rig {
 
     fn entered(&mut self) -> Option<OrderHandle> {
         let handle = self.outbox.waiting().iter().find_map(|(_, event)| match &event.body {
-            EventKind::Order(order) if matches!(order.what, What::Entered | What::Rejected) => Some(order.order),
+            EventKind::Order(order) if matches!(order.what, ExecType::Entered | ExecType::Rejected) => {
+                Some(order.order)
+            }
             _ => None,
         });
         self.outbox.clear();

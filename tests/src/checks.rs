@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{ExecRef, MovementKind};
 use pitlane_engine::event::{
-    Alert, EventKind, Booking, Event, OrderReport, PositionState, Refusal, Request, What,
+    Alert, Booking, Event, EventKind, ExecType, OrderReport, PositionState, Refusal, Request,
 };
 use pitlane_engine::id::{Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId, Uuid};
 use pitlane_engine::number::{Notional, Qty};
@@ -80,7 +80,7 @@ impl Checker {
         }
         self.seq = event.seq;
         match &event.body {
-            EventKind::Order(order) if matches!(order.what, What::Replaced | What::Image) => Ok(()),
+            EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Image) => Ok(()),
             EventKind::Order(_) | EventKind::Status(_) => {
                 let report = event.report().expect("an order event has a report");
                 if !self.exec_ids.insert(event.exec_id(0, self.shard)) {
@@ -128,22 +128,22 @@ impl Checker {
     fn report(&mut self, r: &OrderReport) -> Finding {
         if r.order == OrderHandle::NONE {
             return match r.what {
-                What::Rejected => Ok(()),
+                ExecType::Rejected => Ok(()),
                 _ => Err("only a rejection may have no handle".to_string()),
             };
         }
         let known = self.orders.get(&r.order);
         match (r.what, known.is_some()) {
-            (What::Entered | What::Rejected, false) => {
+            (ExecType::Entered | ExecType::Rejected, false) => {
                 self.orders.insert(r.order, Seen::of(r));
             }
-            (What::Entered, true) => return Err("entered twice".to_string()),
+            (ExecType::Entered, true) => return Err("entered twice".to_string()),
             (_, false) => return Err("reported before it was entered".to_string()),
             (_, true) => {}
         }
         let seen = self.orders.get_mut(&r.order).expect("it was just looked up");
         // Of what was never accepted, any quantity may have been asked for.
-        if r.what != What::Rejected {
+        if r.what != ExecType::Rejected {
             seen.quantities(r)?;
         }
         seen.requests(r)?;
@@ -280,8 +280,8 @@ impl Seen {
             return Err("filled above the quantity without a word".to_string());
         }
         match r.what {
-            What::Corrected => self.fills = r.cum_qty.raw(),
-            What::Filled => {
+            ExecType::Corrected => self.fills = r.cum_qty.raw(),
+            ExecType::Filled => {
                 if !r.last_qty.is_positive() {
                     return Err("a fill of nothing".to_string());
                 }
@@ -302,19 +302,21 @@ impl Seen {
     /// Every request has one answer; pending reports carry the request's id, all others the order's own.
     fn requests(&mut self, r: &OrderReport) -> Finding {
         match r.what {
-            What::CancelPending if self.cancel.is_some() => return Err("two cancels pending".to_string()),
+            ExecType::CancelPending if self.cancel.is_some() => return Err("two cancels pending".to_string()),
             // One that nobody asked for by name goes by the order's own.
-            What::CancelPending if r.id == self.id => self.cancel = Some(IntId::NONE),
-            What::CancelPending => self.cancel = Some(r.id),
-            What::ReplacePending if self.replace.is_some() => return Err("two replaces pending".to_string()),
-            What::ReplacePending => self.replace = Some(r.id),
-            What::Replaced => {
+            ExecType::CancelPending if r.id == self.id => self.cancel = Some(IntId::NONE),
+            ExecType::CancelPending => self.cancel = Some(r.id),
+            ExecType::ReplacePending if self.replace.is_some() => {
+                return Err("two replaces pending".to_string());
+            }
+            ExecType::ReplacePending => self.replace = Some(r.id),
+            ExecType::Replaced => {
                 if self.replace.take() != Some(r.id) || r.orig_id != self.id {
                     return Err("replaced, but not as it was asked".to_string());
                 }
                 self.id = r.id;
             }
-            What::Canceled if self.cancel == Some(r.id) => {
+            ExecType::Canceled if self.cancel == Some(r.id) => {
                 self.cancel = None;
                 if r.orig_id != self.id {
                     return Err("a cancel under another id".to_string());
@@ -337,7 +339,7 @@ impl Seen {
         if !may_follow(from, to, r.what) {
             return Err(format!("{from:?} is not followed by {to:?} on {:?}", r.what));
         }
-        let ends = matches!(r.what, What::Rejected | What::Canceled | What::Expired);
+        let ends = matches!(r.what, ExecType::Rejected | ExecType::Canceled | ExecType::Expired);
         if ends && std::mem::replace(&mut self.ended, true) {
             return Err("ended twice".to_string());
         }
@@ -346,7 +348,7 @@ impl Seen {
 }
 
 /// The picture of domain.md as a table: which status may follow which.
-fn may_follow(from: Status, to: Status, what: What) -> bool {
+fn may_follow(from: Status, to: Status, what: ExecType) -> bool {
     use Status::{
         Canceled, Expired, Filled, New, PartiallyFilled, PendingCancel, PendingNew, PendingReplace, Rejected,
     };
@@ -358,12 +360,12 @@ fn may_follow(from: Status, to: Status, what: What) -> bool {
         New => matches!(to, PartiallyFilled | Filled | PendingCancel | PendingReplace | Canceled | Expired),
         PartiallyFilled => {
             matches!(to, New | Filled | PendingCancel | PendingReplace | Canceled | Expired)
-                && (to != New || what == What::Corrected)
+                && (to != New || what == ExecType::Corrected)
         }
-        PendingCancel => to != PendingNew || what == What::Image,
+        PendingCancel => to != PendingNew || what == ExecType::Image,
         PendingReplace => !matches!(to, PendingNew | Rejected),
         // A venue may be late, or take back what it said; then the fill is what counts.
-        Canceled | Expired | Rejected => to == Filled && what == What::Filled,
-        Filled => what == What::Corrected,
+        Canceled | Expired | Rejected => to == Filled && what == ExecType::Filled,
+        Filled => what == ExecType::Corrected,
     }
 }

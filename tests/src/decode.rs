@@ -4,8 +4,8 @@
 //! outside it; numbers are mostly near the market and sometimes eight raw bytes, so that every bound is reached.
 
 use pitlane_engine::command::{
-    CommandKind, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
-    Report, Scope, Session, Trade, VenueState, Watch,
+    Budget, BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Limits, Movement, MovementKind, Phase,
+    Quote, Report, Scope, Session, Trade, VenueState, Watch,
 };
 use pitlane_engine::directive::{Directive, Version};
 use pitlane_engine::id::{
@@ -374,14 +374,18 @@ impl Bytes<'_> {
                 security: self.security(),
                 qty: if self.flag() { Qty::ZERO } else { self.qty() },
             },
-            128..=131 => {
-                CommandKind::Subscribe { strategy: self.strategy(), security: self.security(), on: self.flag() }
-            }
+            128..=131 => CommandKind::Subscribe {
+                strategy: self.strategy(),
+                security: self.security(),
+                on: self.flag(),
+            },
             132..=145 => CommandKind::Quote { security: self.security(), quote: self.quote(now) },
             146..=159 => CommandKind::Trade { security: self.security(), trade: self.trade(now) },
-            160..=165 => {
-                CommandKind::Tick { security: self.security(), quote: self.quote(now), trade: self.trade(now) }
-            }
+            160..=165 => CommandKind::Tick {
+                security: self.security(),
+                quote: self.quote(now),
+                trade: self.trade(now),
+            },
             166..=189 => CommandKind::Report { order: self.order(), report: self.report() },
             190..=193 => CommandKind::Adapter { adapter: AdapterId(self.byte() % 3), connected: self.flag() },
             194..=203 => CommandKind::Transaction(self.movement()),
@@ -389,7 +393,9 @@ impl Bytes<'_> {
             205 => CommandKind::ResetPositions,
             206 => CommandKind::ResetCash,
             207..=211 => CommandKind::Limits { scope: self.scope(), limits: self.limits() },
-            212..=214 => CommandKind::Restrict { scope: self.scope(), security: self.security(), on: self.flag() },
+            212..=214 => {
+                CommandKind::Restrict { scope: self.scope(), security: self.security(), on: self.flag() }
+            }
             215..=216 => CommandKind::Kill { scope: self.scope(), on: self.flag() },
             217 => CommandKind::Direct { version: Version(self.byte() as u64), directive: self.directive() },
             218..=221 => CommandKind::Phase {

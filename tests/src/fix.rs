@@ -6,11 +6,9 @@ pub mod words;
 
 use std::sync::{Arc, Mutex};
 
-use pitlane_engine::command::{
-    CommandKind, Command, ExecRef, Phase, Quote, Report, Session as Hours, Watch,
-};
+use pitlane_engine::command::{Command, CommandKind, ExecRef, Phase, Quote, Report, Session as Hours, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::event::{EventKind, Event, What};
+use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::pages::LargePages;
@@ -159,8 +157,10 @@ impl Stage {
             password: "secret".to_string(),
             execs: 0,
         };
-        stage
-            .tell(CONTROL, CommandKind::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
+        stage.tell(
+            CONTROL,
+            CommandKind::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true },
+        );
         for strategy in world::STRATEGIES {
             stage.tell(CONTROL, CommandKind::Phase { strategy, phase: Phase::Running });
         }
@@ -336,7 +336,7 @@ impl Stage {
                 self.session.handle_refusal(self.now, &refusal, &self.desk);
             }
             if let EventKind::Order(order) = event.body
-                && order.what == What::Entered
+                && order.what == ExecType::Entered
             {
                 self.order = order.order;
             }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Watch};
-use pitlane_engine::event::{EventKind, Event, OrderReport, PositionState, Request, What};
+use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, PositionState, Request};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::outbox::Outbox;
@@ -27,7 +27,7 @@ pub enum Line {
         at: Timestamp,
         id: IntId,
         orig_id: IntId,
-        what: What,
+        what: ExecType,
         status: Status,
         reason: Reason,
         qty: Qty,
@@ -148,7 +148,9 @@ impl Flow {
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             // A close says first what it cancels.
             let entered = events.iter().find_map(|event| match &event.body {
-                EventKind::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                EventKind::Order(o) if matches!(o.what, ExecType::Entered | ExecType::Rejected) => {
+                    Some(o.order)
+                }
                 _ => None,
             });
             self.handles.push(entered.unwrap_or(OrderHandle::NONE));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pitlane::calendar::Calendar;
 use pitlane::config::{Config, HoursBy, SettleBy};
 use pitlane::platform::control::{Briefing, Control, standings};
-use pitlane_engine::command::{CommandKind, Command, Limits, Movement, MovementKind, Trade, Watch};
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::command::{Command, CommandKind, Limits, Movement, MovementKind, Trade, Watch};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{
     AccountId, Currency, ExchangeId, IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId,
     TransactionId, Uuid,
@@ -223,7 +223,9 @@ impl Hours {
             self.view.apply(shard, &event);
             heard += 1;
             note(&event, &mut self.status, &mut self.expirations);
-            if event.report().is_some() || matches!(event.body, EventKind::Booked(_) | EventKind::Session { .. }) {
+            if event.report().is_some()
+                || matches!(event.body, EventKind::Booked(_) | EventKind::Session { .. })
+            {
                 self.trace.push(format!("{} {:?}", event.at, event.body));
             }
         }

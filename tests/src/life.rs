@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Watch};
-use pitlane_engine::event::{EventKind, Event, What};
+use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::{RefData, Rows};
@@ -85,7 +85,9 @@ impl Life {
         let events = self.hear()?;
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             let entered = events.iter().find_map(|event| match &event.body {
-                EventKind::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                EventKind::Order(o) if matches!(o.what, ExecType::Entered | ExecType::Rejected) => {
+                    Some(o.order)
+                }
                 _ => None,
             });
             self.handles.push(entered.unwrap_or(OrderHandle::NONE));

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use pitlane_engine::command::{CommandKind, Command, ExecRef, Report, VenueState};
-use pitlane_engine::event::{Ask, EventKind, Event, Instruction};
+use pitlane_engine::command::{Command, CommandKind, ExecRef, Report, VenueState};
+use pitlane_engine::event::{Ask, Event, EventKind, Instruction};
 use pitlane_engine::id::{OrderHandle, PortId, Source};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::number::{Notional, Price, Qty};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Watch};
-use pitlane_engine::event::{EventKind, Depth, EVENTS_PER_COMMAND_MAX, Event, What};
+use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::event::{Depth, EVENTS_PER_COMMAND_MAX, Event, EventKind, ExecType};
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
@@ -219,7 +219,9 @@ impl Pair {
         let entered: Vec<OrderHandle> = events
             .iter()
             .filter_map(|event| match &event.body {
-                EventKind::Order(o) if matches!(o.what, What::Entered | What::Rejected) => Some(o.order),
+                EventKind::Order(o) if matches!(o.what, ExecType::Entered | ExecType::Rejected) => {
+                    Some(o.order)
+                }
                 _ => None,
             })
             .collect();
@@ -235,9 +237,11 @@ impl Pair {
     /// An event in the twin's words; None for what the twin does not speak of.
     fn said(&self, body: &EventKind) -> Option<Said> {
         match body {
-            // CommandKind again for readers who may have put the order away.
-            EventKind::Order(order) if matches!(order.what, What::Replaced | What::Image) => None,
-            EventKind::Order(order) if order.order == OrderHandle::NONE => Some(Said::Unrecorded(order.reason)),
+            // Told again for readers who may have put the order away.
+            EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Image) => None,
+            EventKind::Order(order) if order.order == OrderHandle::NONE => {
+                Some(Said::Unrecorded(order.reason))
+            }
             EventKind::Order(_) | EventKind::Status(_) => {
                 let event = Event { seq: 1, at: self.now, body: *body };
                 let r = event.report().expect("an order event has a report");

@@ -8,7 +8,7 @@ mod settling;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Limits, Scope, Watch};
+use pitlane_engine::command::{Command, CommandKind, Limits, Scope, Watch};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, Depths, PortClass, PortEnd, mesh};

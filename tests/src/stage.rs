@@ -1,8 +1,8 @@
 //! One real shard on a stage: tests tell it commands and look at what it says.
 
-use pitlane_engine::command::{CommandKind, BudgetAct, BudgetKind, Command, ExecRef, Phase, Report, Watch};
 use pitlane_engine::command::{Budget, Quote, Scope, Trade};
-use pitlane_engine::event::{EventKind, Event, OrderReport, Refusal, What};
+use pitlane_engine::command::{BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Phase, Report, Watch};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
@@ -159,7 +159,8 @@ pub fn limit(security: SecurityId, side: Side, qty: &str, price: &str) -> Terms 
 
 /// The reports among events; the telling of changed terms, which has no quantities of its own, is left out.
 pub fn reports(events: &[Event]) -> Vec<OrderReport> {
-    let whole = |event: &&Event| !matches!(&event.body, EventKind::Order(order) if order.what == What::Replaced);
+    let whole =
+        |event: &&Event| !matches!(&event.body, EventKind::Order(order) if order.what == ExecType::Replaced);
     events.iter().filter(whole).filter_map(Event::report).collect()
 }
 

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::command::{CommandKind, Command, Phase, Trade, Watch};
-use pitlane_engine::event::{Alert, Ask, EventKind, Event, OrderReport, Refusal, Tick};
+use pitlane_engine::command::{Command, CommandKind, Phase, Trade, Watch};
+use pitlane_engine::event::{Alert, Ask, Event, EventKind, OrderReport, Refusal, Tick};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::Qty;
@@ -95,8 +95,10 @@ impl Stage {
             refusals: Vec::new(),
             ticks: BTreeMap::new(),
         };
-        stage
-            .tell(CONTROL, CommandKind::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true });
+        stage.tell(
+            CONTROL,
+            CommandKind::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true },
+        );
         stage.tell(CONTROL, CommandKind::Watch { port: CLIENT, what: Watch::Everything, on: true });
         for strategy in world::STRATEGIES {
             stage.tell(CONTROL, CommandKind::Phase { strategy, phase: Phase::Running });

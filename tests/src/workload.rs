@@ -4,8 +4,8 @@
 //! on any number of shards.
 
 use pitlane_engine::command::{
-    CommandKind, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote, Report,
-    Scope, Session, Trade, VenueState,
+    Budget, BudgetAct, BudgetKind, CommandKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
+    Report, Scope, Session, Trade, VenueState,
 };
 use pitlane_engine::directive::{Directive, Version};
 use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, StrategyId, Uuid};
@@ -153,9 +153,11 @@ impl Workload {
         let running = world::STRATEGIES
             .iter()
             .map(|&strategy| Deed::Plain(CommandKind::Phase { strategy, phase: Phase::Running }));
-        let connected = Deed::Plain(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
-        let subscribe =
-            |&security| Deed::Plain(CommandKind::Subscribe { strategy: world::STRATEGIES[0], security, on: true });
+        let connected =
+            Deed::Plain(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+        let subscribe = |&security| {
+            Deed::Plain(CommandKind::Subscribe { strategy: world::STRATEGIES[0], security, on: true })
+        };
         running.chain([connected]).chain(world::SHARES.iter().chain(&world::FUTURES).map(subscribe)).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::{CommandKind, Command, Phase, Quote, Watch};
+use pitlane_engine::command::{Command, CommandKind, Phase, Quote, Watch};
 use pitlane_engine::event::OrderReport;
 use pitlane_engine::id::{OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};

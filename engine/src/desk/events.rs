@@ -3,8 +3,8 @@
 use super::names::NIL;
 use super::roster::{Entry, Stage};
 use super::{Desk, FORGET_PER_POLL_MAX, Ids};
-use crate::command::{CommandKind, Command};
-use crate::event::{EventKind, Event, OrderReport, OrderTerms, Refusal, Request, What};
+use crate::command::{Command, CommandKind};
+use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, Refusal, Request};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::mesh::PortEnd;
 use crate::reason::Reason;
@@ -21,7 +21,7 @@ pub struct Heard<'a> {
     id: &'a IntId,
     orig_id: &'a IntId,
     source: Source,
-    what: What,
+    what: ExecType,
     status: Status,
 }
 
@@ -118,17 +118,17 @@ impl Desk {
             refusal = self.release(number);
         }
         match heard.what {
-            What::Replaced | What::Image => self.rename(number, heard.id),
-            What::Entered
-            | What::Rejected
-            | What::Accepted
-            | What::Filled
-            | What::CancelPending
-            | What::Canceled
-            | What::Expired
-            | What::ReplacePending
-            | What::Triggered
-            | What::Corrected => {}
+            ExecType::Replaced | ExecType::Image => self.rename(number, heard.id),
+            ExecType::Entered
+            | ExecType::Rejected
+            | ExecType::Accepted
+            | ExecType::Filled
+            | ExecType::CancelPending
+            | ExecType::Canceled
+            | ExecType::Expired
+            | ExecType::ReplacePending
+            | ExecType::Triggered
+            | ExecType::Corrected => {}
         }
         self.settle(number);
         refusal
@@ -137,7 +137,7 @@ impl Desk {
     /// The entry that a report is about. The handle must be right: an id may have belonged to another order before.
     /// An entry in flight has no handle, and is told of first when it is entered or rejected.
     pub(super) fn find(&self, heard: &Heard) -> Option<u32> {
-        let begins = matches!(heard.what, What::Entered | What::Rejected);
+        let begins = matches!(heard.what, ExecType::Entered | ExecType::Rejected);
         let is_meant = |number: &u32| {
             let entry = self.roster.at(*number);
             match entry.stage {
@@ -183,7 +183,7 @@ impl Desk {
 
     /// Makes an entry for an order that did not come from this desk, or came before a restart.
     fn adopt(&mut self, heard: &Heard) -> Option<u32> {
-        if !matches!(heard.what, What::Entered | What::Rejected | What::Image) {
+        if !matches!(heard.what, ExecType::Entered | ExecType::Rejected | ExecType::Image) {
             return None;
         }
         let session = heard.source.session;

@@ -3,8 +3,8 @@
 use super::words::{SENDER_FLAG, decode_flagged, decode_sender};
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::event::{
-    Adjustment, Alert, EventKind, BudgetUse, DEPTH_LEVELS_MAX, Depth, Event, Instruction, Level, OrderReport,
-    OrderTerms, Refusal, Request, What,
+    Adjustment, Alert, BudgetUse, DEPTH_LEVELS_MAX, Depth, Event, EventKind, ExecType, Instruction, Level,
+    OrderReport, OrderTerms, Refusal, Request,
 };
 use crate::sender::SenderId;
 use crate::terms::Status;
@@ -65,7 +65,7 @@ impl Image for OrderTerms {
     }
 }
 
-fn encode_what(what: What, sender: SenderId, out: &mut impl Sink) {
+fn encode_what(what: ExecType, sender: SenderId, out: &mut impl Sink) {
     let flag = if sender == SenderId::NONE { 0 } else { SENDER_FLAG };
     out.put(&[flag | what as u8]);
 }
@@ -138,7 +138,7 @@ impl Image for OrderReport {
         })
     }
 }
-image!(enum What {
+image!(enum ExecType {
     0 = Entered,
     1 = Rejected,
     2 = Accepted,
@@ -247,7 +247,7 @@ mod tests {
             id,
             orig_id: IntId::NONE,
             source,
-            what: What::Entered,
+            what: ExecType::Entered,
             status: Status::PendingNew,
             reason: Reason::None,
             sender: SenderId(0x300_0123),
@@ -276,7 +276,12 @@ mod tests {
             EventKind::Refused(refusal),
             EventKind::Forgotten { order, source, id },
             EventKind::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
-            EventKind::Subscription { strategy: StrategyId(1), security: SecurityId(4), on: true, subscribers: 2 },
+            EventKind::Subscription {
+                strategy: StrategyId(1),
+                security: SecurityId(4),
+                on: true,
+                subscribers: 2,
+            },
             EventKind::Done { source, token: 9, reason: Reason::PositionFlat },
             EventKind::UsedIds(UsedIds { hashes: std::array::from_fn(|n| n as u64), source, count: 19 }),
             EventKind::Directed {

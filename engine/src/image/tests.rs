@@ -1,7 +1,7 @@
 use super::*;
 use crate::command::{
-    AuditAnchor, CommandKind, Budget, BudgetAct, BudgetKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
-    Report, Scope, Session, Trade, Watch,
+    AuditAnchor, Budget, BudgetAct, BudgetKind, CommandKind, ExecRef, Limits, Movement, MovementKind, Phase,
+    Quote, Report, Scope, Session, Trade, Watch,
 };
 use crate::directive::{Directive, Version};
 use crate::id::{

@@ -2,8 +2,8 @@
 
 use super::{Damage, Image, Problem, Reader, Sink, image};
 use crate::command::{
-    AuditAnchor, CommandKind, Budget, BudgetAct, BudgetKind, Command, ExecRef, Limits, Movement, MovementKind,
-    Phase, Quote, Report, Scope, Session, Trade, VenueState, Watch,
+    AuditAnchor, Budget, BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Limits, Movement,
+    MovementKind, Phase, Quote, Report, Scope, Session, Trade, VenueState, Watch,
 };
 use crate::event::{Ask, Booking, PositionState, Tick};
 use crate::id::{

@@ -3,7 +3,7 @@
 
 use super::Shard;
 use super::agenda::Which;
-use crate::command::{CommandKind, Budget, BudgetAct, Command, Limits, Phase, Scope, Session, Watch};
+use crate::command::{Budget, BudgetAct, Command, CommandKind, Limits, Phase, Scope, Session, Watch};
 use crate::directive::{Directive, Version};
 use crate::directory::Place;
 use crate::event::EventKind;
@@ -26,7 +26,9 @@ impl Shard {
     pub(super) fn administer(&mut self, command: &Command, out: &mut Outbox) {
         self.agenda.tell_when_done(command.source, command.token);
         let done = match &command.body {
-            CommandKind::Subscribe { strategy, security, on } => self.subscribe(*strategy, *security, *on, out),
+            CommandKind::Subscribe { strategy, security, on } => {
+                self.subscribe(*strategy, *security, *on, out)
+            }
             CommandKind::Adapter { adapter, connected } => self.adapter(*adapter, *connected, out),
             CommandKind::Transaction(movement) => self.movement(command.source, movement, out),
             CommandKind::Expire { security, price } => self.expire_security(*security, *price),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Shard;
-use crate::event::{EventKind, Depth};
+use crate::event::{Depth, EventKind};
 use crate::id::{PortId, PortMask, SecurityId};
 use crate::outbox::Outbox;
 use crate::reason::Reason;

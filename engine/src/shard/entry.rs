@@ -2,7 +2,7 @@
 
 use super::Shard;
 use super::gate::Passed;
-use crate::event::{Ask, EventKind, Instruction, OrderTerms, What};
+use crate::event::{Ask, EventKind, ExecType, Instruction, OrderTerms};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};
 use crate::order::{Base, NIL, Order};
@@ -70,7 +70,7 @@ impl Shard {
         }
         let order = self.orders.get_mut(slot);
         (order.at_venue, order.base) = (true, Base::Working);
-        self.say_status(slot, What::Accepted, Reason::None, out);
+        self.say_status(slot, ExecType::Accepted, Reason::None, out);
         true
     }
 
@@ -267,8 +267,8 @@ impl Shard {
         out: &mut Outbox,
     ) {
         let (what, status) = match reason {
-            Reason::None => (What::Entered, Status::PendingNew),
-            _ => (What::Rejected, Status::Rejected),
+            Reason::None => (ExecType::Entered, Status::PendingNew),
+            _ => (ExecType::Rejected, Status::Rejected),
         };
         let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.sender);
         let body =

@@ -3,7 +3,7 @@
 use super::Shard;
 use super::credit::CreditAsked;
 use crate::command::{BudgetKind, Phase, Session};
-use crate::event::{EventKind, BudgetUse};
+use crate::event::{BudgetUse, EventKind};
 use crate::id::{AdapterId, StrategyId};
 use crate::number::{Grid, Money, Notional, Price, Qty};
 use crate::outbox::Outbox;

@@ -33,10 +33,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::command::{AuditAnchor, CommandKind, Command};
+use crate::command::{AuditAnchor, Command, CommandKind};
 use crate::directive::Directives;
 use crate::directory::Directory;
-use crate::event::{EventKind, EVENTS_PER_COMMAND_MAX, OrderReport, OrderTerms, What};
+use crate::event::{EVENTS_PER_COMMAND_MAX, EventKind, ExecType, OrderReport, OrderTerms};
 use crate::id::{AdapterId, IntId, PortMask, SecurityId, ShardId, Source, StrategyId};
 use crate::ledger::Ledger;
 use crate::number::{Price, Qty};
@@ -80,10 +80,12 @@ pub enum Route {
 /// Where a command goes when there are so many shards.
 pub fn route(body: &CommandKind, shards: u8) -> Route {
     match body {
-        CommandKind::Submit { terms, .. } | CommandKind::Validate { terms } => Route::One(shard_of(terms.security, shards)),
-        CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } | CommandKind::Report { order, .. } => {
-            Route::One(order.shard())
+        CommandKind::Submit { terms, .. } | CommandKind::Validate { terms } => {
+            Route::One(shard_of(terms.security, shards))
         }
+        CommandKind::Modify { order, .. }
+        | CommandKind::Cancel { order, .. }
+        | CommandKind::Report { order, .. } => Route::One(order.shard()),
         CommandKind::Close { security, .. }
         | CommandKind::Subscribe { security, .. }
         | CommandKind::Quote { security, .. }
@@ -476,7 +478,7 @@ impl Shard {
 
     /// Tells the terms of an order as they are now.
     #[inline(never)]
-    fn say_terms(&mut self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
+    fn say_terms(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
         self.orders.note(slot, self.now, reason);
         let source = self.orders.get(slot).source;
         out.say(self.hearers(source), self.now, EventKind::Order(self.terms_image(slot, what, reason)));
@@ -494,16 +496,20 @@ impl Shard {
     /// Tells the terms of an order to readers that may have put it away, as of the time it was submitted.
     fn say_image(&mut self, slot: u32, out: &mut Outbox) {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
-        let image = self.terms_image(slot, What::Image, Reason::None);
+        let image = self.terms_image(slot, ExecType::Image, Reason::None);
         out.say(self.hearers(source), submitted, EventKind::Order(image));
         let sent = *self.orders.sent(slot);
         if !sent.is_empty() {
-            out.say(self.hearers(source), submitted, EventKind::Sent { order: self.orders.handle(slot), sent });
+            out.say(
+                self.hearers(source),
+                submitted,
+                EventKind::Sent { order: self.orders.handle(slot), sent },
+            );
         }
     }
 
     #[inline(always)]
-    fn terms_image(&self, slot: u32, what: What, reason: Reason) -> OrderTerms {
+    fn terms_image(&self, slot: u32, what: ExecType, reason: Reason) -> OrderTerms {
         let order = self.orders.get(slot);
         OrderTerms {
             order: self.orders.handle(slot),
@@ -520,13 +526,20 @@ impl Shard {
 
     /// Tells what happened to an order, under its own names.
     #[inline]
-    fn say_status(&mut self, slot: u32, what: What, reason: Reason, out: &mut Outbox) {
+    fn say_status(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
         self.say_report(slot, what, reason, (Qty::ZERO, Price::ZERO), out);
     }
 
     /// The same, with the quantity and price of a fill.
     #[inline(never)]
-    fn say_report(&mut self, slot: u32, what: What, reason: Reason, last: (Qty, Price), out: &mut Outbox) {
+    fn say_report(
+        &mut self,
+        slot: u32,
+        what: ExecType,
+        reason: Reason,
+        last: (Qty, Price),
+        out: &mut Outbox,
+    ) {
         self.orders.note(slot, self.now, reason);
         let order = self.orders.get(slot);
         let told = (what, self.orders.status(slot), reason);
@@ -538,7 +551,7 @@ impl Shard {
     fn say_request(
         &mut self,
         slot: u32,
-        what: What,
+        what: ExecType,
         reason: Reason,
         id: &IntId,
         asker: Source,
@@ -553,7 +566,7 @@ impl Shard {
     fn say_request_as(
         &mut self,
         slot: u32,
-        what: What,
+        what: ExecType,
         status: Status,
         reason: Reason,
         id: &IntId,
@@ -570,8 +583,8 @@ impl Shard {
         let sent = self.image(slot, (what, status, reason), id, orig_id, none);
         let report = OrderReport { sender: self.sender, ..sent };
         match what {
-            What::CancelPending => self.orders.sent_mut(slot).canceled = self.sender,
-            What::ReplacePending => self.orders.sent_mut(slot).modified = self.sender,
+            ExecType::CancelPending => self.orders.sent_mut(slot).canceled = self.sender,
+            ExecType::ReplacePending => self.orders.sent_mut(slot).modified = self.sender,
             _ => {}
         }
         let order = self.orders.get(slot);
@@ -583,7 +596,7 @@ impl Shard {
     fn image(
         &self,
         slot: u32,
-        (what, status, reason): (What, Status, Reason),
+        (what, status, reason): (ExecType, Status, Reason),
         id: &IntId,
         orig_id: &IntId,
         (last_qty, last_price): (Qty, Price),
@@ -597,7 +610,7 @@ impl Shard {
             cum_qty: order.cum,
             // The first fill is its own average.
             avg_price: match what {
-                What::Filled if order.cum == last_qty => last_price,
+                ExecType::Filled if order.cum == last_qty => last_price,
                 _ => order.avg_price(),
             },
             last_qty,

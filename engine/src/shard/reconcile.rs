@@ -8,7 +8,7 @@
 
 use super::Shard;
 use crate::command::{ExecRef, Report, VenueState};
-use crate::event::{Alert, Ask, EventKind, What};
+use crate::event::{Alert, Ask, EventKind, ExecType};
 use crate::ledger::Deal;
 use crate::number::{Notional, Price, Qty};
 use crate::order::{Base, Order, Step};
@@ -92,7 +92,7 @@ impl Shard {
         }
         let is_over = self.orders.get(slot).cum > self.orders.get(slot).terms.qty && !qty.is_zero();
         let reason = if is_over { Reason::Overfill } else { reason };
-        self.say_report(slot, What::Corrected, reason, (qty, price), out);
+        self.say_report(slot, ExecType::Corrected, reason, (qty, price), out);
         if is_over {
             self.alert_order(Alert::Overfill, slot, reason, out);
         }
@@ -206,7 +206,7 @@ impl Shard {
 
     pub(super) fn begin_doubt(&mut self, slot: u32, out: &mut Outbox) {
         if !std::mem::replace(&mut self.orders.get_mut(slot).in_doubt, true) {
-            self.say_status(slot, What::Image, Reason::InDoubt, out);
+            self.say_status(slot, ExecType::Image, Reason::InDoubt, out);
             self.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
         }
     }
@@ -359,7 +359,7 @@ impl Shard {
         if !was_in_doubt || order.base.is_finished() {
             return;
         }
-        self.say_status(slot, What::Image, Reason::None, out);
+        self.say_status(slot, ExecType::Image, Reason::None, out);
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         if let Some(replace) = requests.replace {
             let ask = if replace.terms.qty <= order.cum { Ask::Cancel } else { Ask::Replace };

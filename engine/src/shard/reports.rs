@@ -3,7 +3,7 @@
 use super::Shard;
 use super::reconcile::Amendment;
 use crate::command::{ExecRef, MovementKind, Report};
-use crate::event::{Alert, EventKind, Request, What};
+use crate::event::{Alert, EventKind, ExecType, Request};
 use crate::id::{OrderHandle, SecurityId};
 use crate::ledger::Deal;
 use crate::number::{Money, Notional, Price, Qty};
@@ -104,7 +104,7 @@ impl Shard {
             Base::PendingNew => {
                 order.base = Base::Working;
                 // A triggered stop was acknowledged when it began to wait.
-                self.say_status(slot, What::Accepted, Reason::None, out);
+                self.say_status(slot, ExecType::Accepted, Reason::None, out);
                 self.send_cancel(slot, out);
             }
             // Late, and nothing new.
@@ -126,9 +126,9 @@ impl Shard {
         };
         order.base = base;
         if base == Base::Rejected {
-            self.say_status(slot, What::Rejected, reason, out);
+            self.say_status(slot, ExecType::Rejected, reason, out);
         } else {
-            self.say_status(slot, What::Canceled, reason, out);
+            self.say_status(slot, ExecType::Canceled, reason, out);
             if !self.is_simulated(self.orders.get(slot).local) {
                 self.alert_order(Alert::LateReject, slot, reason, out);
             }
@@ -187,7 +187,7 @@ impl Shard {
             (true, false) => Reason::LateFill,
             (false, false) => reason,
         };
-        self.say_report(slot, What::Filled, reason, (qty, price), out);
+        self.say_report(slot, ExecType::Filled, reason, (qty, price), out);
         if booked.is_some() {
             out.say(self.hearers(source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         } else {
@@ -305,7 +305,7 @@ impl Shard {
         if is_asked && step == Step::Cancel {
             self.say_canceled(slot, reason, out);
         } else {
-            let what = if step == Step::Expire { What::Expired } else { What::Canceled };
+            let what = if step == Step::Expire { ExecType::Expired } else { ExecType::Canceled };
             self.say_status(slot, what, reason, out);
         }
         self.finish(slot, left, out);
@@ -316,7 +316,7 @@ impl Shard {
     fn say_canceled(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         if let Some(&Requests { cancel: Some(cancel), .. }) = self.orders.requests(slot) {
             let reason = if reason == Reason::Requested { cancel.reason } else { reason };
-            self.say_request(slot, What::Canceled, reason, &cancel.id, cancel.source, out);
+            self.say_request(slot, ExecType::Canceled, reason, &cancel.id, cancel.source, out);
         }
         self.orders.requests_mut(slot).cancel = None;
         self.orders.tidy(slot);

@@ -3,7 +3,7 @@
 use super::Shard;
 use super::credit::CreditAsked;
 use super::entry::limit_ticks;
-use crate::event::{Ask, EventKind, Refusal, Request, What};
+use crate::event::{Ask, EventKind, ExecType, Refusal, Request};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::{Money, Qty};
 use crate::order::{Base, CancelRequest, NIL, Order, Replace, Step};
@@ -94,7 +94,7 @@ impl Shard {
             return false;
         }
         let pending = Status::PendingReplace;
-        self.say_request_as(slot, What::ReplacePending, pending, Reason::None, id, source, out);
+        self.say_request_as(slot, ExecType::ReplacePending, pending, Reason::None, id, source, out);
         if left != counted {
             let order = self.orders.get(slot);
             self.ledger.take_open(order, counted);
@@ -109,8 +109,8 @@ impl Shard {
         order.reserved = order.reserved.checked_add(credit.aside).unwrap_or_default();
         self.trim_credit(slot, credit.price);
         self.count_credit_of(slot, out);
-        self.say_terms(slot, What::Replaced, Reason::None, out);
-        self.say_status(slot, What::Replaced, Reason::None, out);
+        self.say_terms(slot, ExecType::Replaced, Reason::None, out);
+        self.say_status(slot, ExecType::Replaced, Reason::None, out);
         if !self.venue.outcomes().is_empty() {
             self.agenda.busy_with(local);
         }
@@ -126,7 +126,7 @@ impl Shard {
         self.ledger.set_aside(&order, replace.reserved);
         self.count_credit_of(slot, out);
         self.orders.requests_mut(slot).replace = Some(*replace);
-        self.say_request(slot, What::ReplacePending, Reason::None, &replace.id, replace.source, out);
+        self.say_request(slot, ExecType::ReplacePending, Reason::None, &replace.id, replace.source, out);
         let stop_here = replace.terms.qty <= order.cum;
         // A stop that was triggered is on its way to the venue, and the request follows it there.
         if waits {
@@ -169,7 +169,7 @@ impl Shard {
         }
         let waits = self.waits_here(slot);
         self.orders.requests_mut(slot).cancel = Some(CancelRequest { id: *id, source, reason, sent: false });
-        self.say_request(slot, What::CancelPending, Reason::None, id, source, out);
+        self.say_request(slot, ExecType::CancelPending, Reason::None, id, source, out);
         if waits {
             self.ended(slot, Step::Cancel, Reason::Requested, out)
         } else {
@@ -195,9 +195,9 @@ impl Shard {
         }
         let left = order.leaves();
         let pending = Status::PendingCancel;
-        self.say_request_as(slot, What::CancelPending, pending, Reason::None, id, source, out);
+        self.say_request_as(slot, ExecType::CancelPending, pending, Reason::None, id, source, out);
         self.orders.get_mut(slot).base = Base::Canceled;
-        self.say_request_as(slot, What::Canceled, Status::Canceled, reason, id, source, out);
+        self.say_request_as(slot, ExecType::Canceled, Status::Canceled, reason, id, source, out);
         self.finish(slot, left, out);
         true
     }
@@ -261,8 +261,8 @@ impl Shard {
         }
         self.trim_credit(slot, replace.credit_price);
         self.count_credit_of(slot, out);
-        self.say_terms(slot, What::Replaced, Reason::None, out);
-        self.say_status(slot, What::Replaced, Reason::None, out);
+        self.say_terms(slot, ExecType::Replaced, Reason::None, out);
+        self.say_status(slot, ExecType::Replaced, Reason::None, out);
         if left.is_zero() {
             return self.finish(slot, Qty::ZERO, out);
         }
@@ -281,8 +281,8 @@ impl Shard {
         let order = self.orders.get_mut(slot);
         order.base = Base::Filled;
         order.terms.qty = order.cum;
-        self.say_terms(slot, What::Replaced, Reason::StopHere, out);
-        self.say_status(slot, What::Replaced, Reason::StopHere, out);
+        self.say_terms(slot, ExecType::Replaced, Reason::StopHere, out);
+        self.say_status(slot, ExecType::Replaced, Reason::StopHere, out);
         self.finish(slot, left, out);
     }
 
@@ -333,7 +333,7 @@ impl Shard {
         if request_id.is_none() && source.origin == Origin::Server {
             // Nobody waits for this answer; but an order that goes on must be told as it stands now.
             if !self.orders.get(slot).base.is_finished() {
-                self.say_status(slot, What::Image, reason, out);
+                self.say_status(slot, ExecType::Image, reason, out);
             }
             return;
         }

@@ -3,7 +3,7 @@
 
 use super::Shard;
 use crate::command::Scope;
-use crate::event::{Adjustment, EventKind, Booking, OrderTerms, What};
+use crate::event::{Adjustment, Booking, EventKind, ExecType, OrderTerms};
 use crate::id::{AdapterId, PortId, PortMask};
 use crate::ledger::Cash;
 use crate::outbox::Outbox;
@@ -252,7 +252,7 @@ impl Shard {
         let order = self.orders.get(slot);
         let is_past = order.base.is_finished() && order.era != self.era;
         if self.orders.in_use(slot) && !is_past {
-            let terms = self.terms_image(slot, What::Image, Reason::None);
+            let terms = self.terms_image(slot, ExecType::Image, Reason::None);
             let (order, fill) = (self.orders.get(slot), self.orders.last_fill(slot));
             let first = self.orders.first_id(slot);
             if !terms.orig_id.is_none() && terms.orig_id != *first {
@@ -262,7 +262,7 @@ impl Shard {
             teller.say_at(order.submitted, EventKind::Order(terms));
             let report = self.image(
                 slot,
-                (What::Image, self.orders.status(slot), order.reason),
+                (ExecType::Image, self.orders.status(slot), order.reason),
                 &order.id,
                 self.orders.orig_id(slot),
                 (fill.qty, fill.price),

@@ -3,7 +3,7 @@
 
 use super::Shard;
 use crate::command::Session;
-use crate::event::{Ask, What};
+use crate::event::{Ask, ExecType};
 use crate::id::AdapterId;
 use crate::ladder::{Direction, Ladder};
 use crate::nodes::{Node, Nodes, Place};
@@ -61,7 +61,7 @@ impl Shard {
     /// A new stop order: acknowledged by us, since it is we who hold it.
     pub(super) fn await_trigger(&mut self, slot: u32, out: &mut Outbox) {
         self.orders.get_mut(slot).base = Base::Working;
-        self.say_status(slot, What::Accepted, Reason::None, out);
+        self.say_status(slot, ExecType::Accepted, Reason::None, out);
         self.watch_stop(slot, out);
     }
 
@@ -136,7 +136,7 @@ impl Shard {
         self.drop_stop(slot);
         let order = self.orders.get_mut(slot);
         (order.triggered, order.acknowledged) = (true, false);
-        self.say_status(slot, What::Triggered, Reason::Triggered, out);
+        self.say_status(slot, ExecType::Triggered, Reason::Triggered, out);
         self.ask_venue(slot, Ask::New, out);
     }
 
@@ -164,7 +164,7 @@ impl Shard {
         if requests.cancel.is_some() {
             return self.ended(slot, Step::Cancel, Reason::Requested, out);
         }
-        self.say_status(slot, What::Image, Reason::VenueUnavailable, out);
+        self.say_status(slot, ExecType::Image, Reason::VenueUnavailable, out);
         if requests.replace.is_some() {
             self.replaced(slot, out);
         }

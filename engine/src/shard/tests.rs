@@ -184,7 +184,7 @@ fn outside(q: &str) -> Terms {
 }
 
 /// What was reported of orders: what happened, status, filled.
-fn story(said: &[EventKind]) -> Vec<(What, Status, Qty)> {
+fn story(said: &[EventKind]) -> Vec<(ExecType, Status, Qty)> {
     let reports =
         said.iter().filter_map(|&body| crate::event::Event { seq: 0, at: Timestamp(0), body }.report());
     reports.map(|OrderReport { what, status, cum_qty, .. }| (what, status, cum_qty)).collect()
@@ -207,14 +207,14 @@ fn two_orders_meet_and_everybody_is_told() {
     let (_, said) = bench.submit(limit(Side::Sell, 1, "5", "10"));
     assert_eq!(
         story(&said),
-        [(What::Entered, Status::PendingNew, Qty::ZERO), (What::Accepted, Status::New, Qty::ZERO)]
+        [(ExecType::Entered, Status::PendingNew, Qty::ZERO), (ExecType::Accepted, Status::New, Qty::ZERO)]
     );
     let (_, said) = bench.submit(limit(Side::Buy, 2, "3", "11"));
     let expected = [
-        (What::Entered, Status::PendingNew, Qty::ZERO),
-        (What::Accepted, Status::New, Qty::ZERO),
-        (What::Filled, Status::Filled, qty("3")),
-        (What::Filled, Status::PartiallyFilled, qty("3")),
+        (ExecType::Entered, Status::PendingNew, Qty::ZERO),
+        (ExecType::Accepted, Status::New, Qty::ZERO),
+        (ExecType::Filled, Status::Filled, qty("3")),
+        (ExecType::Filled, Status::PartiallyFilled, qty("3")),
     ];
     assert_eq!(story(&said), expected);
     let booked: Vec<_> =
@@ -230,14 +230,14 @@ fn a_cancel_and_a_modification_are_asked_and_answered() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(limit(Side::Sell, 1, "5", "10"));
     let said = bench.modify(order, Changes::default().with_qty(qty("4")));
-    assert_eq!(story(&said)[0].0, What::ReplacePending);
-    assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::New, Qty::ZERO)));
+    assert_eq!(story(&said)[0].0, ExecType::ReplacePending);
+    assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
     let said = bench.cancel(order);
     assert_eq!(
         story(&said),
         [
-            (What::CancelPending, Status::PendingCancel, Qty::ZERO),
-            (What::Canceled, Status::Canceled, Qty::ZERO)
+            (ExecType::CancelPending, Status::PendingCancel, Qty::ZERO),
+            (ExecType::Canceled, Status::Canceled, Qty::ZERO)
         ]
     );
     assert_eq!(reason(&bench.cancel(order)), Reason::OrderFinished);
@@ -256,7 +256,7 @@ fn a_stop_waits_with_us_and_trades_when_its_price_is_reached() {
         ..limit(Side::Buy, 1, "5", "0")
     };
     let (_, said) = bench.submit(stop);
-    assert_eq!(story(&said).last(), Some(&(What::Accepted, Status::New, Qty::ZERO)));
+    assert_eq!(story(&said).last(), Some(&(ExecType::Accepted, Status::New, Qty::ZERO)));
     bench.send(CommandKind::Quote {
         security: SIM_STOCK,
         quote: Quote { ask: price("11.5"), ask_size: qty("100"), ..Quote::default() },
@@ -265,7 +265,7 @@ fn a_stop_waits_with_us_and_trades_when_its_price_is_reached() {
     let said = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     assert_eq!(
         story(&said),
-        [(What::Triggered, Status::New, Qty::ZERO), (What::Filled, Status::Filled, qty("5"))]
+        [(ExecType::Triggered, Status::New, Qty::ZERO), (ExecType::Filled, Status::Filled, qty("5"))]
     );
 }
 
@@ -276,7 +276,7 @@ fn a_large_order_takes_several_steps_and_loses_nothing() {
         bench.submit(limit(Side::Sell, 1, "1", "10"));
     }
     let (_, said) = bench.submit(limit(Side::Buy, 2, "100", "10"));
-    assert_eq!(story(&said).iter().filter(|(what, ..)| *what == What::Filled).count(), 200);
+    assert_eq!(story(&said).iter().filter(|(what, ..)| *what == ExecType::Filled).count(), 200);
 }
 
 #[test]
@@ -288,24 +288,28 @@ fn an_outside_venue_is_asked_and_heard() {
     bench.report(order, Report::Accepted);
     let exec = |n| crate::command::ExecRef(n);
     let said = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
-    assert_eq!(story(&said), [(What::Filled, Status::PartiallyFilled, qty("4"))]);
+    assert_eq!(story(&said), [(ExecType::Filled, Status::PartiallyFilled, qty("4"))]);
     let again = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
     assert_eq!(story(&again), []);
     let said = bench.modify(order, Changes::default().with_qty(qty("12")));
     assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Replace)));
     let said = bench.cancel(order);
-    assert_eq!(story(&said), [(What::CancelPending, Status::PendingCancel, qty("4"))]);
-    assert!(!said.iter().any(|body| matches!(body, EventKind::ToVenue(_))), "a cancel waits behind a replace");
+    assert_eq!(story(&said), [(ExecType::CancelPending, Status::PendingCancel, qty("4"))]);
+    assert!(
+        !said.iter().any(|body| matches!(body, EventKind::ToVenue(_))),
+        "a cancel waits behind a replace"
+    );
     let said = bench.report(order, Report::Replaced);
     assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Cancel)));
     let said = bench.report(order, Report::Canceled(Reason::Requested));
-    assert_eq!(story(&said), [(What::Canceled, Status::Canceled, qty("4"))]);
+    assert_eq!(story(&said), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
     let said = bench.report(order, Report::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
-    assert_eq!(story(&said), [(What::Filled, Status::Filled, qty("12"))]);
+    assert_eq!(story(&said), [(ExecType::Filled, Status::Filled, qty("12"))]);
     let said = bench.report(order, Report::Busted { exec: exec(2) });
-    assert_eq!(story(&said), [(What::Corrected, Status::Filled, qty("4"))]);
+    assert_eq!(story(&said), [(ExecType::Corrected, Status::Filled, qty("4"))]);
     let said = bench.report(order, Report::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
-    let last = said.iter().rev().find_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None });
+    let last =
+        said.iter().rev().find_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None });
     assert_eq!(last.unwrap().position.qty, qty("3"));
 }
 
@@ -360,12 +364,12 @@ fn the_day_ends_what_lives_for_the_day() {
     bench.submit(Terms { tif: Tif::Gtc, ..limit(Side::Sell, 1, "1", "10") });
     bench.submit(Terms { tif: Tif::Gtd, tif_date: Timestamp(1_000), ..limit(Side::Sell, 1, "1", "10") });
     let said = bench.send(CommandKind::Session { exchange: ExchangeId(1), session: Session::Closed });
-    assert_eq!(story(&said), [(What::Expired, Status::Expired, Qty::ZERO)]);
+    assert_eq!(story(&said), [(ExecType::Expired, Status::Expired, Qty::ZERO)]);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
     assert_eq!(bench.shard.deadline(), Some(Timestamp(1_000)));
     bench.now = 2_000;
     let said = bench.send(CommandKind::Timer);
-    assert_eq!(story(&said), [(What::Expired, Status::Expired, Qty::ZERO)]);
+    assert_eq!(story(&said), [(ExecType::Expired, Status::Expired, Qty::ZERO)]);
     let said = bench.send(CommandKind::TradingDay { day: Day(3) });
     let forgotten = said.iter().filter(|body| matches!(body, EventKind::Forgotten { .. })).count();
     assert_eq!(forgotten, 2);
@@ -400,14 +404,14 @@ fn a_position_is_closed_by_a_reduce_only_order_after_its_others_are_gone() {
     };
     let said = bench.send(close(id, "0"));
     let last = story(&said).last().copied();
-    assert_eq!(last, Some((What::Accepted, Status::New, Qty::ZERO)), "it waits for liquidity");
+    assert_eq!(last, Some((ExecType::Accepted, Status::New, Qty::ZERO)), "it waits for liquidity");
     let id = bench.id();
     assert_eq!(reason(&bench.send(close(id, "0"))), Reason::CloseInProgress);
     let id = bench.id();
     assert_eq!(reason(&bench.send(close(id, "1"))), Reason::PositionTooSmall);
     let quote = Quote { bid: price("10"), bid_size: qty("100"), ..Quote::default() };
     let said = bench.send(CommandKind::Quote { security: SIM_STOCK, quote });
-    assert_eq!(story(&said), [(What::Filled, Status::Filled, qty("10"))]);
+    assert_eq!(story(&said), [(ExecType::Filled, Status::Filled, qty("10"))]);
     let id = bench.id();
     assert_eq!(reason(&bench.send(close(id, "0"))), Reason::PositionFlat);
 }
@@ -418,7 +422,7 @@ fn an_expired_security_leaves_neither_orders_nor_positions() {
     let (_, _) = bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
     let said = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("11") });
-    assert!(story(&said).contains(&(What::Expired, Status::Expired, qty("3"))));
+    assert!(story(&said).contains(&(ExecType::Expired, Status::Expired, qty("3"))));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "3", "12")).1), Reason::ExpiredSecurity);
 }
 
@@ -458,9 +462,9 @@ fn delays_keep_the_order_of_things() {
         Delays { entry_ns: 100, entry_jitter_ns: 50, response_ns: 200, response_jitter_ns: 50, feed_ns: 10 };
     let mut bench = Bench::with(settings);
     let (order, said) = bench.submit(limit(Side::Sell, 1, "4", "12"));
-    assert_eq!(story(&said), [(What::Entered, Status::PendingNew, Qty::ZERO)]);
+    assert_eq!(story(&said), [(ExecType::Entered, Status::PendingNew, Qty::ZERO)]);
     let said = bench.cancel(order);
-    assert_eq!(story(&said), [(What::CancelPending, Status::PendingCancel, Qty::ZERO)]);
+    assert_eq!(story(&said), [(ExecType::CancelPending, Status::PendingCancel, Qty::ZERO)]);
     let mut told = Vec::new();
     while let Some(deadline) = bench.shard.deadline() {
         bench.now = deadline.0;
@@ -468,7 +472,10 @@ fn delays_keep_the_order_of_things() {
     }
     assert_eq!(
         told,
-        [(What::Accepted, Status::PendingCancel, Qty::ZERO), (What::Canceled, Status::Canceled, Qty::ZERO)]
+        [
+            (ExecType::Accepted, Status::PendingCancel, Qty::ZERO),
+            (ExecType::Canceled, Status::Canceled, Qty::ZERO)
+        ]
     );
     assert!(bench.now > 300);
 }
@@ -485,7 +492,7 @@ fn credit_is_set_aside_spent_and_given_back() {
     bench.cancel(first);
     bench.submit(limit(Side::Sell, 1, "9", "5"));
     let (_, said) = bench.submit(limit(Side::Buy, 2, "9", "10"));
-    assert_eq!(story(&said)[2], (What::Filled, Status::Filled, qty("9")));
+    assert_eq!(story(&said)[2], (ExecType::Filled, Status::Filled, qty("9")));
     // Bought at 5: 45.009 is spent, and the rest of what was set aside is free again.
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "5", "10")).1), Reason::None);
 }

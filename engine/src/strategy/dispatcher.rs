@@ -4,7 +4,9 @@
 use std::fmt;
 
 use crate::command::Phase;
-use crate::event::{Adjustment, EventKind, Booking, Depth, Event, OrderReport, OrderTerms, PositionState, Tick};
+use crate::event::{
+    Adjustment, Booking, Depth, Event, EventKind, OrderReport, OrderTerms, PositionState, Tick,
+};
 use crate::id::{AdapterId, Currency, SecurityId, ShardId, StrategyId};
 use crate::number::Money;
 use crate::time::Timestamp;

@@ -17,7 +17,7 @@
 use std::fmt;
 
 use crate::command::Command;
-use crate::event::{EventKind, Event, Tick, What};
+use crate::event::{Event, EventKind, ExecType, Tick};
 use crate::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use crate::image::{Damage, Image, decode_whole, image};
 use crate::reason::Reason;
@@ -279,8 +279,8 @@ pub fn source(port: PortId, strategy: StrategyId) -> Source {
 pub fn concerns(strategy: Source, event: &Event) -> bool {
     let id = StrategyId(strategy.session);
     match &event.body {
-        EventKind::Order(order) => order.source == strategy && order.what != What::Image,
-        EventKind::Status(report) => report.source == strategy && report.what != What::Image,
+        EventKind::Order(order) => order.source == strategy && order.what != ExecType::Image,
+        EventKind::Status(report) => report.source == strategy && report.what != ExecType::Image,
         EventKind::Refused(refusal) => refusal.source == strategy,
         EventKind::Forgotten { source, .. } => *source == strategy,
         EventKind::Booked(booking) => booking.strategy == id,
@@ -312,17 +312,21 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
 /// The id of the request that an event answers: an order was entered or rejected, a request about one was taken or refused.
 pub fn answers(event: &Event) -> Option<IntId> {
     match &event.body {
-        EventKind::Order(told) if matches!(told.what, What::Entered | What::Rejected) => Some(told.id),
+        EventKind::Order(told) if matches!(told.what, ExecType::Entered | ExecType::Rejected) => {
+            Some(told.id)
+        }
         EventKind::Status(report) => match report.what {
-            What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced => Some(report.id),
-            What::Entered
-            | What::Rejected
-            | What::Accepted
-            | What::Filled
-            | What::Expired
-            | What::Triggered
-            | What::Corrected
-            | What::Image => None,
+            ExecType::CancelPending | ExecType::Canceled | ExecType::ReplacePending | ExecType::Replaced => {
+                Some(report.id)
+            }
+            ExecType::Entered
+            | ExecType::Rejected
+            | ExecType::Accepted
+            | ExecType::Filled
+            | ExecType::Expired
+            | ExecType::Triggered
+            | ExecType::Corrected
+            | ExecType::Image => None,
         },
         EventKind::Refused(refusal) => Some(refusal.request_id),
         _ => None,
@@ -389,8 +393,11 @@ mod tests {
         assert!(concerns(own, &phase(3)) && !concerns(own, &phase(2)));
         assert!(!concerns(own, &event(EventKind::TradingDay { day: crate::time::Day(1) })));
         assert!(!concerns(own, &event(EventKind::Tick(Tick::default()))));
-        let gone =
-            EventKind::Forgotten { order: crate::id::OrderHandle::NONE, source: own, id: crate::id::IntId::NONE };
+        let gone = EventKind::Forgotten {
+            order: crate::id::OrderHandle::NONE,
+            source: own,
+            id: crate::id::IntId::NONE,
+        };
         assert!(concerns(own, &event(gone)) && is_of_strategy(&event(gone)));
         assert!(!concerns(source(PortId(2), StrategyId(3)), &event(gone)));
     }

@@ -1,6 +1,6 @@
 //! The open orders of one strategy, and what it may be told of its requests.
 
-use crate::event::{OrderReport, OrderTerms, What};
+use crate::event::{ExecType, OrderReport, OrderTerms};
 use crate::id::{IntId, OrderHandle, SecurityId};
 use crate::number::{Price, Qty};
 use crate::reason::Reason;
@@ -87,7 +87,7 @@ impl Orders {
             Some(known) => {
                 *known = OpenOrder { cum_qty: known.cum_qty, status: told.status, ..new };
             }
-            None if matches!(told.what, What::Image | What::Entered) => {
+            None if matches!(told.what, ExecType::Image | ExecType::Entered) => {
                 self.put(OpenOrder { status: told.status, ..new });
             }
             None => {}

@@ -21,7 +21,7 @@ use super::orders::{Refused, Request};
 use crate::command::{CommandKind, Phase, Watch};
 use crate::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
 use crate::errands::Errands;
-use crate::event::{EventKind, Event, OrderReport, OrderTerms, Refusal, Request as Requested};
+use crate::event::{Event, EventKind, OrderReport, OrderTerms, Refusal, Request as Requested};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
 use crate::mesh::{PortEnd, ShardMask};
 use crate::pages::LargePages;

@@ -11,9 +11,9 @@ use super::parameters::Parameters;
 use super::runner::{Notice, Runner, RunnerSettings};
 use super::*;
 use crate::chance::Chance;
-use crate::command::{CommandKind, Command, Quote, Trade};
+use crate::command::{Command, CommandKind, Quote, Trade};
 use crate::desk::IdBlock;
-use crate::event::What;
+use crate::event::ExecType;
 use crate::id::{SecurityId, ShardId, Source, StrategyId};
 use crate::mesh::{Depths, PortClass, PortEnd, mesh};
 use crate::number::{Price, Qty};
@@ -507,7 +507,7 @@ fn the_market_maker_quotes_both_sides_within_its_bounds() {
         assert!(open.len() <= 2 && held_most <= qty(30).raw());
     });
     assert!(both > 250, "{both}");
-    assert!(rig.told().iter().any(|line| line.contains(&format!("{:?}", What::Filled))));
+    assert!(rig.told().iter().any(|line| line.contains(&format!("{:?}", ExecType::Filled))));
     // Stopped, nothing is left in the market.
     rig.lead(FIRST, Phase::Stop);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());

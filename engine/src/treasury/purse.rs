@@ -1,6 +1,6 @@
 //! One limit, its parts, and who wants more.
 
-use crate::command::{CommandKind, Budget, BudgetAct, BudgetKind, Command, Scope};
+use crate::command::{Budget, BudgetAct, BudgetKind, Command, CommandKind, Scope};
 use crate::event::BudgetUse;
 use crate::id::{ShardId, Source};
 
@@ -272,7 +272,10 @@ impl Purse {
     fn tell(&self, shard: usize, act: BudgetAct, out: &mut impl FnMut(ShardId, Command)) {
         let token = if matches!(act, BudgetAct::Recall(_)) { self.number } else { NO_TOKEN };
         let Purse { source, scope, kind, .. } = *self;
-        out(ShardId(shard as u8), Command::new(source, token, CommandKind::Budget(Budget { scope, kind, act })));
+        out(
+            ShardId(shard as u8),
+            Command::new(source, token, CommandKind::Budget(Budget { scope, kind, act })),
+        );
     }
 
     /// What nobody has.

@@ -13,7 +13,7 @@ use super::order::{Live, Order, Record};
 use super::slab::{NONE, Slab};
 use super::walk::{Walk, Walks};
 use super::{Mark, ViewSettings};
-use crate::event::{OrderReport, OrderTerms, Refusal, What};
+use crate::event::{ExecType, OrderReport, OrderTerms, Refusal};
 use crate::id::{IntId, OrderHandle, ShardId};
 use crate::reason::Reason;
 use crate::sender::SentBy;
@@ -76,7 +76,7 @@ impl Orders {
 impl Orders {
     /// Has memory brought near for an order that will be told of soon.
     pub(super) fn foresee(&self, told: &OrderTerms) {
-        if told.what == What::Entered {
+        if told.what == ExecType::Entered {
             self.ids.foresee(&told.id);
         }
     }
@@ -97,7 +97,7 @@ impl Orders {
         live.updated = live.updated.max(at);
         live.epoch = mark.epoch;
         // A snapshot tells an order that was modified more than once under an earlier id first.
-        let is_former = told.what == What::Image && self.ids.find(&told.id).any(|found| found == index);
+        let is_former = told.what == ExecType::Image && self.ids.find(&told.id).any(|found| found == index);
         if !is_former {
             self.rename(index, told.id);
         }
@@ -110,8 +110,8 @@ impl Orders {
             return;
         };
         match told.what {
-            What::CancelPending => self.records[index].sent.canceled = told.sender,
-            What::ReplacePending => self.records[index].sent.modified = told.sender,
+            ExecType::CancelPending => self.records[index].sent.canceled = told.sender,
+            ExecType::ReplacePending => self.records[index].sent.modified = told.sender,
             _ => {}
         }
         let live = &mut self.live[index];
@@ -127,7 +127,7 @@ impl Orders {
         live.updated = live.updated.max(at);
         live.epoch = mark.epoch;
         // Other reports may carry the id of a request, which is not the order's.
-        if told.what == What::Replaced {
+        if told.what == ExecType::Replaced {
             self.rename(index, told.id);
         }
         self.set_status(index, told.status);

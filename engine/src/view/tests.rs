@@ -13,8 +13,8 @@ use super::*;
 use crate::chance::Chance;
 use crate::command::{ExecRef, Limits, MovementKind, Phase, Scope, Session};
 use crate::event::{
-    Alert, Ask, Booking, BudgetUse, Instruction, OrderReport, OrderTerms, PositionState, Refusal, Request,
-    Tick, What,
+    Alert, Ask, Booking, BudgetUse, ExecType, Instruction, OrderReport, OrderTerms, PositionState, Refusal,
+    Request, Tick,
 };
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, Origin, PortId, PositionId, SecurityId,
@@ -54,7 +54,7 @@ impl Desk {
         self.say(order.shard().0, EventKind::Order(entered(order, text)));
     }
 
-    fn report(&mut self, order: OrderHandle, what: What, status: Status) {
+    fn report(&mut self, order: OrderHandle, what: ExecType, status: Status) {
         let report = OrderReport { what, status, ..report_of(&entered(order, "unused")) };
         self.say(order.shard().0, EventKind::Status(report));
     }
@@ -106,7 +106,7 @@ fn entered(order: OrderHandle, text: &str) -> OrderTerms {
         id: id(text),
         orig_id: IntId::NONE,
         source: Source { origin: Origin::Fix, port: PortId(1), session: 7 },
-        what: What::Entered,
+        what: ExecType::Entered,
         status: Status::PendingNew,
         reason: Reason::None,
         sender: Default::default(),
@@ -127,7 +127,7 @@ fn entered(order: OrderHandle, text: &str) -> OrderTerms {
 
 /// The status that goes with an order's terms.
 fn report_of(order: &OrderTerms) -> OrderReport {
-    let body = EventKind::Order(OrderTerms { what: What::Entered, ..*order });
+    let body = EventKind::Order(OrderTerms { what: ExecType::Entered, ..*order });
     let report = Event { seq: 1, at: Timestamp::ZERO, body }.report().unwrap();
     OrderReport { what: order.what, ..report }
 }

@@ -215,7 +215,9 @@ fn a_shut_journal_refuses_without_touching_the_shard() {
     assert!(answers.iter().all(|event| event.seq == seq && event.at == Timestamp(2)));
     let failed = Reason::StorageFailed;
     let refused = |event: &Event| match &event.body {
-        EventKind::Order(order) => (order.order, order.id) == (OrderHandle::NONE, id) && order.reason == failed,
+        EventKind::Order(order) => {
+            (order.order, order.id) == (OrderHandle::NONE, id) && order.reason == failed
+        }
         EventKind::Refused(refusal) => refusal.request_id == id && refusal.reason == failed,
         EventKind::Done { reason, .. } => *reason == failed,
         _ => false,
@@ -293,7 +295,8 @@ fn a_refusal_waits_only_for_what_it_tells() {
     assert!(matches!(heard[..], [Event { body: EventKind::Done { token: 2, .. }, .. }]), "{heard:?}");
     worker.poll_with(Timestamp(1), 1, |_, _, _, _| Taken::No);
     let heard = said(&mut ports[0]);
-    let [Event { body: EventKind::Done { token: 0, .. }, .. }, Event { body: EventKind::Refused(_), .. }] = heard[..]
+    let [Event { body: EventKind::Done { token: 0, .. }, .. }, Event { body: EventKind::Refused(_), .. }] =
+        heard[..]
     else {
         panic!("{heard:?}");
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::header::HeaderValue;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::desk::Declined;
-use pitlane_engine::event::What;
+use pitlane_engine::event::ExecType;
 use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
@@ -148,7 +148,7 @@ type OwnId = (StrategyId, IntId);
 pub async fn finish(house: &House, ask: &Ask<'_>, id: OwnId, pending: Pending) -> Result<Answer, Problem> {
     let reason = match house.hear(pending).await? {
         // Other reports may give a reason for what was done: a quantity at or below what is filled ends the order.
-        Outcome::Order(report) if report.what != What::Rejected => Reason::None,
+        Outcome::Order(report) if report.what != ExecType::Rejected => Reason::None,
         Outcome::Order(report) => report.reason,
         Outcome::Refused(refusal) => refusal.reason,
         Outcome::Done(reason) => reason,

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings};
 use pitlane_engine::event::{Adjustment, EventKind};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
@@ -107,8 +107,10 @@ impl Floor {
         assert_eq!(bells.len(), port.shards() as usize, "every shard has its bell");
         let id = port.id();
         let source = Source { origin: Origin::Server, port: id, session: 0 };
-        let opening =
-            [CommandKind::Watch { port: id, what: Watch::Everything, on: true }, CommandKind::Snapshot { port: id }];
+        let opening = [
+            CommandKind::Watch { port: id, what: Watch::Everything, on: true },
+            CommandKind::Snapshot { port: id },
+        ];
         let opening = opening.map(|body| Broadcast::new(Command::new(source, waiting::NOBODY, body)));
         let desk = DeskSettings {
             port: id,
@@ -340,7 +342,9 @@ fn warn_of_adjustment(strategy: StrategyId, what: &Adjustment) {
 /// How the answer to a request about an order is known. All else is answered by its token.
 fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
     match body {
-        CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Some(Awaited::Order { session, id: *id }),
+        CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => {
+            Some(Awaited::Order { session, id: *id })
+        }
         CommandKind::Modify { id, order, .. } | CommandKind::Cancel { id, order } => {
             Some(Awaited::Request { order: *order, id: *id, to_its_end: false })
         }

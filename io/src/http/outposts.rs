@@ -36,7 +36,7 @@ use async_nats::Subject;
 use bytes::Bytes;
 use pitlane_engine::command::Phase;
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, PortId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;

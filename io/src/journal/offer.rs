@@ -1,6 +1,6 @@
 //! Commands on their way into the journal.
 
-use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pitlane_engine::cluster;
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{AdapterId, ShardId, Source};
 use pitlane_engine::image;
 use pitlane_engine::outbox::Outbox;

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::image;
 use pitlane_engine::sender::{SenderId, SenderTable};

@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, ShardId};
 use pitlane_engine::strategy::letters::Numbered;
 

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::command::{CommandKind, Command};
-use pitlane_engine::event::{EventKind, Event, OrderTerms, Refusal, Request, What};
+use pitlane_engine::command::{Command, CommandKind};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderTerms, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route};
@@ -154,7 +154,7 @@ impl Requests {
         match &event.body {
             EventKind::Order(told) => _ = self.ids.insert(told.order, told.id),
             EventKind::Status(report) if report.status.is_finished() => _ = self.ids.remove(&report.order),
-            EventKind::Status(report) if matches!(report.what, What::Replaced | What::Image) => {
+            EventKind::Status(report) if matches!(report.what, ExecType::Replaced | ExecType::Image) => {
                 self.ids.insert(report.order, report.id);
             }
             EventKind::Forgotten { order, .. } => _ = self.ids.remove(order),
@@ -168,7 +168,15 @@ impl Requests {
         let source = command.source;
         let refused = |order, request_id, request| {
             let id = self.ids.get(&order).copied().unwrap_or_default();
-            EventKind::Refused(Refusal { order, id, request_id, source, request, status: Status::New, reason })
+            EventKind::Refused(Refusal {
+                order,
+                id,
+                request_id,
+                source,
+                request,
+                status: Status::New,
+                reason,
+            })
         };
         let body = match command.body {
             CommandKind::Submit { id, terms } => EventKind::Order(OrderTerms {
@@ -176,7 +184,7 @@ impl Requests {
                 id,
                 orig_id: IntId::NONE,
                 source,
-                what: What::Rejected,
+                what: ExecType::Rejected,
                 status: Status::Rejected,
                 reason,
                 sender: command.sender,
@@ -192,7 +200,9 @@ impl Requests {
 
 fn id_of(command: &Command) -> Option<IntId> {
     match command.body {
-        CommandKind::Submit { id, .. } | CommandKind::Modify { id, .. } | CommandKind::Cancel { id, .. } => Some(id),
+        CommandKind::Submit { id, .. } | CommandKind::Modify { id, .. } | CommandKind::Cancel { id, .. } => {
+            Some(id)
+        }
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The stage of one strategy: its runner as everywhere, with somebody who stands in for the shards and speaks with a server far away. CommandKind the
+//! The stage of one strategy: its runner as everywhere, with somebody who stands in for the shards and speaks with a server far away. Told the
 //! time, without a socket.
 //!
 //! ```text
@@ -22,9 +22,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::event::{EventKind, Event, Tick};
+use pitlane_engine::event::{Event, EventKind, Tick};
 use pitlane_engine::id::{PortId, SecurityId, ShardId};
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
 use pitlane_engine::reason::Reason;
@@ -476,7 +476,9 @@ impl Stage {
                 self.requests.ask(Letter::Follow { life, security, on });
             }
             // The server tells all shards.
-            CommandKind::Phase { .. } if shard == ShardId(0) => self.requests.ask(Letter::Command { life, command }),
+            CommandKind::Phase { .. } if shard == ShardId(0) => {
+                self.requests.ask(Letter::Command { life, command })
+            }
             CommandKind::Subscribe { .. } => self.requests.ask(Letter::Command { life, command }),
             CommandKind::Submit { .. } | CommandKind::Modify { .. } if !self.is_up() => {
                 self.decline(now, &command, Reason::BrokerLost);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::command::{CommandKind, Limits, Phase, Scope, Session, Watch};
 use pitlane_engine::errands::Errands;
-use pitlane_engine::event::{Alert, EventKind, Event};
+use pitlane_engine::event::{Alert, Event, EventKind};
 use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::number::Price;
@@ -246,7 +246,8 @@ impl Control {
                     let settled = self.awaited.settle(tick, &self.briefing.settlement);
                     if !settled.is_empty() {
                         let what = Watch::Ticks(tick.security);
-                        self.errands.tell(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
+                        self.errands
+                            .tell(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
                     }
                     settled.into_iter().for_each(|(security, price)| self.expire(security, price));
                 }
@@ -370,7 +371,9 @@ impl Control {
         match event.body {
             EventKind::TradingDay { day } => known.day = Some(day),
             EventKind::Limits { scope, limits } => _ = known.limits.insert(scope, limits),
-            EventKind::Restrict { scope, security, on: true } => _ = known.restricted.insert((scope, security)),
+            EventKind::Restrict { scope, security, on: true } => {
+                _ = known.restricted.insert((scope, security))
+            }
             EventKind::Phase { strategy, phase } => _ = known.phases.insert(strategy, phase),
             EventKind::Subscription { strategy: StrategyId::SERVER, security, on: true, .. } => {
                 known.followed.insert(security);

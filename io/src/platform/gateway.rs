@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::errands::Errands;
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, ShardId, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::time::{NS_PER_S, Timestamp};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Session};
+use pitlane_engine::command::{Command, CommandKind, Session};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{AdapterId, ExchangeId, Origin, SecurityId, ShardId, Source};
 use pitlane_engine::lane::Full;
@@ -162,8 +162,9 @@ impl Market {
 
     fn next(&mut self, now: Timestamp) -> Option<(ShardId, Command)> {
         let command = if self.replay.is_some() { self.next_row(now)? } else { self.feed.poll(now)? };
-        let (CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. } | CommandKind::Tick { security, .. }) =
-            command.body
+        let (CommandKind::Quote { security, .. }
+        | CommandKind::Trade { security, .. }
+        | CommandKind::Tick { security, .. }) = command.body
         else {
             unreachable!("a feed tells prices");
         };

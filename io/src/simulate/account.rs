@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::event::{EventKind, Booking, Event, What};
+use pitlane_engine::event::{Booking, Event, EventKind, ExecType};
 use pitlane_engine::id::{Currency, PositionId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::refdata::RefData;
@@ -176,21 +176,21 @@ impl Account {
                 return;
             };
             match report.what {
-                What::Entered => line.orders += 1,
-                What::Rejected => {
+                ExecType::Entered => line.orders += 1,
+                ExecType::Rejected => {
                     line.orders += 1;
                     line.rejected += 1;
                 }
-                What::Filled => line.fills += 1,
-                What::Accepted
-                | What::CancelPending
-                | What::Canceled
-                | What::Expired
-                | What::ReplacePending
-                | What::Replaced
-                | What::Triggered
-                | What::Corrected
-                | What::Image => {}
+                ExecType::Filled => line.fills += 1,
+                ExecType::Accepted
+                | ExecType::CancelPending
+                | ExecType::Canceled
+                | ExecType::Expired
+                | ExecType::ReplacePending
+                | ExecType::Replaced
+                | ExecType::Triggered
+                | ExecType::Corrected
+                | ExecType::Image => {}
             }
         }
         if let EventKind::Booked(booking) = &event.body

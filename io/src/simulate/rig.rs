@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Movement, MovementKind, Phase, Watch};
+use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, Phase, Watch};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{AccountId, Origin, PortId, Source, StrategyId};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::id::{Origin, SecurityId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;

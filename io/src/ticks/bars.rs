@@ -58,7 +58,11 @@ impl BarPath {
             let around = |side: i64| Price::from_raw(price.raw().saturating_add(side * tick.raw()));
             let quote = Quote { bid: around(-1), bid_size: size, ask: around(1), ask_size: size, at };
             let trade = Trade { price, size, at };
-            Row { at, security: bar.security, body: CommandKind::Tick { security: bar.security, quote, trade } }
+            Row {
+                at,
+                security: bar.security,
+                body: CommandKind::Tick { security: bar.security, quote, trade },
+            }
         })
     }
 

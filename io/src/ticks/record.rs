@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use pitlane_engine::event::{EventKind, Event, Tick};
+use pitlane_engine::event::{Event, EventKind, Tick};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::time::Timestamp;
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pitlane::http::{HttpSettings, Journaling, News, Phase};
-use pitlane_engine::command::{CommandKind, Command, Phase as StrategyPhase};
-use pitlane_engine::event::{EventKind, What};
+use pitlane_engine::command::{Command, CommandKind, Phase as StrategyPhase};
+use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, Depths};
 use pitlane_engine::number::{Price, Qty};
@@ -98,7 +98,7 @@ fn command(body: CommandKind) -> Command {
 }
 
 /// Sends an order beside, and waits for what is said of it first.
-fn submit(server: &mut Server, id: &str) -> What {
+fn submit(server: &mut Server, id: &str) -> ExecType {
     let terms = Terms {
         security: SecurityId(1),
         account: pitlane_engine::id::AccountId(1),
@@ -130,7 +130,7 @@ fn the_kill_switch_cancels_all_and_refuses_new_and_can_be_lifted() {
         let body = CommandKind::Phase { strategy: StrategyId::SERVER, phase };
         assert!(server.trader.send_all(&mut Broadcast::new(command(body))));
     }
-    assert_eq!(submit(&mut server, "a"), What::Entered);
+    assert_eq!(submit(&mut server, "a"), ExecType::Entered);
 
     let response = server.ask(POST_SWITCH);
     assert_eq!(response.status, 200);
@@ -139,11 +139,11 @@ fn the_kill_switch_cancels_all_and_refuses_new_and_can_be_lifted() {
     assert_eq!(server.get("/health/ready").json()["killSwitch"], true);
     assert_eq!(value(&server.get("/metrics").body, "pitlane_view_orders{state=\"open\"}"), "0");
     assert_eq!(value(&server.get("/metrics").body, "pitlane_view_orders{state=\"finished\"}"), "1");
-    assert_eq!(submit(&mut server, "b"), What::Rejected);
+    assert_eq!(submit(&mut server, "b"), ExecType::Rejected);
 
     assert_eq!(server.ask(DELETE_SWITCH).status, 200);
     assert_eq!(server.get("/health/ready").json()["killSwitch"], false);
-    assert_eq!(submit(&mut server, "c"), What::Entered);
+    assert_eq!(submit(&mut server, "c"), ExecType::Entered);
     // Again is the same as once.
     assert_eq!(server.ask(DELETE_SWITCH).status, 200);
 }

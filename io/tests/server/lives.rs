@@ -9,7 +9,7 @@ use std::path::Path;
 
 use pitlane::journal::disk::Disk;
 use pitlane::journal::read_back;
-use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::desk::NAMES_PER_ORDER_MAX;
 use pitlane_engine::id::{IntId, PortId, ShardId, Source};
 use pitlane_engine::number::Qty;
@@ -110,7 +110,8 @@ pub fn state(data: &Path) -> View {
         let port = PortId(PortId::MAX);
         let source = Source { port, ..Source::default() };
         let mut out = Outbox::new(restored.event);
-        let bodies = [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }];
+        let bodies =
+            [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }];
         for body in bodies {
             shard_now.apply(restored.time, &Command::new(source, 0, body), &mut out);
             loop {

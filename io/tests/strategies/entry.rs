@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use pitlane_engine::command::{CommandKind, Command, Phase};
+use pitlane_engine::command::{Command, CommandKind, Phase};
 use pitlane_engine::id::{IntId, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;

@@ -17,7 +17,7 @@ use pitlane::outpost::record::write_event;
 use pitlane::platform::{HTTP, PlatformSettings};
 use pitlane::refdata;
 use pitlane_engine::chance::Chance;
-use pitlane_engine::event::{EventKind, What};
+use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::strategy::letters;
 use pitlane_engine::time::Timestamp;
@@ -286,7 +286,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
                 lines.push((shard as u8, event.seq, line));
                 // A rejected order has no second word.
                 if let EventKind::Order(told) = &event.body {
-                    assert_ne!(told.what, What::Image);
+                    assert_ne!(told.what, ExecType::Image);
                 }
             }
         }

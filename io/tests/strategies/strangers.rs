@@ -5,7 +5,7 @@ use std::process;
 
 use async_nats::HeaderMap;
 use futures_util::StreamExt;
-use pitlane_engine::command::{CommandKind, Command, Phase, Scope};
+use pitlane_engine::command::{Command, CommandKind, Phase, Scope};
 use pitlane_engine::id::{IntId, OrderHandle, Source, StrategyId};
 use pitlane_engine::strategy::letters::{Letter, Parcel, Reply};
 use pitlane_engine::terms::Terms;

@@ -1,6 +1,6 @@
 //! What is said of orders: Execution Report (8) and Order Cancel Reject (9), field by field.
 
-use pitlane_engine::event::{OrderReport, Refusal, Request, What};
+use pitlane_engine::event::{ExecType, OrderReport, Refusal, Request};
 use pitlane_engine::id::{IntId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -26,7 +26,7 @@ const NOT_KNOWN: &[u8] = b"[N/A]";
 pub struct Report {
     pub exec_id: Uuid,
     pub at: Timestamp,
-    pub what: What,
+    pub what: ExecType,
     pub status: Status,
     pub reason: Reason,
     /// ClOrdID (11).
@@ -45,7 +45,7 @@ impl Report {
         Report {
             exec_id,
             at: order.updated,
-            what: What::Image,
+            what: ExecType::Image,
             status: order.status,
             reason: Reason::None,
             cl_ord_id: order.cl_ord_id,
@@ -71,7 +71,7 @@ impl Report {
             orig_cl_ord_id,
             cum_qty: report.cum_qty,
             avg_price: report.avg_price,
-            last: (report.what == What::Filled).then_some((report.last_qty, report.last_price)),
+            last: (report.what == ExecType::Filled).then_some((report.last_qty, report.last_price)),
         }
     }
 }
@@ -81,27 +81,27 @@ impl Report {
 fn ids(report: &OrderReport, order: &mut Order) -> (IntId, IntId) {
     let before = order.cl_ord_id;
     match report.what {
-        What::CancelPending if report.id == order.cancel => (order.cancel, before),
-        What::Canceled if !order.cancel.is_none() && report.id == order.cancel => {
+        ExecType::CancelPending if report.id == order.cancel => (order.cancel, before),
+        ExecType::Canceled if !order.cancel.is_none() && report.id == order.cancel => {
             (std::mem::take(&mut order.cancel), before)
         }
-        What::ReplacePending if report.id == order.replace => (order.replace, before),
-        What::Replaced if !order.replace.is_none() && report.id == order.replace => {
+        ExecType::ReplacePending if report.id == order.replace => (order.replace, before),
+        ExecType::Replaced if !order.replace.is_none() && report.id == order.replace => {
             order.cl_ord_id = std::mem::take(&mut order.replace);
             (order.cl_ord_id, before)
         }
-        What::Entered
-        | What::Rejected
-        | What::Accepted
-        | What::Filled
-        | What::CancelPending
-        | What::Canceled
-        | What::Expired
-        | What::ReplacePending
-        | What::Replaced
-        | What::Triggered
-        | What::Corrected
-        | What::Image => (before, IntId::NONE),
+        ExecType::Entered
+        | ExecType::Rejected
+        | ExecType::Accepted
+        | ExecType::Filled
+        | ExecType::CancelPending
+        | ExecType::Canceled
+        | ExecType::Expired
+        | ExecType::ReplacePending
+        | ExecType::Replaced
+        | ExecType::Triggered
+        | ExecType::Corrected
+        | ExecType::Image => (before, IntId::NONE),
     }
 }
 

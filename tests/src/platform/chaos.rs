@@ -1,9 +1,9 @@
 //! Chaos: one move of somebody, as the dice will.
 
-use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::desk::Closing;
 use pitlane_engine::directive::Directive;
-use pitlane_engine::event::{EventKind, Event, What};
+use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{IntId, Origin, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route};
@@ -87,7 +87,10 @@ impl Platform {
             // Cancels and switches have a reserve, as the journal's writer has it.
             let spares = matches!(
                 command.body,
-                CommandKind::Cancel { .. } | CommandKind::Kill { .. } | CommandKind::Direct { .. } | CommandKind::Sender { .. }
+                CommandKind::Cancel { .. }
+                    | CommandKind::Kill { .. }
+                    | CommandKind::Direct { .. }
+                    | CommandKind::Sender { .. }
             );
             if journal.shut && !spares {
                 return Taken::No;
@@ -120,7 +123,7 @@ impl Platform {
     fn check_budget(&self, event: &Event) -> Finding {
         let (Some(limits), EventKind::Order(order)) = (&self.limits, &event.body) else { return Ok(()) };
         let strategy = order.terms.strategy;
-        if strategy != StrategyId(1) || order.what != What::Entered || limits.max_open_orders == 0 {
+        if strategy != StrategyId(1) || order.what != ExecType::Entered || limits.max_open_orders == 0 {
             return Ok(());
         }
         let open: usize = self.checkers.iter().map(|checker| checker.open_orders(strategy)).sum();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId};

@@ -1,6 +1,6 @@
 //! Settling: everybody moves until nothing is left to do; then all must agree.
 
-use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, ShardId};
 use pitlane_engine::mesh::Broadcast;
 use pitlane_engine::sender::{SenderId, SentBy};
@@ -131,7 +131,8 @@ impl Platform {
     /// A view that starts now from a snapshot sees what the one kept by events sees.
     fn view_agrees(&mut self) -> Finding {
         let mut fresh = View::new(self.shards, ViewSettings::default());
-        let command = Command::new(source(LATECOMER, Origin::Server), 9, CommandKind::Snapshot { port: LATECOMER });
+        let command =
+            Command::new(source(LATECOMER, Origin::Server), 9, CommandKind::Snapshot { port: LATECOMER });
         let mut broadcast = Broadcast::new(command);
         for _ in 0..SETTLING_ROUNDS_MAX {
             self.ports[LATECOMER.0 as usize].send_all(&mut broadcast);

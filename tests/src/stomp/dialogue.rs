@@ -21,7 +21,7 @@
 //! `ws` (what only WebSocket has) or `tcp` (what WebSocket has not).
 
 use pitlane_engine::command::{CommandKind, Phase, Report};
-use pitlane_engine::event::{EventKind, DEPTH_LEVELS_MAX, Depth, Event, Level, Tick};
+use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, Event, EventKind, Level, Tick};
 use pitlane_engine::id::{OrderHandle, SecurityId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;

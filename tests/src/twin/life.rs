@@ -1,7 +1,7 @@
 //! The life of an order: what clients ask, what venues answer, as in the table of engine-rules.md 5.3.
 
 use pitlane_engine::command::{self, ExecRef};
-use pitlane_engine::event::{Alert, Request, What};
+use pitlane_engine::event::{Alert, ExecType, Request};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId, Source};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -26,7 +26,7 @@ impl Twin {
 
     pub(super) fn reject(&mut self, order: usize, reason: Reason) {
         self.orders[order].base = Base::Rejected;
-        self.report(order, What::Rejected, reason);
+        self.report(order, ExecType::Rejected, reason);
     }
 
     /// The order has passed the checks.
@@ -35,7 +35,7 @@ impl Twin {
         self.orders[order].set_aside = self.aside_for(&terms, None);
         self.sent.push((self.now, terms));
         self.asked.push((self.now, terms));
-        self.report(order, What::Entered, Reason::None);
+        self.report(order, ExecType::Entered, Reason::None);
         if terms.kind.has_stop() {
             self.accepted(order);
             self.place_stop(order);
@@ -85,7 +85,7 @@ impl Twin {
         self.orders[order].asked_price = price;
         self.orders[order].asked_aside = if stop_here { 0 } else { self.aside_for(&terms, Some(order)) };
         self.orders[order].replace = Some((id, terms));
-        self.report_request(order, What::ReplacePending, Reason::None, id);
+        self.report_request(order, ExecType::ReplacePending, Reason::None, id);
         let local = self.orders[order].place != Place::Outside;
         if stop_here {
             self.orders[order].stop_here = true;
@@ -111,7 +111,7 @@ impl Twin {
         o.place = Place::Nowhere;
         o.in_doubt = false;
         (o.set_aside, o.asked_aside) = (0, 0);
-        self.report(order, What::Replaced, Reason::StopHere);
+        self.report(order, ExecType::Replaced, Reason::StopHere);
     }
 
     pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: IntId) {
@@ -135,10 +135,10 @@ impl Twin {
 
     fn ask_cancel(&mut self, order: usize, id: IntId) {
         self.orders[order].cancel = Some(id);
-        self.report_request(order, What::CancelPending, Reason::None, id);
+        self.report_request(order, ExecType::CancelPending, Reason::None, id);
         self.pass_on(order);
         if self.orders[order].place != Place::Outside {
-            self.end(order, Base::Canceled, What::Canceled, Reason::Requested);
+            self.end(order, Base::Canceled, ExecType::Canceled, Reason::Requested);
         }
     }
 
@@ -169,10 +169,10 @@ impl Twin {
                 continue;
             }
             self.orders[order].cancel = Some(IntId::NONE);
-            self.report(order, What::CancelPending, Reason::None);
+            self.report(order, ExecType::CancelPending, Reason::None);
             self.pass_on(order);
             if self.orders[order].place != Place::Outside {
-                self.end(order, Base::Canceled, What::Canceled, reason);
+                self.end(order, Base::Canceled, ExecType::Canceled, reason);
             }
         }
     }
@@ -211,9 +211,9 @@ impl Twin {
                 self.stop_here(order);
                 self.too_late(order);
             }
-            command::Report::Canceled(reason) => self.end(order, Base::Canceled, What::Canceled, reason),
+            command::Report::Canceled(reason) => self.end(order, Base::Canceled, ExecType::Canceled, reason),
             command::Report::Expired(_) if over => self.alert(Alert::UnexpectedReport),
-            command::Report::Expired(reason) => self.end(order, Base::Expired, What::Expired, reason),
+            command::Report::Expired(reason) => self.end(order, Base::Expired, ExecType::Expired, reason),
             // The venue's answer to a request that was answered by the end of the order.
             command::Report::CancelRefused(_) | command::Report::ReplaceRefused(_) if over => {}
             // A cancel waits behind a modification, so it is the modification that was refused.
@@ -273,19 +273,19 @@ impl Twin {
     pub(super) fn accepted(&mut self, order: usize) {
         if self.orders[order].base == Base::PendingNew {
             self.orders[order].base = Base::Working;
-            self.report(order, What::Accepted, Reason::None);
+            self.report(order, ExecType::Accepted, Reason::None);
             self.pass_on(order);
         }
     }
 
     pub(super) fn venue_rejects(&mut self, order: usize, reason: Reason) {
         match self.orders[order].base {
-            Base::PendingNew => self.end(order, Base::Rejected, What::Rejected, reason),
+            Base::PendingNew => self.end(order, Base::Rejected, ExecType::Rejected, reason),
             Base::Working => {
                 self.alert(Alert::LateReject);
                 // Nobody answered the cancel: it came to nothing like any other request.
                 let cancel = self.orders[order].cancel.take();
-                self.end(order, Base::Canceled, What::Canceled, reason);
+                self.end(order, Base::Canceled, ExecType::Canceled, reason);
                 if let Some(id) = cancel {
                     self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
                 }
@@ -352,14 +352,14 @@ impl Twin {
     }
 
     /// The order ends, and not by a fill.
-    pub(super) fn end(&mut self, order: usize, base: Base, what: What, reason: Reason) {
+    pub(super) fn end(&mut self, order: usize, base: Base, what: ExecType, reason: Reason) {
         let o = &mut self.orders[order];
         assert!(!o.is_over(), "an order ends once");
         o.base = base;
         o.place = Place::Nowhere;
         o.in_doubt = false;
         (o.set_aside, o.asked_aside) = (0, 0);
-        let asked = if base == Base::Canceled && what == What::Canceled { o.cancel.take() } else { None };
+        let asked = if base == Base::Canceled && what == ExecType::Canceled { o.cancel.take() } else { None };
         match asked {
             Some(id) if !id.is_none() => self.report_request(order, what, reason, id),
             Some(_) | None => self.report(order, what, reason),
@@ -382,7 +382,7 @@ impl Twin {
             o.set_aside = 0;
         }
         self.trim_credit(order);
-        self.report(order, What::Replaced, Reason::None);
+        self.report(order, ExecType::Replaced, Reason::None);
         if self.orders[order].is_over() {
             return self.too_late(order);
         }
@@ -393,7 +393,7 @@ impl Twin {
 
 // What is said.
 impl Twin {
-    pub(super) fn image(&self, order: usize, what: What, reason: Reason) -> Report {
+    pub(super) fn image(&self, order: usize, what: ExecType, reason: Reason) -> Report {
         let o = &self.orders[order];
         Report {
             order,
@@ -411,7 +411,7 @@ impl Twin {
         }
     }
 
-    pub(super) fn report(&mut self, order: usize, what: What, reason: Reason) {
+    pub(super) fn report(&mut self, order: usize, what: ExecType, reason: Reason) {
         let line = self.image(order, what, reason);
         self.said.push(Said::Report(line));
     }
@@ -420,13 +420,13 @@ impl Twin {
         let line = Report {
             last_qty: Qty::from_raw(qty),
             last_price: Price::from_raw(price),
-            ..self.image(order, What::Filled, reason)
+            ..self.image(order, ExecType::Filled, reason)
         };
         self.said.push(Said::Report(line));
     }
 
     /// A report of a request: under its id, with the order's own behind it.
-    fn report_request(&mut self, order: usize, what: What, reason: Reason, id: IntId) {
+    fn report_request(&mut self, order: usize, what: ExecType, reason: Reason, id: IntId) {
         let orig_id = self.orders[order].id;
         let line = Report { id, orig_id, ..self.image(order, what, reason) };
         self.said.push(Said::Report(line));
@@ -436,7 +436,7 @@ impl Twin {
         if request_id.is_none() && request == Request::Cancel {
             // Nobody asked by name, so nobody is answered; an order that goes on is told as it stands.
             if !self.orders[order].is_over() {
-                self.report(order, What::Image, reason);
+                self.report(order, ExecType::Image, reason);
             }
             return;
         }

@@ -23,9 +23,9 @@ mod venue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, BudgetKind, Command, ExecRef, Limits, Phase, Scope, Session};
+use pitlane_engine::command::{BudgetKind, Command, CommandKind, ExecRef, Limits, Phase, Scope, Session};
 use pitlane_engine::directive::{DirectiveKey, Version};
-use pitlane_engine::event::{Alert, Request, What};
+use pitlane_engine::event::{Alert, ExecType, Request};
 use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, SecurityId, Source, StrategyId, Uuid};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -57,7 +57,7 @@ pub struct Report {
     pub order: usize,
     pub id: IntId,
     pub orig_id: IntId,
-    pub what: What,
+    pub what: ExecType,
     pub status: Status,
     pub reason: Reason,
     pub qty: Qty,

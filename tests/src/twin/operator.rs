@@ -2,7 +2,7 @@
 
 use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
 use pitlane_engine::directive::{Directive, Version};
-use pitlane_engine::event::{Alert, What};
+use pitlane_engine::event::{Alert, ExecType};
 use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Tif;
@@ -290,7 +290,7 @@ impl Twin {
             })
             .collect();
         for order in due {
-            self.end(order, Base::Expired, What::Expired, Reason::ExpiredGtd);
+            self.end(order, Base::Expired, ExecType::Expired, Reason::ExpiredGtd);
         }
     }
 
@@ -304,7 +304,7 @@ impl Twin {
             let o = &self.orders[order];
             let ours = o.terms.security == security && !o.is_over() && o.place != Place::Outside;
             if ours && which(o.terms.tif, o.place) {
-                self.end(order, Base::Expired, What::Expired, reason);
+                self.end(order, Base::Expired, ExecType::Expired, reason);
             }
         }
     }

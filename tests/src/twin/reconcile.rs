@@ -1,7 +1,7 @@
 //! What an outside venue says after the fact: fills taken back or corrected, and how an order stands after messages were lost.
 
 use pitlane_engine::command::{ExecRef, Report, Session, VenueState};
-use pitlane_engine::event::{Alert, What};
+use pitlane_engine::event::{Alert, ExecType};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Side, Tif};
@@ -107,7 +107,7 @@ impl Twin {
         if over {
             self.alert(Alert::Overfill);
         }
-        let mut line = self.image(order, What::Corrected, if over { Reason::Overfill } else { reason });
+        let mut line = self.image(order, ExecType::Corrected, if over { Reason::Overfill } else { reason });
         (line.last_qty, line.last_price) = (qty, if qty.is_zero() { Price::ZERO } else { price });
         self.said.push(Said::Report(line));
         if completes {
@@ -231,7 +231,7 @@ impl Twin {
         if !was || self.orders[order].is_over() {
             return;
         }
-        self.report(order, What::Image, Reason::None);
+        self.report(order, ExecType::Image, Reason::None);
         // What is pending is asked again, which fails without a connection.
         let o = &self.orders[order];
         let asks = o.replace.is_some() || o.cancel.is_some() && o.base == Base::Working;
@@ -256,7 +256,7 @@ impl Twin {
 
     pub(super) fn doubt(&mut self, order: usize) {
         self.orders[order].in_doubt = true;
-        self.report(order, What::Image, Reason::InDoubt);
+        self.report(order, ExecType::Image, Reason::InDoubt);
         self.alert(Alert::InDoubt);
     }
 
@@ -286,14 +286,14 @@ impl Twin {
         (o.triggered, o.in_doubt, o.unsure, o.sent) = (false, false, false, false);
         self.place_stop(order);
         if self.orders[order].cancel.is_some() {
-            return self.end(order, Base::Canceled, What::Canceled, Reason::Requested);
+            return self.end(order, Base::Canceled, ExecType::Canceled, Reason::Requested);
         }
-        self.report(order, What::Image, Reason::VenueUnavailable);
+        self.report(order, ExecType::Image, Reason::VenueUnavailable);
         if self.orders[order].replace.is_some() {
             self.replaced(order);
         }
         match self.overdue(order) {
-            Some(reason) => self.end(order, Base::Expired, What::Expired, reason),
+            Some(reason) => self.end(order, Base::Expired, ExecType::Expired, reason),
             None => self.settle_stops(self.orders[order].terms.security),
         }
     }

@@ -1,7 +1,7 @@
 //! The simulated venue: price, then time, found by looking at every order.
 
 use pitlane_engine::command::{Quote, Session, Trade};
-use pitlane_engine::event::What;
+use pitlane_engine::event::ExecType;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::Price;
 use pitlane_engine::reason::Reason;
@@ -46,22 +46,22 @@ impl Twin {
         }
         if !self.is_trading(terms.security) {
             if terms.tif.is_immediate() {
-                return self.end(order, Base::Canceled, What::Canceled, Reason::NoLiquidity);
+                return self.end(order, Base::Canceled, ExecType::Canceled, Reason::NoLiquidity);
             }
             return self.rest(order);
         }
         if terms.tif == Tif::Fok && !self.can_fill_whole(order) {
-            return self.end(order, Base::Canceled, What::Canceled, Reason::Fok);
+            return self.end(order, Base::Canceled, ExecType::Canceled, Reason::Fok);
         }
         let stopped = self.aggress(order);
         if self.orders[order].is_over() {
             return;
         }
         if let Some(reason) = stopped {
-            return self.end(order, Base::Canceled, What::Canceled, reason);
+            return self.end(order, Base::Canceled, ExecType::Canceled, reason);
         }
         if terms.tif.is_immediate() {
-            return self.end(order, Base::Canceled, What::Canceled, Reason::Ioc);
+            return self.end(order, Base::Canceled, ExecType::Canceled, Reason::Ioc);
         }
         self.rest(order);
     }
@@ -275,7 +275,7 @@ impl Twin {
         }
         for order in self.line(security) {
             if let Some(reason) = self.aggress(order) {
-                self.end(order, Base::Canceled, What::Canceled, reason);
+                self.end(order, Base::Canceled, ExecType::Canceled, reason);
             }
         }
     }
@@ -298,7 +298,7 @@ impl Twin {
             self.orders[order].triggered = true;
             self.orders[order].acknowledged = false;
             self.orders[order].place = Place::Nowhere;
-            self.report(order, What::Triggered, Reason::Triggered);
+            self.report(order, ExecType::Triggered, Reason::Triggered);
             if self.is_simulated(security) {
                 self.arrive(order);
             } else {

@@ -11,8 +11,8 @@ fn schedule(session: Session, since: u64, has_hours: bool) -> CommandKind {
 
 fn ended(said: &[EventKind]) -> Vec<Reason> {
     let reasons = said.iter().filter_map(|body| match body {
-        EventKind::Status(report) if report.what == What::Expired => Some(report.reason),
-        EventKind::Order(order) if order.what == What::Expired => Some(order.reason),
+        EventKind::Status(report) if report.what == ExecType::Expired => Some(report.reason),
+        EventKind::Order(order) if order.what == ExecType::Expired => Some(order.reason),
         _ => None,
     });
     reasons.collect()

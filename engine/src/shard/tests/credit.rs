@@ -33,7 +33,7 @@ fn trade(bench: &mut Bench, side: Side, q: &str, p: &str) {
     let other = if side == Side::Buy { Side::Sell } else { Side::Buy };
     bench.submit(limit(other, 2, q, p));
     let (_, said) = bench.submit(limit(side, 1, q, p));
-    assert!(story(&said).iter().any(|(what, ..)| *what == What::Filled), "{side:?} {q} at {p}: {said:?}");
+    assert!(story(&said).iter().any(|(what, ..)| *what == ExecType::Filled), "{side:?} {q} at {p}: {said:?}");
 }
 
 fn by_hand(bench: &mut Bench, kind: MovementKind, q: &str, p: &str) -> Vec<EventKind> {
@@ -153,7 +153,8 @@ fn trades_by_hand_and_rebalances_count_and_are_never_refused() {
 fn passing_half_by_hand_is_told_to_the_treasury() {
     let mut bench = credited("1000");
     let said = by_hand(&mut bench, MovementKind::Buy, "6", "100");
-    let told = said.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
+    let told =
+        said.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
     let raw = |text: &str| money(text).raw();
     assert!(
         matches!(told, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))

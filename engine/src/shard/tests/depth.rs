@@ -120,7 +120,8 @@ fn a_worker_shows_a_book_once_in_a_poll_however_many_orders_came() {
     }
     worker.poll(Timestamp(100));
     assert!(!worker.has_work());
-    let said: Vec<EventKind> = std::iter::from_fn(|| ports[0].poll_event()).map(|(_, event)| event.body).collect();
+    let said: Vec<EventKind> =
+        std::iter::from_fn(|| ports[0].poll_event()).map(|(_, event)| event.body).collect();
     assert_eq!(shown(&said), ["Buy", "Sell", "Buy 20x10", "Sell"]);
     assert!(matches!(said.last(), Some(EventKind::Depth(_))), "after all that led to it");
     assert_eq!(worker.poll(Timestamp(101)), 0);

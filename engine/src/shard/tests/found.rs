@@ -45,7 +45,7 @@ fn a_triggered_stop_on_its_way_is_changed_at_the_venue() {
     bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     bench.modify(order, Changes::default().with_qty(qty("4")));
     let said = run_out(&mut bench);
-    assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::New, Qty::ZERO)));
+    assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
     bench.cancel(order);
     run_out(&mut bench);
     assert_eq!(bench.shard.open_orders(Scope::Global), 0);
@@ -60,7 +60,7 @@ fn a_change_counts_what_the_venue_has_filled_before_we_heard_of_it() {
     bench.submit(limit(Side::Buy, 2, "4", "10"));
     bench.modify(order, Changes::default().with_qty(qty("4")));
     let said = run_out(&mut bench);
-    assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::Filled, qty("4"))));
+    assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::Filled, qty("4"))));
     assert_eq!(bench.shard.open_orders(Scope::Global), 0);
 }
 
@@ -89,7 +89,7 @@ fn a_cancel_nobody_named_is_told_when_it_fails() {
     bench.report(order, Report::Accepted);
     bench.send(CommandKind::Kill { scope: Scope::Global, on: true });
     let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
-    assert_eq!(story(&said), [(What::Image, Status::New, Qty::ZERO)]);
+    assert_eq!(story(&said), [(ExecType::Image, Status::New, Qty::ZERO)]);
 }
 
 /// A refused cancel was taken as the answer to the client's cancel behind it; the change it belonged to stayed pending.
@@ -108,7 +108,7 @@ fn a_refusal_answers_what_the_venue_was_asked() {
         .find_map(|body| if let EventKind::Refused(refusal) = body { Some(refusal.request) } else { None });
     assert_eq!(refused, Some(Request::Replace));
     let said = bench.report(order, Report::Canceled(Reason::Requested));
-    assert_eq!(story(&said), [(What::Canceled, Status::Canceled, qty("4"))]);
+    assert_eq!(story(&said), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
 }
 
 /// The report that ended an order in doubt still said that it was in doubt.
@@ -146,7 +146,7 @@ fn a_smaller_order_needs_no_price() {
     let limits = Limits { max_order_value: money("1"), price_collar_bp: 10, ..Limits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
     let said = bench.modify(order, Changes::default().with_qty(qty("4")));
-    assert_eq!(story(&said).last(), Some(&(What::Replaced, Status::New, Qty::ZERO)));
+    assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
 }
 
 /// What has been switched off whole is said before what is restricted.
@@ -154,7 +154,11 @@ fn a_smaller_order_needs_no_price() {
 fn the_first_rule_that_fails_gives_its_reason() {
     let mut bench = Bench::new();
     let off = Limits { trading_enabled: false, ..Limits::default() };
-    bench.send(CommandKind::Restrict { scope: Scope::Strategy(StrategyId(0)), security: SIM_STOCK, on: true });
+    bench.send(CommandKind::Restrict {
+        scope: Scope::Strategy(StrategyId(0)),
+        security: SIM_STOCK,
+        on: true,
+    });
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits: off });
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "10")).1), Reason::TradingDisabled);
 }
@@ -165,7 +169,8 @@ fn the_market_moves_when_the_venue_trades() {
     let mut bench = slow(0, 100);
     bench.submit(limit(Side::Sell, 1, "4", "10"));
     let (_, said) = bench.submit(limit(Side::Buy, 2, "4", "10"));
-    let last = said.iter().find_map(|body| if let EventKind::Tick(tick) = body { Some(tick.last) } else { None });
+    let last =
+        said.iter().find_map(|body| if let EventKind::Tick(tick) = body { Some(tick.last) } else { None });
     assert_eq!(last, Some(price("10")));
 }
 
@@ -182,5 +187,5 @@ fn fill_or_kill_looks_at_both_edges_of_the_band() {
     bench.send(CommandKind::Halt { security: SIM_STOCK, on: false });
     bench.submit(limit(Side::Sell, 1, "5", "100"));
     let (_, said) = bench.submit(Terms { tif: Tif::Fok, ..limit(Side::Buy, 2, "6", "101") });
-    assert_eq!(story(&said).last(), Some(&(What::Canceled, Status::Canceled, Qty::ZERO)));
+    assert_eq!(story(&said).last(), Some(&(ExecType::Canceled, Status::Canceled, Qty::ZERO)));
 }

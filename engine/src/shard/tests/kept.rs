@@ -147,7 +147,7 @@ fn a_new_start_forgets_ports_and_doubts_what_is_under_way() {
     assert_eq!(bench.send(CommandKind::Trade { security: SIM_OTHER, trade }), []);
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
     // What is with us goes on.
-    assert_eq!(story(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, What::Filled);
+    assert_eq!(story(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, ExecType::Filled);
     bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Ticks(SIM_STOCK), on: true });
     let said = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     assert!(said.iter().any(|body| matches!(body, EventKind::Tick(_))), "a strategy is still subscribed");
@@ -191,10 +191,10 @@ fn what_was_on_its_way_arrives_when_delays_change() {
     assert_eq!(
         told,
         [
-            (What::Accepted, Status::New),
-            (What::Accepted, Status::New),
-            (What::Filled, Status::Filled),
-            (What::Filled, Status::PartiallyFilled),
+            (ExecType::Accepted, Status::New),
+            (ExecType::Accepted, Status::New),
+            (ExecType::Filled, Status::Filled),
+            (ExecType::Filled, Status::PartiallyFilled),
         ]
     );
     assert_eq!(bench.shard.deadline(), None);
@@ -212,7 +212,8 @@ fn books_go_on_under_their_new_settings() {
 
 /// Ids told to a port after a restart.
 fn used_ids(said: &[EventKind]) -> usize {
-    let told = said.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
+    let told =
+        said.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
     told.sum()
 }
 
@@ -235,12 +236,18 @@ fn the_ids_of_the_day_and_the_first_id_of_each_order_are_told_after_a_restart() 
     let ids: Vec<(String, String)> = said
         .iter()
         .filter_map(|body| match body {
-            EventKind::Order(told) if told.order == order => Some((told.id.to_string(), told.orig_id.to_string())),
+            EventKind::Order(told) if told.order == order => {
+                Some((told.id.to_string(), told.orig_id.to_string()))
+            }
             _ => None,
         })
         .collect();
     assert_eq!(ids, [("o3".into(), "o1".into()), ("o4".into(), "o3".into())]);
-    assert_eq!(used_ids(&bench.send(CommandKind::Snapshot { port: PortId(3) })), 0, "nobody there has used one");
+    assert_eq!(
+        used_ids(&bench.send(CommandKind::Snapshot { port: PortId(3) })),
+        0,
+        "nobody there has used one"
+    );
     // The same day again ends nothing, the next one does.
     bench.send(CommandKind::TradingDay { day: Day(1) });
     assert_eq!(used_ids(&bench.send(CommandKind::Snapshot { port: PortId(0) })), 104);

@@ -29,12 +29,13 @@ fn a_fill_that_money_cannot_count_is_told_and_the_order_goes_on_with_what_is_lef
     assert_eq!(said.iter().filter(is_overflow).count(), 1);
     assert_eq!(said.iter().filter(|body| matches!(body, EventKind::Booked(_))).count(), 2);
     assert!(said.iter().any(|body| matches!(body, EventKind::Halt { on: true, .. })));
-    let told = said.iter().rev().find_map(|body| if let EventKind::Status(r) = body { Some(r) } else { None });
+    let told =
+        said.iter().rev().find_map(|body| if let EventKind::Status(r) = body { Some(r) } else { None });
     let told = told.unwrap();
-    assert_eq!((told.order, told.what, told.reason), (last, What::Filled, Reason::Overflow));
+    assert_eq!((told.order, told.what, told.reason), (last, ExecType::Filled, Reason::Overflow));
     assert_eq!((told.status, told.cum_qty), (Status::PartiallyFilled, qty("9000000")));
     let said = bench.cancel(last);
-    assert_eq!(story(&said).last(), Some(&(What::Canceled, Status::Canceled, qty("9000000"))));
+    assert_eq!(story(&said).last(), Some(&(ExecType::Canceled, Status::Canceled, qty("9000000"))));
 }
 
 #[test]
@@ -43,7 +44,7 @@ fn a_last_fill_that_money_cannot_count_ends_the_order() {
     let last = three_large_sales(&mut bench);
     let said = print(&mut bench, "30000000");
     assert_eq!(said.iter().filter(is_overflow).count(), 1);
-    assert_eq!(story(&said).last(), Some(&(What::Filled, Status::Filled, qty("10000000"))));
+    assert_eq!(story(&said).last(), Some(&(ExecType::Filled, Status::Filled, qty("10000000"))));
     assert_eq!(reason(&bench.cancel(last)), Reason::OrderFinished);
 }
 

@@ -28,7 +28,9 @@ fn alerts(said: &[EventKind]) -> Vec<Alert> {
 }
 
 fn asked(said: &[EventKind]) -> Vec<Instruction> {
-    said.iter().filter_map(|body| if let EventKind::ToVenue(asked) = body { Some(*asked) } else { None }).collect()
+    said.iter()
+        .filter_map(|body| if let EventKind::ToVenue(asked) = body { Some(*asked) } else { None })
+        .collect()
 }
 
 #[test]
@@ -44,7 +46,7 @@ fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
     assert_eq!(credit_used(&bench), money("84.01"));
     // The order works on: the fill costs nothing, and what is left of it is set aside as for a new order.
     let said = bench.report(order, busted(2, 3, true));
-    assert_eq!(story(&said), [(What::Corrected, Status::PartiallyFilled, qty("4"))]);
+    assert_eq!(story(&said), [(ExecType::Corrected, Status::PartiallyFilled, qty("4"))]);
     assert_eq!(credit_used(&bench), money("96.01"), "36.004 spent, 60.006 set aside");
     bench.report(order, busted(1, 4, true));
     assert_eq!(credit_used(&bench), whole);
@@ -59,7 +61,7 @@ fn a_bust_of_a_finished_order_that_does_not_work_on_leaves_it_finished() {
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, filled(1, "10", "9"));
     let said = bench.report(order, busted(1, 2, false));
-    assert_eq!(story(&said), [(What::Corrected, Status::Filled, Qty::ZERO)]);
+    assert_eq!(story(&said), [(ExecType::Corrected, Status::Filled, Qty::ZERO)]);
     assert_eq!(reason(&bench.cancel(order)), Reason::OrderFinished);
 }
 
@@ -74,7 +76,7 @@ fn a_fill_after_the_rollover_is_booked_for_as_many_days_as_orders_are_kept() {
     let said = bench.report(order, filled(1, "4", "9"));
     assert!(said.iter().any(|body| matches!(body, EventKind::Booked(_))), "{said:?}");
     assert!(
-        matches!(said[0], EventKind::Order(told) if told.what == What::Image),
+        matches!(said[0], EventKind::Order(told) if told.what == ExecType::Image),
         "readers have put it away: {said:?}"
     );
     assert_eq!(alerts(&said), [Alert::LateFill]);
@@ -159,7 +161,7 @@ fn a_reduce_only_order_is_cancelled_when_others_fill_first() {
     let said = bench.report(sale, filled(2, "2", "12"));
     assert!(asked(&said).is_empty(), "eight are left: {said:?}");
     let said = bench.report(sale, filled(3, "1", "12"));
-    assert!(story(&said).iter().any(|(what, ..)| *what == What::CancelPending), "{said:?}");
+    assert!(story(&said).iter().any(|(what, ..)| *what == ExecType::CancelPending), "{said:?}");
 }
 
 #[test]
@@ -169,15 +171,17 @@ fn a_missed_fill_has_the_price_that_makes_the_average_right() {
     bench.report(order, filled(1, "2", "8"));
     let state = VenueState::Open;
     let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
-    let fill = said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
+    let fill =
+        said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("4"), price("9.5")));
     // What is beyond the limit cannot be: then the average is taken.
     let said = bench.report(order, Report::Standing { cum: qty("7"), average: price("9.9"), state });
-    let fill = said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
+    let fill =
+        said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("1"), price("9.9")));
     // A bust that was never told takes back what was presumed.
     let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
-    assert_eq!(story(&said)[0], (What::Corrected, Status::PartiallyFilled, qty("6")));
+    assert_eq!(story(&said)[0], (ExecType::Corrected, Status::PartiallyFilled, qty("6")));
     assert!(alerts(&said).is_empty(), "{said:?}");
 }
 

@@ -7,7 +7,7 @@ fn an_order_is_what_was_last_said_of_it() {
     let mut desk = Desk::new(1);
     desk.say_at(1_000, 0, EventKind::Order(entered(A(), "a")));
     let fill = OrderReport {
-        what: What::Filled,
+        what: ExecType::Filled,
         status: Status::PartiallyFilled,
         cum_qty: qty("40"),
         avg_price: price("10.6"),
@@ -27,7 +27,7 @@ fn an_order_is_what_was_last_said_of_it() {
     assert_eq!(order.source.session, 7);
     // A report that is not a fill keeps the last fill.
     let cancelled = OrderReport {
-        what: What::Canceled,
+        what: ExecType::Canceled,
         status: Status::Canceled,
         id: id("request"),
         orig_id: id("a"),
@@ -46,11 +46,11 @@ fn an_order_is_what_was_last_said_of_it() {
 #[test]
 fn a_status_of_an_unknown_order_or_an_old_generation_is_not_looked_at() {
     let mut desk = Desk::new(1);
-    desk.report(A(), What::Accepted, Status::New);
+    desk.report(A(), ExecType::Accepted, Status::New);
     assert_eq!(desk.view.order(A()), None);
     desk.enter(A(), "a");
-    desk.report(handle(0, 2, 5), What::Accepted, Status::New);
-    desk.report(handle(0, 1, 6), What::Accepted, Status::New);
+    desk.report(handle(0, 2, 5), ExecType::Accepted, Status::New);
+    desk.report(handle(0, 1, 6), ExecType::Accepted, Status::New);
     assert_eq!(desk.view.order(A()).unwrap().status, Status::PendingNew);
 }
 
@@ -62,7 +62,7 @@ fn every_id_of_a_modified_order_finds_its_newest_version() {
         let terms = OrderTerms {
             id: id(new),
             orig_id: id(old),
-            what: What::Replaced,
+            what: ExecType::Replaced,
             status: Status::PartiallyFilled,
             ..entered(A(), new)
         };
@@ -77,7 +77,7 @@ fn every_id_of_a_modified_order_finds_its_newest_version() {
         assert_eq!(found[0].cum_qty, qty("1"));
     }
     // A status alone brings the new id too.
-    let replaced = OrderReport { what: What::Replaced, id: id("d"), ..report_of(&entered(A(), "d")) };
+    let replaced = OrderReport { what: ExecType::Replaced, id: id("d"), ..report_of(&entered(A(), "d")) };
     desk.say(0, EventKind::Status(replaced));
     assert_eq!(desk.view.order(A()).unwrap().id, id("d"));
 }
@@ -107,7 +107,7 @@ fn one_text_may_name_orders_of_several_sources() {
 fn a_refused_request_is_no_longer_shown_as_pending() {
     let mut desk = Desk::new(1);
     desk.enter(A(), "a");
-    desk.report(A(), What::CancelPending, Status::PendingCancel);
+    desk.report(A(), ExecType::CancelPending, Status::PendingCancel);
     let refusal = Refusal {
         order: A(),
         id: id("a"),
@@ -126,7 +126,7 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
     desk.say(0, EventKind::Refused(Refusal { order: handle(0, 9, 9), ..refusal }));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
     // A venue may not know it either, and then it is the order's own status that is told.
-    desk.report(A(), What::CancelPending, Status::PendingCancel);
+    desk.report(A(), ExecType::CancelPending, Status::PendingCancel);
     desk.say(0, EventKind::Refused(Refusal { reason: Reason::UnknownOrder, ..refusal }));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
 }
@@ -141,9 +141,9 @@ fn open_orders_come_by_time_then_handle_whatever_their_shard() {
     let order = |shard, slot| handle(shard, 0, slot);
     assert_eq!(desk.open(), [order(0, 7), order(2, 0), order(0, 3), order(2, 1), order(1, 0)]);
     assert_eq!(desk.view.open_orders_len(), 5);
-    desk.report(order(0, 3), What::Filled, Status::Filled);
-    desk.report(order(1, 0), What::Rejected, Status::Rejected);
-    desk.report(order(0, 7), What::Canceled, Status::Canceled);
+    desk.report(order(0, 3), ExecType::Filled, Status::Filled);
+    desk.report(order(1, 0), ExecType::Rejected, Status::Rejected);
+    desk.report(order(0, 7), ExecType::Canceled, Status::Canceled);
     assert_eq!(desk.open(), [order(2, 0), order(2, 1)]);
     assert_eq!(desk.finished(), [order(0, 7), order(1, 0), order(0, 3)]);
     assert_eq!(desk.view.finished_orders_len(), 3);
@@ -153,12 +153,12 @@ fn open_orders_come_by_time_then_handle_whatever_their_shard() {
 fn a_forgotten_order_stays_readable_when_its_slot_is_used_again() {
     let mut desk = Desk::new(1);
     desk.enter(A(), "old");
-    desk.report(A(), What::Filled, Status::Filled);
+    desk.report(A(), ExecType::Filled, Status::Filled);
     desk.say(0, EventKind::Forgotten { order: A(), source: Source::default(), id: id("old") });
     assert_eq!(desk.view.order(A()), None);
     let next = handle(0, 2, 5);
     desk.enter(next, "new");
-    desk.report(A(), What::Canceled, Status::Canceled);
+    desk.report(A(), ExecType::Canceled, Status::Canceled);
     let old = desk.view.orders_with_id(&id("old"));
     assert_eq!((old.len(), old[0].status), (1, Status::Filled));
     assert_eq!(desk.view.order(next).unwrap().id, id("new"));
@@ -185,12 +185,12 @@ fn the_first_ended_go_first_when_too_many_have_ended() {
         desk.enter(handle(0, 0, slot), &format!("n{slot}"));
     }
     for slot in [2, 0, 3] {
-        desk.report(handle(0, 0, slot), What::Filled, Status::Filled);
+        desk.report(handle(0, 0, slot), ExecType::Filled, Status::Filled);
     }
     assert_eq!(desk.finished(), [handle(0, 0, 3), handle(0, 0, 0)]);
     assert_eq!(desk.view.orders_with_id(&id("n2")), []);
     // Its shard still knows it; what it says of it is too late.
-    desk.report(handle(0, 0, 2), What::Filled, Status::Filled);
+    desk.report(handle(0, 0, 2), ExecType::Filled, Status::Filled);
     assert_eq!(desk.open(), [handle(0, 0, 1)]);
 }
 
@@ -198,7 +198,7 @@ fn the_first_ended_go_first_when_too_many_have_ended() {
 fn a_view_may_keep_no_finished_orders_at_all() {
     let mut desk = Desk::with(1, ViewSettings { finished_max: 0, ..ViewSettings::default() });
     desk.enter(A(), "a");
-    desk.report(A(), What::Filled, Status::Filled);
+    desk.report(A(), ExecType::Filled, Status::Filled);
     let refused = OrderTerms { status: Status::Rejected, ..entered(A(), "b") };
     desk.say(0, EventKind::Order(refused));
     assert_eq!((desk.open(), desk.finished()), (vec![], vec![]));
@@ -209,8 +209,8 @@ fn a_view_may_keep_no_finished_orders_at_all() {
 fn a_corrected_fill_brings_an_order_back() {
     let mut desk = Desk::new(1);
     desk.enter(A(), "a");
-    desk.report(A(), What::Filled, Status::Filled);
-    desk.report(A(), What::Corrected, Status::New);
+    desk.report(A(), ExecType::Filled, Status::Filled);
+    desk.report(A(), ExecType::Corrected, Status::New);
     assert_eq!((desk.open(), desk.finished()), (vec![A()], vec![]));
 }
 
@@ -220,7 +220,7 @@ fn finished_orders_end_with_the_trading_day_of_their_shard() {
     for shard in [0, 1] {
         desk.say(shard, EventKind::TradingDay { day: Day(5) });
         desk.enter(handle(shard, 0, 0), "done");
-        desk.report(handle(shard, 0, 0), What::Filled, Status::Filled);
+        desk.report(handle(shard, 0, 0), ExecType::Filled, Status::Filled);
         desk.enter(handle(shard, 0, 1), "open");
     }
     desk.say(0, EventKind::TradingDay { day: Day(5) });
@@ -267,14 +267,14 @@ fn the_view_agrees_with_a_naive_twin() {
                 open.push((step, order));
             }
             1 if known => {
-                desk.report(order, What::Filled, Status::Filled);
+                desk.report(order, ExecType::Filled, Status::Filled);
                 open.retain(|(_, other)| *other != order);
                 finished.push(order);
                 if finished.len() > 40 {
                     finished.remove(0);
                 }
             }
-            2 if known => desk.report(order, What::Accepted, Status::New),
+            2 if known => desk.report(order, ExecType::Accepted, Status::New),
             3 if !known => {
                 let body = EventKind::Forgotten { order, source: Source::default(), id: id("x") };
                 desk.say(shard, body);
@@ -307,9 +307,13 @@ fn a_walk_sees_each_order_that_stays_once_whatever_else_comes_and_goes() {
         // The next one ends, and the one that was just seen; another comes.
         if step % 4 == 0 {
             for gone in [order.handle, all[(step + 1).min(39)]] {
-                desk.report(gone, What::Canceled, Status::Canceled);
+                desk.report(gone, ExecType::Canceled, Status::Canceled);
             }
-            desk.say_at(2_000, 0, EventKind::Order(entered(handle(0, 1, 100 + step as u32), &format!("n{step}"))));
+            desk.say_at(
+                2_000,
+                0,
+                EventKind::Order(entered(handle(0, 1, 100 + step as u32), &format!("n{step}"))),
+            );
         }
     }
     desk.view.walk_end(walk);
@@ -331,13 +335,13 @@ fn finished_orders_are_walked_from_the_last_and_walks_have_their_bound() {
         desk.enter(handle(0, 1, n), &format!("o{n}"));
     }
     for n in 0..3 {
-        desk.report(handle(0, 1, n), What::Canceled, Status::Canceled);
+        desk.report(handle(0, 1, n), ExecType::Canceled, Status::Canceled);
     }
     let walk = desk.view.walk_finished().unwrap();
     assert_eq!(desk.view.walk_next(walk).unwrap().handle, handle(0, 1, 2));
     // Two more end, so that the oldest two are dropped: the one it stands at is among them.
     for n in 3..5 {
-        desk.report(handle(0, 1, n), What::Canceled, Status::Canceled);
+        desk.report(handle(0, 1, n), ExecType::Canceled, Status::Canceled);
     }
     assert_eq!(desk.view.walk_next(walk), None);
     let more: Vec<_> = (1..WALKS_MAX).map(|_| desk.view.walk_finished().unwrap()).collect();

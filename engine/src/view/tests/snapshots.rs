@@ -4,8 +4,12 @@ use super::*;
 fn an_order_that_was_modified_twice_is_found_by_each_id_and_listed_once() {
     let mut desk = Desk::new(1);
     let image = |orig: &str, now: &str| {
-        let told =
-            OrderTerms { what: What::Image, id: id(now), orig_id: id(orig), ..entered(handle(0, 0, 2), now) };
+        let told = OrderTerms {
+            what: ExecType::Image,
+            id: id(now),
+            orig_id: id(orig),
+            ..entered(handle(0, 0, 2), now)
+        };
         EventKind::Order(told)
     };
     // The same snapshot again changes nothing.
@@ -39,11 +43,11 @@ fn images_and_live_events_make_one_picture() {
     let mut desk = Desk::new(1);
     let (old, new, late) = (handle(0, 0, 2), handle(0, 0, 1), handle(0, 0, 3));
     desk.begin(0);
-    desk.report(old, What::Filled, Status::PartiallyFilled);
-    desk.say_at(900, 0, EventKind::Order(OrderTerms { what: What::Image, ..entered(new, "new") }));
+    desk.report(old, ExecType::Filled, Status::PartiallyFilled);
+    desk.say_at(900, 0, EventKind::Order(OrderTerms { what: ExecType::Image, ..entered(new, "new") }));
     desk.say_at(950, 0, EventKind::Order(entered(late, "late")));
     let image = OrderTerms {
-        what: What::Image,
+        what: ExecType::Image,
         status: Status::PendingCancel,
         orig_id: id("first"),
         ..entered(old, "old")
@@ -94,7 +98,7 @@ fn a_forgotten_order_is_history_that_no_snapshot_takes_away() {
     let (forgotten, finished) = (handle(0, 0, 0), handle(0, 0, 1));
     for order in [forgotten, finished] {
         desk.enter(order, "x");
-        desk.report(order, What::Filled, Status::Filled);
+        desk.report(order, ExecType::Filled, Status::Filled);
     }
     desk.say(0, EventKind::Forgotten { order: forgotten, source: Source::default(), id: id("x") });
     desk.say(0, booked(1, 5, "1"));

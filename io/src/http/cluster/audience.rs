@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::cluster::source_of;
 use pitlane_engine::command::Watch;
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, PortMask, SecurityId};
 
 #[derive(Debug, Default)]

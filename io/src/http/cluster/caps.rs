@@ -2,7 +2,7 @@
 
 use pitlane_engine::cluster::{Item, Reader};
 use pitlane_engine::command::Command;
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, SecurityId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, link, mesh};
 use pitlane_engine::time::Day;

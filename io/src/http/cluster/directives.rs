@@ -65,7 +65,7 @@ impl CatchUp {
 mod tests {
     use pitlane_engine::command::Scope;
     use pitlane_engine::directive::Directive;
-    use pitlane_engine::event::{EventKind, Event};
+    use pitlane_engine::event::{Event, EventKind};
     use pitlane_engine::id::PortId;
     use pitlane_engine::view::ViewSettings;
 

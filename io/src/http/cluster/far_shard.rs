@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::cluster::{Item, MemberId, Reader, is_sound, seen_here, source_of, translate_senders};
-use pitlane_engine::command::{CommandKind, Command};
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::command::{Command, CommandKind};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, PortMask, ShardId};
 use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::reason::Reason;
@@ -158,7 +158,8 @@ impl FarShard {
         translate_senders(&mut event, |port| seen_here(port, from, own));
         // Prices come their own way, and may be newer than what comes on the other; and who speaks in the owner's place has no numbers: they
         // have no say in them.
-        let is_price = item.to == Reader::All && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_));
+        let is_price =
+            item.to == Reader::All && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_));
         let is_numbered = !is_price && !event.is_in_its_place();
         if !is_numbered {
             event.seq = self.seq;

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use pitlane_engine::cluster::{
     Card, Item, Letter, MemberId, Reader, home_of, is_abroad, send_abroad, source_of,
 };
-use pitlane_engine::command::{CommandKind, Command, Watch};
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::reason::Reason;
@@ -321,7 +321,9 @@ impl Owner {
 /// The id that a REST client has given its order, and the strategy within which it is one.
 fn rest_id(command: &Command) -> Option<(StrategyId, IntId)> {
     match command.body {
-        CommandKind::Submit { id, terms } if command.source.origin == Origin::Rest => Some((terms.strategy, id)),
+        CommandKind::Submit { id, terms } if command.source.origin == Origin::Rest => {
+            Some((terms.strategy, id))
+        }
         _ => None,
     }
 }

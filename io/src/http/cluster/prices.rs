@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::cluster::{Item, Reader};
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::terms::Side;
 

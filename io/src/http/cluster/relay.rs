@@ -1,7 +1,7 @@
 //! Commands of our ports for the shards of another server: passed on, or answered in its place while it is away.
 
-use pitlane_engine::command::{CommandKind, Command};
-use pitlane_engine::event::{EventKind, OrderTerms, Refusal, Request, What};
+use pitlane_engine::command::{Command, CommandKind};
+use pitlane_engine::event::{EventKind, ExecType, OrderTerms, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Source};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Status;
@@ -64,7 +64,13 @@ fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, vi
     }
 }
 
-fn refused(order: OrderHandle, request_id: IntId, request: Request, source: Source, view: &View) -> EventKind {
+fn refused(
+    order: OrderHandle,
+    request_id: IntId,
+    request: Request,
+    source: Source,
+    view: &View,
+) -> EventKind {
     let known = view.order(order);
     let (id, status) = known.map_or((IntId::NONE, Status::Rejected), |known| (known.id, known.status));
     EventKind::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
@@ -86,8 +92,10 @@ pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
         match order {
             // It was taken, and the report of it was lost with the owner's life.
             Some(order) => {
-                let entered =
-                    OrderTerms { reason: Reason::ReportLost, ..outposts::terms_of(&order, What::Entered) };
+                let entered = OrderTerms {
+                    reason: Reason::ReportLost,
+                    ..outposts::terms_of(&order, ExecType::Entered)
+                };
                 if let Some(shard) = peer.shard_mut(shard) {
                     shard.answer(command.source.port, now, EventKind::Order(entered));
                 }

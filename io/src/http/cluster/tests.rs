@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use pitlane_engine::chance::Chance;
 use pitlane_engine::cluster::{Call, Card, Letter, abroad};
-use pitlane_engine::command::{CommandKind, Command, Watch};
-use pitlane_engine::event::{EventKind, Event, Refusal, Request};
+use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::event::{Event, EventKind, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::reason::Reason;
@@ -69,7 +69,9 @@ fn member(card: Card) -> (Peer, PortEnd) {
     let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
     let mut asker = ports.remove(1);
     let port = asker.id();
-    for body in [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }] {
+    for body in
+        [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }]
+    {
         asker.send(SHARD, Command::new(ASKER, u32::MAX, body)).expect("there is room");
     }
     (peer, asker)

@@ -80,7 +80,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use pitlane_engine::cluster::Reader;
-    use pitlane_engine::event::{EventKind, Event};
+    use pitlane_engine::event::{Event, EventKind};
     use pitlane_engine::id::ShardId;
     use pitlane_engine::time::{Day, Timestamp};
 

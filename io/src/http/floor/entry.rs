@@ -2,7 +2,7 @@
 //! source's. Nothing here waits; each gives what will be the answer.
 
 use pitlane_engine::cluster::home_of;
-use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::desk::{Closing, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -70,7 +70,9 @@ impl Floor {
                 let port = &mut self.port.borrow_mut();
                 self.desk.borrow_mut().modify(port, ticket, &order.id, changes)?
             }
-            false => self.request(order, ticket, |id| CommandKind::Modify { order: order.handle, id, changes })?,
+            false => {
+                self.request(order, ticket, |id| CommandKind::Modify { order: order.handle, id, changes })?
+            }
         };
         self.expect_request(&pending, order, made, self.is_simulated(order));
         if !id.is_none() {

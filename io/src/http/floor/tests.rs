@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use pitlane_engine::command::{Phase, Scope};
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::event::What;
+use pitlane_engine::event::ExecType;
 use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::number::{Price, Qty};
@@ -127,19 +127,22 @@ fn an_order_is_answered_by_what_is_first_said_of_its_id() {
         ..Terms::default()
     };
     let Outcome::Order(entered) = house.ask(CommandKind::Submit { id: id("a"), terms }) else { panic!() };
-    assert_eq!((entered.id, entered.what, entered.reason), (id("a"), What::Entered, Reason::None));
+    assert_eq!((entered.id, entered.what, entered.reason), (id("a"), ExecType::Entered, Reason::None));
     assert_eq!(house.floor.view().orders_with_id(&id("a")).len(), 1, "whoever was answered reads it");
 
     let bad = Terms { account: AccountId(999), ..terms };
-    let Outcome::Order(rejected) = house.ask(CommandKind::Submit { id: id("b"), terms: bad }) else { panic!() };
-    assert_eq!((rejected.what, rejected.reason), (What::Rejected, Reason::UnknownAccount));
+    let Outcome::Order(rejected) = house.ask(CommandKind::Submit { id: id("b"), terms: bad }) else {
+        panic!()
+    };
+    assert_eq!((rejected.what, rejected.reason), (ExecType::Rejected, Reason::UnknownAccount));
 
     let Outcome::Order(report) = house.ask(CommandKind::Cancel { order: entered.order, id: id("c") }) else {
         panic!()
     };
     assert_eq!(report.id, id("c"));
     assert_eq!(house.floor.view().open_orders_len(), 0);
-    let Outcome::Refused(refusal) = house.ask(CommandKind::Cancel { order: entered.order, id: id("d") }) else {
+    let Outcome::Refused(refusal) = house.ask(CommandKind::Cancel { order: entered.order, id: id("d") })
+    else {
         panic!()
     };
     assert_eq!((refusal.request_id, refusal.reason), (id("d"), Reason::OrderFinished));
@@ -173,7 +176,9 @@ fn only_so_many_answers_are_awaited() {
 #[test]
 fn an_answer_whose_asker_has_gone_is_not_given_to_the_next() {
     let mut house = House::opened(Depths::default());
-    drop(house.floor.send(0, CommandKind::Kill { scope: Scope::Strategy(StrategyId(999)), on: true }).unwrap());
+    drop(
+        house.floor.send(0, CommandKind::Kill { scope: Scope::Strategy(StrategyId(999)), on: true }).unwrap(),
+    );
     // The same slot, another generation: the refusal above must not reach it.
     assert_eq!(house.ask(KILL), Outcome::Done(Reason::None));
     assert_eq!(house.floor.waiting_len(), 0);

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use pitlane_engine::event::{EventKind, Event, OrderReport, Refusal, What};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::reason::Reason;
 
@@ -131,23 +131,23 @@ impl Waiting {
             EventKind::Order(_) | EventKind::Status(_) if !self.orders.is_empty() => {
                 let Some(report) = event.report() else { return };
                 match report.what {
-                    What::Entered | What::Rejected if report.source.port == port => {
+                    ExecType::Entered | ExecType::Rejected if report.source.port == port => {
                         self.order(Key::Order(report.source.session, report.id), Outcome::Order(report))
                     }
-                    What::CancelPending | What::ReplacePending => {
+                    ExecType::CancelPending | ExecType::ReplacePending => {
                         self.under_way(Key::Request(report.order, report.id), Outcome::Order(report))
                     }
-                    What::Canceled | What::Replaced => {
+                    ExecType::Canceled | ExecType::Replaced => {
                         self.order(Key::Request(report.order, report.id), Outcome::Order(report))
                     }
-                    What::Entered
-                    | What::Rejected
-                    | What::Accepted
-                    | What::Filled
-                    | What::Expired
-                    | What::Triggered
-                    | What::Corrected
-                    | What::Image => {}
+                    ExecType::Entered
+                    | ExecType::Rejected
+                    | ExecType::Accepted
+                    | ExecType::Filled
+                    | ExecType::Expired
+                    | ExecType::Triggered
+                    | ExecType::Corrected
+                    | ExecType::Image => {}
                 }
             }
             EventKind::Done { .. }

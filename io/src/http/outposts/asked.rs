@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use async_nats::Subject;
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::strategy::letters;
 use pitlane_engine::terms::Terms;
@@ -28,7 +28,9 @@ impl Request {
     pub fn of(body: &CommandKind) -> Option<(IntId, Request)> {
         match *body {
             CommandKind::Submit { id, terms } => Some((id, Request::Submit(core_of(&terms)))),
-            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => Some((id, Request::About(order))),
+            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => {
+                Some((id, Request::About(order)))
+            }
             _ => None,
         }
     }
@@ -124,7 +126,7 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::event::{OrderTerms, What};
+    use pitlane_engine::event::{ExecType, OrderTerms};
     use pitlane_engine::id::Source;
     use pitlane_engine::number::Qty;
     use pitlane_engine::reason::Reason;
@@ -139,7 +141,7 @@ mod tests {
             id,
             orig_id: IntId::NONE,
             source: Source::default(),
-            what: What::Entered,
+            what: ExecType::Entered,
             status: Status::PendingNew,
             reason: Reason::None,
             sender: Default::default(),

@@ -1,7 +1,7 @@
 //! Letters of strategies, one by one: judged, carried out, answered.
 
 use async_nats::Subject;
-use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};

@@ -1,6 +1,6 @@
 //! A strategy's state as its process begins with it: open orders, positions and cash out of the view, as events that show what is.
 
-use pitlane_engine::event::{Adjustment, EventKind, Event, OrderReport, OrderTerms, What};
+use pitlane_engine::event::{Adjustment, Event, EventKind, ExecType, OrderReport, OrderTerms};
 use pitlane_engine::id::{ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::SenderId;
@@ -20,7 +20,7 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
     }
     for order in view.open_orders().filter(|order| order.source == strategy) {
         let shard = order.handle.shard();
-        let terms = terms_of(&order, What::Image);
+        let terms = terms_of(&order, ExecType::Image);
         // As a shard does: the order is first shown under its earlier ids, so that the first finds it.
         if !order.orig_id.is_none() && order.orig_id != order.first_id {
             let earlier = OrderTerms { id: order.orig_id, orig_id: order.first_id, ..terms };
@@ -42,7 +42,7 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
 }
 
 /// The terms of an order, as they are told for this cause.
-pub fn terms_of(order: &Order, what: What) -> OrderTerms {
+pub fn terms_of(order: &Order, what: ExecType) -> OrderTerms {
     OrderTerms {
         order: order.handle,
         id: order.id,
@@ -71,7 +71,7 @@ fn report_of(order: &Order) -> OrderReport {
         security: order.terms.security,
         strategy: order.terms.strategy,
         account: order.terms.account,
-        what: What::Image,
+        what: ExecType::Image,
         status: order.status,
         reason: order.reason,
         side: order.terms.side,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Command, Phase};
+use pitlane_engine::command::{Command, CommandKind, Phase};
 use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::strategy::life;
 use pitlane_engine::time::Timestamp;

@@ -70,7 +70,12 @@ impl Schedule {
 
     /// The same as commands, with the dates that are over in between: after a close, and before anything opens. `over` is the last
     /// date told so far.
-    pub fn commands(&self, exchange: ExchangeId, changes: &[Change], over: &mut Option<Day>) -> Vec<CommandKind> {
+    pub fn commands(
+        &self,
+        exchange: ExchangeId,
+        changes: &[Change],
+        over: &mut Option<Day>,
+    ) -> Vec<CommandKind> {
         let mut commands = Vec::new();
         for &Change { at, session } in changes {
             let expiry = self.calendar.over(exchange, at).and_then(|day| self.expiry(exchange, day, over));

@@ -14,7 +14,7 @@ mod stored;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::event::{Ask, EventKind, Event};
+use pitlane_engine::event::{Ask, Event, EventKind};
 use pitlane_engine::id::{AdapterId, OrderHandle, Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;

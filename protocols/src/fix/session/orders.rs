@@ -1,7 +1,7 @@
 //! The orders of a session: requests go out to the desk, events come back as reports.
 
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{EventKind, Event, OrderReport, Refusal, Request as Asked, What};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, Request as Asked};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
@@ -291,19 +291,22 @@ impl Session {
         {
             match told.what {
                 // The status follows.
-                What::Replaced => {
+                ExecType::Replaced => {
                     if let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk)
                         && let Some(order) = self.book.get_mut(&key)
                     {
                         order.terms = told.terms;
                     }
                 }
-                What::Image => self.remember(told, event.at, desk),
+                ExecType::Image => self.remember(told, event.at, desk),
                 _ => {}
             }
         }
         let Some(told) = event.report().filter(|told| told.source == self.settings.source) else { return };
-        if matches!(told.what, What::Entered | What::Rejected | What::CancelPending | What::ReplacePending) {
+        if matches!(
+            told.what,
+            ExecType::Entered | ExecType::Rejected | ExecType::CancelPending | ExecType::ReplacePending
+        ) {
             self.flight.end(&told.id);
             if missed {
                 self.flight.recall(told.id);
@@ -327,13 +330,13 @@ impl Session {
             // Which of the ids are the client's own is not known any more; they were its own at that time, most likely.
             let asked = matches!(
                 told.what,
-                What::CancelPending | What::Canceled | What::ReplacePending | What::Replaced
+                ExecType::CancelPending | ExecType::Canceled | ExecType::ReplacePending | ExecType::Replaced
             );
             report.cl_ord_id = told.id;
             report.orig_cl_ord_id = if asked { told.orig_id } else { IntId::NONE };
         }
         let (terms, is_finished) = (order.terms, order.status.is_finished());
-        if told.what != What::Image {
+        if told.what != ExecType::Image {
             self.report(now, &key.root, &terms, &report);
         }
         if is_finished && !was_finished {
@@ -406,7 +409,7 @@ impl Session {
     fn missed_key(&self, told: &OrderReport) -> Option<Key> {
         let known =
             [told.id, told.orig_id].map(Key::of_root).into_iter().find(|key| self.book.get(key).is_some());
-        known.or_else(|| (told.what == What::Entered).then_some(Key::of_root(told.id)))
+        known.or_else(|| (told.what == ExecType::Entered).then_some(Key::of_root(told.id)))
     }
 
     /// The ids of all answers that are kept: whoever is asked again after a restart will say some of what they answer.
@@ -474,7 +477,7 @@ impl Session {
     fn report_rejected(&mut self, now: Timestamp, id: IntId, terms: &Terms, reason: Reason) {
         let exec_id = self.exec_id(now);
         let order = Order { status: Status::Rejected, reason, ..Order::new(id, *terms, now) };
-        let report = Report { what: What::Rejected, reason, ..Report::of_order(&order, exec_id) };
+        let report = Report { what: ExecType::Rejected, reason, ..Report::of_order(&order, exec_id) };
         self.report(now, &order.root, &order.terms, &report);
     }
 
@@ -521,7 +524,7 @@ impl Session {
 fn has_number(event: &Event) -> bool {
     match &event.body {
         EventKind::Order(_) | EventKind::Refused(_) => !event.is_in_its_place(),
-        EventKind::Status(told) => told.what != What::Image,
+        EventKind::Status(told) => told.what != ExecType::Image,
         _ => false,
     }
 }

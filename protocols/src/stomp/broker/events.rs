@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::command::Phase;
-use pitlane_engine::event::{Adjustment, EventKind, Booking, Event, OrderReport, OrderTerms, PositionState, What};
+use pitlane_engine::event::{
+    Adjustment, Booking, Event, EventKind, ExecType, OrderReport, OrderTerms, PositionState,
+};
 use pitlane_engine::id::{AdapterId, Currency, IntId, OrderHandle, Origin, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
@@ -35,7 +37,9 @@ impl Broker {
                 self.tell_status(now, stamp, report);
             }
             EventKind::Booked(booking) => self.tell_booking(now, shard, stamp, booking),
-            EventKind::Adjusted { strategy, what } => self.tell_adjustment(now, shard, stamp, *strategy, what),
+            EventKind::Adjusted { strategy, what } => {
+                self.tell_adjustment(now, shard, stamp, *strategy, what)
+            }
             EventKind::Subscription { strategy, security, on, subscribers } => {
                 let reference = self.reference.clone();
                 let Some(row) = reference.strategy(*strategy) else { return };
@@ -75,7 +79,7 @@ impl Broker {
         if !told.orig_id.is_none() {
             self.own_ids.set(told.order, told.id);
         }
-        if told.what == What::Image {
+        if told.what == ExecType::Image {
             self.pasts.begin(told.order, stamp.at);
         } else if !self.index.is_empty() {
             self.changed.insert(shard, (stamp, *told));
@@ -83,7 +87,7 @@ impl Broker {
     }
 
     fn tell_change(&mut self, now: Timestamp, shard: ShardId, report: &OrderReport) {
-        if report.what == What::Replaced
+        if report.what == ExecType::Replaced
             && let Some((stamp, told)) = self.changed.remove(&shard)
             && told.order == report.order
         {
@@ -109,7 +113,7 @@ impl Broker {
 
     fn tell_status(&mut self, now: Timestamp, stamp: Stamp, report: &OrderReport) {
         let (id, orig_id) = self.own_ids.of(report);
-        if report.what == What::Image || self.index.is_empty() {
+        if report.what == ExecType::Image || self.index.is_empty() {
             return;
         }
         let reference = self.reference.clone();
@@ -291,16 +295,16 @@ const OWN_IDS_MAX: usize = 1 << 18;
 impl OwnIds {
     /// The order's own id, and the one before its modification where the report tells it.
     fn of(&mut self, report: &OrderReport) -> (IntId, IntId) {
-        let is_request = matches!(report.what, What::CancelPending | What::ReplacePending);
+        let is_request = matches!(report.what, ExecType::CancelPending | ExecType::ReplacePending);
         let own = match self.ids.get(&report.order) {
             Some(own) => *own,
             None if is_request && !report.orig_id.is_none() => report.orig_id,
             None => report.id,
         };
-        let own = if report.what == What::Replaced { report.id } else { own };
+        let own = if report.what == ExecType::Replaced { report.id } else { own };
         if report.status.is_finished() {
             self.forget(report.order);
-        } else if is_request || report.what == What::Replaced {
+        } else if is_request || report.what == ExecType::Replaced {
             self.set(report.order, own);
         }
         (own, if own == report.id { report.orig_id } else { IntId::NONE })
@@ -331,7 +335,7 @@ mod tests {
     fn ids_of_so_many_orders_are_known_and_then_the_lowest_are_forgotten() {
         let order = |slot| OrderHandle::new(ShardId(0), 1, slot);
         let canceled = |slot| OrderReport {
-            what: What::Canceled,
+            what: ExecType::Canceled,
             order: order(slot),
             id: IntId::numbered(b'c', slot as u64),
             orig_id: IntId::NONE,

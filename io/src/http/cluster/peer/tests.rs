@@ -1,5 +1,5 @@
 use pitlane_engine::command::{CommandKind, Watch};
-use pitlane_engine::event::{EventKind, Event};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::time::Day;

@@ -1,6 +1,6 @@
 //! What shards say of orders, on its way to the sessions that sent them.
 
-use pitlane_engine::event::{EventKind, Event, OrderReport, Refusal, What};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
 use pitlane_engine::id::{Origin, ShardId};
 use pitlane_engine::time::Timestamp;
 
@@ -59,7 +59,7 @@ impl FixRoom {
     pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let event = Event { seq: event.seq & !Event::IMAGE, ..*event };
         match &event.body {
-            EventKind::Status(report) if report.what == What::Image => self.report_standing(now, report),
+            EventKind::Status(report) if report.what == ExecType::Image => self.report_standing(now, report),
             _ => self.report_missed(now, shard, &event),
         }
     }
@@ -104,8 +104,8 @@ impl FixRoom {
 /// Whether it tells how something stands, and not that it has happened.
 fn is_image(event: &Event) -> bool {
     match &event.body {
-        EventKind::Order(order) => order.what == What::Image,
-        EventKind::Status(report) => report.what == What::Image,
+        EventKind::Order(order) => order.what == ExecType::Image,
+        EventKind::Status(report) => report.what == ExecType::Image,
         EventKind::Refused(_) => false,
         _ => true,
     }

@@ -1,6 +1,6 @@
 //! One venue: its session, its connection if there is one, and what waits for the shards.
 
-use pitlane_engine::command::{CommandKind, Command};
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
@@ -304,7 +304,9 @@ impl Link {
 
     /// A price to the shard of its security. It may not be lost either: a stop may wait for it.
     fn send_price(&mut self, price: CommandKind, port: &mut PortEnd) {
-        let (CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. }) = price else { return };
+        let (CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. }) = price else {
+            return;
+        };
         self.send(shard_of(security, port.shards()), price, port);
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::command::{CommandKind, Command, Watch};
+use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::id::{AdapterId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
