@@ -11,8 +11,8 @@ use pitlane::refdata;
 use pitlane::simulate::progress::Progress;
 use pitlane::simulate::report::Report;
 use pitlane::simulate::{SimulateError, simulate};
-use pitlane_engine::chance::Chance;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::rng::Rng;
 
 use crate::journal::Folder;
 
@@ -101,7 +101,7 @@ fn settings(file: &Path) -> Result<Config, Box<dyn Error>> {
 fn write(path: &Path, ticks: u64) -> std::io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     writeln!(out, "time,security,bid,bidSize,ask,askSize,last,lastSize")?;
-    let mut chance = Chance::new(1);
+    let mut chance = Rng::new(1);
     let (mut at, mut cents) = (START_NS, 20_000_u64);
     for _ in 0..ticks {
         at += 1 + chance.below(2 * STEP_NS);

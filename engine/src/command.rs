@@ -119,7 +119,7 @@ pub enum CommandKind {
         security: SecurityId,
         on: bool,
     },
-    /// The treasury gives a share of a limit, or asks for a part of it back.
+    /// The budget gives a share of a limit, or asks for a part of it back.
     Budget(Budget),
     // From the clock.
     Session {
@@ -439,6 +439,6 @@ pub enum Watch {
     Everything,
     /// What leaves for this venue: for its adapter.
     Venue(AdapterId),
-    /// Use of budgets, and subscriptions: for the treasury and the feed.
+    /// Use of budgets, and subscriptions: for the budget and the feed.
     Budgets,
 }

@@ -165,7 +165,7 @@ pub enum EventKind {
     },
     /// For a venue's adapter.
     ToVenue(Instruction),
-    /// For the treasury.
+    /// For the budget.
     Budget(BudgetUse),
     /// The command of this source and token is done; with [`Reason::None`] as it asked, else refused for the reason.
     Done {

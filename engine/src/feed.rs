@@ -13,11 +13,11 @@ mod schedule;
 
 use std::collections::BTreeMap;
 
-use crate::chance::Chance;
 use crate::command::{Command, CommandKind, Quote, Trade};
 use crate::id::{SecurityId, Source};
 use crate::number::{Price, Qty};
 use crate::refdata::{RefData, Security, SecurityKind};
+use crate::rng::Rng;
 use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
 use schedule::Schedule;
@@ -156,7 +156,7 @@ struct Stream {
     on: bool,
     /// Whether there has been an event; the first one tells everything.
     begun: bool,
-    chance: Chance,
+    chance: Rng,
     interval_ns: u64,
     tick: Price,
     lot: Qty,
@@ -186,12 +186,12 @@ impl Stream {
         }
         let bid = (start.raw() / tick.raw()).clamp(1, top);
         // Seeds that differ in the low bits only give streams that have nothing in common.
-        let seed = Chance::new(settings.seed).next_u64() ^ security.id.0 as u64;
+        let seed = Rng::new(settings.seed).next_u64() ^ security.id.0 as u64;
         Some(Stream {
             security: security.id,
             on: false,
             begun: false,
-            chance: Chance::new(seed),
+            chance: Rng::new(seed),
             interval_ns,
             tick,
             lot,

@@ -141,11 +141,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::chance::split_mix;
+    use crate::rng::split_mix;
 
-    struct Rng(u64);
+    struct TestRng(u64);
 
-    impl Rng {
+    impl TestRng {
         fn below(&mut self, n: u64) -> u64 {
             split_mix(&mut self.0) % n
         }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn check(max: u32, ids: u64, steps: u32, seed: u64) {
-        let mut rng = Rng(seed);
+        let mut rng = TestRng(seed);
         let slab = (0..ids).map(|n| ((n % 3) as u16, IntId::numbered(b'n', n / 3))).collect();
         let mut book = Book { index: IdIndex::new(max, seed, LargePages::NONE), slab };
         let mut model = BTreeMap::new();

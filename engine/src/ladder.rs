@@ -347,8 +347,8 @@ mod tests {
     use std::collections::{BTreeMap, VecDeque};
 
     use super::*;
-    use crate::chance::Chance;
     use crate::pages::LargePages;
+    use crate::rng::Rng;
     use crate::terms::Side;
 
     /// What a ladder is, without thinking of speed.
@@ -395,7 +395,7 @@ mod tests {
     /// A market that stands, walks or jumps: `walk` ticks at most with each order, and orders up to `spread` around.
     fn check(direction: Direction, seed: u64, walk: u64, spread: u64) {
         let (mut ladder, mut nodes) = (Ladder::new(direction), Nodes::with_capacity(16, LargePages::NONE));
-        let (mut naive, mut chance) = (Naive::default(), Chance::new(seed));
+        let (mut naive, mut chance) = (Naive::default(), Rng::new(seed));
         let (mut open, mut mid): (Vec<(u32, i64)>, i64) = (Vec::new(), 0);
         for step in 0..20_000 {
             mid += chance.below(2 * walk + 1) as i64 - walk as i64;

@@ -6,7 +6,7 @@ pub mod id;
 pub mod number;
 pub mod time;
 pub mod reason;
-pub mod chance;
+pub mod rng;
 
 // What is said and heard.
 pub mod terms;
@@ -41,9 +41,9 @@ pub mod lane;
 pub mod mesh;
 pub mod worker;
 pub mod index;
-pub mod errands;
+pub mod pending_commands;
 pub mod desk;
-pub mod treasury;
+pub mod budget;
 pub mod view;
 pub mod feed;
 pub mod strategy;

@@ -7,7 +7,7 @@
 //! port 1 ───────────────► …
 //! ```
 //!
-//! A port is a thread that talks with the shards: gateway, http, adapter, feed, treasury. Each end belongs to one
+//! A port is a thread that talks with the shards: gateway, http, adapter, feed, budget. Each end belongs to one
 //! thread. Nothing here waits: a full lane is an answer.
 
 use crate::command::{Command, CommandKind};
@@ -19,7 +19,7 @@ use crate::sender::{Sender, SenderId, SenderLog};
 /// What kind of thread a port is. The shards take commands of a lower kind first, see [`CLASS_BATCH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortClass {
-    /// Operator, clock, treasury.
+    /// Operator, clock, budget.
     Control,
     /// Reports of what happened outside: the sooner we know, the less we guess.
     Venue,

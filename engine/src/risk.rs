@@ -113,7 +113,7 @@ impl Share {
         0
     }
 
-    /// A new limit for all shards together: an even part of it, or less if there was less before. The treasury moves
+    /// A new limit for all shards together: an even part of it, or less if there was less before. The budget moves
     /// shares afterwards.
     fn limit(&mut self, limit: i64, shard: u8, shards: u8) {
         if limit == 0 {

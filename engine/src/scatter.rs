@@ -1,8 +1,8 @@
 //! A keyed hash of ids. It spreads them over a table; and since nobody outside knows its keys, nobody can choose ids that all meet
 //! in one place.
 
-use crate::chance::split_mix;
 use crate::id::IntId;
+use crate::rng::split_mix;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Scatter {

@@ -4,11 +4,11 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::chance::Chance;
 use crate::command::Report;
 use crate::event::{Ask, Tick};
 use crate::id::OrderHandle;
 use crate::image::{Damage, Image, Problem, Reader, Sink, encode_list, image};
+use crate::rng::Rng;
 use crate::time::Timestamp;
 
 /// Dates of orders that have ended stay in the heap up to this many beyond those that matter; then it is swept.
@@ -143,12 +143,12 @@ impl Image for Timers {
 #[derive(Debug)]
 pub struct Way {
     last: Timestamp,
-    chance: Chance,
+    chance: Rng,
 }
 
 impl Way {
     pub fn new(seed: u64) -> Way {
-        Way { last: Timestamp::ZERO, chance: Chance::new(seed) }
+        Way { last: Timestamp::ZERO, chance: Rng::new(seed) }
     }
 
     /// Nothing is on this way any more.

@@ -23,13 +23,13 @@ mod take;
 mod tests;
 
 use crate::ahead::fetch;
-use crate::chance::Chance;
 use crate::command::{Quote, Session, Trade};
 use crate::id::{AccountId, SecurityId};
 use crate::nodes::{Line, Nodes, Place};
 use crate::number::{Price, Qty};
 use crate::pages::LargePages;
 use crate::reason::Reason;
+use crate::rng::Rng;
 use crate::settings::VenueSettings;
 use crate::terms::{Side, Tif};
 
@@ -124,7 +124,7 @@ struct Back {
     atc: bool,
     /// Lowest and highest price, in ticks, at which the order that trades now may trade.
     band: (i64, i64),
-    chance: Chance,
+    chance: Rng,
     work: Work,
 }
 
@@ -200,7 +200,7 @@ impl Venue {
         self.books.push(Book::new(&spec, &mut self.nodes));
         self.markets.push(Market::default());
         self.backs.push(Back {
-            chance: Chance::named(spec.settings.seed, spec.security.0 as u64),
+            chance: Rng::named(spec.settings.seed, spec.security.0 as u64),
             spec,
             session: Session::Continuous,
             halted: false,

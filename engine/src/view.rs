@@ -157,7 +157,7 @@ impl View {
             EventKind::Sent { order, sent } => self.orders.sent(*order, *sent),
             EventKind::SnapshotBegin { .. } => self.snapshot_begins(shard),
             EventKind::SnapshotEnd { .. } => self.snapshot_ends(shard),
-            // For others: adapters, the treasury, whoever waits for an answer.
+            // For others: adapters, the budget, whoever waits for an answer.
             // What books look like is for those who watch them.
             EventKind::Depth(_)
             | EventKind::ToVenue(_)

@@ -27,7 +27,7 @@ use crate::time::Timestamp;
 /// take, some 20 µs; and a cycle's fixed cost is spread over enough of them.
 pub const STEPS_PER_POLL_MAX: usize = 64;
 
-/// What venues and the treasury say while the journal is shut, kept until it is open again: what has been traded, or given to
+/// What venues and the budget say while the journal is shut, kept until it is open again: what has been traded, or given to
 /// somebody else, is a fact and cannot be refused. Enough for what a venue has under way; when it is full the worker takes
 /// no command at all.
 pub const FACTS_KEPT_MAX: usize = 1_024;
@@ -180,7 +180,7 @@ impl Worker {
     /// commands are applied as long as there is room for what they say. With [`ALL_STORED`] nothing is ever held.
     ///
     /// A command that the journal does not take does not touch the shard. Whoever asked is answered with
-    /// [`Reason::StorageFailed`]; prices are dropped; what venues and the treasury say is kept; the timer comes again. Which
+    /// [`Reason::StorageFailed`]; prices are dropped; what venues and the budget say is kept; the timer comes again. Which
     /// commands may use a last reserve (cancels, the kill switch) is for the journal to say: it is offered every one.
     pub fn poll_with(
         &mut self,

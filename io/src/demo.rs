@@ -1,7 +1,7 @@
 //! A trader without a plan, so that there is something to see: orders of every type and time in force around the market,
 //! now and then a modification, a cancel, a closed position. All from a seed.
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 use pitlane_engine::desk::{Closing, Desk, Ticket};
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::{IntId, Origin, Source, StrategyId};
@@ -21,7 +21,7 @@ const LOTS_MAX: u64 = 10;
 
 #[derive(Debug)]
 pub struct Demo {
-    chance: Chance,
+    chance: Rng,
     strategies: Vec<StrategyId>,
     /// Mean time between two acts.
     pause_ns: u64,
@@ -32,7 +32,7 @@ pub struct Demo {
 impl Demo {
     /// A trader in the name of these strategies.
     pub fn new(strategies: Vec<StrategyId>, seed: u64, pause_ns: u64) -> Demo {
-        Demo { chance: Chance::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
+        Demo { chance: Rng::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
     }
 
     /// When it acts next.

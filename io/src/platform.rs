@@ -22,10 +22,10 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::errands::Errands;
 use pitlane_engine::event::Event;
 use pitlane_engine::id::{AdapterId, Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
+use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::sender::SenderAddress;
 use pitlane_engine::settings::ShardSettings;
@@ -282,7 +282,7 @@ pub struct Platform {
     gateways: Vec<Gateway>,
     reference: Arc<RefData>,
     port: PortEnd,
-    errands: Errands,
+    pending_commands: PendingCommands,
     view: View,
     course: Course,
 }
@@ -295,12 +295,13 @@ impl Platform {
         let registry = Arc::new(Registry::new(settings.shards));
         let Parts { shards, gateways, http, .. } =
             Parts::new(now, &reference, settings, born, &bells, &registry);
-        let mut errands = Errands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
-        errands.tell_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
-        errands.tell_all(CommandKind::Snapshot { port: HTTP });
+        let mut pending_commands =
+            PendingCommands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
+        pending_commands.tell_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
+        pending_commands.tell_all(CommandKind::Snapshot { port: HTTP });
         let view =
             View::new(settings.shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() });
-        Platform { shards, gateways, reference, port: http, errands, view, course: Course::Opening }
+        Platform { shards, gateways, reference, port: http, pending_commands, view, course: Course::Opening }
     }
 
     pub fn reference(&self) -> &RefData {
@@ -319,7 +320,7 @@ impl Platform {
     /// Does a bounded amount of work and says how much. `hear` is told every event, after the view.
     pub fn poll(&mut self, now: Timestamp, mut hear: impl FnMut(&View, &RefData, &Event)) -> usize {
         let course = self.course;
-        let mut work = self.errands.poll(&mut self.port);
+        let mut work = self.pending_commands.poll(&mut self.port);
         work += self.gateways.iter_mut().map(|gateway| gateway.poll(now, course, None)).sum::<usize>();
         work += self.shards.iter_mut().map(|shard| shard.poll(now, course)).sum::<usize>();
         while let Some((shard, event)) = self.port.poll_event() {

@@ -1,4 +1,4 @@
-//! A whole platform on one thread: shards, lanes, desks, a feed, an outside venue, a treasury, a view. A seed picks
+//! A whole platform on one thread: shards, lanes, desks, a feed, an outside venue, a budget, a view. A seed picks
 //! who moves next, how far, when time passes, and who is slow.
 
 mod chaos;
@@ -8,6 +8,7 @@ mod settling;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pitlane_engine::budget::BudgetPool;
 use pitlane_engine::command::{Command, CommandKind, Limits, Scope, Watch};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
@@ -16,7 +17,6 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::treasury::Treasury;
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
@@ -28,7 +28,7 @@ use crate::outside::{self, Outside};
 use crate::workload::{Deed, Profile, Workload};
 use crate::world;
 
-/// Ports by number. Operator, clock and treasury share the first.
+/// Ports by number. Operator, clock and budget share the first.
 const CLASSES: [PortClass; 9] = [
     PortClass::Control,
     PortClass::Venue,
@@ -63,7 +63,7 @@ pub struct Setup {
     pub profile: Profile,
     /// Limits of strategy 1, set before anything is traded.
     pub limits: Option<Limits>,
-    /// Credit of the first account, which the treasury gives to the shards in parts.
+    /// Credit of the first account, which the budget gives to the shards in parts.
     pub credit: Option<Limits>,
     pub storage: Storage,
     pub steps: usize,
@@ -103,7 +103,7 @@ pub struct Platform {
     feed: Feed,
     /// A price that did not fit.
     feed_slot: Option<(ShardId, Command)>,
-    treasury: Treasury,
+    budget: BudgetPool,
     limits: Option<Limits>,
     credit: Option<Limits>,
     control: VecDeque<Errand>,
@@ -149,7 +149,7 @@ impl Platform {
             feed: feed(&reference, dice.roll()),
             feed_slot: None,
             // Its own session, so that its answers are told from the operator's.
-            treasury: Treasury::new(setup.shards, Source { session: 2, ..source(CONTROL, Origin::Server) }),
+            budget: BudgetPool::new(setup.shards, Source { session: 2, ..source(CONTROL, Origin::Server) }),
             limits: setup.limits,
             credit: setup.credit,
             control: VecDeque::new(),
@@ -192,7 +192,7 @@ impl Platform {
         for (scope, limits) in limits.into_iter().chain(credit) {
             self.errand_all(CommandKind::Limits { scope, limits });
             let control = &mut self.control;
-            self.treasury.set_limits(scope, &limits, |shard, command| {
+            self.budget.set_limits(scope, &limits, |shard, command| {
                 control.push_back(Errand::One(shard, command));
             });
         }

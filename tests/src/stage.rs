@@ -133,7 +133,7 @@ impl Stage {
         self.tell(CommandKind::Trade { security, trade })
     }
 
-    /// The whole of a limit that spans securities, as a treasury would give it to the only shard.
+    /// The whole of a limit that spans securities, as a budget would give it to the only shard.
     pub fn budget(&mut self, scope: Scope, kind: BudgetKind, share: i64) {
         self.tell(CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Set(share) }));
     }

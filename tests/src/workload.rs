@@ -127,7 +127,7 @@ impl Workload {
         Workload { dice, profile, ids: 0, execs: 0, directed: 0, submitted: 0 }
     }
 
-    /// The credit of the accounts that have one, as operator and treasury would set it.
+    /// The credit of the accounts that have one, as operator and budget would set it.
     pub fn credit(dollars: i64) -> Vec<Deed> {
         let credit = Money::whole(dollars).expect("a small number");
         let limits = Limits { credit, credit_currency: world::currency("USD"), ..Limits::default() };

@@ -48,11 +48,11 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Chance;
+    use crate::rng::Rng;
 
     #[test]
     fn the_schedule_agrees_with_a_sorted_list() {
-        let mut chance = Chance::new(4);
+        let mut chance = Rng::new(4);
         let mut schedule = Schedule::new(13);
         let mut twin = [Timestamp::MAX; 13];
         for _ in 0..2_000 {

@@ -43,8 +43,8 @@ impl Shard {
         self.set_up(settings);
         self.adopt(reference);
         self.disconnect_all(out);
-        self.agenda.begin_start();
-        self.agenda.look_at_closings();
+        self.continuation.begin_start();
+        self.continuation.look_at_closings();
         self.end_step(before, out);
     }
 

@@ -96,7 +96,7 @@ impl Shard {
     pub(super) fn expire_security(&mut self, security: SecurityId, price: Price) -> Result<(), Reason> {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
         self.directory.locals[local as usize].expired = true;
-        self.agenda.begin_expire(local, price);
+        self.continuation.begin_expire(local, price);
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Shard {
         };
         match self.book(local, at, &deal, out) {
             Some(()) => self.say(EventKind::Booked(*self.ledger.last_booked()), out),
-            None => self.agenda.refuse(Reason::Overflow),
+            None => self.continuation.refuse(Reason::Overflow),
         }
     }
 
@@ -133,7 +133,7 @@ impl Shard {
     pub(super) fn reset_positions(&mut self) -> Result<(), Reason> {
         self.ledger.recount();
         if !self.directory.locals.is_empty() {
-            self.agenda.begin_positions();
+            self.continuation.begin_positions();
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Shard {
     /// Counts all cash again from the transactions; what differed is told.
     pub(super) fn reset_cash(&mut self) -> Result<(), Reason> {
         self.ledger.recount();
-        self.agenda.begin_cash();
+        self.continuation.begin_cash();
         Ok(())
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Closing {
 image!(Closing { local, source, id, terms, sender, refused });
 
 impl Shard {
-    /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the agenda.
+    /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the continuation.
     #[expect(clippy::too_many_arguments, reason = "they are the command's own fields")]
     pub(super) fn close(
         &mut self,
@@ -65,13 +65,13 @@ impl Shard {
             return self.record_refused(source, id, &terms, Reason::LaneFull, out);
         }
         let closing = Closing { local, source, id: *id, terms, sender: self.sender, refused: Reason::None };
-        self.agenda.begin_close(closing);
+        self.continuation.begin_close(closing);
     }
 
     /// The other orders of the position have been asked to end. The close waits until they have.
     pub(super) fn await_cancels(&mut self, closing: Closing) {
         self.closings.push(closing);
-        self.agenda.look_at_closings();
+        self.continuation.look_at_closings();
     }
 
     /// Whether a close of this position waits.
@@ -88,14 +88,14 @@ impl Shard {
         let is_meant = |closing: &&mut Closing| closing.terms.strategy == strategy && closing.local == local;
         if let Some(closing) = self.closings.iter_mut().find(is_meant) {
             closing.refused = reason;
-            self.agenda.look_at_closings();
+            self.continuation.look_at_closings();
         }
     }
 
     /// Ends the waiting of one close: its other orders have ended, a cancel was refused, or its venue is away.
     pub(super) fn release_closing(&mut self, out: &mut Outbox) {
         let Some(at) = self.closings.iter().position(|closing| self.may_end(closing)) else {
-            return self.agenda.end_closings();
+            return self.continuation.end_closings();
         };
         let Closing { local, source, id, mut terms, sender, refused } = self.closings.remove(at);
         // The command at hand may be of another client, or of a venue.
@@ -132,7 +132,7 @@ impl Shard {
             // They were entered against the position; one that has turned leaves them nothing to reduce.
             let open = position.open.of(closing_side(net));
             if net.abs() < reducing || open < reducing {
-                self.agenda.reduce_later(local, strategy);
+                self.continuation.reduce_later(local, strategy);
             }
         }
     }

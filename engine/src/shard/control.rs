@@ -2,7 +2,7 @@
 //! with [`EventKind::Done`] when all of it is done.
 
 use super::Shard;
-use super::agenda::Which;
+use super::continuation::Which;
 use crate::command::{Budget, BudgetAct, Command, CommandKind, Limits, Phase, Scope, Session, Watch};
 use crate::directive::{Directive, Version};
 use crate::directory::Place;
@@ -24,7 +24,7 @@ pub struct SessionState {
 
 impl Shard {
     pub(super) fn administer(&mut self, command: &Command, out: &mut Outbox) {
-        self.agenda.tell_when_done(command.source, command.token);
+        self.continuation.tell_when_done(command.source, command.token);
         let done = match &command.body {
             CommandKind::Subscribe { strategy, security, on } => {
                 self.subscribe(*strategy, *security, *on, out)
@@ -67,7 +67,7 @@ impl Shard {
             | CommandKind::Timer => unreachable!("these are dispatched in `apply`"),
         };
         if let Err(reason) = done {
-            self.agenda.refuse(reason);
+            self.continuation.refuse(reason);
         }
     }
 
@@ -113,10 +113,10 @@ impl Shard {
         if state.connected != connected {
             state.connected = connected;
             self.say(EventKind::Adapter { adapter, connected }, out);
-            self.agenda.begin_adapter(adapter, connected);
-            self.agenda.look_at_closings();
+            self.continuation.begin_adapter(adapter, connected);
+            self.continuation.look_at_closings();
         } else if connected && was_suspect {
-            self.agenda.look_at_stops(adapter);
+            self.continuation.look_at_stops(adapter);
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Shard {
         {
             self.recount_credit_of_all(account);
         }
-        // The treasury gives out parts of it.
+        // The budget gives out parts of it.
         let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
         out.say(to, self.now, EventKind::Limits { scope, limits: *limits });
         Ok(())
@@ -195,7 +195,7 @@ impl Shard {
         };
         self.say(EventKind::Kill { scope, on }, out);
         if on && let Some(which) = which {
-            self.agenda.begin_cancel(which, Reason::KillSwitch);
+            self.continuation.begin_cancel(which, Reason::KillSwitch);
         }
         Ok(())
     }
@@ -210,7 +210,7 @@ impl Shard {
     fn halt(&mut self, security: SecurityId, on: bool, out: &mut Outbox) -> Result<(), Reason> {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
         if self.directory.locals[local as usize].halted != on {
-            self.agenda.moved();
+            self.continuation.moved();
             self.halt_local(local, on, out);
         }
         Ok(())
@@ -233,7 +233,7 @@ impl Shard {
         if place.session != session {
             place.session = session;
             self.say(EventKind::Session { exchange, session }, out);
-            self.agenda.begin_session(at, session);
+            self.continuation.begin_session(at, session);
         }
         Ok(())
     }
@@ -274,7 +274,7 @@ impl Shard {
         for local in 0..self.directory.locals.len() as u32 {
             self.venue.market_mut(local).volume = Default::default();
         }
-        self.agenda.begin_day(day);
+        self.continuation.begin_day(day);
         Ok(())
     }
 

@@ -50,9 +50,9 @@ impl Shard {
             let at = at as u16;
             let account = self.ledger.exposure(local, at).account;
             match self.ledger.close_exposure(&instrument, at, price) {
-                // The treasury hears of it with the next order: an expiry may touch every account at once.
+                // The budget hears of it with the next order: an expiry may touch every account at once.
                 Some(()) => self.recount_credit(account, local),
-                None => self.agenda.refuse(Reason::Overflow),
+                None => self.continuation.refuse(Reason::Overflow),
             }
         }
     }
@@ -159,7 +159,7 @@ impl Shard {
         self.count_credit(order.terms.account, order.local, out);
     }
 
-    /// Counts again what a security uses of an account's credit. The treasury hears if the credit in use
+    /// Counts again what a security uses of an account's credit. The budget hears if the credit in use
     /// has passed half of what the shard has.
     #[inline]
     pub(super) fn count_credit(&mut self, account: AccountId, local: u32, out: &mut Outbox) {

@@ -159,7 +159,7 @@ impl Shard {
             Ask::Replace => self.reach_venue_replace(slot),
             Ask::Query | Ask::Status => return,
         }
-        self.agenda.busy_with(self.orders.get(slot).local);
+        self.continuation.busy_with(self.orders.get(slot).local);
     }
 
     /// An order as the simulated venue takes it.

@@ -10,7 +10,7 @@
 //! is no position left.
 
 use super::Shard;
-use super::agenda::{ROWS_PER_STEP, Sweep};
+use super::continuation::{ROWS_PER_STEP, Sweep};
 use crate::command::Session;
 use crate::event::{Alert, Ask, EventKind};
 use crate::id::{ExchangeId, OrderHandle};
@@ -32,7 +32,7 @@ impl Shard {
             let row = reference.security(local.instrument.security);
             local.expired |= row.and_then(|row| row.expiration).is_some_and(|date| date <= day);
         }
-        self.agenda.begin_expired(place);
+        self.continuation.begin_expired(place);
         Ok(())
     }
 

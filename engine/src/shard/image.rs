@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use super::agenda::Agenda;
 use super::closing::{CLOSINGS_MAX, Closing};
+use super::continuation::Continuation;
 use super::depth::Depths;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
@@ -163,7 +163,7 @@ impl Shard {
             killed,
             directives,
             audience,
-            agenda: Agenda::default(),
+            continuation: Continuation::default(),
             closings,
             snapshots: Snapshots::default(),
             depths: Depths::default(),

@@ -18,7 +18,7 @@ impl Shard {
             (Some(quote), Some(trade)) => {
                 self.venue.trade(local, trade);
                 if self.venue.has_work(local) {
-                    self.agenda.quote_later(*quote);
+                    self.continuation.quote_later(*quote);
                 } else {
                     self.venue.quote(local, quote);
                 }
@@ -27,8 +27,8 @@ impl Shard {
             (None, Some(trade)) => self.venue.trade(local, trade),
             (None, None) => return,
         }
-        self.agenda.moved();
-        self.agenda.busy_with(local);
+        self.continuation.moved();
+        self.continuation.busy_with(local);
     }
 
     pub(super) fn halt_local(&mut self, local: u32, on: bool, out: &mut Outbox) {
@@ -36,15 +36,15 @@ impl Shard {
         security.halted = on;
         let id = security.instrument.security;
         self.venue.halt(local, on);
-        self.agenda.busy_with(local);
+        self.continuation.busy_with(local);
         self.say(EventKind::Halt { security: id, on }, out);
     }
 
     /// One security of an exchange enters a session.
     pub(super) fn enter_session(&mut self, local: u32, session: Session) {
         self.venue.session(local, session);
-        self.agenda.moved();
-        self.agenda.busy_with(local);
+        self.continuation.moved();
+        self.continuation.busy_with(local);
     }
 
     /// Shows the market of a security as it is now, or will be when the feed's delay is over.

@@ -5,12 +5,12 @@
 //!            ┌ entry ───► gate ──► route ─┐          ┌► reports ─► ledger
 //!  apply ────┼ requests ──────────────────┼► venue ──┤
 //!            ├ market ────────────────────┘          └► stops ──► route
-//!            └ control, books, snapshot      agenda: what is left goes on in the next step
+//!            └ control, books, snapshot      continuation: what is left goes on in the next step
 //! ```
 //!
 //! The parent branches, the children do the work. State and dispatch are here; each verb has its own file.
 
-mod agenda;
+mod continuation;
 mod audit;
 mod begin;
 mod books;
@@ -52,8 +52,8 @@ use crate::timers::{Timers, Way};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::{BookSpec, Venue};
 
-use agenda::Agenda;
 use closing::Closing;
+use continuation::Continuation;
 pub use control::SessionState;
 use depth::Depths;
 use snapshot::Snapshots;
@@ -150,7 +150,7 @@ pub struct Shard {
     killed: bool,
     directives: Directives,
     audience: Audience,
-    agenda: Agenda,
+    continuation: Continuation,
     /// Positions that wait to be closed, at most [`closing::CLOSINGS_MAX`].
     closings: Vec<Closing>,
     snapshots: Snapshots,
@@ -207,7 +207,7 @@ impl Shard {
             killed: false,
             directives: Directives::default(),
             audience: Audience::default(),
-            agenda: Agenda::default(),
+            continuation: Continuation::default(),
             closings: Vec::new(),
             snapshots: Snapshots::default(),
             depths: Depths::default(),
@@ -305,7 +305,7 @@ impl Shard {
             CommandKind::Trade { security, trade } => self.tick(*security, None, Some(trade)),
             CommandKind::Tick { security, quote, trade } => self.tick(*security, Some(quote), Some(trade)),
             CommandKind::Report { order, report } => self.venue_report(*order, report, out),
-            CommandKind::Timer => self.agenda.begin_timers(),
+            CommandKind::Timer => self.continuation.begin_timers(),
             CommandKind::Sender { id, part } => {
                 let sender = self.senders.tell(*id, *part);
                 self.say(EventKind::Sender { id: *id, sender }, out);
@@ -385,7 +385,7 @@ impl Shard {
 
     /// Whether the last command left something to do. Until it is done no command may be applied.
     pub fn has_work(&self) -> bool {
-        self.agenda.has_work()
+        self.continuation.has_work()
     }
 
     /// Whether there is something to do that other commands may overtake: a snapshot being told.
@@ -410,7 +410,7 @@ impl Shard {
     /// The end of every step. Most commands leave nothing: no word of the venue, no security at work, nobody to tell.
     #[inline]
     fn end_step(&mut self, before: usize, out: &mut Outbox) {
-        if !self.venue.outcomes().is_empty() || self.agenda.is_begun() || self.snapshots.is_running() {
+        if !self.venue.outcomes().is_empty() || self.continuation.is_begun() || self.snapshots.is_running() {
             self.end_busy_step(before, out);
         }
         assert!(out.waiting().len() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");

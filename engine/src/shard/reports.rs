@@ -37,7 +37,7 @@ impl Shard {
             heard += 1;
             if matches!(outcome, Outcome::Filled { .. }) {
                 // The market moves when the venue trades, however long the report takes.
-                self.agenda.moved();
+                self.continuation.moved();
             }
             if self.delayed {
                 self.hear_later(slot, outcome, out);
@@ -282,8 +282,8 @@ impl Shard {
         let local = self.orders.get(slot).local;
         self.alert_order(Alert::BookingOverflow, slot, Reason::Overflow, out);
         if !self.directory.locals[local as usize].halted {
-            self.agenda.halt_later(local);
-            self.agenda.busy_with(local);
+            self.continuation.halt_later(local);
+            self.continuation.busy_with(local);
         }
     }
 
@@ -391,7 +391,7 @@ impl Shard {
             self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
         }
         if !self.closings.is_empty() {
-            self.agenda.look_at_closings();
+            self.continuation.look_at_closings();
         }
         self.line_up_finished(slot, out);
     }

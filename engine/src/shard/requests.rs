@@ -112,7 +112,7 @@ impl Shard {
         self.say_terms(slot, ExecType::Replaced, Reason::None, out);
         self.say_status(slot, ExecType::Replaced, Reason::None, out);
         if !self.venue.outcomes().is_empty() {
-            self.agenda.busy_with(local);
+            self.continuation.busy_with(local);
         }
         true
     }

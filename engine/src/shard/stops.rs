@@ -65,7 +65,7 @@ impl Shard {
         self.watch_stop(slot, out);
     }
 
-    /// Puts a stop in line; the agenda triggers it at once if its price is reached.
+    /// Puts a stop in line; the continuation triggers it at once if its price is reached.
     pub(super) fn watch_stop(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let (local, side) = (order.local, order.terms.side);
@@ -77,7 +77,7 @@ impl Shard {
             self.orders.get_mut(slot).at_venue = true;
             return self.ended(slot, Step::Cancel, Reason::Overflow, out);
         }
-        self.agenda.busy_with(local);
+        self.continuation.busy_with(local);
     }
 
     /// Whether an order is a stop that waits with us.

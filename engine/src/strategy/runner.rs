@@ -1,7 +1,7 @@
 //! Runs strategies on one thread: what the shards say becomes calls, what strategies ask for becomes commands.
 //!
 //! ```text
-//! shards ─► PortEnd ─► hear: Desk, Market, Hosts ─► calls ─► Asks ─► poll: Desk, Errands ─► PortEnd ─► shards
+//! shards ─► PortEnd ─► hear: Desk, Market, Hosts ─► calls ─► Asks ─► poll: Desk, PendingCommands ─► PortEnd ─► shards
 //!                       └► Dispatcher: whoever else listens          └► Notices: to other threads
 //! ```
 //!
@@ -20,11 +20,11 @@ use super::market::Market;
 use super::orders::{Refused, Request};
 use crate::command::{CommandKind, Phase, Watch};
 use crate::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
-use crate::errands::Errands;
 use crate::event::{Event, EventKind, OrderReport, OrderTerms, Refusal, Request as Requested};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
 use crate::mesh::{PortEnd, ShardMask};
 use crate::pages::LargePages;
+use crate::pending_commands::PendingCommands;
 use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::sender::{Protocol, Sender, SenderId, SenderText};
@@ -68,7 +68,7 @@ pub enum Notice {
 #[derive(Debug)]
 pub struct Runner {
     port: PortEnd,
-    errands: Errands,
+    pending_commands: PendingCommands,
     desk: Desk,
     hosts: Vec<Host>,
     /// By host, by shard: what a shard said last of its phase.
@@ -112,9 +112,10 @@ impl Runner {
         hosts: Vec<HostSettings>,
     ) -> Runner {
         let (id, shards) = (port.id(), port.shards());
-        let mut errands = Errands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        errands.tell_all(CommandKind::Watch { port: id, what: Watch::Orders, on: true });
-        errands.tell_all(CommandKind::Snapshot { port: id });
+        let mut pending_commands =
+            PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
+        pending_commands.tell_all(CommandKind::Watch { port: id, what: Watch::Orders, on: true });
+        pending_commands.tell_all(CommandKind::Snapshot { port: id });
         let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed, pages } = settings;
         let desk = DeskSettings {
             port: id,
@@ -130,7 +131,7 @@ impl Runner {
         let hosts: Vec<Host> = hosts.into_iter().map(Host::new).collect();
         Runner {
             port,
-            errands,
+            pending_commands,
             desk: Desk::new(desk, numbers),
             phases: vec![vec![None; shards as usize]; hosts.len()],
             stopping: vec![false; hosts.len()],
@@ -170,7 +171,7 @@ impl Runner {
 
     /// Whether something waits for room.
     pub fn is_waiting(&self) -> bool {
-        !self.errands.is_empty()
+        !self.pending_commands.is_empty()
             || self.desk.has_requests()
             || self.hosts.iter().any(|host| !host.book.asks.is_empty())
     }
@@ -361,7 +362,7 @@ impl Runner {
     fn tell_way(&mut self, at: usize, from: Phase, to: Phase) {
         let strategy = self.hosts[at].id();
         for phase in life::way(from, to).unwrap_or_default() {
-            self.errands.tell_all(CommandKind::Phase { strategy, phase });
+            self.pending_commands.tell_all(CommandKind::Phase { strategy, phase });
         }
     }
 
@@ -396,7 +397,7 @@ impl Runner {
             let Some(reason) = self.hosts[at].take_failure() else { continue };
             self.stopping[at] = true;
             let (strategy, name) = (self.hosts[at].id(), Arc::from(self.hosts[at].name()));
-            self.errands.tell_all(CommandKind::Phase { strategy, phase: Phase::Stop });
+            self.pending_commands.tell_all(CommandKind::Phase { strategy, phase: Phase::Stop });
             let told = Message::LifeCycle { strategy, phase: Phase::Stop, reason: Some(&reason) };
             self.dispatcher.dispatch(now, &told);
             self.notify(Notice::Failed { strategy, name, reason });
@@ -416,7 +417,7 @@ impl Runner {
 impl Runner {
     /// Rings timers and sends what was asked for, as far as there is room; says how much it did.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let mut work = self.errands.poll(&mut self.port) + self.desk.poll(&mut self.port);
+        let mut work = self.pending_commands.poll(&mut self.port) + self.desk.poll(&mut self.port);
         for at in 0..self.hosts.len() {
             if self.hosts[at].book.deadline() <= now {
                 work += self.hosts[at].ring(&mut self.scene.world(now));
@@ -424,7 +425,7 @@ impl Runner {
             work += self.send(now, at);
         }
         self.tell_failures(now);
-        work + self.errands.poll(&mut self.port)
+        work + self.pending_commands.poll(&mut self.port)
     }
 
     /// Carries out what a strategy asked for, in its order; what finds no room waits.
@@ -471,10 +472,11 @@ impl Runner {
             Ask::Subscribe { security, on } => {
                 let (security, on) = (*security, *on);
                 let shard = shard_of(security, self.port.shards());
-                self.errands.tell(shard, CommandKind::Subscribe { strategy, security, on });
+                self.pending_commands.tell(shard, CommandKind::Subscribe { strategy, security, on });
                 if self.scene.market.follow(security, at as u16, on) {
                     let port: PortId = self.port.id();
-                    self.errands.tell(shard, CommandKind::Watch { port, what: Watch::Ticks(security), on });
+                    self.pending_commands
+                        .tell(shard, CommandKind::Watch { port, what: Watch::Ticks(security), on });
                 }
                 return Ok(());
             }

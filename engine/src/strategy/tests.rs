@@ -10,7 +10,6 @@ use super::kinds::Kind;
 use super::parameters::Parameters;
 use super::runner::{Notice, Runner, RunnerSettings};
 use super::*;
-use crate::chance::Chance;
 use crate::command::{Command, CommandKind, Quote, Trade};
 use crate::desk::IdBlock;
 use crate::event::ExecType;
@@ -19,6 +18,7 @@ use crate::mesh::{Depths, PortClass, PortEnd, mesh};
 use crate::number::{Price, Qty};
 use crate::pages::LargePages;
 use crate::refdata::{RefData, sample};
+use crate::rng::Rng;
 use crate::settings::ShardSettings;
 use crate::shard::{Shard, shard_of};
 use crate::terms::{Changes, Side, Status};
@@ -460,7 +460,7 @@ fn example(kind: &str, texts: &[(&str, &str)]) -> Make {
 
 /// A walk of trades with a quote of one tick to each side.
 fn walk(rig: &mut Rig, steps: u32, mut look: impl FnMut(&Rig)) {
-    let mut chance = Chance::new(3);
+    let mut chance = Rng::new(3);
     let mut at = price("10").raw();
     for _ in 0..steps {
         at = (at + (chance.below(7) as i64 - 3) * price("0.01").raw()).max(price("1").raw());

@@ -231,7 +231,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::chance::Chance;
+    use crate::rng::Rng;
 
     fn id(number: u64) -> IntId {
         IntId::numbered(b'n', number)
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_index_agrees_with_a_sorted_map_through_growth_and_removal() {
-        let mut chance = Chance::new(3);
+        let mut chance = Rng::new(3);
         let mut ids = Ids::new(9);
         let mut twin: BTreeMap<u32, (IntId, u32)> = BTreeMap::new();
         for order in 0..5_000u32 {

@@ -10,7 +10,6 @@ mod snapshots;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::chance::Chance;
 use crate::command::{ExecRef, Limits, MovementKind, Phase, Scope, Session};
 use crate::event::{
     Alert, Ask, Booking, BudgetUse, ExecType, Instruction, OrderReport, OrderTerms, PositionState, Refusal,
@@ -23,6 +22,7 @@ use crate::id::{
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::reason::Reason;
 use crate::refdata::{Exchange, Family, RefData, Rows, Security, SecurityKind};
+use crate::rng::Rng;
 use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{TimeOfDay, Timestamp};
 

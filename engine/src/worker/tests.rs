@@ -240,7 +240,7 @@ fn what_cannot_be_refused_is_kept_while_the_journal_is_shut() {
     for token in 0..3 {
         ports[1].send(ShardId(0), told(1, token, adapter(token % 2 == 0))).unwrap();
     }
-    // What the treasury has taken from one shard and gives to another must arrive.
+    // What the budget has taken from one shard and gives to another must arrive.
     let budget = Budget { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
     ports[1].send(ShardId(0), told(1, 3, CommandKind::Budget(budget))).unwrap();
     let mut offered = 0;

@@ -53,7 +53,7 @@ enum Errand {
 /// The gateway's end.
 pub struct Desk {
     bytes: Producer<u8>,
-    errands: Producer<Errand>,
+    pending_commands: Producer<Errand>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -66,12 +66,12 @@ impl std::fmt::Debug for Desk {
 impl Desk {
     /// From now on messages of this session go to this file. Answers whether there was room to ask for it.
     pub fn open_log(&mut self, session: u16, path: PathBuf) -> bool {
-        self.errands.push(Errand::Log { session, path }).is_ok()
+        self.pending_commands.push(Errand::Log { session, path }).is_ok()
     }
 
     /// From now on this store is synced.
     pub fn sync(&mut self, file: Arc<File>) -> bool {
-        self.errands.push(Errand::Sync { file }).is_ok()
+        self.pending_commands.push(Errand::Sync { file }).is_ok()
     }
 
     /// Hands over a copy of a message.
@@ -93,7 +93,7 @@ impl Desk {
 /// The thread's end of one gateway.
 struct Tray {
     bytes: Consumer<u8>,
-    errands: Consumer<Errand>,
+    pending_commands: Consumer<Errand>,
     dropped: Arc<AtomicU64>,
     told_dropped: u64,
     logs: BTreeMap<u16, BufWriter<fs::File>>,
@@ -130,18 +130,18 @@ impl Clerk {
     /// A desk for one more gateway.
     pub fn desk(&mut self) -> Desk {
         let (bytes, theirs) = RingBuffer::new(LANE_BYTES);
-        let (errands, orders) = RingBuffer::new(ERRANDS_MAX);
+        let (pending_commands, orders) = RingBuffer::new(ERRANDS_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
         self.trays.push(Tray {
             bytes: theirs,
-            errands: orders,
+            pending_commands: orders,
             dropped: dropped.clone(),
             told_dropped: 0,
             logs: BTreeMap::new(),
             stores: Vec::new(),
             partial: BTreeMap::new(),
         });
-        Desk { bytes, errands, dropped }
+        Desk { bytes, pending_commands, dropped }
     }
 
     pub fn start(mut self) -> io::Result<AtWork> {
@@ -163,7 +163,7 @@ impl Clerk {
 
 impl Tray {
     fn poll(&mut self) {
-        while let Ok(errand) = self.errands.pop() {
+        while let Ok(errand) = self.pending_commands.pop() {
             match errand {
                 Errand::Log { session, path } => self.open(session, path),
                 Errand::Sync { file } => self.stores.push(file),

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 /// The smallest piece that a disk writes as one.
 const SECTOR_BYTES: usize = 512;
@@ -36,7 +36,7 @@ struct World {
     names: BTreeMap<PathBuf, usize>,
     /// As they are on the medium.
     names_kept: BTreeMap<PathBuf, usize>,
-    chance: Chance,
+    chance: Rng,
     boot: u128,
     /// Bytes that files may have in all.
     bytes_max: u64,
@@ -59,7 +59,7 @@ struct Inode {
 
 impl Simulated {
     pub fn new(seed: u64) -> Simulated {
-        let mut chance = Chance::new(seed);
+        let mut chance = Rng::new(seed);
         let boot = random(&mut chance);
         Simulated::of(World {
             inodes: Vec::new(),
@@ -363,7 +363,7 @@ impl Inode {
     }
 }
 
-fn random(chance: &mut Chance) -> u128 {
+fn random(chance: &mut Rng) -> u128 {
     (chance.next_u64() as u128) << 64 | chance.next_u64() as u128
 }
 

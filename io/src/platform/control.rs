@@ -1,8 +1,8 @@
-//! Operator, clock and treasury as a port: what the shards must know before anybody trades, and the parts of limits
+//! Operator, clock and budget as a port: what the shards must know before anybody trades, and the parts of limits
 //! they have.
 //!
 //! ```text
-//! Snapshot ─► what a shard knows already ─► only what is missing is told ─► Treasury::ask ─► answers ─► set_limits
+//! Snapshot ─► what a shard knows already ─► only what is missing is told ─► BudgetPool::ask ─► answers ─► set_limits
 //! ```
 //!
 //! So a start after a crash and a first start are the same: shards that remember are told little, a new one everything.
@@ -12,16 +12,16 @@ mod settlement;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pitlane_engine::budget::BudgetPool;
 use pitlane_engine::command::{CommandKind, Limits, Phase, Scope, Session, Watch};
-use pitlane_engine::errands::Errands;
 use pitlane_engine::event::{Alert, Event, EventKind};
 use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::number::Price;
+use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{SessionState, Shard, shard_of};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
-use pitlane_engine::treasury::Treasury;
 
 use self::schedule::Schedule;
 use self::settlement::{PendingSettlements, Resolution, SettlementPrices};
@@ -31,9 +31,9 @@ use crate::config::{Config, Rules};
 use crate::strategies;
 use crate::zone::Zone;
 
-/// How often the treasury asks again for what it lent.
+/// How often the budget asks again for what it lent.
 const REMIND_NS: u64 = NS_PER_S;
-/// Kinds of budget that [`Treasury::ask`] asks each shard for.
+/// Kinds of budget that [`BudgetPool::ask`] asks each shard for.
 const KINDS_ASKED: usize = 3;
 
 /// What the shards are to know.
@@ -99,14 +99,14 @@ impl Briefing {
 #[derive(Debug)]
 pub struct Control {
     port: PortEnd,
-    errands: Errands,
-    treasury: Treasury,
-    /// In whose name the treasury speaks.
+    pending_commands: PendingCommands,
+    budget: BudgetPool,
+    /// In whose name the budget speaks.
     treasurer: Source,
     briefing: Briefing,
     /// By shard.
     known: Vec<Known>,
-    /// Shards whose answers to the treasury's questions have not all come; then the limits are set.
+    /// Shards whose answers to the budget's questions have not all come; then the limits are set.
     unanswered: usize,
     limits_set: bool,
     day: Day,
@@ -151,14 +151,14 @@ impl Control {
     ) -> Control {
         let id = port.id();
         let source = |session| Source { origin: Origin::Server, port: id, session };
-        let mut errands = Errands::new(source(0));
-        errands.tell_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
-        errands.tell_all(CommandKind::Snapshot { port: id });
+        let mut pending_commands = PendingCommands::new(source(0));
+        pending_commands.tell_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
+        pending_commands.tell_all(CommandKind::Snapshot { port: id });
         let shards = port.shards();
         let known = (0..shards).map(|_| Known::default()).collect();
         Control {
-            errands,
-            treasury: Treasury::new(shards, source(1)),
+            pending_commands,
+            budget: BudgetPool::new(shards, source(1)),
             treasurer: source(1),
             day: briefing.day_at(now),
             tomorrow: briefing.tomorrow(briefing.day_at(now)),
@@ -184,23 +184,23 @@ impl Control {
         let shards = self.port.shards();
         let old = std::mem::replace(&mut self.briefing, briefing);
         let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
-        let errands = &mut self.errands;
+        let pending_commands = &mut self.pending_commands;
         let had = |scope: &Scope| old.limits.iter().any(|(other, _)| other == scope);
         for (scope, limits) in limits.iter().filter(|(scope, _)| !had(scope)) {
-            errands.tell_all(CommandKind::Limits { scope: *scope, limits: *limits });
-            self.treasury.set_limits(*scope, limits, |shard, command| errands.send(shard, command));
+            pending_commands.tell_all(CommandKind::Limits { scope: *scope, limits: *limits });
+            self.budget.set_limits(*scope, limits, |shard, command| pending_commands.send(shard, command));
         }
         for (scope, security) in restrictions.iter().filter(|row| !old.restrictions.contains(row)) {
-            errands.tell_all(CommandKind::Restrict { scope: *scope, security: *security, on: true });
+            pending_commands.tell_all(CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| !old.running.contains(id)) {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                errands.tell_all(CommandKind::Phase { strategy, phase });
+                pending_commands.tell_all(CommandKind::Phase { strategy, phase });
             }
         }
         for &security in followed.iter().filter(|id| !old.followed.contains(id)) {
             let body = CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true };
-            errands.tell(shard_of(security, shards), body);
+            pending_commands.tell(shard_of(security, shards), body);
         }
         // New exchanges may have hours; and what is new may have expired.
         self.bell = Timestamp::ZERO;
@@ -209,12 +209,12 @@ impl Control {
 
     /// Whether the shards know what they must.
     pub fn is_ready(&self) -> bool {
-        self.limits_set && self.errands.is_empty()
+        self.limits_set && self.pending_commands.is_empty()
     }
 
     /// Whether something waits for room.
     pub fn is_waiting(&self) -> bool {
-        !self.errands.is_empty()
+        !self.pending_commands.is_empty()
     }
 
     pub fn deadline(&self) -> Timestamp {
@@ -246,15 +246,15 @@ impl Control {
                     let settled = self.awaited.settle(tick, &self.briefing.settlement);
                     if !settled.is_empty() {
                         let what = Watch::Ticks(tick.security);
-                        self.errands
+                        self.pending_commands
                             .tell(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
                     }
                     settled.into_iter().for_each(|(security, price)| self.expire(security, price));
                 }
                 _ => {}
             }
-            let errands = &mut self.errands;
-            self.treasury.handle_event(shard, &event, |shard, command| errands.send(shard, command));
+            let pending_commands = &mut self.pending_commands;
+            self.budget.handle_event(shard, &event, |shard, command| pending_commands.send(shard, command));
         }
         EVENTS_PER_POLL_MAX
     }
@@ -263,8 +263,8 @@ impl Control {
     pub fn poll(&mut self, now: Timestamp, enter: impl FnMut(ExchangeId, Session)) -> usize {
         if now >= self.remind {
             self.remind = now.plus(REMIND_NS);
-            let errands = &mut self.errands;
-            self.treasury.remind(|shard, command| errands.send(shard, command));
+            let pending_commands = &mut self.pending_commands;
+            self.budget.remind(|shard, command| pending_commands.send(shard, command));
         }
         if now >= self.bell {
             self.ring(now, enter);
@@ -275,7 +275,7 @@ impl Control {
         if !self.limits_set && self.unanswered == 0 && self.known.iter().all(|known| known.briefed) {
             self.set_limits();
         }
-        self.errands.poll(&mut self.port)
+        self.pending_commands.poll(&mut self.port)
     }
 
     /// Tells of exchanges that open or close now, or did so since the last look: a process may have stood still, or its clock jumped.
@@ -312,7 +312,7 @@ impl Control {
     /// Tells every shard that is here and knows the rest already; the others are told all at once when they are briefed.
     fn tell_briefed(&mut self, body: CommandKind) {
         for &shard in self.standings.keys().filter(|shard| self.known[shard.0 as usize].briefed) {
-            self.errands.tell(shard, body);
+            self.pending_commands.tell(shard, body);
         }
     }
 
@@ -331,7 +331,7 @@ impl Control {
             Resolution::Settle(price) => self.expire(security, price),
             Resolution::Await(market) => {
                 let watch = self.awaited.wait(self.port.id(), security, market);
-                self.errands.tell(shard_of(market, self.port.shards()), watch);
+                self.pending_commands.tell(shard_of(market, self.port.shards()), watch);
             }
             Resolution::Ask => tracing::warn!(
                 security = security.0,
@@ -342,7 +342,8 @@ impl Control {
 
     fn expire(&mut self, security: SecurityId, price: Price) {
         tracing::info!(security = security.0, %price, "it has expired: its positions are closed at this price");
-        self.errands.tell(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
+        self.pending_commands
+            .tell(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
     }
 
     fn turn_over(&mut self, now: Timestamp) {
@@ -351,7 +352,7 @@ impl Control {
         // A clock that was set back does not bring yesterday back.
         if today > self.day {
             self.day = today;
-            self.errands.tell_all(CommandKind::TradingDay { day: today });
+            self.pending_commands.tell_all(CommandKind::TradingDay { day: today });
             self.rung = self.rung.max(now);
             self.tell_over();
         }
@@ -359,7 +360,7 @@ impl Control {
 
     /// The end is near: nothing more is told.
     pub fn close(&mut self) {
-        self.errands.clear();
+        self.pending_commands.clear();
     }
 
     /// Notes what a snapshot tells, and briefs the shard at its end.
@@ -410,19 +411,19 @@ impl Control {
         let shards = self.port.shards();
         let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
         let known = std::mem::take(&mut self.known[shard.0 as usize]);
-        let errands = &mut self.errands;
+        let pending_commands = &mut self.pending_commands;
         let standings = self.standings.get(&shard).map_or(&[][..], Vec::as_slice);
         let schedule = &self.briefing.schedule;
         standings
             .iter()
             .filter_map(|standing| schedule.regime(standing))
-            .for_each(|body| errands.tell(shard, body));
+            .for_each(|body| pending_commands.tell(shard, body));
         // A clock that was set back does not bring yesterday back, of this shard or of another.
         if let Some(day) = known.day.filter(|day| *day > self.day) {
             (self.day, self.tomorrow) = (day, self.briefing.tomorrow(day));
         }
         if known.day.is_none_or(|day| day < self.day) {
-            errands.tell(shard, CommandKind::TradingDay { day: self.day });
+            pending_commands.tell(shard, CommandKind::TradingDay { day: self.day });
         }
         for standing in standings {
             let (exchange, mut over) = (standing.exchange, None);
@@ -432,38 +433,40 @@ impl Control {
             schedule
                 .commands(exchange, &changes, &mut over)
                 .into_iter()
-                .for_each(|body| errands.tell(shard, body));
+                .for_each(|body| pending_commands.tell(shard, body));
         }
         let own = !standings.is_empty();
         for (exchange, day) in schedule.over(self.rung, self.day).filter(|_| own) {
-            errands.tell(shard, CommandKind::Expiry { exchange, day });
+            pending_commands.tell(shard, CommandKind::Expiry { exchange, day });
         }
         for (scope, limits) in limits.iter().filter(|(scope, limits)| known.limits.get(scope) != Some(limits))
         {
-            errands.tell(shard, CommandKind::Limits { scope: *scope, limits: *limits });
+            pending_commands.tell(shard, CommandKind::Limits { scope: *scope, limits: *limits });
         }
         for (scope, security) in restrictions.iter().filter(|row| !known.restricted.contains(row)) {
-            errands.tell(shard, CommandKind::Restrict { scope: *scope, security: *security, on: true });
+            pending_commands
+                .tell(shard, CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| known.phases.get(id) != Some(&Phase::Running)) {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                errands.tell(shard, CommandKind::Phase { strategy, phase });
+                pending_commands.tell(shard, CommandKind::Phase { strategy, phase });
             }
         }
         let own = followed.iter().filter(|security| shard_of(**security, shards) == shard);
         for &security in own.filter(|security| !known.followed.contains(security)) {
-            errands.tell(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
+            pending_commands
+                .tell(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
         }
         self.known[shard.0 as usize] = Known { briefed: true, ..Known::default() };
         if self.known.iter().all(|known| known.briefed) {
             // Every limit is on its way ahead of these: a shard takes its part of a new one before it answers.
             for (scope, _) in limits {
-                self.treasury.ask(*scope, |shard, command| errands.send(shard, command));
+                self.budget.ask(*scope, |shard, command| pending_commands.send(shard, command));
             }
         }
     }
 
-    /// Counts the answers to what the treasury asked at the start.
+    /// Counts the answers to what the budget asked at the start.
     fn note_answer(&mut self, event: &Event) {
         if let EventKind::Done { source, .. } = event.body
             && source == self.treasurer
@@ -478,16 +481,16 @@ impl Control {
         let known = self.briefing.limits.iter_mut().find(|(other, _)| *other == scope);
         let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
         *known = limits;
-        let errands = &mut self.errands;
-        self.treasury.set_limits(scope, &limits, |shard, command| errands.send(shard, command));
+        let pending_commands = &mut self.pending_commands;
+        self.budget.set_limits(scope, &limits, |shard, command| pending_commands.send(shard, command));
     }
 
     /// Gives each shard its part; what it has from an earlier life it keeps.
     fn set_limits(&mut self) {
         self.limits_set = true;
-        let errands = &mut self.errands;
+        let pending_commands = &mut self.pending_commands;
         for (scope, limits) in &self.briefing.limits {
-            self.treasury.set_limits(*scope, limits, |shard, command| errands.send(shard, command));
+            self.budget.set_limits(*scope, limits, |shard, command| pending_commands.send(shard, command));
         }
     }
 }

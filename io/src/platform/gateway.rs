@@ -18,10 +18,10 @@ pub mod venue;
 use std::sync::Arc;
 
 use pitlane_engine::command::{CommandKind, Watch};
-use pitlane_engine::errands::Errands;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, ShardId, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
+use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::Consumer;
 
@@ -54,7 +54,7 @@ pub struct Gateway {
     fix: Option<Box<FixRoom>>,
     venue: Option<Box<VenueRoom>>,
     /// What the rooms must know before anybody comes in.
-    errands: Errands,
+    pending_commands: PendingCommands,
     /// Shards that have not told yet how they stand.
     untold: ShardMask,
     pub control: Option<Control>,
@@ -91,7 +91,7 @@ const ROLL_NS: u64 = NS_PER_S;
 
 impl Gateway {
     pub fn new(port: PortEnd, bells: Arc<Bells>, recorder: Option<Recorder>) -> Gateway {
-        let errands = Errands::new(source(&port));
+        let pending_commands = PendingCommands::new(source(&port));
         Gateway {
             port,
             doors: Doors::default(),
@@ -99,7 +99,7 @@ impl Gateway {
             stomp_watch: StompWatch::default(),
             fix: None,
             venue: None,
-            errands,
+            pending_commands,
             untold: ShardMask::default(),
             control: None,
             market: None,
@@ -131,9 +131,9 @@ impl Gateway {
             let port = self.port.id();
             // What its own sessions have sent is told to it anyway.
             if self.stomp.is_some() {
-                self.errands.tell_all(CommandKind::Watch { port, what: Watch::Orders, on: true });
+                self.pending_commands.tell_all(CommandKind::Watch { port, what: Watch::Orders, on: true });
             }
-            self.errands.tell_all(CommandKind::Snapshot { port });
+            self.pending_commands.tell_all(CommandKind::Snapshot { port });
             self.untold = (0..self.port.shards()).map(ShardId).collect();
         }
     }
@@ -142,7 +142,11 @@ impl Gateway {
     pub fn employ(&mut self, venue: VenueRoom) {
         let port = self.port.id();
         for adapter in venue.adapters() {
-            self.errands.tell_all(CommandKind::Watch { port, what: Watch::Venue(adapter), on: true });
+            self.pending_commands.tell_all(CommandKind::Watch {
+                port,
+                what: Watch::Venue(adapter),
+                on: true,
+            });
         }
         self.venue = Some(Box::new(venue));
         // They are listed also while nobody is connected.
@@ -281,7 +285,7 @@ impl Gateway {
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
         let is_open = course == Course::Open;
-        let mut said = self.errands.poll(&mut self.port);
+        let mut said = self.pending_commands.poll(&mut self.port);
         if let Some(control) = &mut self.control {
             if course == Course::Closing {
                 control.close();
@@ -459,7 +463,7 @@ impl Gateway {
 
     /// Whether something waits for room.
     pub fn is_waiting(&self) -> bool {
-        !self.errands.is_empty()
+        !self.pending_commands.is_empty()
             || self.post.as_ref().is_some_and(Post::is_waiting)
             || self.stomp.as_ref().is_some_and(StompRoom::is_waiting)
             || self.fix.as_ref().is_some_and(|fix| fix.is_waiting())

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
+use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{View, ViewSettings};
@@ -23,7 +23,7 @@ const HISTORY_MAX: u32 = 1_000;
 #[derive(Debug)]
 pub struct Trader {
     port: PortEnd,
-    errands: Errands,
+    pending_commands: PendingCommands,
     desk: Desk,
     view: View,
     demo: Demo,
@@ -42,9 +42,10 @@ impl Trader {
         numbers: IdBlock,
     ) -> Trader {
         let (id, shards) = (port.id(), port.shards());
-        let mut errands = Errands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        errands.tell_all(CommandKind::Watch { port: id, what: Watch::Everything, on: true });
-        errands.tell_all(CommandKind::Snapshot { port: id });
+        let mut pending_commands =
+            PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
+        pending_commands.tell_all(CommandKind::Watch { port: id, what: Watch::Everything, on: true });
+        pending_commands.tell_all(CommandKind::Snapshot { port: id });
         let desk = DeskSettings {
             port: id,
             shards,
@@ -62,7 +63,7 @@ impl Trader {
             ..ViewSettings::default()
         };
         Trader {
-            errands,
+            pending_commands,
             desk: Desk::new(desk, numbers),
             view: View::new(shards, history),
             demo: Demo::new(strategies, seed, pause_ns),
@@ -98,7 +99,7 @@ impl Trader {
 
     /// Acts if it may and it is time to; sends what waited.
     pub fn poll(&mut self, now: Timestamp, may_act: bool, recorder: Option<&Recorder>) -> usize {
-        let mut work = self.errands.poll(&mut self.port) + self.desk.poll(&mut self.port);
+        let mut work = self.pending_commands.poll(&mut self.port) + self.desk.poll(&mut self.port);
         if !may_act || !self.is_ready() {
             return work;
         }
@@ -113,7 +114,7 @@ impl Trader {
     }
 
     pub fn is_waiting(&self) -> bool {
-        !self.errands.is_empty() || self.desk.has_requests()
+        !self.pending_commands.is_empty() || self.desk.has_requests()
     }
 
     pub fn deadline(&self) -> Timestamp {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, Phase, Watch};
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{AccountId, Origin, PortId, Source, StrategyId};
 use pitlane_engine::mesh::{PortClass, PortEnd, mesh};
 use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{Route, route, shard_of};
 use pitlane_engine::strategy::Operation;
@@ -39,7 +39,7 @@ pub struct Rig {
     feed: PortEnd,
     runner: Runner,
     reader: PortEnd,
-    errands: Errands,
+    pending_commands: PendingCommands,
     account: Account,
     now: Timestamp,
     /// When PREFEED ends.
@@ -63,16 +63,17 @@ impl Rig {
         let numbers = IdBlock { next: 1, end: u64::MAX };
         let hosts = strategies::hosts(&config.strategies, reference);
         let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);
-        let mut errands = Errands::new(Source { origin: Origin::Server, port: READER, session: 0 });
-        errands.tell_all(CommandKind::Watch { port: READER, what: Watch::Orders, on: true });
-        errands.tell_all(CommandKind::Snapshot { port: READER });
+        let mut pending_commands =
+            PendingCommands::new(Source { origin: Origin::Server, port: READER, session: 0 });
+        pending_commands.tell_all(CommandKind::Watch { port: READER, what: Watch::Orders, on: true });
+        pending_commands.tell_all(CommandKind::Snapshot { port: READER });
         let mut rig = Rig {
             workers,
             control: Control::new(control, now, settings.briefing, standings),
             feed,
             runner: Runner::new(runner, reference.clone(), run, hosts),
             reader,
-            errands,
+            pending_commands,
             account: Account::new(config, reference.clone(), settings.shards),
             now,
             from,
@@ -96,8 +97,8 @@ impl Rig {
             let movement = credit(strategy, account, cash, config);
             let body = CommandKind::Transaction(movement);
             match route(&body, self.workers.len() as u8) {
-                Route::One(shard) => self.errands.tell(shard, body),
-                Route::All => self.errands.tell_all(body),
+                Route::One(shard) => self.pending_commands.tell(shard, body),
+                Route::All => self.pending_commands.tell_all(body),
             }
         }
         self.settle();
@@ -173,7 +174,7 @@ impl Rig {
     /// Everybody does what there is to do at this instant.
     fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
-            let mut work = self.errands.poll(&mut self.reader);
+            let mut work = self.pending_commands.poll(&mut self.reader);
             work += self.workers.iter_mut().map(|worker| worker.poll(self.now)).sum::<usize>();
             work += self.control.hear(|_, _| {}) + self.control.poll(self.now, |_, _| {});
             work += self.hear();

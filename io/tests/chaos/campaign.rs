@@ -3,7 +3,7 @@
 use std::env;
 use std::time::Instant;
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use crate::LIVES_OF_A_LINE;
 use crate::findings::{Findings, Kind};
@@ -104,7 +104,7 @@ fn visits(protocol: Protocol, seed: u64, sessions: u64) -> Findings {
     let place = Place::new(&format!("hostile-{protocol:?}"), false).expect("a folder can be made");
     let service = place.still();
     let doors = Doors::of(&service);
-    let mut dice = Chance::named(seed, 4);
+    let mut dice = Rng::named(seed, 4);
     for first in (0..sessions).step_by(VISIT as usize) {
         let wanted = VISIT.min(sessions - first);
         let let_in = hostile::visit(protocol, &doors, wanted, &mut dice);

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::mpsc::Sender;
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 use pitlane_engine::number::Qty;
 
 use crate::client::{Client, now};
@@ -22,7 +22,7 @@ const SYMBOLS: [(&str, &str); 4] = [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "
 
 pub struct FixTrader {
     client: Client,
-    dice: Chance,
+    dice: Rng,
     orders: Vec<String>,
     /// Of what was heard, how much is known.
     taken: usize,
@@ -36,7 +36,7 @@ impl FixTrader {
     pub fn new(seed: u64) -> FixTrader {
         FixTrader {
             client: Client::new("KEEP1"),
-            dice: Chance::named(seed, 1),
+            dice: Rng::named(seed, 1),
             orders: Vec::new(),
             taken: 0,
             known: Known::default(),
@@ -87,7 +87,7 @@ impl FixTrader {
     fn act(&mut self) {
         let id = format!("f{}", self.client.next_out);
         let (symbol, price) = SYMBOLS[self.dice.below(SYMBOLS.len() as u64) as usize];
-        let aim = |dice: &mut Chance, orders: &[String]| {
+        let aim = |dice: &mut Rng, orders: &[String]| {
             let back = dice.below(orders.len().min(AIMS) as u64) as usize;
             orders[orders.len() - 1 - back].clone()
         };

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use crate::client::{now, sealed};
 use crate::people::{Doors, wire};
@@ -36,12 +36,12 @@ impl Protocol {
 }
 
 /// So many sessions, one after the other. Says how many were let in; nobody may be listening at some time.
-pub fn visit(protocol: Protocol, doors: &Doors, sessions: u64, dice: &mut Chance) -> u64 {
+pub fn visit(protocol: Protocol, doors: &Doors, sessions: u64, dice: &mut Rng) -> u64 {
     (0..sessions).filter(|_| session(protocol, doors, dice).is_ok()).count() as u64
 }
 
 /// One session. An error: it was not let in at all. That it is cut off is what it deserves.
-fn session(protocol: Protocol, doors: &Doors, dice: &mut Chance) -> io::Result<()> {
+fn session(protocol: Protocol, doors: &Doors, dice: &mut Rng) -> io::Result<()> {
     let mut socket = wire(protocol.door(doors))?;
     let bytes = words(protocol, dice);
     let cut = dice.below(bytes.len() as u64 + 1) as usize;
@@ -64,7 +64,7 @@ fn session(protocol: Protocol, doors: &Doors, dice: &mut Chance) -> io::Result<(
     Ok(())
 }
 
-fn words(protocol: Protocol, dice: &mut Chance) -> Vec<u8> {
+fn words(protocol: Protocol, dice: &mut Rng) -> Vec<u8> {
     if dice.below(4) == 0 {
         return noise(dice);
     }
@@ -94,7 +94,7 @@ fn words(protocol: Protocol, dice: &mut Chance) -> Vec<u8> {
 }
 
 /// A Logon, an order, and requests of every kind; with a right sum or a wrong one.
-fn fix(dice: &mut Chance) -> Vec<u8> {
+fn fix(dice: &mut Rng) -> Vec<u8> {
     let name = dice.below(NAMES);
     let mut bytes = Vec::new();
     let bodies = [
@@ -144,12 +144,12 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn noise(dice: &mut Chance) -> Vec<u8> {
+fn noise(dice: &mut Rng) -> Vec<u8> {
     (0..1 + dice.below(NOISE_BYTES_MAX)).map(|_| dice.below(256) as u8).collect()
 }
 
 /// The same with some changes: bits flipped, parts left out, said twice, put in, numbers without end.
-fn changed(mut bytes: Vec<u8>, dice: &mut Chance) -> Vec<u8> {
+fn changed(mut bytes: Vec<u8>, dice: &mut Rng) -> Vec<u8> {
     for _ in 0..1 + dice.below(CHANGES_MAX) {
         let at = dice.below(bytes.len() as u64) as usize;
         let end = (at + 1 + dice.below(20) as usize).min(bytes.len());

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use crate::audit::Audit;
 use crate::findings::{Findings, Kind};
@@ -61,7 +61,7 @@ impl Line {
         let crowd = self.people.take().expect("they are at home").go(doors);
         let half = life.acts / 2;
         if crowd.wait(life.acts - half) {
-            let mut dice = Chance::new(life.seed);
+            let mut dice = Rng::new(life.seed);
             let scene = Scene { service: &service, doors, crowd: &crowd, place: &self.place, acts: half };
             let _aftermath = life.trouble.strike(&scene, &mut dice);
             crowd.wait(half);

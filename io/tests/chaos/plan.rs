@@ -1,7 +1,7 @@
 //! Which lives there are and how each ends, by a seed: the same seed gives the same plan. What threads and disks make of it is another
 //! matter, which no seed can tell.
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use crate::trouble::{Abilities, Trouble};
 
@@ -34,7 +34,7 @@ pub struct Life {
 }
 
 pub struct Plan {
-    dice: Chance,
+    dice: Rng,
     able: Abilities,
     /// Troubles of this round that are still to come: each comes once before any comes again.
     ahead: Vec<Trouble>,
@@ -42,7 +42,7 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(seed: u64, able: Abilities) -> Plan {
-        Plan { dice: Chance::named(seed, 3), able, ahead: Vec::new() }
+        Plan { dice: Rng::named(seed, 3), able, ahead: Vec::new() }
     }
 
     /// A life with the next trouble.

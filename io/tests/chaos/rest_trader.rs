@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::mpsc::Sender;
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use crate::http_client::{Client, Response};
 use crate::people::{Doors, wire};
@@ -39,7 +39,7 @@ enum What {
 }
 
 pub struct RestTrader {
-    dice: Chance,
+    dice: Rng,
     sent: u64,
     orders: Vec<String>,
     /// Not answered yet.
@@ -52,7 +52,7 @@ pub struct RestTrader {
 impl RestTrader {
     pub fn new(seed: u64) -> RestTrader {
         RestTrader {
-            dice: Chance::named(seed, 2),
+            dice: Rng::named(seed, 2),
             sent: 0,
             orders: Vec::new(),
             waits: None,

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use crate::ears::{self, Over};
 use crate::hostile::{self, Protocol};
@@ -70,7 +70,7 @@ impl Abilities {
 
 impl Trouble {
     /// Each kind once, as far as it is possible here.
-    pub fn all(able: Abilities, dice: &mut Chance) -> Vec<Trouble> {
+    pub fn all(able: Abilities, dice: &mut Rng) -> Vec<Trouble> {
         let hour = 3_600;
         let mut all = vec![
             Trouble::Nothing,
@@ -128,7 +128,7 @@ impl Trouble {
     }
 
     /// Lets it happen. What is given back lasts until the life ends.
-    pub fn strike(self, scene: &Scene<'_>, dice: &mut Chance) -> Aftermath {
+    pub fn strike(self, scene: &Scene<'_>, dice: &mut Rng) -> Aftermath {
         let doors = &scene.doors;
         let mut aftermath = Aftermath::default();
         match self {

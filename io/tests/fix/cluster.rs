@@ -16,7 +16,7 @@ use crate::stomp_client::{Client as Stomp, body, plain};
 use crate::stranger::{Stranger, guarded, password};
 use crate::wire::Wire;
 use crate::{CONFIG, address, begin, command_with, fix};
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 pub const LIMIT: &str = "/rest/execution/order/limit";
 pub const OPEN: &str = "/rest/execution/order";
@@ -287,7 +287,7 @@ fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
     let is_full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
     let kills = if is_full { 100 } else { 5 };
     let mut pair = Pair::start("kills");
-    let mut dice = Chance::new(11);
+    let mut dice = Rng::new(11);
     let mut client = fix_client(pair.at(0), "KEEP1");
     let mut orders = Vec::new();
     for life in 0..kills {
@@ -401,7 +401,7 @@ fn whatever_is_said_between_the_servers_ends_none_of_them() {
         .write_all(b"CONNECT {\"verbose\":false,\"echo\":false}\r\nSUB pitlane.test.> 1\r\nPING\r\n")
         .expect("it reads");
     let mut heard = BufReader::new(stranger.try_clone().expect("a socket"));
-    let mut dice = Chance::new(5);
+    let mut dice = Rng::new(5);
     let (mut line, mut told) = (String::new(), 0);
     while told < GARBLED {
         line.clear();

@@ -8,7 +8,7 @@ use crate::client::{Client, now};
 use crate::known::{Broken, Known};
 use crate::service::folder;
 use crate::{fix, start};
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 /// Lives in the short form, and in the whole (`make faults`).
 const LIVES: u64 = 6;
@@ -19,7 +19,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
     let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
     let lives = if full { LIVES_FULL } else { LIVES };
     let data = folder("fix-kills");
-    let mut dice = Chance::new(7);
+    let mut dice = Rng::new(7);
     let mut client = Client::new("KEEP1");
     let mut orders: Vec<String> = Vec::new();
     for life in 0..lives {
@@ -50,7 +50,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
 }
 
 /// A new order of some kind, a cancel, or a replacement.
-pub fn act(client: &mut Client, dice: &mut Chance, orders: &mut Vec<String>, life: u64) {
+pub fn act(client: &mut Client, dice: &mut Rng, orders: &mut Vec<String>, life: u64) {
     let id = format!("L{life}-{}", client.next_out);
     let (symbol, price) =
         [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.below(4) as usize];

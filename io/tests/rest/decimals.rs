@@ -1,6 +1,6 @@
 //! Decimals go in and come out as they are: no value passes through a float.
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 use pitlane_protocols::rest::Decimal;
 
 use crate::service::Service;
@@ -11,7 +11,7 @@ fn any_decimal_is_read_back_to_the_last_digit() {
     let folder = crate::service::folder("decimals");
     let refdata = fine_grained(&folder);
     let mut service = Service::with(&folder, &[&format!("refdata.dir={}", refdata.display())]);
-    let mut chance = Chance::new(7);
+    let mut chance = Rng::new(7);
     for step in 0..400 {
         let raw = ((chance.next_u64() >> 1) as i64) >> (step % 40);
         // As large as can be counted with a quantity of one, and above zero.

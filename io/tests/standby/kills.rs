@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use super::broker::Broker;
 use super::client::{Client, Message, now};
@@ -22,7 +22,7 @@ fn nothing_acknowledged_is_lost_whenever_the_leader_is_killed() {
     let place = folder("standby-kills");
     let broker = Broker::start(&place);
     let mut pair = Pair::start(&place, &broker.url());
-    let mut dice = Chance::new(5);
+    let mut dice = Rng::new(5);
     let mut client = Client::new("KEEP1");
     let (mut rest, mut stays) = (Vec::new(), BTreeSet::new());
     let begun = Instant::now();
@@ -70,7 +70,7 @@ fn nothing_acknowledged_is_lost_whenever_the_leader_is_killed() {
 }
 
 /// An order that is filled, or one that stays: then its id.
-fn send(client: &mut Client, dice: &mut Chance, id: &str) -> Option<String> {
+fn send(client: &mut Client, dice: &mut Rng, id: &str) -> Option<String> {
     if dice.below(3) == 0 {
         let body = format!("11={id}|55=AAPL|54={}|38=10|40=1|59=0|60={}|", 1 + dice.below(2), now());
         client.send("D", &body);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 pub const HEADER: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize\n";
 /// 2026-11-02T14:30:00Z.
@@ -10,7 +10,7 @@ pub const START_NS: u64 = 1_793_629_800_000_000_000;
 
 /// Rows of a walk of one security, some 20 ms from each other.
 pub fn rows(security: &str, count: u32, seed: u64) -> Vec<(u64, String)> {
-    let mut chance = Chance::new(seed);
+    let mut chance = Rng::new(seed);
     let (mut at, mut cents) = (START_NS, 20_000);
     let mut rows = Vec::new();
     for _ in 0..count {

@@ -16,7 +16,7 @@ use pitlane::journal::{self, JournalSettings, Level, Setup, Unheard};
 use pitlane::outpost::record::write_event;
 use pitlane::platform::{HTTP, PlatformSettings};
 use pitlane::refdata;
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::strategy::letters;
@@ -149,7 +149,7 @@ fn nothing_is_lost_or_doubled_whoever_is_killed() {
     scene.start();
     (0..NAMES.len()).for_each(|at| scene.send_out(at));
     scene.go_on();
-    let mut chance = Chance::new(11);
+    let mut chance = Rng::new(11);
     let mut victims: BTreeMap<u64, u32> = BTreeMap::new();
     let begun = Instant::now();
     for kill in 0..kills {

@@ -79,7 +79,7 @@ fn the_same_run_has_the_same_hash_and_the_report_is_whole() {
     simulate(&place, &files, &both(), &["--quiet"]);
     let second = report(&place);
     assert_eq!(first["hash"], second["hash"]);
-    // Chance is part of it where it is used.
+    // Rng is part of it where it is used.
     let dice = ["--set", "venue.partial_fill=true", "--seed", "7"];
     simulate(&place, &files, &both(), &dice);
     assert_ne!(report(&place)["hash"], first["hash"]);

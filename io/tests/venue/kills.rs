@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 use serde_json::Value;
 
 use crate::client::Client;
@@ -25,7 +25,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     let (port, store) = (free_port(), data.join("venue-store"));
     let ways = || [Way { name: "ALPHA", port, more: "" }];
     let settings = ["topology.shards=2", "journal.level=os"];
-    let mut dice = Chance::new(11);
+    let mut dice = Rng::new(11);
     let mut told: Vec<String> = Vec::new();
     let mut client = Client::new("KEEP1");
     let mut venue = venue::start(port, "ALPHA", &store);

@@ -216,7 +216,7 @@ impl Platform {
     /// What an operator or a feed says goes to the shard of its security, or to all.
     fn route(&mut self, body: CommandKind) {
         match body {
-            // The treasury is the one who gives budgets, and the outside venue knows its own connection.
+            // The budget is the one who gives budgets, and the outside venue knows its own connection.
             CommandKind::Budget(_) | CommandKind::Adapter { .. } => return,
             CommandKind::Limits { .. } | CommandKind::Direct { directive: Directive::Limits { .. }, .. }
                 if self.limits.is_some() || self.credit.is_some() =>
@@ -241,14 +241,14 @@ impl Platform {
         self.poll_control();
     }
 
-    /// Listens for the treasury and sends what is due, in its order.
+    /// Listens for the budget and sends what is due, in its order.
     pub(super) fn poll_control(&mut self) -> usize {
         let port = &mut self.ports[CONTROL.0 as usize];
         let mut work = 0;
         let control = &mut self.control;
         while let Some((shard, event)) = port.poll_event() {
             work += 1;
-            self.treasury.handle_event(shard, &event, |shard, command| {
+            self.budget.handle_event(shard, &event, |shard, command| {
                 control.push_back(Errand::One(shard, command));
             });
         }

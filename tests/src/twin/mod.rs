@@ -109,7 +109,7 @@ struct Execution {
     presumed: bool,
 }
 
-/// A budget as the treasury gave it; absent means that there is no such limit.
+/// A budget as the budget gave it; absent means that there is no such limit.
 type Budgets = BTreeMap<(Scope, BudgetKind), i64>;
 
 #[derive(Debug)]

@@ -81,7 +81,7 @@ impl Twin {
             return self.done(Reason::UnknownScope);
         }
         self.limits.insert(scope, limits);
-        // The only shard takes the whole of a new limit at once, and of a higher one no more than it had: that is the treasury's to give.
+        // The only shard takes the whole of a new limit at once, and of a higher one no more than it had: that is the budget's to give.
         let wholes = [
             (BudgetKind::OpenOrders, limits.max_open_orders as i64),
             (BudgetKind::OrdersPerSecond, limits.max_orders_per_s as i64),
@@ -170,7 +170,7 @@ impl Twin {
                 self.budgets.insert(key, share);
             }
             BudgetAct::Grant(more) => *self.budgets.entry(key).or_default() += more,
-            // What comes back is the shard's to say; compared runs have no treasury.
+            // What comes back is the shard's to say; compared runs have no budget.
             BudgetAct::Recall(_) => {}
         }
         self.done(Reason::None);

@@ -63,7 +63,7 @@ fn feeds_uncrosses_lines_and_ends_of_day_take_small_steps_too() {
 
 // Any calls at all.
 
-fn any_ticks(chance: &mut Chance) -> i64 {
+fn any_ticks(chance: &mut Rng) -> i64 {
     match chance.below(20) {
         0 => chance.next_u64() as i64,
         1 => [i64::MIN, i64::MAX, 0, -1][chance.below(4) as usize],
@@ -72,7 +72,7 @@ fn any_ticks(chance: &mut Chance) -> i64 {
     }
 }
 
-fn any_qty(chance: &mut Chance) -> Qty {
+fn any_qty(chance: &mut Rng) -> Qty {
     match chance.below(40) {
         0 => Qty::from_raw(chance.next_u64() as i64),
         1 => Qty::MAX,
@@ -81,13 +81,13 @@ fn any_qty(chance: &mut Chance) -> Qty {
 }
 
 /// Calls something; the quantity an order has if the call is granted.
-fn any_call(venue: &mut Venue, chance: &mut Chance) -> Qty {
+fn any_call(venue: &mut Venue, chance: &mut Rng) -> Qty {
     let qty = any_qty(chance);
     let (book, slot) = (chance.below(3) as u32, chance.below(200) as u32);
     let side = Side::BOTH[chance.below(2) as usize];
     let tif = Tif::ALL[chance.below(7) as usize];
     let limit = (chance.below(5) > 0).then(|| any_ticks(chance));
-    let price = |chance: &mut Chance| Price::from_raw(any_ticks(chance).saturating_mul(3));
+    let price = |chance: &mut Rng| Price::from_raw(any_ticks(chance).saturating_mul(3));
     match chance.below(100) {
         0..50 => {
             let account = AccountId(chance.below(8) as u16);
@@ -114,7 +114,7 @@ fn any_call(venue: &mut Venue, chance: &mut Chance) -> Qty {
 #[test]
 fn nothing_panics_and_every_order_ends_once_whatever_is_called() {
     for seed in 0..60 {
-        let mut chance = Chance::new(seed);
+        let mut chance = Rng::new(seed);
         let settings = VenueSettings {
             fill_model: [FillModel::Queue, FillModel::Through, FillModel::Touch][seed as usize % 3],
             slippage_ticks: seed as u32 % 3,

@@ -251,7 +251,7 @@ fn a_shard_does_not_tell_of_the_orders_of_another() {
 fn the_view_agrees_with_a_naive_twin() {
     let settings = ViewSettings { finished_max: 40, ..ViewSettings::default() };
     let mut desk = Desk::with(3, settings);
-    let mut chance = Chance::new(11);
+    let mut chance = Rng::new(11);
     let mut generations: BTreeMap<(u8, u32), u32> = BTreeMap::new();
     let mut open: Vec<(u64, OrderHandle)> = Vec::new();
     let mut finished: Vec<OrderHandle> = Vec::new();

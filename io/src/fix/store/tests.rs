@@ -1,4 +1,4 @@
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use super::*;
 use crate::journal::simulated::Simulated;
@@ -107,7 +107,7 @@ fn after_a_loss_of_power_no_number_is_used_twice() {
 #[test]
 fn after_a_loss_of_power_at_any_moment_no_report_is_missing_and_nothing_is_made_up() {
     for seed in 0..300 {
-        let (simulated, mut chance) = (Simulated::new(seed), Chance::new(seed));
+        let (simulated, mut chance) = (Simulated::new(seed), Rng::new(seed));
         let disk = Disk::Simulated(simulated.clone());
         let place = Place { level: Level::Disk, ..place(&disk) };
         let mut store = FileStore::open(&place, Timestamp(1), &[]).unwrap();
@@ -207,7 +207,7 @@ fn without_room_on_the_disk_the_oldest_messages_give_way_earlier() {
 #[test]
 fn after_a_loss_of_power_a_store_that_was_growing_has_what_was_synced() {
     for seed in 0..200 {
-        let (simulated, mut chance) = (Simulated::new(seed), Chance::new(seed));
+        let (simulated, mut chance) = (Simulated::new(seed), Rng::new(seed));
         let disk = Disk::Simulated(simulated.clone());
         let mut store = FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap();
         let last = 1 + chance.below(4_000);

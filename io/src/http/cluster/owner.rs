@@ -45,7 +45,7 @@ pub struct Owner {
     /// By member; nothing of ourselves.
     followers: Vec<Follower>,
     /// What shards are to be told by us, as far as there was no room yet.
-    errands: VecDeque<(ShardId, CommandKind)>,
+    pending_commands: VecDeque<(ShardId, CommandKind)>,
     /// By shard.
     snapshots: Vec<Snapshot>,
     depths: BTreeSet<SecurityId>,
@@ -93,7 +93,7 @@ impl Owner {
             window: Window::new(card, window_bytes),
             prices: Prices::default(),
             followers: (0..members).map(follower).collect(),
-            errands: own.shards().map(everything).collect(),
+            pending_commands: own.shards().map(everything).collect(),
             snapshots: vec![Snapshot::default(); shards as usize],
             depths: BTreeSet::new(),
             events_kept,
@@ -170,17 +170,17 @@ impl Owner {
             snapshot.again = true;
             return;
         }
-        self.errands.push_back((shard, CommandKind::Snapshot { port: PortId::LINK }));
+        self.pending_commands.push_back((shard, CommandKind::Snapshot { port: PortId::LINK }));
     }
 
     fn run_errands(&mut self) -> usize {
         let source = Source { origin: Origin::Server, port: PortId::LINK, session: 0 };
         let mut run = 0;
-        while let Some((shard, body)) = self.errands.front() {
+        while let Some((shard, body)) = self.pending_commands.front() {
             if self.link.send(*shard, Command::new(source, 0, *body)).is_err() {
                 break;
             }
-            self.errands.pop_front();
+            self.pending_commands.pop_front();
             run += 1;
         }
         run
@@ -311,7 +311,7 @@ impl Owner {
             let (what, on) = (Watch::Depth(security), depths.contains(&security));
             let shard = shard_of(security, self.shards);
             if self.own.contains(shard) {
-                self.errands.push_back((shard, CommandKind::Watch { port: PortId::LINK, what, on }));
+                self.pending_commands.push_back((shard, CommandKind::Watch { port: PortId::LINK, what, on }));
             }
         }
         self.depths = depths;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 use pitlane_engine::command::{CommandKind, Limits, Scope};
 use pitlane_engine::directive::{Directive, DirectiveKey, Directives, Version};
 use pitlane_engine::event::{Event, EventKind};
@@ -69,7 +69,7 @@ struct Member {
 }
 
 struct World {
-    dice: Chance,
+    dice: Rng,
     now: u64,
     members: Vec<Member>,
     /// By key: what an operator decided last, and its version.
@@ -87,7 +87,7 @@ fn catch_up(member: usize) -> CatchUp {
 
 impl World {
     fn new(seed: u64, is_skewed: bool) -> World {
-        let mut dice = Chance::new(seed);
+        let mut dice = Rng::new(seed);
         let member = |at| Member {
             shard: Shard::default(),
             view: new_view(),

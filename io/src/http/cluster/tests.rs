@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 use pitlane_engine::cluster::{Call, Card, Letter, abroad};
 use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::event::{Event, EventKind, Refusal, Request};
@@ -78,7 +78,7 @@ fn member(card: Card) -> (Peer, PortEnd) {
 }
 
 struct World {
-    dice: Chance,
+    dice: Rng,
     now: Timestamp,
     /// Of a hundred messages so many are lost, and as many doubled.
     loss: u64,
@@ -107,7 +107,7 @@ impl World {
         let owner = Owner::new(card(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
         let (peer, asker) = member(card(0));
         World {
-            dice: Chance::new(seed),
+            dice: Rng::new(seed),
             now: Timestamp(1),
             loss: 0,
             shard,

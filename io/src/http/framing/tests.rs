@@ -1,6 +1,6 @@
 //! Requests, whole and cut in every way, beside a naive reading of the whole.
 
-use pitlane_engine::chance::Chance;
+use pitlane_engine::chance::Rng;
 
 use super::*;
 
@@ -193,7 +193,7 @@ fn naive_chunks(rest: &mut &[u8]) -> Result<bool, Fault> {
 }
 
 /// Requests put together from words that matter, some of them damaged.
-fn any_request(chance: &mut Chance) -> Vec<u8> {
+fn any_request(chance: &mut Rng) -> Vec<u8> {
     const WORDS: [&str; 28] = [
         "POST / HTTP/1.1\r\n",
         "GET /a HTTP/1.1\r\n",
@@ -241,7 +241,7 @@ fn any_request(chance: &mut Chance) -> Vec<u8> {
 
 #[test]
 fn any_cut_of_any_request_has_the_verdict_of_the_whole() {
-    let mut chance = Chance::new(20);
+    let mut chance = Rng::new(20);
     for _ in 0..20_000 {
         let text = any_request(&mut chance);
         let whole = verdict(&text, &[]);

@@ -1,9 +1,9 @@
 //! One venue: its session, its connection if there is one, and what waits for the shards.
 
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::errands::Errands;
 use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -35,7 +35,7 @@ pub struct Link {
     /// Whether there may be something to do.
     pub awake: bool,
     /// For the shards, in their order: reports, and whether the venue can be reached. Nothing more is read before they have left.
-    errands: Errands,
+    pending_commands: PendingCommands,
     /// By shard.
     stored: Vec<Stored>,
     /// What the shards were last told: since which time in touch, by [`Session::touches`], they take the venue to be connected.
@@ -62,7 +62,7 @@ impl Link {
             session,
             connection: None,
             awake: true,
-            errands: Errands::new(source),
+            pending_commands: PendingCommands::new(source),
             stored: Vec::new(),
             told_touches: None,
             since: Timestamp::ZERO,
@@ -167,7 +167,7 @@ impl Link {
     }
 
     pub fn is_waiting(&self) -> bool {
-        !self.errands.is_empty()
+        !self.pending_commands.is_empty()
     }
 
     pub fn deadline(&self, is_open: bool) -> Timestamp {
@@ -241,8 +241,8 @@ impl Link {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.session.reject_never_sent();
         }
-        let mut work = self.errands.poll(port);
-        while work < REPORTS_PER_ROUND_MAX && self.errands.is_empty() {
+        let mut work = self.pending_commands.poll(port);
+        while work < REPORTS_PER_ROUND_MAX && self.pending_commands.is_empty() {
             // In the order in which the venue has said it.
             match self.session.poll_report(now) {
                 Some(report) => self.send_report(report, port),
@@ -253,7 +253,7 @@ impl Link {
             }
             work += 1;
         }
-        self.awake |= !self.errands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
+        self.awake |= !self.pending_commands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
         if self.session.take_loss() {
             let venue = self.caller.name();
             tracing::info!(
@@ -262,25 +262,26 @@ impl Link {
             );
         }
         let touches = self.session.touches();
-        if self.errands.is_empty() && work < REPORTS_PER_ROUND_MAX && touches != self.told_touches {
+        if self.pending_commands.is_empty() && work < REPORTS_PER_ROUND_MAX && touches != self.told_touches {
             let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
             let connected = touches.is_some();
             let venue = self.caller.name();
             if was_connected && connected {
                 // It was away for a moment: what was sent into it was refused, and the shards must ask again.
-                self.errands.tell_all(CommandKind::Adapter { adapter: self.caller.id, connected: false });
+                self.pending_commands
+                    .tell_all(CommandKind::Adapter { adapter: self.caller.id, connected: false });
             }
             match connected {
                 true => tracing::info!(venue, "in touch with the venue"),
                 false => tracing::warn!(venue, "the venue is away: orders for it are refused"),
             }
             self.was_refused &= !connected;
-            self.errands.tell_all(CommandKind::Adapter { adapter: self.caller.id, connected });
-            work += self.errands.poll(port);
+            self.pending_commands.tell_all(CommandKind::Adapter { adapter: self.caller.id, connected });
+            work += self.pending_commands.poll(port);
             self.awake = true;
         }
         // A question must not overtake what it is about.
-        let asks = self.errands.is_empty();
+        let asks = self.pending_commands.is_empty();
         for (shard, stored) in self.stored.iter_mut().enumerate().filter(|_| asks) {
             let shard = ShardId(shard as u8);
             work += usize::from(stored.poll(now, shard, self.source, self.caller.id, port));
@@ -313,7 +314,7 @@ impl Link {
     fn send(&mut self, shard: ShardId, body: CommandKind, port: &mut PortEnd) {
         let command = Command::new(self.source, 0, body);
         if port.send(shard, command).is_err() {
-            self.errands.send(shard, command);
+            self.pending_commands.send(shard, command);
         }
     }
 

@@ -7,9 +7,9 @@ use crate::id::{ShardId, Source};
 use crate::mesh::{Broadcast, PortEnd};
 
 /// What a port has to tell the shards. Its length is bounded by what is asked of it: some commands for each strategy and
-/// security at the start, later a few of the treasury's for each limit.
+/// security at the start, later a few of the budget's for each limit.
 #[derive(Debug)]
-pub struct Errands {
+pub struct PendingCommands {
     source: Source,
     waiting: VecDeque<Errand>,
 }
@@ -20,10 +20,10 @@ enum Errand {
     One(ShardId, Command),
 }
 
-impl Errands {
+impl PendingCommands {
     /// None yet; whatever has no sender of its own is told in this name.
-    pub fn new(source: Source) -> Errands {
-        Errands { source, waiting: VecDeque::new() }
+    pub fn new(source: Source) -> PendingCommands {
+        PendingCommands { source, waiting: VecDeque::new() }
     }
 
     pub fn tell_all(&mut self, body: CommandKind) {

@@ -25,7 +25,7 @@ const FORGOTTEN_PER_STEP: usize = 64;
 pub(super) const ROWS_PER_STEP: usize = 32;
 
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct Continuation {
     /// The security with work left at the venue, or stops to look at.
     busy: Option<u32>,
     /// Whether its picture has changed.
@@ -116,7 +116,7 @@ pub(super) enum Which {
     Reducing(StrategyId, u32),
 }
 
-impl Agenda {
+impl Continuation {
     pub fn has_work(&self) -> bool {
         self.busy.is_some() || self.sweep.is_some() || self.closings || !self.excess.is_empty()
     }
@@ -224,14 +224,14 @@ impl Agenda {
 impl Shard {
     /// One step of what is left: the security at hand first, then the sweep.
     pub(super) fn work(&mut self, out: &mut Outbox) {
-        let Some(local) = self.agenda.busy else {
+        let Some(local) = self.continuation.busy else {
             return self.work_on_many(out);
         };
         if self.venue.has_work(local) {
             self.venue.work(local);
-        } else if let Some(quote) = self.agenda.quote.take() {
+        } else if let Some(quote) = self.continuation.quote.take() {
             self.venue.quote(local, &quote);
-        } else if self.agenda.halt.take().is_some() {
+        } else if self.continuation.halt.take().is_some() {
             self.halt_local(local, true, out);
         } else if let Some(slot) = self.reached_stop(local) {
             self.trigger(slot, out);
@@ -239,12 +239,12 @@ impl Shard {
     }
 
     fn work_on_many(&mut self, out: &mut Outbox) {
-        if self.agenda.sweep.is_some() {
+        if self.continuation.sweep.is_some() {
             return self.sweep(out);
         }
-        if let Some((local, strategy)) = self.agenda.excess.pop() {
+        if let Some((local, strategy)) = self.continuation.excess.pop() {
             self.sender = SenderId::INTERNAL;
-            return self.agenda.begin_cancel(Which::Reducing(strategy, local), Reason::ReduceOnly);
+            return self.continuation.begin_cancel(Which::Reducing(strategy, local), Reason::ReduceOnly);
         }
         self.release_closing(out);
     }
@@ -252,29 +252,30 @@ impl Shard {
     /// The end of every step: puts aside what is done, and tells so when all is.
     #[inline]
     pub(super) fn wind_up(&mut self, out: &mut Outbox) {
-        if let Some(local) = self.agenda.busy {
-            let left =
-                self.venue.has_work(local) || self.agenda.quote.is_some() || self.agenda.halt.is_some();
+        if let Some(local) = self.continuation.busy {
+            let left = self.venue.has_work(local)
+                || self.continuation.quote.is_some()
+                || self.continuation.halt.is_some();
             if left || self.reached_stop(local).is_some() {
                 return;
             }
-            self.agenda.busy = None;
-            if std::mem::take(&mut self.agenda.moved) {
+            self.continuation.busy = None;
+            if std::mem::take(&mut self.continuation.moved) {
                 self.show(local, out);
             }
         }
-        if !self.agenda.has_work()
-            && let Some((source, token, reason)) = self.agenda.done.take()
+        if !self.continuation.has_work()
+            && let Some((source, token, reason)) = self.continuation.done.take()
         {
             out.say(PortMask::one(source.port), self.now, EventKind::Done { source, token, reason });
         }
     }
 
     fn sweep(&mut self, out: &mut Outbox) {
-        let Some(sweep) = self.agenda.sweep.take() else {
+        let Some(sweep) = self.continuation.sweep.take() else {
             return;
         };
-        self.agenda.sweep = match sweep {
+        self.continuation.sweep = match sweep {
             Sweep::Timers => self.sweep_timers(out),
             Sweep::Cancel { which, reason, cursor, then } => {
                 self.sweep_cancel(which, reason, cursor, then, out)
@@ -431,7 +432,7 @@ impl Shard {
         let is_concerned = |at: &u32| self.directory.locals[*at as usize].adapter == adapter;
         let is_reached = |at: &u32| is_concerned(at) && self.reached_stop(*at).is_some();
         let reached = (local..end).find(is_reached).filter(|_| connected)?;
-        self.agenda.busy_with(reached);
+        self.continuation.busy_with(reached);
         Some(Sweep::Adapter { adapter, connected, cursor, local: reached + 1 })
     }
 

@@ -12,7 +12,7 @@ pub const NO_TOKEN: u32 = u32::MAX;
 /// Invariant: a part is at least what the shard has or will have; when one is granted, all together are within the
 /// limit. They may be above it only after it was lowered, until enough has been returned.
 #[derive(Debug)]
-pub struct Purse {
+pub struct Allocation {
     source: Source,
     number: u32,
     scope: Scope,
@@ -79,10 +79,10 @@ impl Part {
     }
 }
 
-impl Purse {
-    pub fn new(source: Source, number: u32, (scope, kind): (Scope, BudgetKind), shards: u8) -> Purse {
+impl Allocation {
+    pub fn new(source: Source, number: u32, (scope, kind): (Scope, BudgetKind), shards: u8) -> Allocation {
         let parts = vec![Part::default(); shards as usize];
-        Purse { source, number, scope, kind, limit: Limit::Unknown, parts, next: 0 }
+        Allocation { source, number, scope, kind, limit: Limit::Unknown, parts, next: 0 }
     }
 
     pub fn lift(&mut self, out: &mut impl FnMut(ShardId, Command)) {
@@ -271,7 +271,7 @@ impl Purse {
 
     fn tell(&self, shard: usize, act: BudgetAct, out: &mut impl FnMut(ShardId, Command)) {
         let token = if matches!(act, BudgetAct::Recall(_)) { self.number } else { NO_TOKEN };
-        let Purse { source, scope, kind, .. } = *self;
+        let Allocation { source, scope, kind, .. } = *self;
         out(
             ShardId(shard as u8),
             Command::new(source, token, CommandKind::Budget(Budget { scope, kind, act })),

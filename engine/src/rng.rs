@@ -1,25 +1,25 @@
-//! Chance that repeats: a seeded stream of numbers (xoshiro256**, seeded by SplitMix64). Nobody should guess it on
+//! Rng that repeats: a seeded stream of numbers (xoshiro256**, seeded by SplitMix64). Nobody should guess it on
 //! purpose, and nothing secret may hang on it.
 
 use crate::image::{Damage, Image, Problem, Reader, Sink};
 
 /// One stream. Equal seeds give equal numbers, on every machine and for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chance {
+pub struct Rng {
     state: [u64; 4],
 }
 
-impl Chance {
-    pub fn new(seed: u64) -> Chance {
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
         let mut walk = seed;
         // SplitMix64 never gives four zeros in a row, the one state from which the stream would not move.
-        Chance { state: std::array::from_fn(|_| split_mix(&mut walk)) }
+        Rng { state: std::array::from_fn(|_| split_mix(&mut walk)) }
     }
 
     /// A stream of its own for each pair of seed and name: neighbours share nothing.
-    pub fn named(seed: u64, name: u64) -> Chance {
+    pub fn named(seed: u64, name: u64) -> Rng {
         let mut walk = name;
-        Chance::new(seed ^ split_mix(&mut walk))
+        Rng::new(seed ^ split_mix(&mut walk))
     }
 
     #[inline]
@@ -43,15 +43,15 @@ impl Chance {
     }
 }
 
-impl Image for Chance {
+impl Image for Rng {
     fn encode(&self, out: &mut impl Sink) {
         self.state.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Chance, Damage> {
+    fn decode(from: &mut Reader<'_>) -> Result<Rng, Damage> {
         let state = Image::decode(from)?;
         from.check(state != [0; 4], Problem::Value)?;
-        Ok(Chance { state })
+        Ok(Rng { state })
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_stream_is_the_published_one() {
         // The first numbers of the reference implementation from the state 1, 2, 3, 4.
-        let mut chance = Chance { state: [1, 2, 3, 4] };
+        let mut chance = Rng { state: [1, 2, 3, 4] };
         let first: Vec<u64> = (0..4).map(|_| chance.next_u64()).collect();
         assert_eq!(first, [11520, 0, 1509978240, 1215971899390074240]);
     }
@@ -85,15 +85,15 @@ mod tests {
 
     #[test]
     fn equal_seeds_give_equal_streams_and_others_do_not() {
-        let draw = |mut chance: Chance| (0..8).map(|_| chance.next_u64()).collect::<Vec<_>>();
-        assert_eq!(draw(Chance::named(1, 7)), draw(Chance::named(1, 7)));
-        assert_ne!(draw(Chance::named(1, 7)), draw(Chance::named(1, 8)));
-        assert_ne!(draw(Chance::named(1, 7)), draw(Chance::named(2, 7)));
+        let draw = |mut chance: Rng| (0..8).map(|_| chance.next_u64()).collect::<Vec<_>>();
+        assert_eq!(draw(Rng::named(1, 7)), draw(Rng::named(1, 7)));
+        assert_ne!(draw(Rng::named(1, 7)), draw(Rng::named(1, 8)));
+        assert_ne!(draw(Rng::named(1, 7)), draw(Rng::named(2, 7)));
     }
 
     #[test]
     fn a_number_below_n_is_below_n_and_every_one_comes() {
-        let mut chance = Chance::new(5);
+        let mut chance = Rng::new(5);
         let mut seen = [0u32; 10];
         for _ in 0..10_000 {
             seen[chance.below(10) as usize] += 1;

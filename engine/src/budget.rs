@@ -1,9 +1,9 @@
-//! The treasury: limits that span securities (open orders, orders per second, credit) are given to the shards in parts.
-//! A shard decides with its own part, at once; the treasury moves parts to where they are wanted.
+//! The budget: limits that span securities (open orders, orders per second, credit) are given to the shards in parts.
+//! A shard decides with its own part, at once; the budget moves parts to where they are wanted.
 //!
 //! ```text
 //!            Set, Grant                 used, wanting
-//! Treasury ─────────────► shard ─────────────────────────► Treasury: grants what is free, or recalls from the
+//! BudgetPool ─────────────► shard ─────────────────────────► BudgetPool: grants what is free, or recalls from the
 //!            Recall               returned, then Done                shard with the most to spare
 //! ```
 //!
@@ -14,31 +14,31 @@
 //! [`EventKind::Budget`] and then [`EventKind::Done`] with its token. A shard may give up a part by itself, when a limit falls, but
 //! never takes one; where it takes its even part by itself as a new limit arrives, that is the part we set.
 
-mod purse;
+mod allocation;
 
 use std::collections::BTreeMap;
 
-use self::purse::{NO_TOKEN, Purse};
+use self::allocation::{Allocation, NO_TOKEN};
 use crate::command::{Budget, BudgetAct, BudgetKind, Command, CommandKind, Limits, Scope};
 use crate::event::{Event, EventKind};
 use crate::id::{ShardId, Source};
 
 /// The books of all limits that are given in parts.
 #[derive(Debug)]
-pub struct Treasury {
+pub struct BudgetPool {
     shards: u8,
     /// In whose name commands are sent.
     source: Source,
-    purses: Vec<Purse>,
-    /// Which purse; its number is the token of its recalls.
+    allocations: Vec<Allocation>,
+    /// Which allocation; its number is the token of its recalls.
     numbers: BTreeMap<(Scope, BudgetKind), u32>,
 }
 
-impl Treasury {
-    /// The source is the treasury's alone: its recalls are known by their tokens.
-    pub fn new(shards: u8, source: Source) -> Treasury {
+impl BudgetPool {
+    /// The source is the budget's alone: its recalls are known by their tokens.
+    pub fn new(shards: u8, source: Source) -> BudgetPool {
         assert!(shards >= 1, "somebody must own the securities");
-        Treasury { shards, source, purses: Vec::new(), numbers: BTreeMap::new() }
+        BudgetPool { shards, source, allocations: Vec::new(), numbers: BTreeMap::new() }
     }
 
     /// Puts limits into force, changes or lifts them. What is new is split evenly, the remainder to the lowest shards.
@@ -60,16 +60,16 @@ impl Treasury {
                 continue;
             }
             let number = self.number(scope, kind);
-            let purse = &mut self.purses[number as usize];
+            let allocation = &mut self.allocations[number as usize];
             match limit {
-                0 => purse.lift(&mut out),
-                _ => purse.set_limit(limit.max(0), &mut out),
+                0 => allocation.lift(&mut out),
+                _ => allocation.set_limit(limit.max(0), &mut out),
             }
         }
     }
 
     /// Asks every shard what it has of the limits of a scope. After a restart this comes before
-    /// [`Treasury::set_limits`], and its answers too: so the shards keep what they had and use, and none is set to less
+    /// [`BudgetPool::set_limits`], and its answers too: so the shards keep what they had and use, and none is set to less
     /// while another already has more.
     pub fn ask(&self, scope: Scope, mut out: impl FnMut(ShardId, Command)) {
         for kind in [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit] {
@@ -85,12 +85,12 @@ impl Treasury {
         match &event.body {
             EventKind::Budget(usage) => {
                 let number = self.number(usage.scope, usage.kind);
-                self.purses[number as usize].handle_use(shard, usage, &mut out);
+                self.allocations[number as usize].handle_use(shard, usage, &mut out);
             }
             EventKind::Done { source, token, .. } => {
-                let is_ours = *source == self.source && (*token as usize) < self.purses.len();
+                let is_ours = *source == self.source && (*token as usize) < self.allocations.len();
                 if is_ours {
-                    self.purses[*token as usize].handle_done(shard, &mut out);
+                    self.allocations[*token as usize].handle_done(shard, &mut out);
                 }
             }
             EventKind::Order(_)
@@ -124,19 +124,19 @@ impl Treasury {
     /// Asks again for what a lowered limit could not get back. To be called about once a second: shards do not tell
     /// when their use falls.
     pub fn remind(&mut self, mut out: impl FnMut(ShardId, Command)) {
-        for purse in &mut self.purses {
-            if purse.debt() > 0 {
-                purse.begin_round();
-                purse.recall_debt(&mut out);
+        for allocation in &mut self.allocations {
+            if allocation.debt() > 0 {
+                allocation.begin_round();
+                allocation.recall_debt(&mut out);
             }
         }
     }
 
     fn number(&mut self, scope: Scope, kind: BudgetKind) -> u32 {
-        let next = self.purses.len() as u32;
+        let next = self.allocations.len() as u32;
         let number = *self.numbers.entry((scope, kind)).or_insert(next);
         if number == next {
-            self.purses.push(Purse::new(self.source, number, (scope, kind), self.shards));
+            self.allocations.push(Allocation::new(self.source, number, (scope, kind), self.shards));
         }
         number
     }

@@ -1,8 +1,8 @@
-//! A treasury, and shards as it may rely on them, with lanes that are as slow as the test likes.
+//! A budget, and shards as it may rely on them, with lanes that are as slow as the test likes.
 
 use std::collections::VecDeque;
 
-use super::purse::split;
+use super::allocation::split;
 use super::*;
 use crate::event::BudgetUse;
 use crate::id::{AccountId, Currency, Origin, PortId, SecurityId, StrategyId};
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 const SOURCE: Source = Source { origin: Origin::Server, port: PortId(3), session: 9 };
 const SCOPE: Scope = Scope::Strategy(StrategyId(1));
 
-/// A shard as the treasury may rely on it, with its lanes.
+/// A shard as the budget may rely on it, with its lanes.
 #[derive(Default)]
 struct Naive {
     limited: bool,
@@ -68,7 +68,7 @@ impl Naive {
 }
 
 struct Bank {
-    treasury: Treasury,
+    budget: BudgetPool,
     shards: Vec<Naive>,
     rng: u64,
 }
@@ -76,7 +76,7 @@ struct Bank {
 impl Bank {
     fn new(shards: u8, seed: u64) -> Bank {
         let shards_made = (0..shards).map(|_| Naive::default()).collect();
-        Bank { treasury: Treasury::new(shards, SOURCE), shards: shards_made, rng: seed }
+        Bank { budget: BudgetPool::new(shards, SOURCE), shards: shards_made, rng: seed }
     }
 
     fn below(&mut self, n: u64) -> u64 {
@@ -87,23 +87,23 @@ impl Bank {
     fn limit(&mut self, max_open_orders: u32) {
         let limits = Limits { max_open_orders, ..Limits::default() };
         let shards = &mut self.shards;
-        self.treasury.set_limits(SCOPE, &limits, |shard, command| {
+        self.budget.set_limits(SCOPE, &limits, |shard, command| {
             shards[shard.0 as usize].commands.push_back(command);
         });
     }
 
-    /// The treasury hears one event of a shard.
+    /// The budget hears one event of a shard.
     fn hear(&mut self, shard: usize) {
         let Some(event) = self.shards[shard].events.pop_front() else { return };
         let shards = &mut self.shards;
-        self.treasury.handle_event(ShardId(shard as u8), &event, |shard, command| {
+        self.budget.handle_event(ShardId(shard as u8), &event, |shard, command| {
             shards[shard.0 as usize].commands.push_back(command);
         });
     }
 
     fn remind(&mut self) {
         let shards = &mut self.shards;
-        self.treasury.remind(|shard, command| shards[shard.0 as usize].commands.push_back(command));
+        self.budget.remind(|shard, command| shards[shard.0 as usize].commands.push_back(command));
     }
 
     /// Delivers everything; answers how many deliveries it took.
@@ -121,7 +121,7 @@ impl Bank {
         panic!("they talk without end");
     }
 
-    /// One of: a shard uses, gives back, or hears; the treasury hears.
+    /// One of: a shard uses, gives back, or hears; the budget hears.
     fn step(&mut self) {
         let shard = self.below(self.shards.len() as u64) as usize;
         match self.below(8) {
@@ -168,7 +168,7 @@ fn a_new_limit_is_split_evenly_and_the_rest_goes_to_the_lowest() {
 
 #[test]
 fn every_kind_of_limit_has_its_own_purse() {
-    let mut treasury = Treasury::new(1, SOURCE);
+    let mut budget = BudgetPool::new(1, SOURCE);
     let limits = Limits {
         max_open_orders: 5,
         max_orders_per_s: 7,
@@ -178,7 +178,7 @@ fn every_kind_of_limit_has_its_own_purse() {
     };
     let mut sent = |scope: Scope, limits: &Limits| {
         let mut sent = Vec::new();
-        treasury.set_limits(scope, limits, |shard, command| {
+        budget.set_limits(scope, limits, |shard, command| {
             let CommandKind::Budget(budget) = command.body else { panic!("{command:?}") };
             assert_eq!((shard, command.source, budget.scope), (ShardId(0), SOURCE, scope));
             sent.push((budget.kind, budget.act));
@@ -321,7 +321,7 @@ fn a_lifted_limit_binds_nobody_and_old_answers_do_not_count_for_a_new_one() {
             let shard = bank.below(3) as usize;
             bank.shards[shard].step();
             bank.hear(bank.rng as usize % 3);
-            let parts = bank.treasury.purses[0].parts.iter();
+            let parts = bank.budget.allocations[0].parts.iter();
             assert!(parts.map(|part| part.granted).sum::<i64>() <= 12);
         }
         bank.settle();
@@ -340,7 +340,7 @@ fn after_a_restart_the_shards_keep_what_they_had() {
         (shard.limited, shard.granted, shard.used) = (true, granted, granted);
     }
     let shards = &mut bank.shards;
-    bank.treasury.ask(SCOPE, |shard, command| {
+    bank.budget.ask(SCOPE, |shard, command| {
         if matches!(command.body, CommandKind::Budget(Budget { kind: BudgetKind::OpenOrders, .. })) {
             shards[shard.0 as usize].commands.push_back(command);
         }
@@ -372,10 +372,10 @@ fn what_is_used_above_a_new_limit_is_not_given_to_others() {
 
 #[test]
 fn words_of_others_are_not_ours() {
-    let mut treasury = Treasury::new(1, SOURCE);
+    let mut budget = BudgetPool::new(1, SOURCE);
     let mut hear = |body| {
         let event = Event { seq: 1, at: Timestamp(1), body };
-        treasury.handle_event(ShardId(0), &event, |_, command| panic!("{command:?}"));
+        budget.handle_event(ShardId(0), &event, |_, command| panic!("{command:?}"));
     };
     hear(EventKind::Done { source: SOURCE, token: 0, reason: Reason::None });
     hear(EventKind::Done { source: Source::default(), token: 0, reason: Reason::None });
