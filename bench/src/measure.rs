@@ -26,7 +26,7 @@ pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
     let begin = clock.raw();
     counted(|| {
         for (at, record) in workload.timed.iter().enumerate() {
-            matcher.foresee(&workload.timed[at + 1..]);
+            matcher.prefetch(&workload.timed[at + 1..]);
             matcher.apply(black_box(record));
         }
     });

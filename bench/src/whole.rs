@@ -168,12 +168,12 @@ impl Matcher for Whole {
     /// A worker looks at the commands behind the one it applies. Which order they are about the client has found out before
     /// they were sent, so that is looked up ahead of everything.
     #[inline]
-    fn foresee(&mut self, coming: &[Record]) {
+    fn prefetch(&mut self, coming: &[Record]) {
         if let Some(next) = coming.first() {
-            self.shard.approach(&self.desk.outline(next));
+            self.shard.prefetch_near(&self.desk.outline(next));
         }
         if let Some(second) = coming.get(1) {
-            self.shard.foresee(&self.desk.outline(second));
+            self.shard.prefetch_far(&self.desk.outline(second));
         }
         if let Some(third) = coming.get(2) {
             self.desk.handles.get(third.order as usize).into_iter().for_each(prefetch);

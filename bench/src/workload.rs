@@ -183,7 +183,7 @@ impl Tally {
 pub trait Matcher {
     fn apply(&mut self, record: &Record);
     /// What waits behind the record that is applied next, nearest first: whoever looks ahead may prepare for it.
-    fn foresee(&mut self, _coming: &[Record]) {}
+    fn prefetch(&mut self, _coming: &[Record]) {}
     /// What it came to so far.
     fn outcome(&self) -> Outcome;
 }

@@ -14,14 +14,14 @@
 
 mod events;
 mod names;
-mod roster;
+mod order_table;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 
 use self::events::Heard;
 use self::names::{NIL, Name, Names};
-use self::roster::{Entry, Roster, Stage};
+use self::order_table::{Entry, OrderTable, Stage};
 use crate::command::{Command, CommandKind};
 use crate::event::OrderReport;
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
@@ -132,7 +132,7 @@ pub struct Desk {
     names: Names,
     /// Ids of this day that are no names any more, or were used before a restart.
     used: UsedIdSet,
-    roster: Roster,
+    order_table: OrderTable,
     numbers: IdBlock,
     spare: IdBlock,
     /// Cancels in entries that wait for their handle.
@@ -168,7 +168,7 @@ impl Desk {
             settings,
             names: Names::new(settings.ids_max, settings.seed, settings.pages),
             used: UsedIdSet::new(used_ids_max(&settings), settings.seed),
-            roster: Roster::new(settings.orders_max, settings.pages),
+            order_table: OrderTable::new(settings.orders_max, settings.pages),
             numbers,
             spare: IdBlock::default(),
             held: 0,
@@ -203,7 +203,7 @@ impl Desk {
     ) -> Result<IntId, Declined> {
         let number = self.open_order(ticket.source.session, order)?;
         let id = self.new_id(&ticket, Some(number)).map_err(|reason| self.declined(number, reason))?;
-        let Entry { handle, stage, .. } = *self.roster.at(number);
+        let Entry { handle, stage, .. } = *self.order_table.at(number);
         if stage == Stage::InFlight {
             return Err(self.declined(number, Reason::NotAcknowledged));
         }
@@ -217,7 +217,7 @@ impl Desk {
     pub fn cancel(&mut self, port: &mut PortEnd, ticket: Ticket, order: &IntId) -> Result<IntId, Declined> {
         let number = self.open_order(ticket.source.session, order)?;
         let id = self.new_id(&ticket, None).map_err(|reason| self.declined(number, reason))?;
-        let Entry { handle, stage, .. } = *self.roster.at(number);
+        let Entry { handle, stage, .. } = *self.order_table.at(number);
         if stage == Stage::InFlight {
             self.hold(number, &ticket, id).map_err(|reason| self.declined(number, reason))?;
             return Ok(id);
@@ -245,7 +245,7 @@ impl Desk {
         if !self.make_room(true) {
             return Err(Reason::ShardFull.into());
         }
-        let number = self.roster.add(source, token);
+        let number = self.order_table.add(source, token);
         self.add_name(number, id, false);
         let command = Command { source, token, sender, body: body(id) };
         port.send(shard, command).expect("there was room and nobody else writes");
@@ -262,7 +262,7 @@ impl Desk {
     ) -> Result<(), Declined> {
         let Ticket { source, token, sender, .. } = *ticket;
         assert_eq!(source.port, self.settings.port, "a desk serves its own port");
-        let shard = self.roster.at(number).handle.shard();
+        let shard = self.order_table.at(number).handle.shard();
         if !port.has_room(shard) {
             return Err(self.declined(number, Reason::LaneFull));
         }
@@ -276,7 +276,7 @@ impl Desk {
 
     /// Keeps a cancel until the handle of its order is known.
     fn hold(&mut self, number: u32, ticket: &Ticket, id: IntId) -> Result<(), Reason> {
-        if self.roster.at(number).held != NIL {
+        if self.order_table.at(number).held != NIL {
             return Err(Reason::RequestPending);
         }
         if self.held + self.ready.len() == HELD_MAX {
@@ -287,7 +287,7 @@ impl Desk {
         }
         self.held += 1;
         let name = self.add_name(number, id, true);
-        let entry = self.roster.at_mut(number);
+        let entry = self.order_table.at_mut(number);
         (entry.held, entry.held_token, entry.held_sender) = (name, ticket.token, ticket.sender);
         Ok(())
     }
@@ -295,7 +295,7 @@ impl Desk {
     /// The order that a request is about; declined unless we know it and it is open.
     fn open_order(&self, session: u16, id: &IntId) -> Result<u32, Declined> {
         let number = self.number_of(session, id).ok_or(Reason::UnknownOrder)?;
-        if self.roster.at(number).stage == Stage::Finished {
+        if self.order_table.at(number).stage == Stage::Finished {
             return Err(self.declined(number, Reason::OrderFinished));
         }
         Ok(number)
@@ -319,9 +319,9 @@ impl Desk {
     }
 
     /// Has memory brought near for a new order of this id.
-    pub fn foresee(&self, session: u16, id: &IntId) {
-        self.names.foresee(session, id);
-        self.used.foresee(session, id);
+    pub fn prefetch(&self, session: u16, id: &IntId) {
+        self.names.prefetch(session, id);
+        self.used.prefetch(session, id);
     }
 
     /// An id made here that nobody in the session has used, for a request that is sent past the desk. None when the
@@ -372,7 +372,7 @@ impl Desk {
 
     /// Orders known, finished ones included.
     pub fn len(&self) -> usize {
-        self.roster.len() as usize
+        self.order_table.len() as usize
     }
 
     pub fn is_empty(&self) -> bool {
@@ -402,7 +402,7 @@ impl Desk {
     }
 
     fn next_version(&self, number: u32) -> Option<IntId> {
-        let name = self.names.at(self.roster.at(number).current);
+        let name = self.names.at(self.order_table.at(number).current);
         let mut id = name.id.next_version()?;
         // Refused modifications have used up some versions.
         for _ in 0..NAMES_PER_ORDER_MAX {
@@ -420,7 +420,7 @@ impl Desk {
     }
 
     fn known(&self, number: u32) -> Known {
-        let entry = self.roster.at(number);
+        let entry = self.order_table.at(number);
         Known {
             order: entry.handle,
             root: self.names.at(entry.root).id,
@@ -433,7 +433,7 @@ impl Desk {
 
     /// Gives an order one more name, the first of all becomes its root. There is room.
     fn add_name(&mut self, number: u32, id: IntId, spent: bool) -> u32 {
-        let entry = self.roster.at_mut(number);
+        let entry = self.order_table.at_mut(number);
         let session = entry.source.session;
         let name = self.names.add(Name { id, session, spent, order: number, next: NIL });
         let before = std::mem::replace(&mut entry.youngest, name);
@@ -451,7 +451,7 @@ impl Desk {
 
     /// Forgets the oldest name but the root and the one now.
     fn drop_oldest_name(&mut self, number: u32) {
-        let entry = self.roster.at_mut(number);
+        let entry = self.order_table.at_mut(number);
         let mut before = entry.root;
         if self.names.at(before).next == entry.current {
             before = entry.current;
@@ -465,8 +465,8 @@ impl Desk {
 
     /// Makes room for a name, and for an entry if asked, by forgetting finished orders. Answers whether there is.
     fn make_room(&mut self, entry: bool) -> bool {
-        while !self.names.has_room() || entry && !self.roster.has_room() {
-            let Some(oldest) = self.roster.finished_first() else { return false };
+        while !self.names.has_room() || entry && !self.order_table.has_room() {
+            let Some(oldest) = self.order_table.finished_first() else { return false };
             self.forget(oldest, Ids::StayUsed);
         }
         true
@@ -474,7 +474,7 @@ impl Desk {
 
     /// Removes an order and all its names.
     fn forget(&mut self, number: u32, ids: Ids) {
-        let mut name = self.roster.at(number).root;
+        let mut name = self.order_table.at(number).root;
         while name != NIL {
             // Of a day that is over no id is remembered.
             if ids == Ids::StayUsed && self.stale == 0 {
@@ -483,11 +483,11 @@ impl Desk {
             }
             name = self.names.remove(name);
         }
-        if self.roster.at(number).stage == Stage::Finished {
+        if self.order_table.at(number).stage == Stage::Finished {
             // It was the oldest.
             self.stale = self.stale.saturating_sub(1);
         }
-        self.roster.remove(number);
+        self.order_table.remove(number);
     }
 }
 

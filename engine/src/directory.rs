@@ -5,11 +5,11 @@ mod image;
 
 use std::sync::Arc;
 
-use crate::ahead::fetch;
 use crate::command::{Phase, Scope, Session};
 use crate::id::{AccountId, AdapterId, ExchangeId, PortMask, SecurityId, ShardId, StrategyId};
 use crate::ledger::Instrument;
 use crate::number::{Grid, Money, Price, Qty};
+use crate::prefetch::fetch;
 use crate::refdata::{RefData, Security};
 use crate::risk::Guard;
 use crate::shard::shard_of;

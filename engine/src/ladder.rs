@@ -14,10 +14,10 @@
 //!
 //! The nodes are the caller's: one slab serves all ladders, and an order is on at most one of them.
 
-use crate::nodes::{Node, Nodes, Place};
+use crate::level_ring::{Level, Rings, WINDOW, place};
 use crate::number::Qty;
 use crate::order::NIL;
-use crate::rings::{Level, Rings, WINDOW, place};
+use crate::order_nodes::{Node, Nodes, Place};
 
 /// How far behind the start of the ring the best price is put when the ring moves: the room for better prices.
 const LEAD: i64 = 48;

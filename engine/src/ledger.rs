@@ -8,13 +8,13 @@ pub use exposure::Exposure;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ahead::fetch;
 use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::order::Order;
 use crate::pages::LargePages;
+use crate::prefetch::fetch;
 use crate::terms::Side;
 use crate::time::Timestamp;
 

@@ -19,7 +19,7 @@ pub mod image;
 
 // One shard, from its parts to the whole.
 pub mod settings;
-mod ahead;
+mod prefetch;
 pub mod pages;
 mod scatter;
 pub mod used_ids;
@@ -28,8 +28,8 @@ pub mod orders;
 pub mod ledger;
 pub mod risk;
 pub mod directory;
-mod rings;
-pub mod nodes;
+mod level_ring;
+pub mod order_nodes;
 pub mod ladder;
 pub mod venue;
 pub mod timers;
@@ -40,7 +40,7 @@ pub mod shard;
 pub mod lane;
 pub mod mesh;
 pub mod worker;
-pub mod index;
+pub mod keyed_index;
 pub mod pending_commands;
 pub mod desk;
 pub mod budget;

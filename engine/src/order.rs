@@ -13,9 +13,9 @@
 //! is done. None of them knows the others, so a fill cannot forget a pending replace. The [`Status`] that the world is
 //! told is derived, the highest rank first.
 
-use crate::ahead::fetch;
 use crate::id::{IntId, Source};
 use crate::number::{Money, Notional, Price, Qty};
+use crate::prefetch::fetch;
 use crate::reason::Reason;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;

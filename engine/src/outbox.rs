@@ -153,13 +153,13 @@ impl Outbox {
     #[inline]
     pub fn has_room(&mut self) -> bool {
         if self.said + EVENTS_PER_COMMAND_MAX > self.events.len() && self.taken > 0 {
-            self.close_ranks();
+            self.compact();
         }
         self.said + EVENTS_PER_COMMAND_MAX <= self.events.len()
     }
 
     #[cold]
-    fn close_ranks(&mut self) {
+    fn compact(&mut self) {
         self.events.copy_within(self.taken..self.said, 0);
         self.said -= self.taken;
         self.ready -= self.taken;

@@ -12,9 +12,9 @@
 //!
 //! Both have the bound [`USED_IDS_MAX`]. Beyond it the oldest ids are forgotten and counted; the newest are always known.
 
-use crate::ahead;
 use crate::id::{IntId, PortId, Source};
 use crate::image::{Damage, Image, Problem, Reader, Sink};
+use crate::prefetch;
 use crate::scatter::{Scatter, fold};
 
 /// Ids of the trading day that a shard and a large desk remember at least; a small desk has 16 for each id by which it can find an
@@ -220,10 +220,10 @@ impl UsedIdSet {
 
     /// Has memory brought near for an id that will be asked for soon.
     #[inline]
-    pub fn foresee(&self, session: u16, id: &IntId) {
+    pub fn prefetch(&self, session: u16, id: &IntId) {
         if self.newer.len > 0 {
             let home = self.home(self.hasher.hash(session, id));
-            ahead::fetch(&self.newer.slots[home as usize & (self.newer.slots.len() - 1)]);
+            prefetch::fetch(&self.newer.slots[home as usize & (self.newer.slots.len() - 1)]);
         }
     }
 

@@ -15,19 +15,19 @@
 mod auction;
 mod book;
 mod depth;
-mod door;
+mod entry;
 mod feed;
 mod image;
-mod take;
+mod matching;
 #[cfg(test)]
 mod tests;
 
-use crate::ahead::fetch;
 use crate::command::{Quote, Session, Trade};
 use crate::id::{AccountId, SecurityId};
-use crate::nodes::{Line, Nodes, Place};
 use crate::number::{Price, Qty};
+use crate::order_nodes::{Line, Nodes, Place};
 use crate::pages::LargePages;
+use crate::prefetch::fetch;
 use crate::reason::Reason;
 use crate::rng::Rng;
 use crate::settings::VenueSettings;
@@ -236,10 +236,10 @@ impl Venue {
         // A slot that was never used makes the slab grow, and need not be fast.
         let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(Place::Nowhere));
         if !free || !self.is_plain(entry) {
-            return self.enter_richly(entry);
+            return self.enter_slow(entry);
         }
         self.say(entry.slot, Outcome::Accepted);
-        self.arrive_plainly(entry);
+        self.arrive_fast(entry);
     }
 
     /// A new order comes that only has to rest. True if it does, and that is all there is to say; false, and nothing has
@@ -292,7 +292,7 @@ impl Venue {
 
     /// Has the memory brought near that is needed when an order leaves.
     #[inline]
-    pub fn approach(&self, slot: u32) {
+    pub fn prefetch_near(&self, slot: u32) {
         if let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) {
             self.nodes.fetch(node.prev);
             self.nodes.fetch(node.next);
@@ -321,9 +321,9 @@ impl Venue {
         match self.plain_change(slot, qty, limit, tif) {
             Some(entry) => {
                 self.say(slot, Outcome::Replaced);
-                self.come_again(&entry);
+                self.reinsert(&entry);
             }
-            None => self.replace_richly(slot, qty, limit, tif),
+            None => self.replace_slow(slot, qty, limit, tif),
         }
     }
 
@@ -333,7 +333,7 @@ impl Venue {
     pub fn requeue(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) -> bool {
         let change = self.plain_change(slot, qty, limit, tif);
         if let Some(entry) = &change {
-            self.come_again(entry);
+            self.reinsert(entry);
         }
         change.is_some()
     }

@@ -168,9 +168,9 @@ impl View {
     }
 
     /// Has memory brought near for an event that will be taken in soon.
-    pub fn foresee(&self, event: &Event) {
+    pub fn prefetch(&self, event: &Event) {
         if let EventKind::Order(told) = &event.body {
-            self.orders.foresee(told);
+            self.orders.prefetch(told);
         }
     }
 

@@ -277,8 +277,8 @@ impl Worker {
     fn look_ahead(&mut self) {
         let shard = &self.shard;
         self.end.look_ahead(2, |distance, command| match distance {
-            0 => shard.approach(command),
-            _ => shard.foresee(command),
+            0 => shard.prefetch_near(command),
+            _ => shard.prefetch_far(command),
         });
     }
 

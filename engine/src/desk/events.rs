@@ -1,7 +1,7 @@
 //! How a desk hears: what the shards say about orders, and what follows from it.
 
 use super::names::NIL;
-use super::roster::{Entry, Stage};
+use super::order_table::{Entry, Stage};
 use super::{Desk, FORGET_PER_POLL_MAX, Ids};
 use crate::command::{Command, CommandKind};
 use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, Refusal, Request};
@@ -97,7 +97,7 @@ impl Desk {
             }
         }
         for _ in 0..self.stale.min(FORGET_PER_POLL_MAX) {
-            let Some(oldest) = self.roster.finished_first() else { break };
+            let Some(oldest) = self.order_table.finished_first() else { break };
             self.forget(oldest, Ids::Free);
             work += 1;
         }
@@ -109,12 +109,12 @@ impl Desk {
             return None;
         }
         let number = self.find(heard).or_else(|| self.adopt(heard))?;
-        let entry = self.roster.at_mut(number);
+        let entry = self.order_table.at_mut(number);
         entry.status = heard.status;
         let mut refusal = None;
         if entry.stage == Stage::InFlight {
             entry.handle = heard.order;
-            self.roster.move_to(number, Stage::Working);
+            self.order_table.move_to(number, Stage::Working);
             refusal = self.release(number);
         }
         match heard.what {
@@ -139,7 +139,7 @@ impl Desk {
     pub(super) fn find(&self, heard: &Heard) -> Option<u32> {
         let begins = matches!(heard.what, ExecType::Entered | ExecType::Rejected);
         let is_meant = |number: &u32| {
-            let entry = self.roster.at(*number);
+            let entry = self.order_table.at(*number);
             match entry.stage {
                 Stage::InFlight => begins,
                 Stage::Working | Stage::Finished => entry.handle == heard.order,
@@ -165,15 +165,15 @@ impl Desk {
             return None;
         }
         let is_meant = |number: &u32| {
-            let name = self.names.at(self.roster.at(*number).root);
+            let name = self.names.at(self.order_table.at(*number).root);
             name.session == heard.source.session && name.id == *heard.id
         };
-        self.roster.in_flight().take(NEAR_MAX).find(is_meant)
+        self.order_table.in_flight().take(NEAR_MAX).find(is_meant)
     }
 
     /// Whether a report is about this entry, by its handle and one of its names.
     fn is_same(&self, number: u32, heard: &Heard) -> bool {
-        let Some(entry) = self.roster.get(number) else { return false };
+        let Some(entry) = self.order_table.get(number) else { return false };
         let is_known = matches!(entry.stage, Stage::Working | Stage::Finished);
         is_known && entry.handle == heard.order && heard.order != OrderHandle::NONE && {
             let now = &self.names.at(entry.current).id;
@@ -193,14 +193,14 @@ impl Desk {
             self.untracked += 1;
             return None;
         };
-        let number = self.roster.add(heard.source, 0);
+        let number = self.order_table.add(heard.source, 0);
         self.add_name(number, *root, false);
         Some(number)
     }
 
     /// The handle of an order has come, or none ever will: its held cancel can go its way.
     fn release(&mut self, number: u32) -> Option<Refusal> {
-        let entry = self.roster.at_mut(number);
+        let entry = self.order_table.at_mut(number);
         let held = std::mem::replace(&mut entry.held, NIL);
         if held == NIL {
             return None;
@@ -226,7 +226,7 @@ impl Desk {
 
     /// The order has a new id from now on.
     fn rename(&mut self, number: u32, id: &IntId) {
-        let entry = self.roster.at(number);
+        let entry = self.order_table.at(number);
         let name = match self.names.find(entry.source.session, id) {
             Some(name) if self.names.at(name).order == number => name,
             None if self.make_room(false) => self.add_name(number, *id, false),
@@ -236,18 +236,18 @@ impl Desk {
             }
         };
         self.names.at_mut(name).spent = false;
-        self.roster.at_mut(number).current = name;
+        self.order_table.at_mut(number).current = name;
     }
 
     /// Puts an order where its status belongs, and forgets the oldest finished one if there are too many.
     fn settle(&mut self, number: u32) {
-        let Entry { status, stage, .. } = *self.roster.at(number);
+        let Entry { status, stage, .. } = *self.order_table.at(number);
         let right = if status.is_finished() { Stage::Finished } else { Stage::Working };
         if stage != right {
-            self.roster.move_to(number, right);
+            self.order_table.move_to(number, right);
         }
-        if self.roster.finished() > self.settings.finished_max
-            && let Some(oldest) = self.roster.finished_first()
+        if self.order_table.finished() > self.settings.finished_max
+            && let Some(oldest) = self.order_table.finished_first()
         {
             self.forget(oldest, Ids::StayUsed);
         }
@@ -260,7 +260,7 @@ impl Desk {
         }
         let Some(name) = self.names.find(source.session, &refusal.request_id) else { return };
         let number = self.names.at(name).order;
-        if self.roster.at(number).handle != order || order == OrderHandle::NONE {
+        if self.order_table.at(number).handle != order || order == OrderHandle::NONE {
             return;
         }
         self.names.at_mut(name).spent = true;
@@ -268,7 +268,7 @@ impl Desk {
             // The shard knows no such order any more, so the status is of none either.
             return;
         }
-        self.roster.at_mut(number).status = refusal.status;
+        self.order_table.at_mut(number).status = refusal.status;
         self.settle(number);
     }
 
@@ -278,7 +278,7 @@ impl Desk {
             return;
         }
         let Some(number) = self.number_of(source.session, id) else { return };
-        let entry = self.roster.at_mut(number);
+        let entry = self.order_table.at_mut(number);
         if entry.handle == order && entry.stage == Stage::Finished {
             entry.handle = OrderHandle::NONE;
         }
@@ -298,10 +298,10 @@ impl Desk {
         }
         // Shards answer in the order they were asked, so the search ends early.
         let is_meant = |number: &u32| {
-            let entry = self.roster.at(*number);
+            let entry = self.order_table.at(*number);
             entry.source == source && entry.token == token
         };
-        let number = self.roster.in_flight().find(is_meant)?;
+        let number = self.order_table.in_flight().find(is_meant)?;
         let refusal = self.release(number);
         self.forget(number, Ids::Free);
         refusal
@@ -310,7 +310,7 @@ impl Desk {
     /// Every shard tells of the new day; the first one counts. At a restart it is news, not an end.
     fn handle_day(&mut self, day: Day) {
         if self.day.is_some_and(|known| known < day) {
-            self.stale = self.roster.finished();
+            self.stale = self.order_table.finished();
             self.used.clear();
         }
         self.day = self.day.max(Some(day));

@@ -1,7 +1,7 @@
 //! The ids a desk has given out or been given, each with the order it belongs to.
 
 use crate::id::IntId;
-use crate::index::IdIndex;
+use crate::keyed_index::IdIndex;
 use crate::pages::LargePages;
 
 /// No entry.
@@ -44,8 +44,8 @@ impl Names {
         })
     }
 
-    pub fn foresee(&self, session: u16, id: &IntId) {
-        self.index.foresee(session, id);
+    pub fn prefetch(&self, session: u16, id: &IntId) {
+        self.index.prefetch(session, id);
     }
 
     pub fn has_room(&self) -> bool {

@@ -8,7 +8,7 @@
 //! [`Exposure::credit_used`]: crate::ledger::Exposure::credit_used
 
 use super::Shard;
-use super::gate::Found;
+use super::risk_gate::Found;
 use crate::command::BudgetKind;
 use crate::event::BudgetUse;
 use crate::id::AccountId;

@@ -11,16 +11,16 @@
 //! The parent branches, the children do the work. State and dispatch are here; each verb has its own file.
 
 mod continuation;
-mod audit;
-mod begin;
+mod consistency;
+mod recovery;
 mod books;
 mod closing;
 mod control;
 mod credit;
 pub mod depth;
-mod entry;
+mod order_entry;
 mod expiry;
-mod gate;
+mod risk_gate;
 mod image;
 mod market;
 mod reconcile;
@@ -338,7 +338,7 @@ impl Shard {
 
     /// Has memory brought near that a command will need which waits behind others: what can be told from the command alone.
     #[inline]
-    pub fn foresee(&self, command: &Command) {
+    pub fn prefetch_far(&self, command: &Command) {
         // The rest is rare, or needs what is near anyway.
         match &command.body {
             CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } => {
@@ -358,10 +358,10 @@ impl Shard {
 
     /// The same for the command that is next: what takes a look at the memory that was foreseen.
     #[inline]
-    pub fn approach(&self, command: &Command) {
+    pub fn prefetch_near(&self, command: &Command) {
         match &command.body {
             CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } => {
-                self.venue.approach(order.slot());
+                self.venue.prefetch_near(order.slot());
                 if let Some(order) = self.orders.at(order.slot()) {
                     self.ledger.fetch(order.local);
                 }

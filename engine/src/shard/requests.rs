@@ -2,7 +2,7 @@
 
 use super::Shard;
 use super::credit::CreditAsked;
-use super::entry::limit_ticks;
+use super::order_entry::limit_ticks;
 use crate::event::{Ask, EventKind, ExecType, Refusal, Request};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::{Money, Qty};

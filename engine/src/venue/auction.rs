@@ -1,14 +1,14 @@
 //! Sessions and halts: orders collect, trade at one price, and some of them are over.
 
 use crate::command::Session;
-use crate::nodes::Place;
 use crate::number::Qty;
 use crate::order::NIL;
+use crate::order_nodes::Place;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
 
 use super::book::Mode;
-use super::take::entry_of;
+use super::matching::entry_of;
 use super::{EFFORT_TOLD, Entry, Outcome, Venue, Work};
 
 /// A price at which what collected could trade: what is bid and offered at exactly this price.

@@ -7,7 +7,7 @@ use crate::settings::FillModel;
 use crate::terms::Side;
 
 use super::book::{Mode, Queue, Shown};
-use super::take::ticks_up;
+use super::matching::ticks_up;
 use super::{EFFORT_TOLD, Venue, Work};
 
 impl Venue {

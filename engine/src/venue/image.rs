@@ -3,7 +3,7 @@
 use super::book::{Market, Mode, Queue};
 use super::{BookSpec, Venue, Work};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
-use crate::nodes::{Node, Nodes, Place};
+use crate::order_nodes::{Node, Nodes, Place};
 use crate::pages::LargePages;
 
 image!(Market { last, last_size, volume, traded, quote, at });

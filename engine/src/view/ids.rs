@@ -11,8 +11,8 @@
 //! texts, eight to a cache line: to divide a bucket is to look at those, and not at texts that nobody has read for long.
 
 use super::slab::{NONE, Slab};
-use crate::ahead;
 use crate::id::IntId;
+use crate::prefetch;
 use crate::scatter::Scatter;
 
 /// One id of one order.
@@ -86,8 +86,8 @@ impl Ids {
     }
 
     /// Has memory brought near for a new order of this id.
-    pub(super) fn foresee(&self, id: &IntId) {
-        ahead::fetch(&self.buckets[self.bucket(self.scatter.hash(0, id))]);
+    pub(super) fn prefetch(&self, id: &IntId) {
+        prefetch::fetch(&self.buckets[self.bucket(self.scatter.hash(0, id))]);
     }
 
     /// The chain of a new order with one id: its only entry.
@@ -211,7 +211,7 @@ impl Ids {
         }
         // The next to be divided, when the next entry comes.
         if let Some(next) = self.buckets.get(old + 1).filter(|next| next.has_more()) {
-            ahead::fetch(&self.links[next.first()]);
+            prefetch::fetch(&self.links[next.first()]);
         }
     }
 

@@ -75,9 +75,9 @@ impl Orders {
 /// What events do.
 impl Orders {
     /// Has memory brought near for an order that will be told of soon.
-    pub(super) fn foresee(&self, told: &OrderTerms) {
+    pub(super) fn prefetch(&self, told: &OrderTerms) {
         if told.what == ExecType::Entered {
-            self.ids.foresee(&told.id);
+            self.ids.prefetch(&told.id);
         }
     }
 

@@ -253,7 +253,7 @@ impl Floor {
             let Some((shard, event)) = port.poll_event() else { break };
             port.look_ahead(shard, LOOK_AHEAD, |distance, event| {
                 if distance + 1 == LOOK_AHEAD {
-                    view.foresee(event);
+                    view.prefetch(event);
                 }
             });
             view.apply(shard, &event);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use pitlane_engine::desk::Known;
 use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
-use pitlane_engine::index::IdIndex;
+use pitlane_engine::keyed_index::IdIndex;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::pages::LargePages;
 use pitlane_engine::reason::Reason;

@@ -378,7 +378,7 @@ impl Session {
                 consumed = count;
                 self.in_rubbish = false;
                 self.timers.wait_for_frame(false);
-                self.foresee(&input.pending()[count..], desk);
+                self.prefetch(&input.pending()[count..], desk);
                 let mut fields = self.fields.take().expect("one message is read at a time");
                 self.handle_message(now, &read(frame, &mut fields), desk);
                 self.fields = Some(fields);
@@ -399,13 +399,13 @@ impl Session {
     }
 
     /// Has memory brought near for the order that comes next, while this one is looked at. Whether it is one will be seen.
-    fn foresee(&self, coming: &[u8], desk: &Desk) {
+    fn prefetch(&self, coming: &[u8], desk: &Desk) {
         let coming = &coming[..coming.len().min(FORESEEN_BYTES)];
         let Some(at) = self.cl_ord_id.find(coming) else { return };
         let value = &coming[at + self.cl_ord_id.needle().len()..];
         let value = memchr::memchr(frame::SOH, value).and_then(|end| IntId::parse(&value[..end]).ok());
         if let Some(id) = value {
-            desk.foresee(self.settings.source.session, &id);
+            desk.prefetch(self.settings.source.session, &id);
         }
     }
 

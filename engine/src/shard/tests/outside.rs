@@ -4,7 +4,7 @@ use super::*;
 use crate::command::{BudgetKind, ExecRef, VenueState};
 use crate::event::{Alert, Instruction};
 use crate::sender::SenderId;
-use crate::shard::entry::FINISHED_OUTSIDE_DAYS;
+use crate::shard::order_entry::FINISHED_OUTSIDE_DAYS;
 use crate::time::NS_PER_DAY;
 
 fn filled(exec: u128, q: &str, p: &str) -> Report {

@@ -2,7 +2,7 @@
 //! same id is told from it.
 
 use pitlane_engine::id::{IntId, OrderHandle};
-use pitlane_engine::index::IdIndex;
+use pitlane_engine::keyed_index::IdIndex;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Terms};
 

@@ -50,7 +50,7 @@ struct Line {
 }
 
 #[derive(Debug)]
-pub struct Roster {
+pub struct OrderTable {
     slab: Vec<Entry>,
     max: u32,
     len: u32,
@@ -59,11 +59,11 @@ pub struct Roster {
     finished: Line,
 }
 
-impl Roster {
-    pub fn new(max: u32, pages: LargePages) -> Roster {
+impl OrderTable {
+    pub fn new(max: u32, pages: LargePages) -> OrderTable {
         let line = Line { first: NIL, last: NIL, len: 0 };
         let slab = pages.table(max as usize);
-        Roster { slab, max, len: 0, free: NIL, in_flight: line, finished: line }
+        OrderTable { slab, max, len: 0, free: NIL, in_flight: line, finished: line }
     }
 
     pub fn len(&self) -> u32 {
@@ -194,23 +194,26 @@ mod tests {
 
     #[test]
     fn the_lines_keep_their_order_whoever_leaves() {
-        let mut roster = Roster::new(4, LargePages::NONE);
-        let numbers: Vec<_> = (0..4).map(|token| roster.add(Source::default(), token)).collect();
-        assert!(!roster.has_room());
-        assert_eq!(roster.in_flight().collect::<Vec<_>>(), numbers);
-        roster.move_to(1, Stage::Finished);
-        roster.move_to(3, Stage::Working);
-        roster.move_to(0, Stage::Finished);
-        assert_eq!(roster.in_flight().collect::<Vec<_>>(), [2]);
-        assert_eq!((roster.finished_first(), roster.finished()), (Some(1), 2));
-        roster.remove(1);
-        roster.remove(2);
-        assert_eq!((roster.finished_first(), roster.finished(), roster.len()), (Some(0), 1, 2));
-        assert_eq!(roster.in_flight().count(), 0);
-        assert_eq!(roster.add(Source::default(), 9), 2, "the place freed last is used first");
-        assert_eq!(roster.add(Source::default(), 9), 1);
-        assert_eq!(roster.in_flight().collect::<Vec<_>>(), [2, 1]);
-        roster.move_to(0, Stage::Working);
-        assert_eq!(roster.finished_first(), None);
+        let mut order_table = OrderTable::new(4, LargePages::NONE);
+        let numbers: Vec<_> = (0..4).map(|token| order_table.add(Source::default(), token)).collect();
+        assert!(!order_table.has_room());
+        assert_eq!(order_table.in_flight().collect::<Vec<_>>(), numbers);
+        order_table.move_to(1, Stage::Finished);
+        order_table.move_to(3, Stage::Working);
+        order_table.move_to(0, Stage::Finished);
+        assert_eq!(order_table.in_flight().collect::<Vec<_>>(), [2]);
+        assert_eq!((order_table.finished_first(), order_table.finished()), (Some(1), 2));
+        order_table.remove(1);
+        order_table.remove(2);
+        assert_eq!(
+            (order_table.finished_first(), order_table.finished(), order_table.len()),
+            (Some(0), 1, 2)
+        );
+        assert_eq!(order_table.in_flight().count(), 0);
+        assert_eq!(order_table.add(Source::default(), 9), 2, "the place freed last is used first");
+        assert_eq!(order_table.add(Source::default(), 9), 1);
+        assert_eq!(order_table.in_flight().collect::<Vec<_>>(), [2, 1]);
+        order_table.move_to(0, Stage::Working);
+        assert_eq!(order_table.finished_first(), None);
     }
 }

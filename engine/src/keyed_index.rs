@@ -9,9 +9,9 @@
 //! once, as a rule. The table is at most half full, so runs stay short. Removal shifts what follows backward: no
 //! tombstones, so a table that has lived long is as fast as a new one.
 
-use crate::ahead;
 use crate::id::IntId;
 use crate::pages::LargePages;
+use crate::prefetch;
 use crate::scatter::Scatter;
 
 /// Open addressing from (session, id) to a number in the caller's slab, which holds the ids.
@@ -55,8 +55,8 @@ impl IdIndex {
 
     /// Has memory brought near for an id that will be asked for soon.
     #[inline]
-    pub fn foresee(&self, session: u16, id: &IntId) {
-        ahead::fetch(&self.slots[self.home(self.scatter.hash(session, id))]);
+    pub fn prefetch(&self, session: u16, id: &IntId) {
+        prefetch::fetch(&self.slots[self.home(self.scatter.hash(session, id))]);
     }
 
     /// The number kept for this id; `is` tells whether the entry of a number in the slab has it.

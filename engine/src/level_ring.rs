@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::ahead::fetch;
-use crate::nodes::Line;
+use crate::order_nodes::Line;
 use crate::pages::LargePages;
+use crate::prefetch::fetch;
 
 /// Prices in a ring: as many as a number has bits. Both sides of a book are a page of memory, 10,000 books take 40 MB.
 pub const WINDOW: usize = 128;

@@ -5,12 +5,12 @@ mod image;
 
 use std::ops::{Index, IndexMut};
 
-use crate::ahead::fetch;
 use crate::id::AccountId;
+use crate::level_ring::Rings;
 use crate::number::Qty;
 use crate::order::NIL;
 use crate::pages::LargePages;
-use crate::rings::Rings;
+use crate::prefetch::fetch;
 use crate::terms::{Side, Tif};
 
 const _: () = assert!(size_of::<Node>() == 32, "a node never straddles a cache line");

@@ -1,7 +1,7 @@
 //! New orders: from the gate to the place where they wait or trade.
 
 use super::Shard;
-use super::gate::Passed;
+use super::risk_gate::Passed;
 use crate::event::{Ask, EventKind, ExecType, Instruction, OrderTerms};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};

@@ -1,9 +1,9 @@
 //! The door of the venue: who may come in, where an order finds its place, and how it leaves. Most orders come to a book in
 //! which there are only clients, and ask for no more than to meet them and to rest: they have a short way.
 
-use crate::nodes::{Node, Place};
 use crate::number::Qty;
 use crate::order::NIL;
+use crate::order_nodes::{Node, Place};
 use crate::reason::Reason;
 use crate::terms::Tif;
 
@@ -37,16 +37,16 @@ impl Venue {
     }
 
     #[inline]
-    pub(super) fn come_again(&mut self, entry: &Entry) {
+    pub(super) fn reinsert(&mut self, entry: &Entry) {
         self.followed.touch(entry.book);
         self.books[entry.book as usize].sides[entry.side as usize].remove(&mut self.nodes, entry.slot);
         self.nodes[entry.slot].set_place(Place::Nowhere);
-        self.arrive_plainly(entry);
+        self.arrive_fast(entry);
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn enter_richly(&mut self, entry: &Entry) {
+    pub(super) fn enter_slow(&mut self, entry: &Entry) {
         if let Some(reason) = self.refusal(entry) {
             return self.say(entry.slot, Outcome::Rejected(reason));
         }
@@ -56,7 +56,7 @@ impl Venue {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn replace_richly(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) {
+    pub(super) fn replace_slow(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) {
         let entry = match self.changed(slot, qty, limit, tif) {
             Ok(entry) => entry,
             Err(reason) => return self.say(slot, Outcome::ReplaceRefused(reason)),
@@ -143,13 +143,13 @@ impl Venue {
     /// An accepted or changed order takes what it can, and finds its place.
     fn arrive(&mut self, entry: &Entry) {
         match self.is_plain(entry) {
-            true => self.arrive_plainly(entry),
+            true => self.arrive_fast(entry),
             false => self.arrive_richly(entry),
         }
     }
 
     #[inline]
-    pub(super) fn arrive_plainly(&mut self, entry: &Entry) {
+    pub(super) fn arrive_fast(&mut self, entry: &Entry) {
         let book = &mut self.books[entry.book as usize];
         if book.crosses(entry.side, entry.limit) {
             return self.sweep_plainly(entry);

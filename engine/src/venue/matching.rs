@@ -1,9 +1,9 @@
 //! Taking: an order meets clients, market orders that wait, and the quote's portions, the best price first.
 
 use crate::command::Session;
-use crate::nodes::{Node, Place};
 use crate::number::{Price, Qty};
 use crate::order::NIL;
+use crate::order_nodes::{Node, Place};
 use crate::reason::Reason;
 use crate::settings::SelfTrade;
 use crate::terms::{Side, Tif};
