@@ -31,7 +31,7 @@ use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::TimeOfDay;
-use pitlane_protocols::fix::session::{Ending, SessionSettings};
+use pitlane_protocols::fix::session::{DisconnectReason, SessionSettings};
 use pitlane_protocols::fix::venue::{Login, VenueSettings};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
@@ -142,7 +142,7 @@ impl Play {
             ("close", [id]) => self.stage.close(id),
             ("replace", [id, order, qty]) => self.stage.replace(id, order, qty),
             ("stop", _) => {
-                self.stage.session.log_out(self.stage.now, rest.as_bytes(), Ending::EndedByUs);
+                self.stage.session.log_out(self.stage.now, rest.as_bytes(), DisconnectReason::EndedByUs);
                 self.stage.settle();
             }
             ("reset", []) => {

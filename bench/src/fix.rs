@@ -10,6 +10,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Status, Terms};
 use pitlane_engine::time::{Day, NS_PER_MS};
+use pitlane_protocols::codes::Profile;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::encode::Encoder;
 use pitlane_protocols::fix::fields::{Fields, read};
@@ -17,7 +18,6 @@ use pitlane_protocols::fix::frame::{self, check_sum};
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::report::{self, Report};
 use pitlane_protocols::fix::stamp::Stamp;
-use pitlane_protocols::words::Profile;
 
 use crate::measure::{median, spent};
 

@@ -8,7 +8,7 @@ use pitlane_engine::id::Currency;
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::View;
-use pitlane_protocols::line::Line;
+use pitlane_protocols::order_line::Line;
 
 use crate::heard::Heard;
 use crate::printer::Printer;

@@ -19,11 +19,11 @@ pub mod order;
 // What a session stands on.
 pub mod store;
 pub mod schedule;
-pub mod flood;
+pub mod rate_limit;
 
 // Orders.
-pub mod book;
-pub mod why;
+pub mod orders;
+pub mod reject;
 pub mod resolve;
 pub mod entry;
 pub mod report;
@@ -34,4 +34,4 @@ pub mod venue;
 // The session.
 pub mod dictionary;
 pub mod session;
-pub mod greeting;
+pub mod logon_probe;

@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
-pub mod words;
+pub mod codes;
 
-pub mod line;
+pub mod order_line;
 
 pub mod decoded;
 pub mod json;

@@ -23,8 +23,8 @@ use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::entry::Request;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
-use pitlane_protocols::fix::greeting;
-use pitlane_protocols::fix::session::{Ending, Session, SessionSettings, State};
+use pitlane_protocols::fix::logon_probe;
+use pitlane_protocols::fix::session::{DisconnectReason, Session, SessionSettings, State};
 use pitlane_protocols::fix::store::{Cause, MemoryStore, Numbers, Store, StoreFailed};
 
 pub use self::words::sealed;
@@ -102,11 +102,11 @@ pub struct Stage {
     /// A request whose lane was full.
     slot: Option<Request>,
     /// A connection that has not named its session yet.
-    lobby: Option<greeting::Lobby>,
+    lobby: Option<logon_probe::Lobby>,
     /// What was sent to the client and not looked at.
     wire: Vec<u8>,
     /// Why the last connection was closed.
-    pub closed: Option<Ending>,
+    pub closed: Option<DisconnectReason>,
     /// Whether the client reads.
     pub reads: bool,
     /// The last order that the outside venue has heard of.
@@ -252,7 +252,7 @@ impl Stage {
     }
 
     pub fn connect(&mut self) {
-        self.lobby = Some(greeting::Lobby::new(self.now));
+        self.lobby = Some(logon_probe::Lobby::new(self.now));
         self.closed = None;
         self.wire.clear();
     }
@@ -273,12 +273,13 @@ impl Stage {
             let ending = match lobby.handle_bytes(&rest) {
                 Ok(Decoded::Incomplete) => return,
                 Ok(Decoded::Message { message, .. }) if is_ours(&self.settings, &message) => None,
-                Ok(Decoded::Message { .. }) => Some(Ending::Identity),
+                Ok(Decoded::Message { .. }) => Some(DisconnectReason::Identity),
                 Err(ending) => Some(ending),
             };
             let lobby = self.lobby.take().expect("it was there");
             // A session has one connection; another one is refused.
-            let ending = ending.or_else(|| (!self.session.connect(self.now)).then_some(Ending::Identity));
+            let ending =
+                ending.or_else(|| (!self.session.connect(self.now)).then_some(DisconnectReason::Identity));
             if ending.is_some() {
                 self.closed = ending;
                 return;
@@ -302,7 +303,7 @@ impl Stage {
         let until = self.now.plus(ns);
         if self.lobby.as_ref().is_some_and(|lobby| lobby.poll_timeout() <= until) {
             self.lobby = None;
-            self.closed = Some(Ending::LogonTimeout);
+            self.closed = Some(DisconnectReason::LogonTimeout);
         }
         while let Some(at) = self.session.poll_timeout().filter(|&at| at <= until) {
             self.now = self.now.max(at);
@@ -415,8 +416,8 @@ pub fn said_on(wire: &mut Vec<u8>) -> Vec<String> {
     messages
 }
 
-fn is_ours(settings: &SessionSettings, greeting: &greeting::Greeting) -> bool {
-    greeting::admits(&settings.target_comp_id, greeting.sender_comp_id)
+fn is_ours(settings: &SessionSettings, greeting: &logon_probe::LogonProbe) -> bool {
+    logon_probe::admits(&settings.target_comp_id, greeting.sender_comp_id)
         && settings.sender_comp_id.as_bytes() == greeting.target_comp_id
 }
 

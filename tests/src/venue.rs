@@ -13,7 +13,7 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
-use pitlane_protocols::fix::session::{Ending, Session, SessionSettings, State};
+use pitlane_protocols::fix::session::{DisconnectReason, Session, SessionSettings, State};
 use pitlane_protocols::fix::venue::VenueSettings;
 
 use crate::fix::{SharedStore, said_on, words};
@@ -37,7 +37,7 @@ pub struct Stage {
     ports: Vec<PortEnd>,
     /// What was sent to the venue and not looked at.
     wire: Vec<u8>,
-    pub closed: Option<Ending>,
+    pub closed: Option<DisconnectReason>,
     /// Whether the venue reads.
     pub reads: bool,
     told_touches: Option<u64>,

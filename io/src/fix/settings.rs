@@ -7,11 +7,11 @@ use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
-use pitlane_protocols::fix::flood::FloodSettings;
-use pitlane_protocols::fix::greeting::admits;
+use pitlane_protocols::codes::Profile;
+use pitlane_protocols::fix::logon_probe::admits;
+use pitlane_protocols::fix::rate_limit::FloodSettings;
 use pitlane_protocols::fix::schedule::{Clocks, Schedule};
 use pitlane_protocols::fix::session::SessionSettings;
-use pitlane_protocols::words::Profile;
 
 use super::ledger::is_plain;
 use crate::config::{Config, ExecTypes, FixSession, Secret};

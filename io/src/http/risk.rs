@@ -5,8 +5,8 @@ use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::strategy::life::{self, WrongPhase};
+use pitlane_protocols::codes::Word;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
-use pitlane_protocols::words::Word;
 
 use super::answer::Answer;
 use super::ask::Ask;

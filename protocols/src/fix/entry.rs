@@ -12,13 +12,13 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
-use super::book::{Key, Order};
 use super::order::{Decimal, OrderFields};
+use super::orders::{Key, Order};
+use super::reject::OrderRejectReason;
 use super::resolve;
 use super::session::SessionSettings;
 use super::tag;
-use super::why::Why;
-use crate::words::Code;
+use crate::codes::Code;
 
 /// What goes to the desk. `key` finds the client's order in its book, `order` is what it is called now. When its lane is full the caller keeps it and tries again, and does not ask the session for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +74,15 @@ pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
 }
 
 /// The terms of a new order.
-pub fn terms(settings: &SessionSettings, reference: &RefData, order: &OrderFields) -> Result<Terms, Why> {
+pub fn terms(
+    settings: &SessionSettings,
+    reference: &RefData,
+    order: &OrderFields,
+) -> Result<Terms, OrderRejectReason> {
     let security = resolve::security(reference, order)?;
     let account = resolve::account(reference, order, settings.account, security)?;
     let strategy = resolve::strategy(reference, order, settings.strategy)?;
-    let side = order.side.and_then(Side::from_code).ok_or(Why::SideNotTaken)?;
+    let side = order.side.and_then(Side::from_code).ok_or(OrderRejectReason::SideNotTaken)?;
     let kind = order_kind(settings, order)?;
     let tif = tif(order)?;
     let (limit, stop) = (price(order.price)?, price(order.stop_px)?);
@@ -106,15 +110,15 @@ pub fn changes(
     reference: &RefData,
     order: &OrderFields,
     known: &Order,
-) -> Result<Changes, Why> {
+) -> Result<Changes, OrderRejectReason> {
     matches(reference, order, known)?;
     if let Some(named) = order.account
         && resolve::named_account(reference, named) != Some(known.terms.account)
     {
-        return Err(Why::AccountDiffers);
+        return Err(OrderRejectReason::AccountDiffers);
     }
     if order_kind(settings, order)? != known.terms.kind {
-        return Err(Why::TypeDiffers);
+        return Err(OrderRejectReason::TypeDiffers);
     }
     let mut changes = Changes::default().with_qty(qty(order.order_qty)?);
     let kind = known.terms.kind;
@@ -142,29 +146,31 @@ pub fn changes(
 }
 
 /// Whether instrument and side of a request are those of its order.
-pub fn matches(reference: &RefData, order: &OrderFields, known: &Order) -> Result<(), Why> {
+pub fn matches(reference: &RefData, order: &OrderFields, known: &Order) -> Result<(), OrderRejectReason> {
     let side = order.side.and_then(Side::from_code);
     if side != Some(known.terms.side) {
-        return Err(Why::SideDiffers);
+        return Err(OrderRejectReason::SideDiffers);
     }
     match resolve::security(reference, order) {
         Ok(security) if security.id == known.terms.security => Ok(()),
-        _ => Err(Why::SecurityDiffers),
+        _ => Err(OrderRejectReason::SecurityDiffers),
     }
 }
 
-fn order_kind(settings: &SessionSettings, order: &OrderFields) -> Result<OrderKind, Why> {
+fn order_kind(settings: &SessionSettings, order: &OrderFields) -> Result<OrderKind, OrderRejectReason> {
     let kind = order.ord_type.and_then(OrderKind::from_code);
-    kind.filter(|kind| settings.order_types.contains(kind)).ok_or(Why::TypeNotTaken)
+    kind.filter(|kind| settings.order_types.contains(kind)).ok_or(OrderRejectReason::TypeNotTaken)
 }
 
-fn tif(order: &OrderFields) -> Result<Tif, Why> {
+fn tif(order: &OrderFields) -> Result<Tif, OrderRejectReason> {
     // Spec: absent means DAY.
-    order.time_in_force.map_or(Ok(Tif::Day), |code| Tif::from_code(code).ok_or(Why::TifNotTaken))
+    order
+        .time_in_force
+        .map_or(Ok(Tif::Day), |code| Tif::from_code(code).ok_or(OrderRejectReason::TifNotTaken))
 }
 
 /// The end of a GTD order: 126, or the end of the day that 432 names.
-fn tif_date(order: &OrderFields, tif: Tif) -> Result<Option<Timestamp>, Why> {
+fn tif_date(order: &OrderFields, tif: Tif) -> Result<Option<Timestamp>, OrderRejectReason> {
     match (tif, order.expire_time, order.expire_date) {
         (Tif::Gtd, Some(time), None) => Ok(Some(time)),
         // Choice: the day is one of UTC. See protocols/README.md.
@@ -176,7 +182,7 @@ fn tif_date(order: &OrderFields, tif: Tif) -> Result<Option<Timestamp>, Why> {
     }
 }
 
-fn qty(qty: Option<Decimal<Qty>>) -> Result<Qty, Why> {
+fn qty(qty: Option<Decimal<Qty>>) -> Result<Qty, OrderRejectReason> {
     match qty {
         Some(Ok(qty)) => Ok(qty),
         Some(Err(TextError::TooManyDecimals)) => Err(Reason::BadLot.into()),
@@ -185,7 +191,7 @@ fn qty(qty: Option<Decimal<Qty>>) -> Result<Qty, Why> {
     }
 }
 
-fn price(price: Option<Decimal<Price>>) -> Result<Option<Price>, Why> {
+fn price(price: Option<Decimal<Price>>) -> Result<Option<Price>, OrderRejectReason> {
     match price {
         Some(Ok(price)) => Ok(Some(price)),
         Some(Err(TextError::TooManyDecimals)) => Err(Reason::BadTick.into()),

@@ -8,12 +8,12 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{Status, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 
-use super::book::Order;
 use super::encode::Draft;
 use super::order::OrderFields;
+use super::orders::Order;
+use super::reject::OrderRejectReason;
 use super::resolve::security_type;
-use super::why::Why;
-use crate::words::{Code, Profile, exec_type, ord_status};
+use crate::codes::{Code, Profile, exec_type, ord_status};
 
 /// Bytes of a value that the client sent and that is said back although it means nothing to us.
 const ECHO_BYTES_MAX: usize = 64;
@@ -123,7 +123,7 @@ pub fn execution(
     draft.code(b"150=", exec_type(profile, report.what, report.status));
     draft.code(b"39=", ord_status(profile, report.status));
     if report.status == Status::Rejected {
-        draft.number(b"103=", Why::Platform(report.reason).ord_rej_reason() as u64);
+        draft.number(b"103=", OrderRejectReason::Platform(report.reason).ord_rej_reason() as u64);
     }
     draft.number(b"1=", terms.account.0 as u64);
     instrument(draft, reference, terms);
@@ -148,7 +148,7 @@ pub fn execution(
     draft.scaled(b"14=", report.cum_qty.raw());
     draft.scaled(b"6=", report.avg_price.raw());
     draft.time(b"60=", report.at);
-    text(draft, Why::Platform(report.reason));
+    text(draft, OrderRejectReason::Platform(report.reason));
 }
 
 fn leaves_qty(report: &Report, terms: &Terms) -> Qty {
@@ -169,9 +169,15 @@ fn instrument(draft: &mut Draft, reference: &RefData, terms: &Terms) {
 }
 
 /// The Execution Report of an order that never was one: what the client sent is said back.
-pub fn refusal(draft: &mut Draft, exec_id: Uuid, now: Timestamp, order: &OrderFields, why: Why) {
+pub fn refusal(
+    draft: &mut Draft,
+    exec_id: Uuid,
+    now: Timestamp,
+    order: &OrderFields,
+    why: OrderRejectReason,
+) {
     let cl_ord_id = order.cl_ord_id.unwrap_or_default();
-    let duplicate = why == Why::Platform(Reason::DuplicateId);
+    let duplicate = why == OrderRejectReason::Platform(Reason::DuplicateId);
     // The first order of this id is untouched, so it is not named.
     draft.text(b"37=", if duplicate { b"NONE" } else { cl_ord_id.as_bytes() });
     draft.text(b"11=", cl_ord_id.as_bytes());
@@ -216,7 +222,7 @@ pub struct CancelReject {
     pub orig_cl_ord_id: IntId,
     pub status: Status,
     pub request: Request,
-    pub why: Why,
+    pub why: OrderRejectReason,
 }
 
 impl CancelReject {
@@ -247,8 +253,8 @@ pub fn cancel_reject(draft: &mut Draft, profile: Profile, now: Timestamp, reject
 }
 
 /// Text (58): the code and its words; none without a reason.
-pub fn text(draft: &mut Draft, why: Why) {
-    if why != Why::Platform(Reason::None) {
+pub fn text(draft: &mut Draft, why: OrderRejectReason) {
+    if why != OrderRejectReason::Platform(Reason::None) {
         draft.pieces(b"58=", &[why.code().as_bytes(), b": ", why.words().as_bytes()]);
     }
 }

@@ -52,12 +52,12 @@ use self::gap::{Early, Gap};
 use self::initiator::Initiator;
 use self::resend::Resend;
 use self::timers::Timers;
-use super::book::Book;
 use super::encode::Encoder;
 use super::entry::Request;
 use super::fields::{Fields, read};
-use super::flood::Flood;
 use super::frame::{self, FrameError};
+use super::orders::ClientOrders;
+use super::rate_limit::RateLimit;
 use super::schedule::Schedule;
 use super::store::{Cause, Numbers, Store};
 use crate::decoded::Decoded;
@@ -82,7 +82,7 @@ pub const OUTPUT_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ending {
+pub enum DisconnectReason {
     /// The client logged out.
     LoggedOut,
     /// We did.
@@ -127,7 +127,7 @@ pub struct Session {
     /// As the store has them.
     kept: Numbers,
     state: State,
-    ending: Option<Ending>,
+    ending: Option<DisconnectReason>,
     /// Whether the service takes orders now.
     ready: bool,
     login: Login,
@@ -151,8 +151,8 @@ pub struct Session {
     flight: Flight,
     /// The event that is being reported.
     cause: Option<Cause>,
-    book: Book,
-    flood: Flood,
+    book: ClientOrders,
+    flood: RateLimit,
     token: u32,
     /// Number of the last ExecID made here.
     exec: u64,
@@ -172,8 +172,8 @@ impl Session {
             encoder: Encoder::new(&settings.sender_comp_id, &settings.target_comp_id),
             numbers: store.numbers(),
             kept: store.numbers(),
-            book: Book::new(settings.orders_max, settings.finished_max, seed),
-            flood: Flood::new(&settings.flood),
+            book: ClientOrders::new(settings.orders_max, settings.finished_max, seed),
+            flood: RateLimit::new(&settings.flood),
             settings,
             reference,
             store,
@@ -289,7 +289,7 @@ impl Session {
     }
 
     /// Whether the connection is to be closed, and why: when everything is written.
-    pub fn poll_close(&self) -> Option<Ending> {
+    pub fn poll_close(&self) -> Option<DisconnectReason> {
         let closing = self.state == State::Closing && self.output.is_empty();
         self.ending.filter(|_| closing)
     }
@@ -329,7 +329,7 @@ impl Session {
     /// The operator sets both numbers to one. Whoever is logged on is logged out, since their numbers are others.
     pub fn reset(&mut self, now: Timestamp) {
         if self.state == State::LoggedOn {
-            self.log_out_and_close(now, b"Sequence numbers are reset", Ending::EndedByUs);
+            self.log_out_and_close(now, b"Sequence numbers are reset", DisconnectReason::EndedByUs);
         }
         self.reset_numbers(now);
         self.forget_sent();
@@ -369,7 +369,7 @@ impl Session {
         match frame::decode(input.pending(), body_bytes_max) {
             Ok(Decoded::Incomplete) => {
                 if greeting && input.pending().len() > GREETING_BYTES_MAX {
-                    self.end(Ending::NotLogon);
+                    self.end(DisconnectReason::NotLogon);
                 }
                 self.timers.wait_for_frame(!input.pending().is_empty());
             }
@@ -388,10 +388,10 @@ impl Session {
                 self.counts.garbled += !self.in_rubbish as u64;
                 self.in_rubbish = true;
                 if greeting {
-                    self.end(Ending::NotLogon);
+                    self.end(DisconnectReason::NotLogon);
                 }
             }
-            Err(FrameError::TooLong) => self.end(Ending::TooLong),
+            Err(FrameError::TooLong) => self.end(DisconnectReason::TooLong),
         }
         input.consume(consumed);
         self.input = input;
@@ -423,7 +423,7 @@ impl Session {
     }
 
     /// The connection ends as soon as everything is written.
-    fn end(&mut self, ending: Ending) {
+    fn end(&mut self, ending: DisconnectReason) {
         let Some(state) = self.state.after(Step::Cut) else { return };
         self.state = state;
         self.ending.get_or_insert(ending);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::words::Word;
+use crate::codes::Word;
 
 /// One of a closed list of words, written exactly so: `BUY`, not `buy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

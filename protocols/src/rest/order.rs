@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::schema::{OrderKindWord, SideWord, StatusWord, TifWord};
 use super::sender::{SenderVO, SentByVO};
 use super::{Decimal, Moment, Named};
-use crate::words::Word;
+use crate::codes::Word;
 
 /// An order as it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

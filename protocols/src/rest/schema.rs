@@ -10,7 +10,7 @@ use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, Schema
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{Decimal, Moment};
-use crate::words::Word;
+use crate::codes::Word;
 
 /// Descriptions under names of their own.
 macro_rules! described {

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::schema::MovementWord;
 use super::{Decimal, Moment, Named};
-use crate::words::Word;
+use crate::codes::Word;
 
 /// A transaction as it was booked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]

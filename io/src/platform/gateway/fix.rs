@@ -26,7 +26,7 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
-use pitlane_protocols::fix::session::{Ending, State};
+use pitlane_protocols::fix::session::{DisconnectReason, State};
 
 use self::client::{Client, Driven};
 use self::lobby::{Full, Lobby};
@@ -253,7 +253,7 @@ impl FixRoom {
         if resets {
             client.session.reset(now);
         } else {
-            client.session.log_out(now, b"Ended by the operator", Ending::EndedByUs);
+            client.session.log_out(now, b"Ended by the operator", DisconnectReason::EndedByUs);
         }
         self.wake(number);
     }
@@ -311,7 +311,7 @@ impl FixRoom {
             if let Some(client) = client_of(&mut self.clients, number)
                 && client.connection.is_some()
             {
-                client.session.log_out(now, b"The service stops", Ending::EndedByUs);
+                client.session.log_out(now, b"The service stops", DisconnectReason::EndedByUs);
                 self.wake(number);
             }
         }

@@ -19,7 +19,7 @@ use pitlane_engine::id::{AdapterId, OrderHandle, Origin, PortId, ShardId, Source
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
-use pitlane_protocols::fix::session::{Ending, Session};
+use pitlane_protocols::fix::session::{DisconnectReason, Session};
 use pitlane_protocols::fix::store::{MemoryStore, Store};
 
 use self::link::Link;
@@ -146,7 +146,7 @@ impl VenueRoom {
         if resets {
             link.session.reset(now);
         } else {
-            link.session.log_out(now, b"Ended by the operator", Ending::EndedByUs);
+            link.session.log_out(now, b"Ended by the operator", DisconnectReason::EndedByUs);
         }
     }
 
@@ -192,7 +192,7 @@ impl VenueRoom {
     pub fn wind_down(&mut self, now: Timestamp) {
         self.ending = Some(now);
         for link in self.links.iter_mut().filter(|link| link.connection.is_some()) {
-            link.session.log_out(now, b"The service stops", Ending::EndedByUs);
+            link.session.log_out(now, b"The service stops", DisconnectReason::EndedByUs);
             link.awake = true;
         }
     }

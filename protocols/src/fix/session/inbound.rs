@@ -5,7 +5,7 @@ use pitlane_engine::text::{TextError, parse_u64, write_u64};
 use pitlane_engine::time::Timestamp;
 
 use super::gap::Gap;
-use super::{Ending, Session, State, Step};
+use super::{DisconnectReason, Session, State, Step};
 use crate::fix::dictionary;
 use crate::fix::fields::{Fault, Message, RejectReason};
 use crate::fix::frame::BEGIN_STRING;
@@ -29,10 +29,10 @@ impl Session {
 
     fn handle_logged_on(&mut self, now: Timestamp, message: &Message, desk: &Desk) {
         if message.frame.begin_string != BEGIN_STRING {
-            return self.log_out(now, b"Incorrect BeginString", Ending::BeginString);
+            return self.log_out(now, b"Incorrect BeginString", DisconnectReason::BeginString);
         }
         let Some(number) = number_of(message) else {
-            return self.log_out(now, b"Received message without MsgSeqNum", Ending::NumberMissing);
+            return self.log_out(now, b"Received message without MsgSeqNum", DisconnectReason::NumberMissing);
         };
         if !self.is_from_client(message) {
             let tag = self.wrong_comp_id(message);
@@ -92,7 +92,7 @@ impl Session {
             }
             _ => {
                 let (text, len) = too_low(incoming, number);
-                self.log_out_and_close(now, &text[..len], Ending::NumberTooLow);
+                self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
             }
         }
     }
@@ -195,7 +195,7 @@ impl Session {
         self.step_if_next(number);
         self.say(now, b'5', |_| {});
         self.advance(Step::HearLogout);
-        self.ending.get_or_insert(Ending::LoggedOut);
+        self.ending.get_or_insert(DisconnectReason::LoggedOut);
     }
 
     fn handle_logging_out(&mut self, now: Timestamp, message: &Message) {
@@ -222,8 +222,8 @@ impl Session {
         self.step_if_next(number);
         self.reject(now, message, number, Fault { reason, tag, at: 0 });
         let ending = match reason {
-            RejectReason::CompIdProblem => Ending::Identity,
-            _ => Ending::SendingTime,
+            RejectReason::CompIdProblem => DisconnectReason::Identity,
+            _ => DisconnectReason::SendingTime,
         };
         self.log_out(now, reason.words().as_bytes(), ending);
     }

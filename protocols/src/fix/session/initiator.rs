@@ -25,7 +25,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use super::inbound::{number_of, too_low};
 use super::logon::HEART_BT_INT_MAX;
 use super::outbound::echo;
-use super::{Ending, Session, SessionSettings, State, Step};
+use super::{DisconnectReason, Session, SessionSettings, State, Step};
 use crate::fix::fields::Message;
 use crate::fix::frame::BEGIN_STRING;
 use crate::fix::stamp::parse_timestamp;
@@ -287,21 +287,21 @@ impl Session {
     /// The first message of the venue.
     pub(super) fn handle_logon_answer(&mut self, now: Timestamp, message: &Message) {
         if message.frame.begin_string != BEGIN_STRING {
-            return self.end(Ending::BeginString);
+            return self.end(DisconnectReason::BeginString);
         }
         if !self.is_from_client(message) {
-            return self.end(Ending::Identity);
+            return self.end(DisconnectReason::Identity);
         }
-        let Some(number) = number_of(message) else { return self.end(Ending::NumberMissing) };
+        let Some(number) = number_of(message) else { return self.end(DisconnectReason::NumberMissing) };
         if message.msg_type == b"5" {
             return self.handle_refused_logon(message, number);
         }
         if message.msg_type != b"A" || message.fault.is_some() {
-            return self.end(Ending::NotLogon);
+            return self.end(DisconnectReason::NotLogon);
         }
         let sent = message.header.sending_time.and_then(parse_timestamp);
         if !sent.is_some_and(|sent| self.is_timely(now, sent)) {
-            return self.end(Ending::SendingTime);
+            return self.end(DisconnectReason::SendingTime);
         }
         self.take_logon_answer(now, message, number);
     }
@@ -316,7 +316,7 @@ impl Session {
         }
         if number < self.numbers.incoming && !message.header.poss_dup {
             let (text, len) = too_low(self.numbers.incoming, number);
-            return self.log_out_and_close(now, &text[..len], Ending::NumberTooLow);
+            return self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
         }
         let told = message.get(tag::HEART_BT_INT).and_then(|text| parse_u64(text).ok());
         let Some(initiator) = &mut self.initiator else { return };
@@ -334,7 +334,7 @@ impl Session {
             self.numbers.incoming = number + 1;
         }
         self.note_refusal(message);
-        self.end(Ending::LogonRefused);
+        self.end(DisconnectReason::LogonRefused);
     }
 
     /// Keeps the words of a Logout for people.

@@ -5,7 +5,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::gap::Gap;
 use super::inbound::{NUMBER_MAX, number_of, too_low};
-use super::{Ending, GREETING_BYTES_MAX, Session, Step};
+use super::{DisconnectReason, GREETING_BYTES_MAX, Session, Step};
 use crate::decoded::Decoded;
 use crate::fix::dictionary;
 use crate::fix::fields::{Message, read};
@@ -66,19 +66,19 @@ impl Session {
     pub(super) fn handle_greeting(&mut self, now: Timestamp, message: &Message) {
         let header = &message.header;
         if message.frame.begin_string != BEGIN_STRING {
-            return self.end(Ending::BeginString);
+            return self.end(DisconnectReason::BeginString);
         }
         if message.msg_type != b"A" || message.fault.is_some() {
-            return self.end(Ending::NotLogon);
+            return self.end(DisconnectReason::NotLogon);
         }
         if !self.is_from_client(message) {
-            return self.end(Ending::Identity);
+            return self.end(DisconnectReason::Identity);
         }
         let sent = header.sending_time.and_then(parse_timestamp);
         if !sent.is_some_and(|sent| self.is_timely(now, sent)) {
-            return self.end(Ending::SendingTime);
+            return self.end(DisconnectReason::SendingTime);
         }
-        let Some(number) = number_of(message) else { return self.end(Ending::NumberMissing) };
+        let Some(number) = number_of(message) else { return self.end(DisconnectReason::NumberMissing) };
         if self.settings.login && self.login != Login::Admitted {
             return self.refuse_login(now);
         }
@@ -91,7 +91,7 @@ impl Session {
     fn log_on(&mut self, now: Timestamp, message: &Message, number: u64) {
         if self.settings.refresh_on_logon {
             if self.store.refresh().is_err() {
-                return self.end(Ending::StoreFailed);
+                return self.end(DisconnectReason::StoreFailed);
             }
             let stored = self.store.numbers();
             if stored != self.kept {
@@ -190,13 +190,13 @@ impl Session {
                 self.say_logon(now, interval, true, number);
                 self.take_logon_number(number);
             }
-            _ => self.log_out(now, b"Already logged on", Ending::EndedByUs),
+            _ => self.log_out(now, b"Already logged on", DisconnectReason::EndedByUs),
         }
     }
 
     /// A Logon of the right client that cannot be taken.
     fn refuse_logon(&mut self, now: Timestamp, text: &[u8]) {
-        self.log_out_and_close(now, text, Ending::LogonRefused);
+        self.log_out_and_close(now, text, DisconnectReason::LogonRefused);
     }
 
     /// Somebody who does not know the password must leave no trace: the number of this answer is used again.
@@ -206,7 +206,7 @@ impl Session {
         draft.text(b"58=", b"Logon refused");
         draft.finish();
         self.timers.said(now);
-        self.end(Ending::LogonRefused);
+        self.end(DisconnectReason::LogonRefused);
     }
 }
 

@@ -10,15 +10,15 @@ use pitlane_engine::time::Timestamp;
 use super::outbound::route;
 use super::{OUTPUT_BYTES_ENOUGH, Session, State};
 use crate::decoded::Decoded;
-use crate::fix::book::{Key, Order, order_of};
 use crate::fix::entry::{self, Request};
 use crate::fix::fields::{Message, read};
 use crate::fix::frame;
 use crate::fix::order::OrderFields;
+use crate::fix::orders::{Key, Order, order_of};
+use crate::fix::reject::OrderRejectReason;
 use crate::fix::report::{self, CancelReject, Report};
 use crate::fix::store::Cause;
 use crate::fix::tag;
-use crate::fix::why::Why;
 
 /// The kind of UUID that ExecIDs made here are, beside those of events (0) and transactions (1).
 const EXEC_ID_KIND: u8 = 2;
@@ -88,7 +88,7 @@ impl Session {
             _ => self.flood.admits_order(now),
         };
         if !admitted {
-            let why = Some(Why::Platform(Reason::OrderRate));
+            let why = Some(OrderRejectReason::Platform(Reason::OrderRate));
             return self.business_reject(now, message, number, OTHER, why, "");
         }
         match kind {
@@ -156,7 +156,7 @@ impl Session {
             }
             Err(why) => {
                 // Where a request is pending, the order's id is the one before it.
-                let pending = why == Why::Platform(Reason::RequestPending);
+                let pending = why == OrderRejectReason::Platform(Reason::RequestPending);
                 let orig = if pending { known.cl_ord_id } else { orig };
                 self.refuse_change(now, message, &refused(known.root, known.status, orig, why));
             }
@@ -164,7 +164,13 @@ impl Session {
     }
 
     /// The request for a change of an order of ours, or why it cannot be.
-    fn change(&mut self, order: &OrderFields, key: Key, known: &Order, asked: Asked) -> Result<Request, Why> {
+    fn change(
+        &mut self,
+        order: &OrderFields,
+        key: Key,
+        known: &Order,
+        asked: Asked,
+    ) -> Result<Request, OrderRejectReason> {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
         // A cancel may name the replacement that is on its way: it is meant for what becomes of it.
@@ -227,7 +233,7 @@ impl Session {
 impl Session {
     /// The desk did not take a request. While its lane is full ([`Reason::LaneFull`]) the caller keeps the request instead.
     pub fn handle_declined(&mut self, now: Timestamp, request: &Request, declined: &Declined) {
-        let why = Why::Platform(declined.reason);
+        let why = OrderRejectReason::Platform(declined.reason);
         self.flight.end(&request.ticket().id);
         match *request {
             Request::Submit { ticket, terms } => {
@@ -482,7 +488,13 @@ impl Session {
     }
 
     /// An order that is refused before it was one.
-    fn refuse_order(&mut self, now: Timestamp, message: &Message, order: &OrderFields, why: Why) {
+    fn refuse_order(
+        &mut self,
+        now: Timestamp,
+        message: &Message,
+        order: &OrderFields,
+        why: OrderRejectReason,
+    ) {
         let exec_id = self.exec_id(now);
         self.tell(now, b'8', |draft, _, _| {
             route(draft, message);
@@ -504,7 +516,7 @@ impl Session {
         order: IntId,
         request: Asked,
         declined: &Declined,
-        why: Why,
+        why: OrderRejectReason,
     ) {
         let reject = CancelReject {
             root: declined.order.map_or(IntId::NONE, |known| known.root),

@@ -3,12 +3,12 @@
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::{Ending, OUTPUT_BYTES_MAX, Session, SessionSettings, State, Step};
+use super::{DisconnectReason, OUTPUT_BYTES_MAX, Session, SessionSettings, State, Step};
 use crate::fix::encode::Draft;
 use crate::fix::fields::{Fault, Message, RejectReason};
+use crate::fix::reject::OrderRejectReason;
 use crate::fix::store::Numbers;
 use crate::fix::tag;
-use crate::fix::why::Why;
 
 /// Bytes of a MsgType or an id that are said back.
 const ECHO_BYTES_MAX: usize = 64;
@@ -42,7 +42,7 @@ impl Session {
             self.output.bytes.truncate(start);
         }
         if !kept {
-            return self.end(Ending::StoreFailed);
+            return self.end(DisconnectReason::StoreFailed);
         }
         self.numbers.outgoing = number + 1;
         self.kept.outgoing = number + 1;
@@ -50,7 +50,7 @@ impl Session {
             self.counts.messages_out += 1;
             self.timers.said(now);
             if self.output.len() > OUTPUT_BYTES_MAX {
-                self.end(Ending::SlowReader);
+                self.end(DisconnectReason::SlowReader);
             }
         } else {
             self.resend.defer(number);
@@ -66,7 +66,7 @@ impl Session {
         }
         if self.store.set_numbers(kept).is_err() {
             self.output.clear();
-            return self.end(Ending::StoreFailed);
+            return self.end(DisconnectReason::StoreFailed);
         }
         self.kept = kept;
     }
@@ -82,7 +82,7 @@ impl Session {
     pub(super) fn reset_numbers(&mut self, now: Timestamp) {
         let numbers = Numbers::fresh(now);
         if self.store.reset(numbers).is_err() {
-            return self.end(Ending::StoreFailed);
+            return self.end(DisconnectReason::StoreFailed);
         }
         (self.numbers, self.kept) = (numbers, numbers);
         self.flight.reset();
@@ -121,7 +121,7 @@ impl Session {
         message: &Message,
         number: u64,
         reason: u8,
-        why: Option<Why>,
+        why: Option<OrderRejectReason>,
         words: &str,
     ) {
         self.counts.rejects += 1;
@@ -141,7 +141,7 @@ impl Session {
     }
 
     /// Says Logout and waits for theirs.
-    pub fn log_out(&mut self, now: Timestamp, text: &[u8], ending: Ending) {
+    pub fn log_out(&mut self, now: Timestamp, text: &[u8], ending: DisconnectReason) {
         if self.state != State::LoggedOn {
             return self.end(ending);
         }
@@ -154,7 +154,7 @@ impl Session {
     }
 
     /// Says Logout, and no more.
-    pub(super) fn log_out_and_close(&mut self, now: Timestamp, text: &[u8], ending: Ending) {
+    pub(super) fn log_out_and_close(&mut self, now: Timestamp, text: &[u8], ending: DisconnectReason) {
         self.say(now, b'5', |draft| draft.text(b"58=", text));
         self.end(ending);
     }

@@ -3,7 +3,7 @@
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{Ending, OUTPUT_BYTES_ENOUGH, Session, State};
+use super::{DisconnectReason, OUTPUT_BYTES_ENOUGH, Session, State};
 use crate::fix::fields::{Fault, Message, RejectReason};
 use crate::fix::tag;
 use pitlane_engine::text::{TextError, parse_u64};
@@ -72,7 +72,7 @@ impl Session {
             Err(fault) => return self.reject(now, message, number, fault),
         };
         if self.resend.is_flood(now, (begin, end)) {
-            return self.log_out(now, b"Too many resend requests", Ending::ResendFlood);
+            return self.log_out(now, b"Too many resend requests", DisconnectReason::ResendFlood);
         }
         let last = self.numbers.outgoing - 1;
         if begin > last + 1 {

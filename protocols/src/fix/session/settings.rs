@@ -4,9 +4,9 @@ use pitlane_engine::id::{AccountId, Source, StrategyId};
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::NS_PER_S;
 
-use crate::fix::flood::FloodSettings;
+use crate::codes::Profile;
+use crate::fix::rate_limit::FloodSettings;
 use crate::fix::schedule::Schedule;
-use crate::words::Profile;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSettings {

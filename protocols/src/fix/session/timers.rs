@@ -2,7 +2,7 @@
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{Ending, Session, State};
+use super::{DisconnectReason, Session, State};
 
 /// From the connection to a whole Logon; bytes that trickle in do not prolong it.
 pub const LOGON_NS_MAX: u64 = 5 * NS_PER_S;
@@ -153,13 +153,13 @@ impl Session {
             State::Offline => {}
             State::Greeting => {
                 if self.timers.connected_at.plus(LOGON_NS_MAX) <= now {
-                    self.end(Ending::LogonTimeout);
+                    self.end(DisconnectReason::LogonTimeout);
                 }
             }
             State::LoggedOn => self.handle_logged_on_timeout(now),
             State::LoggingOut => {
                 if self.timers.logout_until <= now {
-                    self.end(Ending::EndedByUs);
+                    self.end(DisconnectReason::EndedByUs);
                 }
             }
             State::Closing => {
@@ -176,17 +176,17 @@ impl Session {
         let stuck = timers.stuck_since.filter(|_| !self.output.is_empty());
         if is_due(stuck.map(|since| since.plus(STUCK_NS_MAX))) {
             self.output.clear();
-            return self.end(Ending::SlowReader);
+            return self.end(DisconnectReason::SlowReader);
         }
         if is_due(timers.frame_since.map(|since| since.plus(FRAME_NS_MAX))) {
-            return self.end(Ending::SlowFrame);
+            return self.end(DisconnectReason::SlowFrame);
         }
         if is_due(timers.session_ends) {
-            return self.log_out(now, b"The session is over", Ending::EndedByUs);
+            return self.log_out(now, b"The session is over", DisconnectReason::EndedByUs);
         }
         if is_due(timers.silent_at()) {
             self.resend.stop();
-            return self.log_out_and_close(now, b"Heartbeat missed", Ending::HeartbeatMissed);
+            return self.log_out_and_close(now, b"Heartbeat missed", DisconnectReason::HeartbeatMissed);
         }
         if let Some(gap) = &mut self.gap
             && gap.asked_at.plus(GAP_NS_MAX) <= now

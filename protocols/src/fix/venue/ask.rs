@@ -5,8 +5,8 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 
+use crate::codes::Code;
 use crate::fix::encode::Draft;
-use crate::words::Code;
 
 /// Of a security that the reference data have lost.
 const NOT_KNOWN: &[u8] = b"[N/A]";

@@ -6,9 +6,9 @@ use pitlane_engine::number::{Money, Notional, Price};
 use pitlane_engine::refdata::RefData;
 
 use super::{Stamp, begin};
+use crate::codes::Word;
 use crate::json::Object;
 use crate::rest::transaction::{Story, ext_id_of, uuid_of};
-use crate::words::Word;
 
 /// TransactionVO.
 pub fn transaction(out: &mut Vec<u8>, stamp: Stamp, booking: &Booking, instance: u64, reference: &RefData) {

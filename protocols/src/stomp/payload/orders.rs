@@ -8,8 +8,8 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use super::{Stamp, begin};
+use crate::codes::Word;
 use crate::json::Object;
-use crate::words::Word;
 
 /// What happened to an order: under its own id, whatever the id of the request was.
 pub fn status(

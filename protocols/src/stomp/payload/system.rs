@@ -5,8 +5,8 @@ use pitlane_engine::id::{SecurityId, StrategyId};
 use pitlane_engine::refdata::RefData;
 
 use super::{Stamp, begin};
+use crate::codes::Word;
 use crate::json::Object;
-use crate::words::Word;
 
 /// How an external session stands: an adapter, or a FIX client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use pitlane_protocols::decoded::Decoded;
-use pitlane_protocols::fix::greeting::identify;
+use pitlane_protocols::fix::logon_probe::identify;
 
 use crate::auth::network;
 use crate::fix::settings::{Arrival, FixSettings};

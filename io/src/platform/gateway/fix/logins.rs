@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
-use pitlane_protocols::fix::greeting;
+use pitlane_protocols::fix::logon_probe;
 use pitlane_protocols::fix::session::Ending;
 use subtle::ConstantTimeEq;
 
@@ -34,7 +34,7 @@ impl FixRoom {
         let Some((family, _)) = settings.family_of(&name) else {
             return self.turn_away(now, sockets, id, &name);
         };
-        let shown = greeting::credentials(sockets.input(id));
+        let shown = logon_probe::credentials(sockets.input(id));
         match family.proof() {
             Proof::None => self.let_in(now, sockets, id, Admitted { name, login: None }),
             Proof::Config(login, secret) => {
@@ -87,7 +87,7 @@ impl FixRoom {
         self.lobby.refused += 1;
         if let Some((family, client)) = self.settings.family_of(name) {
             // A client that is gone hears nothing.
-            let _ = sockets.send(id, &greeting::refusal(family.sender_comp_id(), &client, now));
+            let _ = sockets.send(id, &logon_probe::refusal(family.sender_comp_id(), &client, now));
         }
         sockets.finish(id);
         if self.may_log(now) {
@@ -106,7 +106,7 @@ impl FixRoom {
             let is_struck = |(login, generation): &(Arc<str>, u64)| self.roll.is_struck(login, *generation);
             if client.admitted.as_ref().is_some_and(is_struck) {
                 client.admitted = None;
-                client.session.log_out(now, b"The login is no longer valid", Ending::EndedByUs);
+                client.session.log_out(now, b"The login is no longer valid", DisconnectReason::EndedByUs);
                 self.wake(number);
             }
         }

@@ -6,7 +6,7 @@ use pitlane_engine::time::Timestamp;
 use super::encode::Encoder;
 use super::fields::{Fields, read};
 use super::frame::{self, BEGIN_STRING};
-use super::session::{Credentials, Ending, GREETING_BYTES_MAX, LOGON_NS_MAX};
+use super::session::{Credentials, DisconnectReason, GREETING_BYTES_MAX, LOGON_NS_MAX};
 use super::tag;
 use crate::decoded::Decoded;
 
@@ -23,17 +23,19 @@ impl Lobby {
     }
 
     /// Takes what has come. The names, once they are known; then [`Lobby::into_bytes`] is for their session.
-    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<Decoded<Greeting<'_>>, Ending> {
+    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReason> {
         // A peer that sends much at once has its Logon at the beginning, or it has none.
         let known = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         match identify(&self.bytes) {
-            Ok(Decoded::Incomplete) if known + bytes.len() > GREETING_BYTES_MAX => Err(Ending::NotLogon),
+            Ok(Decoded::Incomplete) if known + bytes.len() > GREETING_BYTES_MAX => {
+                Err(DisconnectReason::NotLogon)
+            }
             outcome => outcome,
         }
     }
 
-    /// When patience ends: [`Ending::LogonTimeout`].
+    /// When patience ends: [`DisconnectReason::LogonTimeout`].
     pub fn poll_timeout(&self) -> Timestamp {
         self.until
     }
@@ -45,29 +47,29 @@ impl Lobby {
 
 /// The pair of names that a connection gives, as the client writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Greeting<'a> {
+pub struct LogonProbe<'a> {
     pub sender_comp_id: &'a [u8],
     pub target_comp_id: &'a [u8],
 }
 
 /// The names in the first frame. Nothing is consumed: the session reads the frame again.
-pub fn identify(bytes: &[u8]) -> Result<Decoded<Greeting<'_>>, Ending> {
+pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReason> {
     let (frame, consumed) = match frame::decode(bytes, GREETING_BYTES_MAX) {
         Ok(Decoded::Message { message, consumed }) => (message, consumed),
         Ok(Decoded::Incomplete) => return Ok(Decoded::Incomplete),
-        Err(_) => return Err(Ending::NotLogon),
+        Err(_) => return Err(DisconnectReason::NotLogon),
     };
     if frame.begin_string != BEGIN_STRING {
-        return Err(Ending::BeginString);
+        return Err(DisconnectReason::BeginString);
     }
     let mut fields = Fields::default();
     let message = read(frame, &mut fields);
     let header = message.header;
     match (message.msg_type, header.sender_comp_id, header.target_comp_id) {
         (b"A", Some(sender_comp_id), Some(target_comp_id)) => {
-            Ok(Decoded::Message { message: Greeting { sender_comp_id, target_comp_id }, consumed })
+            Ok(Decoded::Message { message: LogonProbe { sender_comp_id, target_comp_id }, consumed })
         }
-        _ => Err(Ending::NotLogon),
+        _ => Err(DisconnectReason::NotLogon),
     }
 }
 
@@ -117,12 +119,12 @@ mod tests {
         for cut in 0..logon.len() {
             assert_eq!(identify(&logon[..cut]), Ok(Decoded::Incomplete));
         }
-        let expected = Greeting { sender_comp_id: b"CLIENT1", target_comp_id: b"PITLANE" };
+        let expected = LogonProbe { sender_comp_id: b"CLIENT1", target_comp_id: b"PITLANE" };
         assert_eq!(identify(&logon), Ok(Decoded::Message { message: expected, consumed: logon.len() }));
         let none = credentials(&logon);
         assert_eq!((none.username, none.password), (&b""[..], &b""[..]));
-        assert_eq!(identify(b"GET / HTTP/1.1\r\n"), Err(Ending::NotLogon));
-        assert_eq!(identify(b"8=FIX.4.4\x019=999999999\x0135=A\x01"), Err(Ending::NotLogon));
+        assert_eq!(identify(b"GET / HTTP/1.1\r\n"), Err(DisconnectReason::NotLogon));
+        assert_eq!(identify(b"8=FIX.4.4\x019=999999999\x0135=A\x01"), Err(DisconnectReason::NotLogon));
     }
 
     #[test]

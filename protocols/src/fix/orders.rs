@@ -108,7 +108,7 @@ const PAGE: usize = 256;
 
 /// Memory grows with the number of orders up to a maximum, and is used again.
 #[derive(Debug)]
-pub struct Book {
+pub struct ClientOrders {
     /// All full but the last one.
     slab: Vec<Vec<Place>>,
     free: Vec<u32>,
@@ -121,9 +121,9 @@ pub struct Book {
     orders_max: usize,
 }
 
-impl Book {
-    pub fn new(orders_max: u32, finished_max: u32, seed: u64) -> Book {
-        Book {
+impl ClientOrders {
+    pub fn new(orders_max: u32, finished_max: u32, seed: u64) -> ClientOrders {
+        ClientOrders {
             slab: Vec::new(),
             free: Vec::new(),
             len: 0,
@@ -246,13 +246,13 @@ mod tests {
         Order::new(IntId::parse(root.as_bytes()).unwrap(), Terms::default(), Timestamp(1))
     }
 
-    fn add(book: &mut Book, order: Order) -> Option<Key> {
+    fn add(book: &mut ClientOrders, order: Order) -> Option<Key> {
         book.add(order).map(|place| Key { root: order.root, place })
     }
 
     #[test]
     fn finished_orders_go_first_and_open_ones_stay() {
-        let mut book = Book::new(4, 2, 1);
+        let mut book = ClientOrders::new(4, 2, 1);
         let keys = ["a", "b", "c", "d"].map(|root| add(&mut book, order(root)).unwrap());
         assert!(!book.has_room() && add(&mut book, order("e")).is_none());
         for key in &keys[..3] {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn an_order_is_found_at_its_place_only_and_one_from_before_a_restart_by_its_root() {
-        let mut book = Book::new(1_000, 1_000, 1);
+        let mut book = ClientOrders::new(1_000, 1_000, 1);
         let roots: Vec<IntId> = (0..600).map(|number| IntId::numbered(b'o', number)).collect();
         let (new, old) = roots.split_at(300);
         let keys: Vec<Key> = new
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn an_id_that_comes_again_is_the_new_order() {
-        let mut book = Book::new(4, 1, 1);
+        let mut book = ClientOrders::new(4, 1, 1);
         let first = add(&mut book, order("a")).unwrap();
         book.get_mut(&first).unwrap().status = Status::Filled;
         book.finish(&first);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_used_again_is_not_taken_for_who_had_it() {
-        let mut book = Book::new(2, 1, 1);
+        let mut book = ClientOrders::new(2, 1, 1);
         let first = add(&mut book, Order { status: Status::Filled, ..order("a") }).unwrap();
         book.finish(&first);
         book.remove(&first);

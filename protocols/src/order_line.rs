@@ -17,7 +17,7 @@ use pitlane_engine::terms::{OrderKind, Side, Status, Terms};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::Order;
 
-use crate::words::{Text, Word};
+use crate::codes::{Text, Word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {

@@ -11,14 +11,14 @@ pub struct FloodSettings {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Flood {
+pub struct RateLimit {
     orders: Bucket,
     cancels: Bucket,
 }
 
-impl Flood {
-    pub fn new(settings: &FloodSettings) -> Flood {
-        Flood { orders: Bucket::new(settings.orders_per_s), cancels: Bucket::new(settings.cancels_per_s) }
+impl RateLimit {
+    pub fn new(settings: &FloodSettings) -> RateLimit {
+        RateLimit { orders: Bucket::new(settings.orders_per_s), cancels: Bucket::new(settings.cancels_per_s) }
     }
 
     /// Whether one more new order or replacement is within the budget; if so it is counted.
@@ -60,14 +60,14 @@ mod tests {
 
     #[test]
     fn a_second_holds_its_number_and_cancels_are_counted_apart() {
-        let mut flood = Flood::new(&FloodSettings { orders_per_s: 3, cancels_per_s: 1 });
+        let mut flood = RateLimit::new(&FloodSettings { orders_per_s: 3, cancels_per_s: 1 });
         let now = Timestamp(5 * NS_PER_S);
         assert!((0..3).all(|_| flood.admits_order(now)));
         assert!(!flood.admits_order(now));
         assert!(flood.admits_cancel(now) && !flood.admits_cancel(now));
         let later = now.plus(NS_PER_S / 3 + 1);
         assert!(flood.admits_order(later) && !flood.admits_order(later));
-        let mut free = Flood::new(&FloodSettings::default());
+        let mut free = RateLimit::new(&FloodSettings::default());
         assert!((0..10_000).all(|_| free.admits_order(now) && free.admits_cancel(now)));
     }
 }

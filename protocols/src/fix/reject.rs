@@ -1,0 +1,74 @@
+//! Why a request of a FIX client comes to nothing: a reason of the platform, or one that only a FIX message can give.
+
+use pitlane_engine::reason::Reason;
+
+use crate::codes::{cxl_rej_reason, ord_rej_reason};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderRejectReason {
+    Platform(Reason),
+    SideNotTaken,
+    TypeNotTaken,
+    TifNotTaken,
+    SecurityDiffers,
+    SideDiffers,
+    AccountDiffers,
+    TypeDiffers,
+}
+
+impl From<Reason> for OrderRejectReason {
+    fn from(reason: Reason) -> OrderRejectReason {
+        OrderRejectReason::Platform(reason)
+    }
+}
+
+impl OrderRejectReason {
+    /// Stable and machine-readable, in the style of [`Reason::code`].
+    pub fn code(self) -> &'static str {
+        match self {
+            OrderRejectReason::Platform(reason) => reason.code(),
+            OrderRejectReason::SideNotTaken => "side-not-taken",
+            OrderRejectReason::TypeNotTaken => "type-not-taken",
+            OrderRejectReason::TifNotTaken => "tif-not-taken",
+            OrderRejectReason::SecurityDiffers => "security-differs",
+            OrderRejectReason::SideDiffers => "side-differs",
+            OrderRejectReason::AccountDiffers => "account-differs",
+            OrderRejectReason::TypeDiffers => "type-differs",
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            OrderRejectReason::Platform(reason) => reason.words(),
+            OrderRejectReason::SideNotTaken => "only buy (1) and sell (2) are taken",
+            OrderRejectReason::TypeNotTaken => "the order type is not one of this session's",
+            OrderRejectReason::TifNotTaken => "the time in force is not taken",
+            OrderRejectReason::SecurityDiffers => "the instrument is not the order's",
+            OrderRejectReason::SideDiffers => "the side is not the order's",
+            OrderRejectReason::AccountDiffers => "the account is not the order's",
+            OrderRejectReason::TypeDiffers => "the order type cannot be changed",
+        }
+    }
+
+    /// OrdRejReason (103).
+    pub fn ord_rej_reason(self) -> u32 {
+        match self {
+            OrderRejectReason::Platform(reason) => ord_rej_reason(reason),
+            OrderRejectReason::SideNotTaken
+            | OrderRejectReason::TypeNotTaken
+            | OrderRejectReason::TifNotTaken => 11,
+            OrderRejectReason::SecurityDiffers
+            | OrderRejectReason::SideDiffers
+            | OrderRejectReason::AccountDiffers
+            | OrderRejectReason::TypeDiffers => 99,
+        }
+    }
+
+    /// CxlRejReason (102).
+    pub fn cxl_rej_reason(self) -> u32 {
+        match self {
+            OrderRejectReason::Platform(reason) => cxl_rej_reason(reason),
+            _ => 99,
+        }
+    }
+}
