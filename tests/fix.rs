@@ -231,7 +231,7 @@ impl Play {
             }
             "ready" => self.stage.session.set_ready(rest == "Y"),
             "stop" => {
-                let ending = pitlane_protocols::fix::session::Ending::EndedByUs;
+                let ending = pitlane_protocols::fix::session::DisconnectReason::EndedByUs;
                 self.stage.session.log_out(self.stage.now, rest.as_bytes(), ending);
                 self.stage.settle();
             }

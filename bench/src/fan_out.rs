@@ -16,7 +16,7 @@ use hdrhistogram::Histogram;
 use pitlane::auth::Role;
 use pitlane::bulletin::{Note, Row};
 use pitlane::net::Net;
-use pitlane::net::happening::Happening;
+use pitlane::net::event::SocketEvent;
 use pitlane::net::listener::Listener;
 use pitlane::net::settings::{ListenerSettings, NetSettings};
 use pitlane::platform::gateway::stomp::StompRoom;
@@ -325,7 +325,7 @@ fn serve(
             }
         }
         net.turn(now, |sockets, happening| match happening {
-            Happening::AllTold => _ = room.poll(now, sockets, None, |_| {}),
+            SocketEvent::EndOfCycle => _ = room.poll(now, sockets, None, |_| {}),
             other => room.handle(now, sockets, other),
         });
         if speaks && count > 0 && !matches!(manner, Manner::Fast(_)) {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use pitlane::net::Net;
-use pitlane::net::happening::Happening;
+use pitlane::net::event::SocketEvent;
 use pitlane::net::listener::Listener;
 use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
 use pitlane::net::sockets::Sockets;
@@ -196,7 +196,7 @@ fn driven_echo(start: Start, driver: DriverKind) {
     let mut answer = Vec::with_capacity(4_096);
     while !start.is_over() {
         net.turn(Timestamp::ZERO, |sockets, happening| {
-            let Happening::Received { id } = happening else { return };
+            let SocketEvent::Received { id } = happening else { return };
             answer.clear();
             answer.extend_from_slice(sockets.input(id));
             sockets.consume(id, answer.len());
@@ -210,7 +210,7 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
     let mut ids = Vec::new();
     while ids.len() < consumers && !start.is_over() {
         net.turn(Timestamp::ZERO, |_, happening| {
-            if let Happening::Accepted { id, .. } = happening {
+            if let SocketEvent::Accepted { id, .. } = happening {
                 ids.push(id);
             }
         });

@@ -1,13 +1,13 @@
 //! A trader without a plan, so that there is something to see: orders of every type and time in force around the market,
 //! now and then a modification, a cancel, a closed position. All from a seed.
 
-use pitlane_engine::chance::Rng;
 use pitlane_engine::desk::{Closing, Desk, Ticket};
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::{IntId, Origin, Source, StrategyId};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::{Family, RefData};
+use pitlane_engine::rng::Rng;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{NS_PER_S, Timestamp};

@@ -12,7 +12,7 @@
 //! last the seam to the system, `driver`, with `epoll` and `uring` behind it.
 
 pub mod settings;
-pub mod happening;
+pub mod event;
 pub mod sockets;
 mod cycle;
 mod connection;
@@ -21,7 +21,7 @@ mod input;
 mod output;
 mod slab;
 mod deadlines;
-mod crowd;
+mod connection_limits;
 pub mod counts;
 pub mod listener;
 pub mod detached;
@@ -38,7 +38,7 @@ use pitlane_engine::time::Timestamp;
 use crate::wake::Bell;
 
 use self::driver::Driver;
-use self::happening::Happening;
+use self::event::SocketEvent;
 use self::listener::{Listener, ListenerId};
 use self::settings::{DriverKind, NetSettings};
 use self::sockets::Sockets;
@@ -86,13 +86,13 @@ impl Net {
     }
 
     /// One cycle, without waiting: tells `handle` what has happened, then writes what was said since the last turn. How much was done.
-    pub fn turn(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, Happening)) -> usize {
+    pub fn turn(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let Net { sockets, driver, .. } = self;
         driver.turn(|ready| sockets.turn(ready, now, handle))
     }
 
     /// A cycle in which nobody asks who is ready: for whoever has something to say, and will look in the next.
-    pub fn turn_blind(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, Happening)) -> usize {
+    pub fn turn_blind(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let Net { sockets, driver, .. } = self;
         driver.turn_blind(|ready| sockets.turn(ready, now, handle))
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use net_world::{Manners, World, at_loopback, connect, on_each_driver, take};
 use pitlane::net::Net;
-use pitlane::net::happening::{Happening, Why};
+use pitlane::net::event::{CloseReason, SocketEvent};
 use pitlane::net::listener::{Listener, ListenerId};
 use pitlane::net::settings::{Call, Limits, ListenerSettings, NetSettings};
 use pitlane::net::sockets::SendError;
@@ -63,7 +63,10 @@ fn a_call_that_nobody_answers_is_told() {
         let id = world.sockets().call(&Call { address, tls: None, limits: Limits::default() }).unwrap();
         world.sockets().send(id, b"hello\n").unwrap();
         world.until("it is told", |w| !w.gateway.closed().is_empty());
-        assert_eq!(world.gateway.closed(), [(id, Why::Failed(std::io::ErrorKind::ConnectionRefused))]);
+        assert_eq!(
+            world.gateway.closed(),
+            [(id, CloseReason::Failed(std::io::ErrorKind::ConnectionRefused))]
+        );
         assert!(world.sockets().is_empty());
     });
 }
@@ -148,7 +151,7 @@ fn a_slow_reader_hits_its_cap_and_the_others_go_on() {
         // It catches up, nothing is missing, and that it did is told.
         world.sockets().tell_drained(slow_id);
         assert!(world.read(&mut slow, said).iter().all(|&byte| byte == b's'));
-        world.until("it is told", |world| world.gateway.told.contains(&Happening::Drained { id: slow_id }));
+        world.until("it is told", |world| world.gateway.told.contains(&SocketEvent::Drained { id: slow_id }));
         assert!(world.gateway.closed().is_empty());
     });
 }
@@ -181,7 +184,7 @@ fn a_paused_connection_slows_its_client_and_loses_nothing() {
         world.sockets().resume(id);
         world.until("all has come", |world| world.sockets().counts().received_bytes == sent as u64);
         world.until("all is consumed", |world| world.sockets().input(id).is_empty());
-        assert_eq!(world.gateway.told[before], Happening::Received { id });
+        assert_eq!(world.gateway.told[before], SocketEvent::Received { id });
         assert!(world.gateway.closed().is_empty());
     });
 }
@@ -201,7 +204,7 @@ fn more_than_may_wait_unconsumed_ends_the_connection() {
         assert_eq!(world.read(&mut client, 1_000).len(), 1_000);
         client.write_all(&[b'x'; 1_001]).unwrap();
         world.until("it is closed", |world| !world.gateway.closed().is_empty());
-        assert_eq!(world.gateway.closed(), [(id, Why::InputFull)]);
+        assert_eq!(world.gateway.closed(), [(id, CloseReason::InputFull)]);
         assert_eq!(world.sockets().counts().closed_input_full, 1);
     });
 }
@@ -215,7 +218,7 @@ fn answers_to_what_came_before_a_goodbye_are_still_sent() {
         client.shutdown(Shutdown::Write).unwrap();
         assert_eq!(world.read_to_end(&mut client).unwrap(), b"last words\n");
         world.until("it is gone", |world| world.sockets().is_empty());
-        assert_eq!(world.gateway.closed(), [(id, Why::ByPeer)]);
+        assert_eq!(world.gateway.closed(), [(id, CloseReason::ByPeer)]);
         assert_eq!(world.sockets().send(id, b"too late"), Err(SendError::Gone));
     });
 }
@@ -272,7 +275,7 @@ fn resets_while_we_write_end_the_connection_and_nothing_else() {
             }
             reset(client);
             world.until("it is over", |world| world.gateway.closed().len() == round + 1);
-            assert_eq!(world.gateway.closed()[round], (id, Why::Reset));
+            assert_eq!(world.gateway.closed()[round], (id, CloseReason::Reset));
         }
         other.write_all(b"still here\n").unwrap();
         assert_eq!(world.read(&mut other, 11), b"still here\n");
@@ -298,7 +301,7 @@ fn a_peer_that_takes_nothing_any_more_is_given_up() {
             _ = world.sockets().send(id, &[b'x'; 100_000]);
             !world.gateway.closed().is_empty()
         });
-        assert_eq!(world.gateway.closed(), [(id, Why::Lost)]);
+        assert_eq!(world.gateway.closed(), [(id, CloseReason::Lost)]);
         assert_eq!(world.sockets().counts().closed_lost, 1);
     });
 }
@@ -335,12 +338,12 @@ fn who_says_nothing_is_closed_and_deadlines_are_told() {
         world.now = begin.plus(29_000_000_000);
         while world.step() > 0 {}
         assert!(world.gateway.closed().is_empty());
-        assert!(!world.gateway.told.contains(&Happening::Due { id: talker_id }));
+        assert!(!world.gateway.told.contains(&SocketEvent::Timeout { id: talker_id }));
         world.now = begin.plus(30_000_000_000);
         assert_eq!(world.read_to_end(&mut silent).unwrap(), b"");
-        assert_eq!(world.gateway.closed(), [(silent_id, Why::Silent)]);
+        assert_eq!(world.gateway.closed(), [(silent_id, CloseReason::Silent)]);
         world.now = begin.plus(40_000_000_000);
-        world.until("it is due", |w| w.gateway.told.contains(&Happening::Due { id: talker_id }));
+        world.until("it is due", |w| w.gateway.told.contains(&SocketEvent::Timeout { id: talker_id }));
         let told = world.gateway.told.len();
         world.now = begin.plus(400_000_000_000);
         while world.step() > 0 {}
@@ -439,7 +442,7 @@ fn two_threads_may_accept_from_one_listener() {
         let mut seen = 0;
         world.until("all are accepted", |world| {
             other.turn(now, |_, happening| {
-                seen += usize::from(matches!(happening, Happening::Accepted { .. }))
+                seen += usize::from(matches!(happening, SocketEvent::Accepted { .. }))
             });
             seen + world.gateway.accepted().len() == 50
         });

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use net_world::{Gateway, Manners, PATIENCE, World, at_loopback, connect, on_each_driver};
 use pitlane::net::Net;
 use pitlane::net::detached::Detached;
-use pitlane::net::happening::{Happening, Why};
+use pitlane::net::event::{CloseReason, SocketEvent};
 use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
 use pitlane_engine::time::Timestamp;
 use socket2::{Domain, Socket, Type};
@@ -155,11 +155,11 @@ fn who_floods_takes_only_its_turn() {
     });
 }
 
-fn assert_each_once(told: &[Happening]) {
+fn assert_each_once(told: &[SocketEvent]) {
     let mut ids: Vec<_> = told
         .iter()
         .filter_map(|happening| match happening {
-            Happening::Received { id } => Some(*id),
+            SocketEvent::Received { id } => Some(*id),
             _ => None,
         })
         .collect();
@@ -231,7 +231,7 @@ fn a_wait_ends_with_a_deadline() {
         assert!(begin.elapsed() < PATIENCE, "it slept through");
         world.now = due;
         world.step();
-        assert!(world.gateway.told.contains(&Happening::Due { id }));
+        assert!(world.gateway.told.contains(&SocketEvent::Timeout { id }));
     });
 }
 
@@ -271,7 +271,7 @@ fn wander(first: DriverKind, second: DriverKind) {
                 arrived.into_iter().for_each(|detached| _ = world.sockets().adopt(detached));
                 let World { net, now, .. } = &mut world;
                 net.turn(*now, |sockets, happening| {
-                    let Happening::Received { id } = happening else { return };
+                    let SocketEvent::Received { id } = happening else { return };
                     let Some(end) = sockets.input(id).iter().position(|&byte| byte == b'\n') else { return };
                     let line = sockets.input(id)[..=end].to_vec();
                     sockets.consume(id, line.len());
@@ -331,7 +331,7 @@ fn what_was_unsent_goes_along_and_limits_hold_there_too() {
         assert_eq!(second.read(&mut client, 15), b"half and whole\n");
         client.write_all(&[b'x'; 501]).unwrap();
         second.until("it is closed", |world| !world.gateway.closed().is_empty());
-        assert_eq!(second.gateway.closed(), [(id, Why::InputFull)]);
+        assert_eq!(second.gateway.closed(), [(id, CloseReason::InputFull)]);
     });
 }
 
@@ -367,7 +367,7 @@ fn a_gateway_may_do_anything_while_it_is_told() {
             let (net, now) = (&mut world.net, world.now);
             net.turn(now, |sockets, happening| {
                 gateway.handle(sockets, happening);
-                let Happening::Received { id } = happening else { return };
+                let SocketEvent::Received { id } = happening else { return };
                 sockets.close(id);
                 ids.iter().filter(|other| other.slot() % 3 == 1).for_each(|other| sockets.finish(*other));
                 ids.iter()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use net_world::{Manners, PATIENCE, World, at_loopback, connect, on_each_driver};
-use pitlane::net::happening::{Happening, Why};
+use pitlane::net::event::{CloseReason, SocketEvent};
 use pitlane::net::listener::ListenerId;
 use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -94,7 +94,7 @@ fn lines_and_megabytes_come_back() {
             serve(&mut world, talk);
             world.until("it has left", |world| world.sockets().is_empty());
             let id = world.gateway.accepted()[0];
-            assert_eq!(world.gateway.closed(), [(id, Why::ByPeer)]);
+            assert_eq!(world.gateway.closed(), [(id, CloseReason::ByPeer)]);
         }
     });
 }
@@ -121,7 +121,7 @@ fn a_handshake_in_single_bytes_is_a_handshake() {
             _ = client.conn.reader().read_to_end(&mut answer);
             answer == b"hello\n"
         });
-        assert!(matches!(world.gateway.told[0], Happening::Accepted { .. }));
+        assert!(matches!(world.gateway.told[0], SocketEvent::Accepted { .. }));
     });
 }
 
@@ -158,7 +158,7 @@ fn an_end_without_goodbye_is_told_apart() {
         });
         serve(&mut world, talk);
         world.until("it is over", |world| !world.gateway.closed().is_empty());
-        assert_eq!(world.gateway.closed()[0].1, Why::Truncated);
+        assert_eq!(world.gateway.closed()[0].1, CloseReason::Truncated);
         assert_eq!(world.sockets().counts().closed_truncated, 1);
     });
 }
@@ -187,7 +187,7 @@ fn tls_at_a_plain_port_is_turned_away() {
         let talk = thread::spawn(move || client.write_all(b"hello").is_err());
         assert!(serve(&mut world, talk));
         let id = world.gateway.accepted()[0];
-        assert_eq!(world.gateway.closed(), [(id, Why::TlsToPlain)]);
+        assert_eq!(world.gateway.closed(), [(id, CloseReason::TlsToPlain)]);
         assert_eq!(world.sockets().counts().closed_tls_to_plain, 1);
     });
 }

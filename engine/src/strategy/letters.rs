@@ -86,7 +86,7 @@ pub enum Reply {
         tick: Option<Tick>,
     },
     /// It was taken; what came of it is among the events.
-    CommandKind,
+    Accepted,
     /// Nothing was done, and nothing will be told of it.
     Declined {
         reason: Reason,
@@ -190,7 +190,7 @@ image!(enum Reply {
     5 = Missed { events, more },
     6 = Gone,
     7 = Follows { tick },
-    8 = CommandKind,
+    8 = Accepted,
     9 = Declined { reason },
     10 = Busy,
 });

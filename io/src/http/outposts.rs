@@ -415,7 +415,7 @@ impl Inner {
             seat.told.add(shard, event);
             has_work = true;
             if let Some(reply) = seat.asked.hear(event) {
-                self.answer(reply, &Reply::Told);
+                self.answer(reply, &Reply::Accepted);
             }
         }
         if let EventKind::Phase { strategy, phase } = event.body
@@ -452,7 +452,7 @@ impl Inner {
         }
         let Some(Awaited { reason, reply: Some(reply), .. }) = self.done.remove(&token) else { return false };
         match reason {
-            Reason::None => self.answer(reply, &Reply::Told),
+            Reason::None => self.answer(reply, &Reply::Accepted),
             reason => self.answer(reply, &Reply::Declined { reason }),
         }
         true

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 /// The smallest piece that a disk writes as one.
 const SECTOR_BYTES: usize = 512;

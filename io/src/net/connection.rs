@@ -12,7 +12,7 @@ use pitlane_engine::time::Timestamp;
 
 use super::counts::Counts;
 use super::driver::Stream;
-use super::happening::Why;
+use super::event::CloseReason;
 use super::input::{Input, Spare};
 use super::listener::ListenerId;
 use super::output::Output;
@@ -40,7 +40,7 @@ pub(super) struct Connection {
     /// All that the peer said has been read.
     pub(super) end_seen: bool,
     /// Writing failed; what was received before is still read.
-    pub(super) broken: Option<Why>,
+    pub(super) broken: Option<CloseReason>,
     pub(super) paused: bool,
     /// Unconsumed bytes are to be told of once more.
     pub(super) again: bool,
@@ -72,10 +72,10 @@ pub(super) enum Phase {
 
 /// What came of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Took {
+pub(super) enum ReadOutcome {
     Nothing,
     Bytes,
-    Over(Why),
+    Over(CloseReason),
 }
 
 impl Connection {
@@ -137,9 +137,14 @@ impl Connection {
     }
 
     /// One read. While leaving, what comes is thrown away.
-    pub(super) fn receive(&mut self, spare: &mut Spare, bytes_max: usize, counts: &mut Counts) -> Took {
+    pub(super) fn receive(
+        &mut self,
+        spare: &mut Spare,
+        bytes_max: usize,
+        counts: &mut Counts,
+    ) -> ReadOutcome {
         if std::mem::take(&mut self.again) && !self.input.is_empty() {
-            return Took::Bytes;
+            return ReadOutcome::Bytes;
         }
         let took = match self.tls {
             Some(_) => self.receive_records(spare, counts),
@@ -150,14 +155,17 @@ impl Connection {
         }
         // The system tells of a fault once only, and that was when we wrote; then it is as if the peer had said goodbye.
         match (took, self.broken) {
-            (Took::Nothing | Took::Over(Why::ByPeer | Why::Truncated), Some(why)) => Took::Over(why),
+            (
+                ReadOutcome::Nothing | ReadOutcome::Over(CloseReason::ByPeer | CloseReason::Truncated),
+                Some(why),
+            ) => ReadOutcome::Over(why),
             _ => took,
         }
     }
 
-    fn receive_plain(&mut self, spare: &mut Spare, bytes_max: usize, counts: &mut Counts) -> Took {
+    fn receive_plain(&mut self, spare: &mut Spare, bytes_max: usize, counts: &mut Counts) -> ReadOutcome {
         let Some(space) = self.input.space(spare, self.limits.input_bytes_max) else {
-            return Took::Over(Why::InputFull);
+            return ReadOutcome::Over(CloseReason::InputFull);
         };
         let length = space.len().min(bytes_max);
         let result = self.stream.read(&mut space[..length]);
@@ -169,52 +177,59 @@ impl Connection {
         let first = self.input.bytes();
         let is_tls = first[0] == TLS_RECORD[0] && first.get(1).is_none_or(|&byte| byte == TLS_RECORD[1]);
         if self.phase == Phase::Fresh && is_tls {
-            return Took::Over(Why::TlsToPlain);
+            return ReadOutcome::Over(CloseReason::TlsToPlain);
         }
-        Took::Bytes
+        ReadOutcome::Bytes
     }
 
-    fn receive_records(&mut self, spare: &mut Spare, counts: &mut Counts) -> Took {
+    fn receive_records(&mut self, spare: &mut Spare, counts: &mut Counts) -> ReadOutcome {
         if self.tls.as_ref().is_some_and(|tls| tls.peer_left) {
-            return Took::Over(Why::ByPeer);
+            return ReadOutcome::Over(CloseReason::ByPeer);
         }
         if self.input.bytes().len() >= self.limits.input_bytes_max {
-            return Took::Over(Why::InputFull);
+            return ReadOutcome::Over(CloseReason::InputFull);
         }
         let mut wire = spare.take();
         let result = self.stream.read(&mut wire);
         let took = match self.heard(result, wire.len(), counts) {
             Ok(count) => self.decrypt(&wire[..count], spare),
             // The end of the stream without a goodbye.
-            Err(Took::Over(Why::ByPeer)) if self.phase != Phase::Handshake => Took::Over(Why::Truncated),
+            Err(ReadOutcome::Over(CloseReason::ByPeer)) if self.phase != Phase::Handshake => {
+                ReadOutcome::Over(CloseReason::Truncated)
+            }
             Err(took) => took,
         };
         spare.give(wire);
         took
     }
 
-    fn decrypt(&mut self, wire: &[u8], spare: &mut Spare) -> Took {
-        let Some(tls) = &mut self.tls else { return Took::Nothing };
+    fn decrypt(&mut self, wire: &[u8], spare: &mut Spare) -> ReadOutcome {
+        let Some(tls) = &mut self.tls else { return ReadOutcome::Nothing };
         match tls.decrypt(wire, &mut self.input, spare) {
             Ok(()) => {
                 // The goodbye is acted upon when the bytes before it have been.
                 self.readable |= tls.peer_left;
-                Took::Bytes
+                ReadOutcome::Bytes
             }
             Err(why) => {
                 // The peer is told by an alert, if it still listens.
                 _ = tls.write(&mut self.stream);
                 self.stream.shutdown_write();
-                Took::Over(why)
+                ReadOutcome::Over(why)
             }
         }
     }
 
     /// Bytes read, or what a read without bytes means.
-    fn heard(&mut self, result: io::Result<usize>, asked: usize, counts: &mut Counts) -> Result<usize, Took> {
+    fn heard(
+        &mut self,
+        result: io::Result<usize>,
+        asked: usize,
+        counts: &mut Counts,
+    ) -> Result<usize, ReadOutcome> {
         counts.reads += 1;
         match result {
-            Ok(0) => Err(Took::Over(Why::ByPeer)),
+            Ok(0) => Err(ReadOutcome::Over(CloseReason::ByPeer)),
             Ok(count) => {
                 // A short read has emptied the socket; the driver tells when there is more.
                 self.readable = count == asked || self.ended;
@@ -223,10 +238,10 @@ impl Connection {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
-                Err(Took::Nothing)
+                Err(ReadOutcome::Nothing)
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(Took::Nothing),
-            Err(error) => Err(Took::Over(Why::of(&error))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(ReadOutcome::Nothing),
+            Err(error) => Err(ReadOutcome::Over(CloseReason::of(&error))),
         }
     }
 

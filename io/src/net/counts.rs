@@ -1,6 +1,6 @@
 //! What has happened so far, in numbers.
 
-use super::happening::Why;
+use super::event::CloseReason;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -41,19 +41,19 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(super) fn closed(&mut self, why: Why) {
+    pub(super) fn closed(&mut self, why: CloseReason) {
         let counter = match why {
-            Why::ByPeer => &mut self.closed_by_peer,
-            Why::Reset => &mut self.closed_reset,
-            Why::Lost => &mut self.closed_lost,
-            Why::Silent => &mut self.closed_silent,
-            Why::InputFull => &mut self.closed_input_full,
-            Why::HandshakeSlow => &mut self.closed_handshake_slow,
-            Why::NotTls => &mut self.closed_not_tls,
-            Why::TlsToPlain => &mut self.closed_tls_to_plain,
-            Why::TlsFailed => &mut self.closed_tls_failed,
-            Why::Truncated => &mut self.closed_truncated,
-            Why::Failed(_) => &mut self.closed_failed,
+            CloseReason::ByPeer => &mut self.closed_by_peer,
+            CloseReason::Reset => &mut self.closed_reset,
+            CloseReason::Lost => &mut self.closed_lost,
+            CloseReason::Silent => &mut self.closed_silent,
+            CloseReason::InputFull => &mut self.closed_input_full,
+            CloseReason::HandshakeSlow => &mut self.closed_handshake_slow,
+            CloseReason::NotTls => &mut self.closed_not_tls,
+            CloseReason::TlsToPlain => &mut self.closed_tls_to_plain,
+            CloseReason::TlsFailed => &mut self.closed_tls_failed,
+            CloseReason::Truncated => &mut self.closed_truncated,
+            CloseReason::Failed(_) => &mut self.closed_failed,
         };
         *counter += 1;
     }

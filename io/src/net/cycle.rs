@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::connection::{Connection, Phase, Took};
+use super::connection::{Connection, Phase, ReadOutcome};
+use super::connection_limits::{ConnectionLimits, Refused};
 use super::counts::Counts;
-use super::crowd::{Crowd, Refused};
 use super::deadlines::Deadlines;
 use super::driver::{BELL, FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, Ready, Registrar};
-use super::happening::{Happening, Why};
+use super::event::{CloseReason, SocketEvent};
 use super::input::Spare;
-use super::listener::{Door, Knock, Listener, ListenerId, prepare};
+use super::listener::{AcceptOutcome, Door, Listener, ListenerId, prepare};
 use super::settings::NetSettings;
 use super::slab::{ConnectionId, Slab};
 use super::sockets::Sockets;
@@ -42,7 +42,7 @@ impl Sockets {
             dirty: Vec::new(),
             loose: Vec::new(),
             deadlines: Deadlines::default(),
-            crowd: Crowd::new(settings.connections_max, settings.per_peer_max),
+            crowd: ConnectionLimits::new(settings.connections_max, settings.per_peer_max),
             spare: Spare::new(settings.read_bytes),
             counts: Counts::default(),
             registrar,
@@ -75,25 +75,25 @@ impl Sockets {
         &mut self,
         ready: &[Ready],
         now: Timestamp,
-        mut handle: impl FnMut(&mut Sockets, Happening),
+        mut handle: impl FnMut(&mut Sockets, SocketEvent),
     ) -> usize {
         self.now = now;
         self.attach_loose(&mut handle);
         let rung = self.note(ready);
         let work = rung + self.accept(&mut handle) + self.expire(&mut handle) + self.receive(&mut handle);
-        handle(self, Happening::AllTold);
+        handle(self, SocketEvent::EndOfCycle);
         let work = work + self.flush(&mut handle);
         self.look_back();
         work
     }
 
-    fn attach_loose(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+    fn attach_loose(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
         for (id, stream) in std::mem::take(&mut self.loose) {
             let attached = self.registrar.attach(FIRST_SLOT + id.slot(), stream);
             let Some(connection) = self.connections.get_mut(id) else { continue };
             match attached {
                 Ok(stream) => connection.stream = stream,
-                Err(error) => self.over(id, Why::of(&error), handle),
+                Err(error) => self.over(id, CloseReason::of(&error), handle),
             }
         }
     }
@@ -127,7 +127,7 @@ impl Sockets {
         self.line_up(id);
     }
 
-    fn accept(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) -> usize {
+    fn accept(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let mut work = 0;
         for index in 0..self.doors.len() {
             for _ in 0..ACCEPTS_PER_CYCLE_MAX {
@@ -137,10 +137,10 @@ impl Sockets {
                 }
                 work += 1;
                 match door.accept(self.now) {
-                    Knock::Somebody(stream, peer) => self.admit(index, stream, peer, handle),
-                    Knock::Gone => self.counts.accept_failed += 1,
-                    Knock::TurnedAway => self.counts.refused_no_descriptor += 1,
-                    Knock::Nobody => {
+                    AcceptOutcome::Connection(stream, peer) => self.admit(index, stream, peer, handle),
+                    AcceptOutcome::Aborted => self.counts.accept_failed += 1,
+                    AcceptOutcome::FdLimit => self.counts.refused_no_descriptor += 1,
+                    AcceptOutcome::WouldBlock => {
                         self.watch(index);
                         break;
                     }
@@ -169,7 +169,7 @@ impl Sockets {
         index: usize,
         stream: TcpStream,
         peer: SocketAddr,
-        handle: &mut impl FnMut(&mut Sockets, Happening),
+        handle: &mut impl FnMut(&mut Sockets, SocketEvent),
     ) {
         let door = &self.doors[index];
         let settings = &door.settings;
@@ -205,7 +205,7 @@ impl Sockets {
                 let known = connection.phase != Phase::Handshake;
                 self.schedule(id);
                 if known {
-                    handle(self, Happening::Accepted { id, listener, peer });
+                    handle(self, SocketEvent::Accepted { id, listener, peer });
                 }
             }
             Err(_) => {
@@ -215,14 +215,18 @@ impl Sockets {
         }
     }
 
-    fn expire(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) -> usize {
+    fn expire(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let now = self.now;
         for count in 0..DUE_PER_CYCLE_MAX {
             let Some(id) = self.deadlines.pop(now) else { return count };
             let Some(connection) = self.connections.get_mut(id) else { continue };
             connection.entry = None;
             if connection.guard.is_some_and(|guard| guard <= now) {
-                let why = if connection.phase == Phase::Handshake { Why::HandshakeSlow } else { Why::Silent };
+                let why = if connection.phase == Phase::Handshake {
+                    CloseReason::HandshakeSlow
+                } else {
+                    CloseReason::Silent
+                };
                 self.over(id, why, handle);
                 continue;
             }
@@ -232,13 +236,13 @@ impl Sockets {
             }
             self.schedule(id);
             if due {
-                handle(self, Happening::Due { id });
+                handle(self, SocketEvent::Timeout { id });
             }
         }
         DUE_PER_CYCLE_MAX
     }
 
-    fn receive(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) -> usize {
+    fn receive(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let mut work = 0;
         // Whoever joins the line meanwhile is read in the next cycle.
         for _ in 0..self.line.len() {
@@ -250,9 +254,9 @@ impl Sockets {
             }
             work += 1;
             match connection.receive(&mut self.spare, self.settings.read_bytes, &mut self.counts) {
-                Took::Nothing => {}
-                Took::Bytes => self.heard(id, handle),
-                Took::Over(why) => self.over(id, why, handle),
+                ReadOutcome::Nothing => {}
+                ReadOutcome::Bytes => self.heard(id, handle),
+                ReadOutcome::Over(why) => self.over(id, why, handle),
             }
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.input.rest(&mut self.spare);
@@ -263,7 +267,7 @@ impl Sockets {
     }
 
     /// Something came: the handshake goes on, or there are bytes for the gateway.
-    fn heard(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+    fn heard(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.phase == Phase::Handshake {
             if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
@@ -275,7 +279,7 @@ impl Sockets {
             connection.guard = Some(after(self.now, first_byte));
             connection.stream.acknowledge();
             self.schedule(id);
-            handle(self, Happening::Accepted { id, listener, peer });
+            handle(self, SocketEvent::Accepted { id, listener, peer });
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (records, bytes) = (connection.has_output(), !connection.input.is_empty());
@@ -288,11 +292,11 @@ impl Sockets {
             self.mark_dirty(id);
         }
         if bytes && open {
-            handle(self, Happening::Received { id });
+            handle(self, SocketEvent::Received { id });
         }
     }
 
-    fn flush(&mut self, handle: &mut impl FnMut(&mut Sockets, Happening)) -> usize {
+    fn flush(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let mut work = 0;
         // What is said from here on, by whoever is told that it is drained, leaves in the next cycle.
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -307,7 +311,7 @@ impl Sockets {
                     work += usize::from(count > 0);
                     self.flushed(id, handle);
                 }
-                Err(error) => self.broken(id, Why::of(&error), handle),
+                Err(error) => self.broken(id, CloseReason::of(&error), handle),
             }
         }
         // Keeps the memory of the longer one.
@@ -316,7 +320,7 @@ impl Sockets {
         work
     }
 
-    fn flushed(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+    fn flushed(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.has_output() {
             if connection.writable {
@@ -337,12 +341,17 @@ impl Sockets {
             && !connection.is_shaking_hands()
             && std::mem::take(&mut connection.tell_drained)
         {
-            handle(self, Happening::Drained { id });
+            handle(self, SocketEvent::Drained { id });
         }
     }
 
     /// Writing failed. What the peer sent before is still read; after that, or if nobody reads, it is over.
-    fn broken(&mut self, id: ConnectionId, why: Why, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+    fn broken(
+        &mut self,
+        id: ConnectionId,
+        why: CloseReason,
+        handle: &mut impl FnMut(&mut Sockets, SocketEvent),
+    ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.broken = Some(why);
         connection.output.clear();
@@ -354,7 +363,7 @@ impl Sockets {
     }
 
     /// The same for what a gateway wrote itself: it is told in the next cycle.
-    pub(super) fn give_up(&mut self, id: ConnectionId, why: Why) {
+    pub(super) fn give_up(&mut self, id: ConnectionId, why: CloseReason) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.broken = Some(why);
         (connection.paused, connection.readable) = (false, true);
@@ -362,13 +371,18 @@ impl Sockets {
     }
 
     /// Ends a connection for a reason that is not the gateway's.
-    fn over(&mut self, id: ConnectionId, why: Why, handle: &mut impl FnMut(&mut Sockets, Happening)) {
+    fn over(
+        &mut self,
+        id: ConnectionId,
+        why: CloseReason,
+        handle: &mut impl FnMut(&mut Sockets, SocketEvent),
+    ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (known, leaving) = (connection.is_open(), connection.is_leaving());
         connection.end_seen = true;
         // A goodbye is answered by one where there is such a thing; and answers to what came before it are still sent.
         let more_to_say = connection.has_output() || connection.tls.is_some();
-        if known && why == Why::ByPeer && more_to_say {
+        if known && why == CloseReason::ByPeer && more_to_say {
             self.begin_finishing(id);
         } else {
             self.remove(id);
@@ -377,7 +391,7 @@ impl Sockets {
             self.counts.closed(why);
         }
         if known {
-            handle(self, Happening::Closed { id, why });
+            handle(self, SocketEvent::Closed { id, why });
         }
     }
 

@@ -82,12 +82,12 @@ pub(super) struct Door {
     reserve: Option<File>,
 }
 
-pub(super) enum Knock {
-    Somebody(TcpStream, SocketAddr),
+pub(super) enum AcceptOutcome {
+    Connection(TcpStream, SocketAddr),
     /// There was somebody; no more.
-    Gone,
-    TurnedAway,
-    Nobody,
+    Aborted,
+    FdLimit,
+    WouldBlock,
 }
 
 impl Door {
@@ -107,24 +107,24 @@ impl Door {
         self.ready && self.socket.is_some() && self.paused_until.is_none_or(|until| until <= now)
     }
 
-    pub(super) fn accept(&mut self, now: Timestamp) -> Knock {
+    pub(super) fn accept(&mut self, now: Timestamp) -> AcceptOutcome {
         self.paused_until = None;
-        let Some(socket) = &self.socket else { return Knock::Nobody };
+        let Some(socket) = &self.socket else { return AcceptOutcome::WouldBlock };
         let error = match socket.accept() {
-            Ok((stream, peer)) => return Knock::Somebody(stream, peer),
+            Ok((stream, peer)) => return AcceptOutcome::Connection(stream, peer),
             Err(error) => error,
         };
         match Errno::from_io_error(&error) {
             Some(Errno::AGAIN) => {
                 self.ready = false;
-                Knock::Nobody
+                AcceptOutcome::WouldBlock
             }
             Some(Errno::MFILE | Errno::NFILE) => self.turn_away(now),
             // Faults of the connection that was to be accepted.
-            Some(Errno::CONNABORTED | Errno::PROTO | Errno::PERM | Errno::INTR) => Knock::Gone,
+            Some(Errno::CONNABORTED | Errno::PROTO | Errno::PERM | Errno::INTR) => AcceptOutcome::Aborted,
             _ => {
                 self.pause(now);
-                Knock::Gone
+                AcceptOutcome::Aborted
             }
         }
     }
@@ -135,14 +135,14 @@ impl Door {
     }
 
     /// No descriptor left: accepts with the reserve and hangs up, so that the client knows and does not wait.
-    fn turn_away(&mut self, now: Timestamp) -> Knock {
+    fn turn_away(&mut self, now: Timestamp) -> AcceptOutcome {
         let accepts = |socket: &TcpListener| socket.accept().is_ok();
         let turned_away = self.reserve.take().is_some() && self.socket.as_ref().is_some_and(accepts);
         self.reserve = reserve();
         if self.reserve.is_none() || !turned_away {
             self.pause(now);
         }
-        if turned_away { Knock::TurnedAway } else { Knock::Nobody }
+        if turned_away { AcceptOutcome::FdLimit } else { AcceptOutcome::WouldBlock }
     }
 }
 

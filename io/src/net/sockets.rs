@@ -11,12 +11,12 @@ use rustls::ServerConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::connection::{Connection, Phase};
+use super::connection_limits::ConnectionLimits;
 use super::counts::Counts;
-use super::crowd::Crowd;
 use super::deadlines::Deadlines;
 use super::detached::Detached;
 use super::driver::Registrar;
-use super::happening::Why;
+use super::event::CloseReason;
 use super::input::Spare;
 use super::listener::{Door, ListenerId, prepare};
 use super::settings::{Call, NetSettings};
@@ -33,7 +33,7 @@ pub struct Sockets {
     /// Adopted, and to be attached in the next cycle.
     pub(super) loose: Vec<(ConnectionId, TcpStream)>,
     pub(super) deadlines: Deadlines,
-    pub(super) crowd: Crowd,
+    pub(super) crowd: ConnectionLimits,
     pub(super) spare: Spare,
     pub(super) counts: Counts,
     pub(super) registrar: Registrar,
@@ -122,7 +122,7 @@ impl Sockets {
         match taken {
             Ok(count) => Ok(count),
             Err(error) => {
-                self.give_up(id, Why::of(&error));
+                self.give_up(id, CloseReason::of(&error));
                 Err(SendError::Gone)
             }
         }
@@ -207,7 +207,7 @@ impl Sockets {
             None => match self.registrar.detach(connection.stream) {
                 Ok(stream) => stream,
                 Err(error) => {
-                    self.counts.closed(Why::of(&error));
+                    self.counts.closed(CloseReason::of(&error));
                     return None;
                 }
             },

@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, InvalidMessage, ServerConfig, ServerConnection};
 
 use super::driver::Stream;
-use super::happening::Why;
+use super::event::CloseReason;
 use super::input::{Input, Spare};
 use super::output::Output;
 
@@ -55,17 +55,17 @@ impl Tls {
         mut wire: &[u8],
         input: &mut Input,
         spare: &mut Spare,
-    ) -> Result<(), Why> {
+    ) -> Result<(), CloseReason> {
         while !wire.is_empty() && !self.peer_left {
             let handshaking = self.is_handshaking();
-            let taken = self.connection.read_tls(&mut wire).map_err(|error| Why::of(&error))?;
+            let taken = self.connection.read_tls(&mut wire).map_err(|error| CloseReason::of(&error))?;
             assert!(taken > 0, "records are processed as soon as they are there, so there is room");
             let state = self.connection.process_new_packets().map_err(|error| why(&error, handshaking))?;
             self.peer_left = state.peer_has_closed();
             let count = state.plaintext_bytes_to_read();
             if count > 0 {
                 let room = input.room(spare, count);
-                self.connection.reader().read_exact(room).map_err(|error| Why::of(&error))?;
+                self.connection.reader().read_exact(room).map_err(|error| CloseReason::of(&error))?;
                 input.filled(count);
             }
         }
@@ -100,11 +100,11 @@ impl Tls {
     }
 }
 
-fn why(error: &rustls::Error, handshaking: bool) -> Why {
+fn why(error: &rustls::Error, handshaking: bool) -> CloseReason {
     match error {
         rustls::Error::InvalidMessage(
             InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
-        ) if handshaking => Why::NotTls,
-        _ => Why::TlsFailed,
+        ) if handshaking => CloseReason::NotTls,
+        _ => CloseReason::TlsFailed,
     }
 }

@@ -384,7 +384,7 @@ impl Stage {
 
     fn handle_answer(&mut self, now: Timestamp, number: u64, reply: &Reply) {
         let answer = match reply {
-            Reply::Told => Answer::Done,
+            Reply::Accepted => Answer::Done,
             Reply::Follows { tick } => {
                 // The picture as it is, unless prices have come since.
                 if let Some(tick) = tick.filter(|tick| self.runner.market().tick(tick.security).is_none()) {

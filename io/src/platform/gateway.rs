@@ -39,7 +39,7 @@ use super::trader::Trader;
 use crate::bulletin::{Note, Post, Row};
 use crate::lifecycle::Course;
 use crate::net::Net;
-use crate::net::happening::Happening;
+use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
 use crate::stages::Recorder;
 use crate::wakeups::Bells;
@@ -356,11 +356,11 @@ impl Gateway {
         now: Timestamp,
         course: Course,
         sockets: &mut Sockets,
-        happening: Happening,
+        happening: SocketEvent,
     ) -> usize {
         let id = match happening {
-            Happening::AllTold => return self.say(now, course, sockets),
-            Happening::Accepted { id, listener, .. } => {
+            SocketEvent::EndOfCycle => return self.say(now, course, sockets),
+            SocketEvent::Accepted { id, listener, .. } => {
                 let Gateway { doors, stomp, fix, recorder, .. } = self;
                 match (doors.protocol(listener), stomp, fix) {
                     (Some(Protocol::Stomp), Some(stomp), _) => stomp.handle(now, sockets, happening),
@@ -371,13 +371,13 @@ impl Gateway {
                 }
                 return 1;
             }
-            Happening::Received { id }
-            | Happening::Drained { id }
-            | Happening::Due { id }
-            | Happening::Closed { id, .. } => id,
+            SocketEvent::Received { id }
+            | SocketEvent::Drained { id }
+            | SocketEvent::Timeout { id }
+            | SocketEvent::Closed { id, .. } => id,
         };
         if let Some(stomp) = self.stomp.as_mut().filter(|stomp| stomp.owns(id)) {
-            let is_input = matches!(happening, Happening::Received { .. });
+            let is_input = matches!(happening, SocketEvent::Received { .. });
             let came = watch::came(self.recorder.as_mut().filter(|_| is_input));
             stomp.handle(now, sockets, happening);
             watch::done(came, self.recorder.as_mut());

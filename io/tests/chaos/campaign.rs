@@ -3,7 +3,7 @@
 use std::env;
 use std::time::Instant;
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 use crate::LIVES_OF_A_LINE;
 use crate::findings::{Findings, Kind};

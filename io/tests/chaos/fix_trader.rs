@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::mpsc::Sender;
 
-use pitlane_engine::chance::Rng;
 use pitlane_engine::number::Qty;
+use pitlane_engine::rng::Rng;
 
 use crate::client::{Client, now};
 use crate::findings::{Findings, Kind};

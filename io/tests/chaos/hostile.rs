@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 use crate::client::{now, sealed};
 use crate::people::{Doors, wire};

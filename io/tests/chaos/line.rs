@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 use crate::audit::Audit;
 use crate::findings::{Findings, Kind};

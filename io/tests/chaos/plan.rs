@@ -1,7 +1,7 @@
 //! Which lives there are and how each ends, by a seed: the same seed gives the same plan. What threads and disks make of it is another
 //! matter, which no seed can tell.
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 use crate::trouble::{Abilities, Trouble};
 

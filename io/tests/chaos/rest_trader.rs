@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::mpsc::Sender;
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 use crate::http_client::{Client, Response};
 use crate::people::{Doors, wire};

@@ -16,7 +16,7 @@ use crate::stomp_client::{Client as Stomp, body, plain};
 use crate::stranger::{Stranger, guarded, password};
 use crate::wire::Wire;
 use crate::{CONFIG, address, begin, command_with, fix};
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 pub const LIMIT: &str = "/rest/execution/order/limit";
 pub const OPEN: &str = "/rest/execution/order";

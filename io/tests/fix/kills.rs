@@ -8,7 +8,7 @@ use crate::client::{Client, now};
 use crate::known::{Broken, Known};
 use crate::service::folder;
 use crate::{fix, start};
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 /// Lives in the short form, and in the whole (`make faults`).
 const LIVES: u64 = 6;

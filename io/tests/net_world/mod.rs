@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use pitlane::net::happening::{Happening, Why};
+use pitlane::net::event::{CloseReason, SocketEvent};
 use pitlane::net::listener::{Listener, ListenerId};
 use pitlane::net::settings::{DriverKind, ListenerSettings, NetSettings};
 use pitlane::net::sockets::Sockets;
@@ -40,7 +40,7 @@ pub struct World {
 /// Echoes whole lines, and writes down what it is told.
 #[derive(Default)]
 pub struct Gateway {
-    pub told: Vec<Happening>,
+    pub told: Vec<SocketEvent>,
     pub manners: Manners,
     pub sends_refused: usize,
 }
@@ -59,12 +59,12 @@ pub enum Manners {
 }
 
 impl Gateway {
-    pub fn handle(&mut self, sockets: &mut Sockets, happening: Happening) {
-        if happening == Happening::AllTold {
+    pub fn handle(&mut self, sockets: &mut Sockets, happening: SocketEvent) {
+        if happening == SocketEvent::EndOfCycle {
             return;
         }
         self.told.push(happening);
-        let Happening::Received { id } = happening else { return };
+        let SocketEvent::Received { id } = happening else { return };
         let input = sockets.input(id);
         assert!(!input.is_empty(), "told of bytes, and there are none");
         let whole = input.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -83,15 +83,15 @@ impl Gateway {
 
     pub fn accepted(&self) -> Vec<ConnectionId> {
         let ids = self.told.iter().filter_map(|happening| match happening {
-            Happening::Accepted { id, .. } => Some(*id),
+            SocketEvent::Accepted { id, .. } => Some(*id),
             _ => None,
         });
         ids.collect()
     }
 
-    pub fn closed(&self) -> Vec<(ConnectionId, Why)> {
+    pub fn closed(&self) -> Vec<(ConnectionId, CloseReason)> {
         let ends = self.told.iter().filter_map(|happening| match happening {
-            Happening::Closed { id, why } => Some((*id, *why)),
+            SocketEvent::Closed { id, why } => Some((*id, *why)),
             _ => None,
         });
         ends.collect()

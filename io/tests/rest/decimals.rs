@@ -1,6 +1,6 @@
 //! Decimals go in and come out as they are: no value passes through a float.
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 use pitlane_protocols::rest::Decimal;
 
 use crate::service::Service;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 use super::broker::Broker;
 use super::client::{Client, Message, now};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 pub const HEADER: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize\n";
 /// 2026-11-02T14:30:00Z.

@@ -135,16 +135,16 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let mut ask = |command| wire.ask(&Letter::Command { life, command });
     let first = order(1, 5, welcome.strategy);
     // It may not trade yet; that is an answer among the events, and the id is used.
-    assert_eq!(ask(first), Reply::Told);
+    assert_eq!(ask(first), Reply::Accepted);
     assert_eq!(orders(&service), 0);
     for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-        assert_eq!(ask(command(CommandKind::Phase { strategy: welcome.strategy, phase })), Reply::Told);
+        assert_eq!(ask(command(CommandKind::Phase { strategy: welcome.strategy, phase })), Reply::Accepted);
     }
     assert_eq!(strategy(&service, "MOMENTUM")["phase"], "RUNNING");
-    assert_eq!((ask(first), orders(&service)), (Reply::Told, 0), "what was refused stays refused");
+    assert_eq!((ask(first), orders(&service)), (Reply::Accepted, 0), "what was refused stays refused");
     let second = order(2, 5, welcome.strategy);
     for _ in 0..3 {
-        assert_eq!((ask(second), orders(&service)), (Reply::Told, 1));
+        assert_eq!((ask(second), orders(&service)), (Reply::Accepted, 1));
     }
     let declined = |reason| Reply::Declined { reason };
     assert_eq!(ask(order(2, 6, welcome.strategy)), declined(Reason::DuplicateId));
@@ -162,7 +162,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let heard: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
     assert!(matches!(ask(&Letter::Resume { life, heard: heard.clone() }), Reply::Welcome(_)));
     for command in [first, second] {
-        assert_eq!((ask(&Letter::Command { life, command }), orders(&service)), (Reply::Told, 1));
+        assert_eq!((ask(&Letter::Command { life, command }), orders(&service)), (Reply::Accepted, 1));
     }
     let other = order(2, 6, welcome.strategy);
     assert_eq!(ask(&Letter::Command { life, command: other }), declined(Reason::DuplicateId));

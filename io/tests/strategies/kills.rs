@@ -16,9 +16,9 @@ use pitlane::journal::{self, JournalSettings, Level, Setup, Unheard};
 use pitlane::outpost::record::write_event;
 use pitlane::platform::{HTTP, PlatformSettings};
 use pitlane::refdata;
-use pitlane_engine::chance::Rng;
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::ShardId;
+use pitlane_engine::rng::Rng;
 use pitlane_engine::strategy::letters;
 use pitlane_engine::time::Timestamp;
 

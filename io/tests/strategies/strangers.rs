@@ -136,7 +136,7 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
             stranger.publish_with_reply(ask, inbox, letter.into()).await.unwrap();
             let answer = Reply::decode(&answers.next().await.unwrap().payload).unwrap();
             let is_nothing =
-                matches!(answer, Reply::Stranger | Reply::Refused { .. } | Reply::Gone | Reply::Told);
+                matches!(answer, Reply::Stranger | Reply::Refused { .. } | Reply::Gone | Reply::Accepted);
             assert!(is_nothing, "{answer:?}");
         }
         // A second process waits while the first is here.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 use serde_json::Value;
 
 use crate::client::Client;

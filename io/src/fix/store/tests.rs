@@ -1,4 +1,4 @@
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 use super::*;
 use crate::journal::simulated::Simulated;

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::chance::Rng;
 use pitlane_engine::command::{CommandKind, Limits, Scope};
 use pitlane_engine::directive::{Directive, DirectiveKey, Directives, Version};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::rng::Rng;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 

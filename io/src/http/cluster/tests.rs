@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::chance::Rng;
 use pitlane_engine::cluster::{Call, Card, Letter, abroad};
 use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::event::{Event, EventKind, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::rng::Rng;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::{Day, NS_PER_MS, Timestamp};
 

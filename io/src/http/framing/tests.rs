@@ -1,6 +1,6 @@
 //! Requests, whole and cut in every way, beside a naive reading of the whole.
 
-use pitlane_engine::chance::Rng;
+use pitlane_engine::rng::Rng;
 
 use super::*;
 

@@ -67,7 +67,7 @@ impl Outposts {
                     inner.seats[at].leave();
                     inner.unfollow_all(at);
                 }
-                Some(Reply::Told)
+                Some(Reply::Accepted)
             }
             letter if !inner.seats[at].touch(life_of(&letter), now) => Some(Reply::Stranger),
             Letter::Piece { of, at: from, .. } => Some(inner.piece(at, of, from as usize, floor)),
@@ -78,11 +78,11 @@ impl Outposts {
                 let seat = &mut inner.seats[at];
                 (seat.prices, seat.idle) = (prices, idle);
                 seat.heard = believed(&heard, shards);
-                Some(Reply::Told)
+                Some(Reply::Accepted)
             }
             Letter::Failed { reason, .. } => {
                 news = News::Failed { name: inner.seats[at].name.clone(), reason: cut(reason) };
-                Some(Reply::Told)
+                Some(Reply::Accepted)
             }
             Letter::Command { command, .. } => inner.command(at, command, reply.as_ref(), floor),
         };
@@ -280,12 +280,12 @@ impl Inner {
             Verdict::New if seat.asked.is_full() => return Some(Reply::Busy),
             Verdict::New => {}
             Verdict::UnderWay => return None,
-            Verdict::Answered => return Some(Reply::Told),
+            Verdict::Answered => return Some(Reply::Accepted),
             Verdict::Another => return declined(Reason::DuplicateId),
         }
         match request {
             // From a life whose journal is not told any more.
-            Request::Submit(_) if is_known(floor, source, &id) => return Some(Reply::Told),
+            Request::Submit(_) if is_known(floor, source, &id) => return Some(Reply::Accepted),
             Request::Submit(_) => {}
             Request::About(order) => {
                 if floor.view().order(order).is_none_or(|order| order.source != source) {

@@ -41,7 +41,7 @@ use crate::fix::passage::Passage;
 use crate::fix::settings::{Arrival, FixSettings};
 use crate::log::LineLimit;
 use crate::net::ConnectionId;
-use crate::net::happening::Happening;
+use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
 use crate::pages::LARGE_PAGES;
 use crate::stages::Recorder;
@@ -189,12 +189,12 @@ impl FixRoom {
         &mut self,
         now: Timestamp,
         sockets: &mut Sockets,
-        happening: Happening,
+        happening: SocketEvent,
         port: u16,
         recorder: Option<&mut Recorder>,
     ) {
         match happening {
-            Happening::Accepted { id, peer, .. } => {
+            SocketEvent::Accepted { id, peer, .. } => {
                 let arrival = Arrival { peer: peer.ip(), port };
                 if self.ending.is_some() {
                     return sockets.close(id);
@@ -212,25 +212,25 @@ impl FixRoom {
                 }
                 sockets.set_deadline(id, Some(now.plus(self.settings.logon_ns_max)));
             }
-            Happening::Received { id } if self.lobby.has(id) => self.greet(now, sockets, id),
-            Happening::Received { id } => {
+            SocketEvent::Received { id } if self.lobby.has(id) => self.greet(now, sockets, id),
+            SocketEvent::Received { id } => {
                 self.watch.came(recorder);
                 self.receive(now, sockets, id);
             }
-            Happening::Drained { id } => {
+            SocketEvent::Drained { id } => {
                 if let Some(number) = self.number_of(id) {
                     self.wake(number);
                 }
             }
             // Only who is in the lobby has a deadline of the sockets'.
-            Happening::Due { id } => {
+            SocketEvent::Timeout { id } => {
                 if self.lobby.leave(id).is_some() {
                     self.lobby.refused += 1;
                     sockets.close(id);
                 }
             }
-            Happening::Closed { id, .. } => self.lose(now, id),
-            Happening::AllTold => {}
+            SocketEvent::Closed { id, .. } => self.lose(now, id),
+            SocketEvent::EndOfCycle => {}
         }
     }
 

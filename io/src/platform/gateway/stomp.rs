@@ -23,7 +23,7 @@ use pitlane_protocols::stomp::settings::Settings;
 
 use crate::bulletin::{Note, Row};
 use crate::net::ConnectionId;
-use crate::net::happening::Happening;
+use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
 use crate::stomp::{Company, Logins};
 
@@ -78,18 +78,18 @@ impl StompRoom {
         self.session(id).is_some()
     }
 
-    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: Happening) {
+    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: SocketEvent) {
         match happening {
-            Happening::Accepted { id, peer, .. } => self.welcome(now, sockets, id, peer),
-            Happening::Received { id } => self.receive(now, sockets, id),
-            Happening::Drained { id } => {
+            SocketEvent::Accepted { id, peer, .. } => self.welcome(now, sockets, id, peer),
+            SocketEvent::Received { id } => self.receive(now, sockets, id),
+            SocketEvent::Drained { id } => {
                 if let Some(session) = self.session(id) {
                     self.write(now, sockets, session);
                 }
             }
-            Happening::Closed { id, .. } => self.forget(id),
+            SocketEvent::Closed { id, .. } => self.forget(id),
             // Deadlines are the broker's own.
-            Happening::Due { .. } | Happening::AllTold => {}
+            SocketEvent::Timeout { .. } | SocketEvent::EndOfCycle => {}
         }
     }
 

@@ -31,7 +31,7 @@ use crate::fix::store::{FileStore, Place, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::{Fault, Level};
 use crate::net::ConnectionId;
-use crate::net::happening::Happening;
+use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
 
 /// How long the last words may take when the service stops.
@@ -98,17 +98,17 @@ impl VenueRoom {
         self.links.iter().any(|link| link.connection == Some(id))
     }
 
-    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: Happening) {
+    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: SocketEvent) {
         let VenueRoom { links, clerk, .. } = self;
         let id = match happening {
-            Happening::Received { id } | Happening::Drained { id } | Happening::Closed { id, .. } => id,
-            Happening::Accepted { .. } | Happening::Due { .. } | Happening::AllTold => return,
+            SocketEvent::Received { id } | SocketEvent::Drained { id } | SocketEvent::Closed { id, .. } => id,
+            SocketEvent::Accepted { .. } | SocketEvent::Timeout { .. } | SocketEvent::EndOfCycle => return,
         };
         let Some(link) = links.iter_mut().find(|link| link.connection == Some(id)) else { return };
         link.awake = true;
         match happening {
-            Happening::Received { .. } => link.receive(now, id, sockets, clerk),
-            Happening::Closed { why, .. } => link.lose(now, Some(why)),
+            SocketEvent::Received { .. } => link.receive(now, id, sockets, clerk),
+            SocketEvent::Closed { why, .. } => link.lose(now, Some(why)),
             _ => {}
         }
     }

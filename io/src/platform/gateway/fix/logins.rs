@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::fix::logon_probe;
-use pitlane_protocols::fix::session::Ending;
+use pitlane_protocols::fix::session::DisconnectReason;
 use subtle::ConstantTimeEq;
 
 use super::lobby::Asked;

@@ -25,7 +25,7 @@ impl Scene {
     fn turn(&mut self) {
         let room = &mut self.room;
         self.net.turn(NOW, |sockets, happening| match happening {
-            Happening::AllTold => _ = room.poll(NOW, sockets, None, |_| {}),
+            SocketEvent::EndOfCycle => _ = room.poll(NOW, sockets, None, |_| {}),
             other => room.handle(NOW, sockets, other),
         });
     }

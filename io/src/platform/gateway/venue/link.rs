@@ -14,7 +14,7 @@ use crate::bulletin::{Kind, Row};
 use crate::fix::caller::Caller;
 use crate::fix::clerk::{self, Way};
 use crate::net::ConnectionId;
-use crate::net::happening::Why;
+use crate::net::event::CloseReason;
 use crate::net::settings::Call;
 use crate::net::sockets::Sockets;
 use crate::platform::gateway::transmit::transmit;
@@ -98,7 +98,7 @@ impl Link {
     }
 
     /// The connection is gone. Orders stay as they are; the shards hear that nobody knows more.
-    pub fn lose(&mut self, now: Timestamp, why: Option<Why>) {
+    pub fn lose(&mut self, now: Timestamp, why: Option<CloseReason>) {
         let state = self.session.state();
         let refusal = self.session.take_refusal();
         let venue = self.caller.name();

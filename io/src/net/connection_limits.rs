@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct ConnectionLimits {
     all: u32,
     all_max: u32,
     peers: BTreeMap<IpAddr, u32>,
@@ -17,9 +17,9 @@ pub(super) enum Refused {
     Peer,
 }
 
-impl Crowd {
-    pub(super) fn new(all_max: u32, per_peer_max: u32) -> Crowd {
-        Crowd { all: 0, all_max, peers: BTreeMap::new(), per_peer_max }
+impl ConnectionLimits {
+    pub(super) fn new(all_max: u32, per_peer_max: u32) -> ConnectionLimits {
+        ConnectionLimits { all: 0, all_max, peers: BTreeMap::new(), per_peer_max }
     }
 
     pub(super) fn admits(&self, peer: IpAddr) -> Result<(), Refused> {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_peer_is_one_address_or_one_network() {
-        let mut crowd = Crowd::new(100, 1);
+        let mut crowd = ConnectionLimits::new(100, 1);
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         crowd.enter(ip("10.0.0.1"));
         assert_eq!(crowd.admits(ip("::ffff:10.0.0.1")), Err(Refused::Peer));
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_whole_has_a_limit() {
-        let mut crowd = Crowd::new(1, 10);
+        let mut crowd = ConnectionLimits::new(1, 10);
         crowd.enter("10.0.0.1".parse().unwrap());
         assert_eq!(crowd.admits("10.0.0.2".parse().unwrap()), Err(Refused::All));
     }

@@ -7,7 +7,7 @@ use super::listener::ListenerId;
 use super::slab::ConnectionId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum SocketEvent {
     /// Somebody is there; with TLS, after the handshake.
     Accepted { id: ConnectionId, listener: ListenerId, peer: SocketAddr },
     /// There are bytes in `Sockets::input` that were not there before, or reading was resumed and some are left.
@@ -16,16 +16,16 @@ pub enum Happening {
     /// `Sockets::write` that was not taken whole.
     Drained { id: ConnectionId },
     /// The deadline set by the gateway has come. The connection stays as it is.
-    Due { id: ConnectionId },
+    Timeout { id: ConnectionId },
     /// It is over, and `id` means nothing any more. Not told for what the gateway itself closed.
-    Closed { id: ConnectionId, why: Why },
+    Closed { id: ConnectionId, why: CloseReason },
     /// All that came in this cycle has been told. Told in every cycle, once: what is said now leaves with it.
-    AllTold,
+    EndOfCycle,
 }
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum CloseReason {
     /// The peer said goodbye.
     ByPeer,
     /// The peer broke it off.
@@ -50,16 +50,16 @@ pub enum Why {
     Failed(io::ErrorKind),
 }
 
-impl Why {
-    pub(super) fn of(error: &io::Error) -> Why {
+impl CloseReason {
+    pub(super) fn of(error: &io::Error) -> CloseReason {
         match error.kind() {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
-                Why::Reset
+                CloseReason::Reset
             }
             io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-                Why::Lost
+                CloseReason::Lost
             }
-            other => Why::Failed(other),
+            other => CloseReason::Failed(other),
         }
     }
 }
