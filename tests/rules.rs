@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pitlane::auth::{AuthSettings, Hash, SALT_BYTES};
-use pitlane::bulletin::{Note, Row};
 use pitlane::log::{LogEvent, Severity};
+use pitlane::notifications::{Notification, SessionInfo};
 use pitlane::tls::{Certificate, Tls, TlsSettings};
 use pitlane_engine::id::PortId;
 use pitlane_engine::time::Timestamp;
@@ -190,8 +190,13 @@ fn trusting(certificate: &Path) -> Arc<ClientConfig> {
     Arc::new(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn log_note(now: Timestamp, level: Level, message: &str, fields: &[(&'static str, &'static str)]) -> Note {
-    Note::Log(Arc::new(LogEvent {
+fn log_note(
+    now: Timestamp,
+    level: Level,
+    message: &str,
+    fields: &[(&'static str, &'static str)],
+) -> Notification {
+    Notification::Log(Arc::new(LogEvent {
         time: now,
         level: match level {
             Level::Warn => Severity::Warn,
@@ -203,7 +208,7 @@ fn log_note(now: Timestamp, level: Level, message: &str, fields: &[(&'static str
     }))
 }
 
-fn row_look(row: &Row) -> (Counters, Fill) {
+fn row_look(row: &SessionInfo) -> (Counters, Fill) {
     let stomp = row.stomp.expect("it is a session of a broker");
     let counters = Counters { messages: row.messages_out, conflated: stomp.conflated, ..Counters::default() };
     let fill = Fill {

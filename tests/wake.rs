@@ -1,16 +1,16 @@
-//! No wake-up is ever lost: the bell of `io/src/wake.rs`, compiled against a model checker, which walks through every
+//! No wake-up is ever lost: the bell of `io/src/wakeup.rs`, compiled against a model checker, which walks through every
 //! order in which the steps of its threads can happen, and every old value that a read may still see.
 //!
 //! The lanes of the platform publish with a release and look with an acquire, as the counters here do. A sleeper that
 //! is never called although there is work would block for ever, which the checker reports as a deadlock.
 
-/// What `io/src/wake.rs` takes from its crate.
+/// What `io/src/wakeup.rs` takes from its crate.
 mod sync {
     pub use loom::sync::Arc;
     pub use loom::sync::atomic::{AtomicBool, Ordering, fence};
 }
 
-#[path = "../io/src/wake.rs"]
+#[path = "../io/src/wakeup.rs"]
 #[allow(dead_code)]
 mod wake;
 
@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool as Flag;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use wake::{Bell, wake_all};
+use wake::{Wakeup, wake_all};
 
 /// A lane as far as it matters here: how much was put into it, and how much the reader has taken.
 struct Lane {
@@ -46,9 +46,9 @@ impl Bed {
         Bed(Arc::new((Mutex::new(false), Condvar::new())))
     }
 
-    fn bell(&self) -> Bell {
+    fn bell(&self) -> Wakeup {
         let bed = self.clone();
-        Bell::new(move || {
+        Wakeup::new(move || {
             *bed.0.0.lock().expect("nobody fails holding it") = true;
             bed.0.1.notify_one();
         })
@@ -64,7 +64,7 @@ impl Bed {
 }
 
 /// The loop of a thread that sleeps whenever there is nothing, until it had so much.
-fn sleeper(bed: &Bed, bell: &Bell, mut lanes: Vec<Lane>, wanted: usize) {
+fn sleeper(bed: &Bed, bell: &Wakeup, mut lanes: Vec<Lane>, wanted: usize) {
     let mut look = || lanes.iter_mut().map(Lane::take).sum::<usize>();
     let mut had = 0;
     while had < wanted {
@@ -72,12 +72,12 @@ fn sleeper(bed: &Bed, bell: &Bell, mut lanes: Vec<Lane>, wanted: usize) {
         if had == wanted {
             break;
         }
-        bell.doze();
+        bell.prepare_sleep();
         let found = look();
         if found == 0 {
             bed.block();
         }
-        bell.rise();
+        bell.finish_sleep();
         had += found;
     }
 }
@@ -87,17 +87,17 @@ fn only_a_dozing_thread_is_called_and_only_once() {
     loom::model(|| {
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = calls.clone();
-        let bell = Bell::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
+        let bell = Wakeup::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
         let others = bell.clone();
         let called = |times| assert_eq!(calls.load(Ordering::Relaxed), times);
         others.wake();
         called(0);
-        bell.doze();
+        bell.prepare_sleep();
         others.wake();
         others.wake();
         called(1);
-        bell.doze();
-        bell.rise();
+        bell.prepare_sleep();
+        bell.finish_sleep();
         others.wake();
         called(1);
     });
@@ -176,7 +176,7 @@ fn a_sleeper_that_does_not_look_again_is_caught() {
             let put = Arc::new(AtomicUsize::new(0));
             let called = Arc::new(AtomicUsize::new(0));
             let counter = called.clone();
-            let bell = Bell::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
+            let bell = Wakeup::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
             let (bringer_put, bringer_bell) = (put.clone(), bell.clone());
             let bringer = thread::spawn(move || {
                 bringer_put.store(1, Ordering::Release);
@@ -184,7 +184,7 @@ fn a_sleeper_that_does_not_look_again_is_caught() {
             });
             let mut lane = Lane { put, taken: 0 };
             let mut found = lane.take();
-            bell.doze();
+            bell.prepare_sleep();
             if looks_again {
                 found += lane.take();
             }

@@ -29,7 +29,7 @@ const UPGRADE: &[u8] =
 
 /// Where they go.
 #[derive(Clone, Copy, Debug)]
-pub struct Doors {
+pub struct Listeners {
     pub fix: SocketAddr,
     pub stomp: SocketAddr,
     pub http: SocketAddr,
@@ -89,7 +89,7 @@ pub struct Attacker {
 }
 
 impl Attacker {
-    pub fn start(attack: Attack, doors: Doors, rate: u64, core: Option<usize>) -> Attacker {
+    pub fn start(attack: Attack, doors: Listeners, rate: u64, core: Option<usize>) -> Attacker {
         let (stop, acts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, done) = (stop.clone(), acts.clone());
         let thread = thread::spawn(move || {
@@ -124,14 +124,14 @@ impl Drop for Attacker {
 
 struct Visitor {
     attack: Attack,
-    doors: Doors,
+    doors: Listeners,
     held: Vec<TcpStream>,
     chance: Chance,
     buffer: Vec<u8>,
 }
 
 impl Visitor {
-    fn new(attack: Attack, doors: Doors) -> Visitor {
+    fn new(attack: Attack, doors: Listeners) -> Visitor {
         let mut visitor = Visitor {
             attack,
             doors,
@@ -147,7 +147,7 @@ impl Visitor {
 
     /// Whoever is thrown out or not let in tries again with the next act: that is what they do.
     fn act(&mut self, nth: u64) {
-        let Doors { fix, stomp, http } = self.doors;
+        let Listeners { fix, stomp, http } = self.doors;
         let _ = match self.attack {
             Attack::FixGarbage => {
                 let noise: Vec<u8> = (0..200).map(|_| self.chance.below(256) as u8).collect();

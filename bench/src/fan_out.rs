@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use pitlane::auth::Role;
-use pitlane::bulletin::{Note, Row};
 use pitlane::net::Net;
 use pitlane::net::event::SocketEvent;
 use pitlane::net::listener::Listener;
 use pitlane::net::settings::{ListenerSettings, NetSettings};
-use pitlane::platform::gateway::stomp::StompRoom;
+use pitlane::notifications::{Notification, SessionInfo};
+use pitlane::platform::gateway::stomp::StompEndpoint;
 use pitlane::stomp::Logins;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
@@ -289,9 +289,9 @@ fn serve(
     let mut turns = histogram();
     let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
     let logins = Logins::new(None, Role::Trade);
-    let mut room = StompRoom::new(Settings::default(), reference, logins);
+    let mut room = StompEndpoint::new(Settings::default(), reference, logins);
     let text = format!("\"{}\"", "x".repeat(LARGE_BYTES));
-    let large = Note::Generic { name: "large".into(), body: text.into_bytes().into() };
+    let large = Notification::Generic { name: "large".into(), body: text.into_bytes().into() };
     let (mut said, mut next) = (0u64, 0u64);
     while !shared.stop.load(Ordering::Relaxed) {
         let now = Timestamp(clock.delta_as_nanos(0, clock.raw()));
@@ -332,7 +332,8 @@ fn serve(
             turns.saturating_record(clock.delta_as_nanos(0, clock.raw()) - now.0);
             shared.said.store(said, Ordering::Release);
             if said % HELD_EVERY == 0 {
-                let waits = |row: Row| row.queue_bytes + row.stomp.map_or(0, |stomp| stomp.backlog_bytes);
+                let waits =
+                    |row: SessionInfo| row.queue_bytes + row.stomp.map_or(0, |stomp| stomp.backlog_bytes);
                 shared.held_max.fetch_max(room.rows().map(waits).max().unwrap_or(0), Ordering::Relaxed);
             }
         }

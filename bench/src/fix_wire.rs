@@ -18,7 +18,7 @@ use pitlane_protocols::fix::stamp::Stamp;
 use pitlane_sys::affinity::pin_current_thread;
 use serde_json::Value;
 
-use crate::attacker::Doors;
+use crate::attacker::Listeners;
 use crate::conditions::Pinning;
 use crate::fix::seal;
 use crate::http;
@@ -115,14 +115,14 @@ impl Server {
 
     /// Ours with STOMP and HTTP beside FIX, prices that move, and threads that sleep when they have nothing to do: so many doors on one
     /// core would otherwise wait for each other's spinning.
-    pub(crate) fn with_every_door(pinning: &Pinning) -> Result<(Server, Doors), Failure> {
+    pub(crate) fn with_every_door(pinning: &Pinning) -> Result<(Server, Listeners), Failure> {
         let (address, stomp) = (free_address()?, free_address()?);
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = Server { child: None, stop, address, http: None, folder: None };
         server.serve(pinning.second.unwrap_or(0), Some(stomp))?;
         server.until_it_listens()?;
         let http = server.http.ok_or("it has no door for HTTP")?;
-        Ok((server, Doors { fix: address, stomp, http }))
+        Ok((server, Listeners { fix: address, stomp, http }))
     }
 
     /// Starts this program as the service, with STOMP at an address or without.

@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 const WINDOW: usize = 256;
 
 #[derive(Debug)]
-pub struct Floor {
+pub struct ShardClient {
     books: Vec<Book>,
     orders: Vec<Order>,
     /// First of the free slots, chained by `next`.
@@ -59,10 +59,10 @@ struct Order {
 
 const _: () = assert!(size_of::<Order>() == 32, "two orders in a cache line");
 
-impl Floor {
-    pub fn new(workload: &Workload) -> Floor {
+impl ShardClient {
+    pub fn new(workload: &Workload) -> ShardClient {
         let slots = workload.prefill.len() * 2;
-        Floor {
+        ShardClient {
             books: (0..workload.securities).map(|_| Book::new()).collect(),
             orders: Vec::with_capacity(slots),
             free: NONE,
@@ -348,7 +348,7 @@ impl Book {
     }
 }
 
-impl Matcher for Floor {
+impl Matcher for ShardClient {
     #[inline]
     fn apply(&mut self, record: &Record) {
         let &Record { kind, side, security, order, price, qty } = record;
@@ -386,7 +386,7 @@ mod tests {
             let scenario = Scenario { ops: 100_000, open: 2_000, ..Scenario::named(name).unwrap() };
             let workload = scenario.generate();
             assert_eq!(workload.run(&mut Naive::default()), workload.expected, "{name}");
-            assert_eq!(workload.run(&mut Floor::new(&workload)), workload.expected, "{name}");
+            assert_eq!(workload.run(&mut ShardClient::new(&workload)), workload.expected, "{name}");
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::attacker::{Attack, Attacker, Doors};
+use crate::attacker::{Attack, Attacker, Listeners};
 use crate::conditions::Pinning;
 use crate::fix_wire::{READ_BYTES, Server, Session};
 use crate::measure::{histogram, lower_quartile, median};
@@ -67,7 +67,7 @@ impl Outcome {
 /// A client that is logged on to a service with every door open.
 pub struct Stage {
     server: Server,
-    doors: Doors,
+    doors: Listeners,
     session: Session,
     pinning: Pinning,
     /// Whether service and client go first on their cores.

@@ -15,7 +15,8 @@ use pitlane::idle::{Idle, Rest};
 use pitlane::journal::disk::Disk;
 use pitlane::journal::record::kind;
 use pitlane::journal::{
-    self, Class, Fault, JournalSettings, Keeper, Level, NotTaken, Opened, OpenedShard, Setup, Steward, Writer,
+    self, Class, Fault, JournalSettings, Level, NotTaken, Opened, OpenedShard, SegmentManager, Setup, Syncer,
+    Writer,
 };
 use pitlane_engine::command::Command;
 use pitlane_engine::id::OrderHandle;
@@ -205,7 +206,7 @@ pub fn restart(orders: u32, folder: &Folder) -> Result<Restart, Fault> {
     let workload = scenario.generate();
     let data = folder.empty();
     let opened = open(data, settings(Level::Os, u64::MAX), &workload)?;
-    let mut life = Life::new(opened);
+    let mut life = Lifecycle::new(opened);
     let tail = workload.prefill.len() - workload.prefill.len() / 20;
     platform::setup(&workload).into_iter().for_each(|body| life.tell(body));
     for (at, record) in workload.prefill[..tail].iter().enumerate() {
@@ -218,7 +219,7 @@ pub fn restart(orders: u32, folder: &Folder) -> Result<Restart, Fault> {
     drop(open(data, settings(Level::Os, u64::MAX), &workload)?);
     let seconds_from_journal = begun.elapsed().as_secs_f64();
     // The next start builds a snapshot of all that was complete, and more orders come.
-    let mut life = Life::new(open(data, settings(Level::Os, 1), &workload)?);
+    let mut life = Lifecycle::new(open(data, settings(Level::Os, 1), &workload)?);
     while life.steward.poll(START) > 0 {}
     for (at, record) in workload.prefill[tail..].iter().enumerate() {
         life.tell(platform::body_of(record, OrderHandle::NONE, (tail + at) as u64));
@@ -248,21 +249,21 @@ fn is_same(data: &Path, digest: u64) -> Result<bool, Fault> {
 }
 
 /// A shard with its journal, all in one thread.
-struct Life {
+struct Lifecycle {
     shard: Shard,
     writer: Writer,
-    keeper: Keeper,
-    steward: Steward,
+    keeper: Syncer,
+    steward: SegmentManager,
     outbox: Outbox,
     now: Timestamp,
     _lock: journal::Lock,
 }
 
-impl Life {
-    fn new(opened: Opened) -> Life {
+impl Lifecycle {
+    fn new(opened: Opened) -> Lifecycle {
         let Opened { mut shards, keeper, steward, lock, .. } = opened;
         let OpenedShard { shard, writer, event, now, .. } = shards.remove(0);
-        Life { shard, writer, keeper, steward, outbox: Outbox::new(event), now, _lock: lock }
+        Lifecycle { shard, writer, keeper, steward, outbox: Outbox::new(event), now, _lock: lock }
     }
 
     fn tell(&mut self, body: pitlane_engine::command::CommandKind) {
@@ -302,14 +303,19 @@ fn open(data: &Path, journal: JournalSettings, workload: &Workload) -> Result<Op
     journal::open(setup, START, &mut |_| {})
 }
 
-fn parts(opened: Opened) -> (OpenedShard, Keeper, Steward) {
+fn parts(opened: Opened) -> (OpenedShard, Syncer, SegmentManager) {
     let Opened { mut shards, keeper, steward, .. } = opened;
     (shards.remove(0), keeper, steward)
 }
 
 /// Runs `work` in this thread, with the journal's other owners in theirs: the keeper on the second core, the steward wherever
 /// there is time.
-fn beside<T>(mut keeper: Keeper, mut steward: Steward, pinning: &Pinning, work: impl FnOnce() -> T) -> T {
+fn beside<T>(
+    mut keeper: Syncer,
+    mut steward: SegmentManager,
+    pinning: &Pinning,
+    work: impl FnOnce() -> T,
+) -> T {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {

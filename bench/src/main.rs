@@ -46,7 +46,7 @@ enum Task {
     /// The whole shard: risk, order states, positions, events.
     Shard(engines::Flow),
     /// The bare array ladder that the others are measured against.
-    Floor(engines::Flow),
+    ShardClient(engines::Flow),
     /// The oracle.
     Naive(engines::Flow),
     /// A public order-book crate.
@@ -255,7 +255,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Instructions { works } => builds::instructions(&works),
         Task::Book(flow) => engines::single(Engine::Book, &flow),
         Task::Shard(flow) => engines::single(Engine::Shard, &flow),
-        Task::Floor(flow) => engines::single(Engine::Floor, &flow),
+        Task::ShardClient(flow) => engines::single(Engine::ShardClient, &flow),
         Task::Naive(flow) => engines::single(Engine::Naive, &flow),
         #[cfg(feature = "peers")]
         Task::Peer { engine, flow } => engines::single(engine, &flow),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use pitlane::lifecycle::Course;
 use pitlane::metrics::Registry;
-use pitlane::platform::shard::{Keeping, ShardDuty};
+use pitlane::platform::shard_thread::{Keeping, ShardDuty};
 use pitlane::stages::stages;
-use pitlane::wakeups::Bells;
+use pitlane::wakeups::Wakeups;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;
@@ -57,7 +57,7 @@ pub fn road(stamped: bool, commands: usize) -> f64 {
     let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
     let (recorder, mut reader) = stages();
     let keeping = Keeping { journal: None, recorder: stamped.then_some(recorder), news: None };
-    let (bells, registry) = (Arc::new(Bells::silent(1, 1)), Arc::new(Registry::new(1)));
+    let (bells, registry) = (Arc::new(Wakeups::silent(1, 1)), Arc::new(Registry::new(1)));
     let mut duty = ShardDuty::new(worker, keeping, bells, registry);
     let mut client = Client::at(ports.remove(0));
     // The first tenth is for the caches.

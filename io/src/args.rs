@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use pitlane_engine::id::ShardId;
 
-use crate::auth::{Role, Strategies, book};
+use crate::auth::{Role, Strategies, credentials};
 use crate::config::{Setting, Sources};
 
 const CODES: &str = "\
@@ -425,10 +425,10 @@ pub enum TokenVerb {
 pub struct Newcomer {
     pub name: String,
     /// read, trade or admin; each may all that the one before may
-    #[arg(long, value_parser = book::parse_role)]
+    #[arg(long, value_parser = credentials::parse_role)]
     pub role: Role,
     /// Names of strategies with commas between, whose orders and positions may be seen and touched; *: all
-    #[arg(long, value_name = "LIST", default_value = "*", value_parser = book::parse_strategies)]
+    #[arg(long, value_name = "LIST", default_value = "*", value_parser = credentials::parse_strategies)]
     pub strategies: Strategies,
     #[command(flatten)]
     pub file: CredentialFile,

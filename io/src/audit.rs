@@ -18,9 +18,9 @@
 
 mod anchor;
 mod chain;
-mod pen;
-mod scribe;
-mod trail;
+mod client;
+mod writer;
+mod files;
 pub mod verify;
 
 use std::fmt;
@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 pub use self::anchor::Anchor;
 pub use self::chain::Link;
-pub use self::pen::{Busy, Noted, Pen};
-pub use self::scribe::Scribe;
+pub use self::client::{AuditClient, Busy, Noted};
+pub use self::writer::AuditWriter;
 use crate::role::Role;
 
 /// Longest description of an act, and longest body, that are kept whole; of a longer one, the beginning.

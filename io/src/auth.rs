@@ -6,25 +6,25 @@
 //!       └── poll: Verdict ◄── Seat: memory ◄── lane ◄┘
 //! ```
 //!
-//! Verifying a password takes 20 ms, so it runs on the thread `auth`: a thread with clients has a [`Seat`] and goes on meanwhile. A
+//! Verifying a password takes 20 ms, so it runs on the thread `auth`: a thread with clients has a [`AuthClient`] and goes on meanwhile. A
 //! seat remembers what was found right, so that a client which sends its password with every request is not slow. A token is one
 //! look-up of a hash, which the seat does itself: it never waits behind passwords. Passwords wait in the seat's queue, in which each
 //! address has its share, and guessing is slowed down by address and login (`lockout`).
 
-pub mod book;
-mod clerk;
+pub mod credentials;
+mod authenticator;
 mod lockout;
-mod memory;
+mod cache;
 mod notices;
 mod password;
 mod prompt;
 mod queue;
 mod recent;
-mod roll;
-mod seat;
+mod revocation;
+mod client;
 mod token;
 mod tokens;
-pub mod verbs;
+pub mod cli;
 mod writable;
 
 use std::fmt;
@@ -35,18 +35,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use pitlane_engine::time::Timestamp;
 
-pub use self::clerk::Clerk;
+pub use self::authenticator::Authenticator;
+pub use self::client::{AuthClient, Busy};
 use self::lockout::Lockout;
 pub use self::lockout::network;
 use self::notices::Notices;
 pub use self::password::{Hash, SALT_BYTES};
-pub use self::roll::Roll;
-pub use self::seat::{Busy, Seat};
+pub use self::revocation::RevocationWatch;
 use crate::config::{Config, Secret};
 use crate::refdata::Faults;
 pub use crate::role::Role;
 use crate::thread_wakeup::ThreadWakeup;
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 /// Somebody we know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,9 +134,9 @@ impl AuthSettings {
 /// The clerk before it has its thread, while seats are given out.
 #[derive(Debug)]
 pub struct Auth {
-    clerk: Clerk,
+    clerk: Authenticator,
     wakeup: ThreadWakeup,
-    bell: Bell,
+    bell: Wakeup,
     anybody: Option<Identity>,
     shared: Arc<Shared>,
 }
@@ -149,7 +149,7 @@ struct Shared {
     /// Somebody wants the books to be read again.
     reload: AtomicBool,
     /// Who is in the books. Written when they change; the lock is held for the copy of a pointer.
-    names: RwLock<Arc<roll::Names>>,
+    names: RwLock<Arc<revocation::Names>>,
     /// The tokens of the books, in the same way.
     tokens: RwLock<Arc<tokens::Tokens>>,
     /// Who failed how often. Held for a look-up; only logins with a password take it.
@@ -198,7 +198,7 @@ impl Auth {
             role: Role::Admin,
             strategies: Strategies::All,
         });
-        let clerk = Clerk::new(settings, shared.clone())?;
+        let clerk = Authenticator::new(settings, shared.clone())?;
         Ok(Auth { clerk, bell: wakeup.bell(), wakeup, anybody, shared })
     }
 
@@ -208,14 +208,14 @@ impl Auth {
     }
 
     /// A seat for a thread with this bell, which is rung when a verdict has come.
-    pub fn seat(&mut self, bell: Bell) -> Seat {
-        let (seat, desk) = seat::pair(self.anybody.clone(), self.shared.clone(), self.bell.clone(), bell);
+    pub fn seat(&mut self, bell: Wakeup) -> AuthClient {
+        let (seat, desk) = client::pair(self.anybody.clone(), self.shared.clone(), self.bell.clone(), bell);
         self.clerk.add(desk);
         seat
     }
 
     /// Calls the thread that will have the clerk.
-    pub fn bell(&self) -> &Bell {
+    pub fn bell(&self) -> &Wakeup {
         &self.bell
     }
 
@@ -225,7 +225,7 @@ impl Auth {
     }
 
     /// The clerk, where it sleeps and how it is called.
-    pub fn into_parts(self) -> (Clerk, ThreadWakeup, Bell) {
+    pub fn into_parts(self) -> (Authenticator, ThreadWakeup, Wakeup) {
         (self.clerk, self.wakeup, self.bell)
     }
 }
@@ -234,7 +234,7 @@ impl Auth {
 #[derive(Clone, Debug)]
 pub struct Reload {
     shared: Arc<Shared>,
-    bell: Bell,
+    bell: Wakeup,
 }
 
 impl Reload {

@@ -3,8 +3,8 @@
 //! of clients and `caller` into sessions with venues.
 
 pub mod caller;
-pub mod clerk;
-pub mod ledger;
-pub mod passage;
+pub mod message_log;
+pub mod session_registry;
+pub mod handoff;
 pub mod settings;
 pub mod store;

@@ -21,7 +21,7 @@ const QUESTION: &[u8] = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConne
 
 /// Why it does not count as ready.
 #[derive(Debug)]
-pub enum Unwell {
+pub enum HealthError {
     /// There is no plain listener whose address is known beforehand.
     Nowhere(&'static str),
     /// Nobody is there, or nobody who answers.
@@ -30,18 +30,18 @@ pub enum Unwell {
     NotReady(SocketAddr, String),
 }
 
-impl fmt::Display for Unwell {
+impl fmt::Display for HealthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unwell::Nowhere(why) => write!(f, "http.listen: {why}"),
-            Unwell::Silent(address, error) => write!(f, "{address}: {error}"),
-            Unwell::NotReady(address, said) => write!(f, "{address}: not ready: {said}"),
+            HealthError::Nowhere(why) => write!(f, "http.listen: {why}"),
+            HealthError::Silent(address, error) => write!(f, "{address}: {error}"),
+            HealthError::NotReady(address, said) => write!(f, "{address}: not ready: {said}"),
         }
     }
 }
 
 /// Asks until it is ready or the time is up; with no time, once.
-pub fn ask(config: &Config, wait: Duration) -> Result<SocketAddr, Unwell> {
+pub fn ask(config: &Config, wait: Duration) -> Result<SocketAddr, HealthError> {
     let address = address(config.http.listen)?;
     let start = Instant::now();
     loop {
@@ -53,9 +53,9 @@ pub fn ask(config: &Config, wait: Duration) -> Result<SocketAddr, Unwell> {
     }
 }
 
-fn ask_once(address: SocketAddr) -> Result<(), Unwell> {
-    let line = first_line(address).map_err(|error| Unwell::Silent(address, error))?;
-    if line.starts_with("HTTP/1.1 200 ") { Ok(()) } else { Err(Unwell::NotReady(address, line)) }
+fn ask_once(address: SocketAddr) -> Result<(), HealthError> {
+    let line = first_line(address).map_err(|error| HealthError::Silent(address, error))?;
+    if line.starts_with("HTTP/1.1 200 ") { Ok(()) } else { Err(HealthError::NotReady(address, line)) }
 }
 
 fn first_line(address: SocketAddr) -> io::Result<String> {
@@ -70,12 +70,12 @@ fn first_line(address: SocketAddr) -> io::Result<String> {
 }
 
 /// Where to ask. A listener on every address is reached on loopback too.
-fn address(listen: Option<SocketAddr>) -> Result<SocketAddr, Unwell> {
+fn address(listen: Option<SocketAddr>) -> Result<SocketAddr, HealthError> {
     let Some(mut address) = listen else {
-        return Err(Unwell::Nowhere("it is switched off, and nothing else is asked; loopback would do"));
+        return Err(HealthError::Nowhere("it is switched off, and nothing else is asked; loopback would do"));
     };
     if address.port() == 0 {
-        return Err(Unwell::Nowhere("its port is 0, so that nobody knows beforehand where it is"));
+        return Err(HealthError::Nowhere("its port is 0, so that nobody knows beforehand where it is"));
     }
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

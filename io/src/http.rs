@@ -11,35 +11,35 @@
 //! lanes and pure functions.
 
 mod about;
-mod act;
+mod audit;
 mod admission;
-mod answer;
-mod ask;
+mod response;
+mod request_context;
 mod body;
 mod cache;
 mod calls;
 mod cluster;
 mod connection;
 mod cors;
-mod entry;
-mod floor;
+mod order_entry;
+mod shard_client;
 mod framing;
 mod guard;
-mod hall;
+mod websocket_broker;
 mod health;
-mod house;
-mod kept;
+mod app_state;
+mod cached_list;
 mod latency;
-mod limit;
+mod rate_limit;
 mod listen;
 mod login;
 mod meter;
 mod openapi;
 mod operator;
 mod orders;
-mod outposts;
+mod remote_strategies;
 mod page;
-mod portions;
+mod streamed_list;
 mod position;
 mod problem;
 mod readers;
@@ -50,13 +50,13 @@ mod routes;
 mod service;
 mod sessions;
 mod settings;
-mod sight;
-mod standing;
+mod scope;
+mod status;
 mod subscription;
-mod switchboard;
+mod notification_hub;
 mod transaction;
 mod turn;
-mod wealth;
+mod portfolio;
 mod websocket;
 
 use std::io;
@@ -69,51 +69,51 @@ use pitlane_engine::refdata::RefData;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+use self::app_state::AppState;
 pub use self::cache::Rereads;
 pub use self::cluster::ClusterParts;
 pub use self::cluster::lives::next_life;
-pub use self::floor::Numbers;
-use self::house::House;
-pub use self::outposts::OutpostParts;
 pub use self::remote::Remote;
+pub use self::remote_strategies::RemoteStrategiesParts;
 pub use self::routes::table;
 pub use self::settings::HttpSettings;
-pub use self::standing::{Journaling, Phase, Standing};
-use crate::audit::Pen;
-use crate::auth::Seat;
-use crate::bulletin::Post;
+pub use self::shard_client::Numbers;
+pub use self::status::{Journaling, Phase, ServiceStatus};
+use crate::audit::AuditClient;
+use crate::auth::AuthClient;
 use crate::clock::Clock;
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::listener::BoundAddress;
+use crate::notifications::NotificationChannel;
 use crate::report::Report;
 use crate::stages::Recorder;
 use crate::tls::Tls;
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 /// What the http thread is given of the rest.
 pub struct Parts {
     /// Its lanes to and from every shard. Its events are those of all shards.
     pub port: PortEnd,
     /// By shard: wakes its thread.
-    pub bells: Vec<Bell>,
+    pub bells: Vec<Wakeup>,
     pub reference: Arc<RefData>,
     /// How others reach this thread. Whoever sends events on the port's lanes rings [`Remote::bell`].
     pub remote: Remote,
     pub registry: Arc<Registry>,
-    pub standing: Arc<Standing>,
+    pub standing: Arc<ServiceStatus>,
     /// The newest percentiles of every thread; asked when somebody wants to see them.
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
     /// Prints what is heard; none: nobody reads along.
     pub report: Option<Report>,
     /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
-    pub seat: Seat,
+    pub seat: AuthClient,
     /// To the gateways, in their order.
-    pub posts: Vec<Post>,
+    pub posts: Vec<NotificationChannel>,
     /// Warnings and errors of the whole process; none: nobody is told.
     pub log: Option<Events>,
     /// What this thread notes administrative acts with; none: nobody keeps them.
-    pub pen: Option<Pen>,
+    pub pen: Option<AuditClient>,
     /// For the ids of orders that come over REST.
     pub numbers: Numbers,
     /// How reference data come that were read again; none: they never are.
@@ -125,16 +125,16 @@ pub struct Parts {
     /// Counts how long its broker takes; none: nothing is stamped.
     pub recorder: Option<Recorder>,
     /// Strategies in processes of their own; none: they run here, or speak another protocol.
-    pub outposts: Option<OutpostParts>,
+    pub outposts: Option<RemoteStrategiesParts>,
     /// The other servers; none: this one is alone.
     pub cluster: Option<ClusterParts>,
     /// How this thread speaks to main.
-    pub tell: Box<dyn Fn(News) + Send>,
+    pub tell: Box<dyn Fn(HttpEvent) + Send>,
 }
 
 /// What main is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum HttpEvent {
     /// The view lacks nothing of any shard. Once.
     Complete,
     /// Somebody asked for the end, in good order.
@@ -184,7 +184,7 @@ impl Http {
         let acceptor = parts.tls.as_ref().map(|tls| tls.config());
         let remote = parts.remote.clone();
         let local = LocalSet::new();
-        let house = Rc::new(House::new(settings, parts));
+        let house = Rc::new(AppState::new(settings, parts));
         local.block_on(&runtime, async {
             let mut doors = Vec::new();
             if let Some(listener) = plain {
@@ -199,9 +199,9 @@ impl Http {
             }
             let turns = tokio::task::spawn_local(turn::take_turns(house.clone(), remote.clone()));
             tokio::task::spawn_local(turn::collect_stages(house.clone()));
-            tokio::task::spawn_local(hall::keep_time(house.hall.clone()));
+            tokio::task::spawn_local(websocket_broker::keep_time(house.hall.clone()));
             if let Some(outposts) = &house.outposts {
-                tokio::task::spawn_local(outposts::wire::serve(house.clone(), outposts.clone()));
+                tokio::task::spawn_local(remote_strategies::wire::serve(house.clone(), outposts.clone()));
             }
             if let Some(cluster) = &house.cluster {
                 tokio::task::spawn_local(cluster::wire::serve(house.clone(), cluster.clone()));

@@ -26,9 +26,9 @@
 //! - The [`Writer`] copies a record into a mapped segment whose room on the disk is reserved: no call to the system. At the
 //!   end of a segment it takes the next one from a lane. If there is none the append is not taken, and the caller waits or
 //!   refuses; the thread of a shard never waits for the disk.
-//! - The [`Keeper`] syncs what was written, one sync for all that came since the last. At level `disk` a command is answered
+//! - The [`Syncer`] syncs what was written, one sync for all that came since the last. At level `disk` a command is answered
 //!   after that, at level `replicated` when the broker has it too (`standby`); at level `os` at once, and the sync follows within seconds.
-//! - The [`Steward`] makes segments ahead of need, shortens complete ones, builds snapshots from them by replay, and
+//! - The [`SegmentManager`] makes segments ahead of need, shortens complete ones, builds snapshots from them by replay, and
 //!   removes what two snapshots and the configured days no longer need.
 //!
 //! What happens when the disk does not go along:
@@ -51,20 +51,20 @@ mod fault;
 pub mod header;
 mod health;
 mod identity;
-mod keeper;
+mod syncer;
 pub mod mark;
-pub mod notes;
+pub mod metadata;
 mod offer;
 pub mod record;
 mod recovery;
 mod reference;
 mod replay;
-pub mod simulated;
+pub mod simulated_disk;
 pub mod sent;
 pub mod snapshot;
-mod steward;
-pub mod trail;
-pub mod verbs;
+mod segments;
+pub mod scan;
+pub mod cli;
 mod writer;
 
 use std::fs;
@@ -82,15 +82,15 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::RingBuffer;
 
 pub use fault::{Fault, What};
-pub use health::{Door, Health, Level, Report};
+pub use health::{Health, Level, Report, WriteMode};
 pub use identity::{Identity, read_identity};
-pub use keeper::Keeper;
 pub use offer::class_of;
 pub use recovery::{Progress, Recovered};
 pub use reference::name_of;
 pub use replay::{Heard, Past, ReplayCounts, Restored, Unheard};
-pub use steward::Steward;
-pub use trail::Torn;
+pub use scan::Torn;
+pub use segments::SegmentManager;
+pub use syncer::Syncer;
 pub use writer::{Class, NotTaken, Writer};
 
 use disk::{Disk, PAGE_BYTES};
@@ -201,8 +201,8 @@ pub struct Setup<'a> {
 #[derive(Debug)]
 pub struct Opened {
     pub shards: Vec<OpenedShard>,
-    pub keeper: Keeper,
-    pub steward: Steward,
+    pub keeper: Syncer,
+    pub steward: SegmentManager,
     /// As long as it lives no other process opens the journal.
     pub lock: Lock,
     /// Those of the process, and all that vanished since the journal began, asleep.
@@ -273,8 +273,8 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     }
     let mut opened = Opened {
         shards: parts.shards,
-        keeper: Keeper::new(parts.keepers),
-        steward: Steward::new(parts.stewards),
+        keeper: Syncer::new(parts.keepers),
+        steward: SegmentManager::new(parts.stewards),
         lock,
         reference,
     };
@@ -353,8 +353,8 @@ impl Life<'_> {
 #[derive(Default)]
 struct Parts {
     shards: Vec<OpenedShard>,
-    keepers: Vec<keeper::Shard>,
-    stewards: Vec<steward::Shard>,
+    keepers: Vec<syncer::Shard>,
+    stewards: Vec<segments::Shard>,
 }
 
 impl Parts {
@@ -374,15 +374,15 @@ impl Parts {
             (spares_out, turns_in),
             health.clone(),
         );
-        let ends = keeper::Ends { files: files_out, turns: turns_out, closed: closed_in };
-        self.keepers.push(keeper::Shard::new(
+        let ends = syncer::Ends { files: files_out, turns: turns_out, closed: closed_in };
+        self.keepers.push(syncer::Shard::new(
             settings.level,
             settings.sync_interval_ns,
             Marker::new(life.setup.disk, life.folders, &life.owner),
             ends,
             health.clone(),
         ));
-        self.stewards.push(steward::Shard {
+        self.stewards.push(segments::Shard {
             disk: life.setup.disk.clone(),
             folders: life.folders.clone(),
             owner: life.owner,
@@ -396,7 +396,7 @@ impl Parts {
             reference: life.name,
             build: None,
             again: Timestamp::ZERO,
-            ends: steward::Ends { spares: spares_in, files: files_in, closed: closed_out },
+            ends: segments::Ends { spares: spares_in, files: files_in, closed: closed_out },
             health,
         });
         let found = Found {

@@ -47,7 +47,7 @@ pub enum Stop {
 
 /// What all threads share of it.
 #[derive(Debug)]
-pub struct Life {
+pub struct Lifecycle {
     course: AtomicU8,
     /// Threads that have arrived, by course.
     arrived: [AtomicU32; Course::ALL.len()],
@@ -56,12 +56,12 @@ pub struct Life {
     doorbell: UnixStream,
 }
 
-impl Life {
+impl Lifecycle {
     /// A life that begins, and main's end of it.
-    pub fn begin() -> io::Result<(Life, Main)> {
+    pub fn begin() -> io::Result<(Lifecycle, Main)> {
         let (ours, theirs) = UnixStream::pair()?;
         theirs.set_nonblocking(true)?;
-        let life = Life {
+        let life = Lifecycle {
             course: AtomicU8::new(Course::Opening as u8),
             arrived: Default::default(),
             stop: OnceLock::new(),
@@ -81,7 +81,7 @@ impl Life {
     }
 
     /// A thread has done what it had to do in this part of the course. Once for each.
-    pub fn arrive(&self, course: Course) {
+    pub fn ack_phase(&self, course: Course) {
         self.arrived[course as usize].fetch_add(1, Ordering::AcqRel);
         self.ring_main();
     }
@@ -152,12 +152,12 @@ mod tests {
 
     #[test]
     fn main_waits_until_all_have_arrived() {
-        let (life, mut main) = Life::begin().unwrap();
+        let (life, mut main) = Lifecycle::begin().unwrap();
         let life = Arc::new(life);
         let threads: Vec<_> = (0..3)
             .map(|_| {
                 let life = life.clone();
-                thread::spawn(move || life.arrive(Course::Opening))
+                thread::spawn(move || life.ack_phase(Course::Opening))
             })
             .collect();
         assert!(main.wait(None, || life.arrived(Course::Opening) == 3).unwrap());
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_first_reason_to_stop_counts_and_wakes_main() {
-        let (life, mut main) = Life::begin().unwrap();
+        let (life, mut main) = Lifecycle::begin().unwrap();
         let past = Some(Instant::now());
         assert!(!main.wait(past, || life.stopped().is_some()).unwrap());
         life.stop(Stop::Asked);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_doorbell_that_nobody_answers_does_not_block() {
-        let (life, _main) = Life::begin().unwrap();
+        let (life, _main) = Lifecycle::begin().unwrap();
         for _ in 0..1_000_000 {
             life.ring_main();
         }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_course_is_told_as_it_was_set() {
-        let (life, _main) = Life::begin().unwrap();
+        let (life, _main) = Lifecycle::begin().unwrap();
         for (at, course) in Course::ALL.into_iter().enumerate() {
             assert_eq!(course as usize, at);
             life.enter(course);

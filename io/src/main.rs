@@ -16,23 +16,23 @@ use pitlane::args::{
 use pitlane::audit::verify::{self, Against};
 use pitlane::audit::{Anchor, AuditError, Link};
 use pitlane::auth::Auth;
-use pitlane::auth::book::Kind;
-use pitlane::auth::verbs as credentials;
+use pitlane::auth::cli as credentials;
+use pitlane::auth::credentials::Kind;
 use pitlane::calendar::Calendar;
 use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
 use pitlane::doctor::{self, Probes};
-use pitlane::health::{self, Unwell};
+use pitlane::health::{self, HealthError};
 use pitlane::journal::anchors;
+use pitlane::journal::cli::{self, Part, VerbError};
 use pitlane::journal::disk::Disk;
 use pitlane::journal::sent::{self, Wanted};
-use pitlane::journal::verbs::{self, Part, VerbError};
 use pitlane::log;
-use pitlane::outpost::{self, OutpostError, OutpostSettings};
 use pitlane::refdata;
 use pitlane::serve::{self, ServeError, ServeSettings};
 use pitlane::simulate::progress::Progress;
 use pitlane::simulate::{self, SimulateError};
 use pitlane::standby;
+use pitlane::strategy_process::{self, StrategyProcessError, StrategyProcessSettings};
 use pitlane_engine::command::AuditAnchor;
 use pitlane_engine::refdata::RefData;
 
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         // Whoever read us has heard enough.
-        Err(Trouble::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(trouble) => {
             let _ = writeln!(io::stderr(), "{trouble}");
             ExitCode::FAILURE
@@ -71,101 +71,101 @@ fn main() -> ExitCode {
 }
 
 /// Why it could not be done.
-enum Trouble {
+enum CliError {
     Config(Faults),
     Refdata(refdata::Faults),
     Serve(ServeError),
     Simulate(SimulateError),
-    Strategy(OutpostError),
+    Strategy(StrategyProcessError),
     Journal(VerbError),
     Credentials(credentials::VerbError),
     Audit(AuditError),
-    Health(Unwell),
+    Health(HealthError),
     Standby(io::Error),
     Output(io::Error),
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for CliError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Trouble::Config(faults) => faults.fmt(f),
-            Trouble::Refdata(faults) => faults.fmt(f),
-            Trouble::Credentials(error) => write!(f, "pitlane: {error}"),
-            Trouble::Audit(error) => write!(f, "pitlane: {error}"),
-            Trouble::Health(unwell) => write!(f, "pitlane: {unwell}"),
-            Trouble::Journal(error) => write!(f, "pitlane: {error}"),
-            Trouble::Serve(error) => write!(f, "pitlane: {error}"),
-            Trouble::Strategy(error) => write!(f, "pitlane: {error}"),
-            Trouble::Simulate(error) => write!(f, "pitlane: {error}"),
-            Trouble::Standby(error) | Trouble::Output(error) => write!(f, "pitlane: {error}"),
+            CliError::Config(faults) => faults.fmt(f),
+            CliError::Refdata(faults) => faults.fmt(f),
+            CliError::Credentials(error) => write!(f, "pitlane: {error}"),
+            CliError::Audit(error) => write!(f, "pitlane: {error}"),
+            CliError::Health(unwell) => write!(f, "pitlane: {unwell}"),
+            CliError::Journal(error) => write!(f, "pitlane: {error}"),
+            CliError::Serve(error) => write!(f, "pitlane: {error}"),
+            CliError::Strategy(error) => write!(f, "pitlane: {error}"),
+            CliError::Simulate(error) => write!(f, "pitlane: {error}"),
+            CliError::Standby(error) | CliError::Output(error) => write!(f, "pitlane: {error}"),
         }
     }
 }
 
-impl From<Faults> for Trouble {
-    fn from(faults: Faults) -> Trouble {
-        Trouble::Config(faults)
+impl From<Faults> for CliError {
+    fn from(faults: Faults) -> CliError {
+        CliError::Config(faults)
     }
 }
 
-impl From<refdata::Faults> for Trouble {
-    fn from(faults: refdata::Faults) -> Trouble {
-        Trouble::Refdata(faults)
+impl From<refdata::Faults> for CliError {
+    fn from(faults: refdata::Faults) -> CliError {
+        CliError::Refdata(faults)
     }
 }
 
-impl From<ServeError> for Trouble {
-    fn from(error: ServeError) -> Trouble {
-        Trouble::Serve(error)
+impl From<ServeError> for CliError {
+    fn from(error: ServeError) -> CliError {
+        CliError::Serve(error)
     }
 }
 
-impl From<SimulateError> for Trouble {
-    fn from(error: SimulateError) -> Trouble {
-        Trouble::Simulate(error)
+impl From<SimulateError> for CliError {
+    fn from(error: SimulateError) -> CliError {
+        CliError::Simulate(error)
     }
 }
 
-impl From<VerbError> for Trouble {
-    fn from(error: VerbError) -> Trouble {
+impl From<VerbError> for CliError {
+    fn from(error: VerbError) -> CliError {
         match error {
-            VerbError::Output(error) => Trouble::Output(error),
-            other => Trouble::Journal(other),
+            VerbError::Output(error) => CliError::Output(error),
+            other => CliError::Journal(other),
         }
     }
 }
 
-impl From<credentials::VerbError> for Trouble {
-    fn from(error: credentials::VerbError) -> Trouble {
+impl From<credentials::VerbError> for CliError {
+    fn from(error: credentials::VerbError) -> CliError {
         match error {
-            credentials::VerbError::Output(error) => Trouble::Output(error),
-            other => Trouble::Credentials(other),
+            credentials::VerbError::Output(error) => CliError::Output(error),
+            other => CliError::Credentials(other),
         }
     }
 }
 
-impl From<verify::VerifyError> for Trouble {
-    fn from(error: verify::VerifyError) -> Trouble {
+impl From<verify::VerifyError> for CliError {
+    fn from(error: verify::VerifyError) -> CliError {
         match error {
-            verify::VerifyError::Output(error) => Trouble::Output(error),
-            verify::VerifyError::Audit(error) => Trouble::Audit(error),
+            verify::VerifyError::Output(error) => CliError::Output(error),
+            verify::VerifyError::Audit(error) => CliError::Audit(error),
         }
     }
 }
 
-impl From<Unwell> for Trouble {
-    fn from(unwell: Unwell) -> Trouble {
-        Trouble::Health(unwell)
+impl From<HealthError> for CliError {
+    fn from(unwell: HealthError) -> CliError {
+        CliError::Health(unwell)
     }
 }
 
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::Output(error)
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> CliError {
+        CliError::Output(error)
     }
 }
 
-fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
+fn run_serve(serve: &Serve) -> Result<ExitCode, CliError> {
     let (loaded, reference) = read(&serve.sources())?;
     let Loaded { config, params, warnings } = loaded;
     refuse_other_modes(&config, &params)?;
@@ -180,14 +180,14 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, Trouble> {
     if let Err(deposed @ ServeError::Deposed(_)) = &served {
         tracing::warn!("{deposed}: begins anew, to follow");
         log.lines().flush(FLUSH_MAX);
-        return Err(begin_anew().into());
+        return Err(restart_process().into());
     }
     Ok(served.map(|()| ExitCode::SUCCESS)?)
 }
 
 /// This process from its very beginning, with the same arguments: nothing that it held can leave it any more. Returns only if that is not
 /// possible.
-fn begin_anew() -> io::Error {
+fn restart_process() -> io::Error {
     let binary = std::env::current_exe().unwrap_or_else(|_| "pitlane".into());
     Command::new(binary).args(std::env::args_os().skip(1)).exec()
 }
@@ -202,7 +202,7 @@ fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-fn run_simulate(args: &Simulate) -> Result<ExitCode, Trouble> {
+fn run_simulate(args: &Simulate) -> Result<ExitCode, CliError> {
     let (Loaded { config, warnings, .. }, reference) = read(&args.sources())?;
     // That nothing is kept is the idea of it.
     for warning in warnings.iter().filter(|warning| !warning.starts_with("journal.level")) {
@@ -218,14 +218,15 @@ fn run_simulate(args: &Simulate) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_strategy(args: &StrategyArgs) -> Result<ExitCode, Trouble> {
+fn run_strategy(args: &StrategyArgs) -> Result<ExitCode, CliError> {
     let Loaded { config, .. } = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?;
     let (_log, _) = log::start(&config.log)?;
-    outpost::run(&OutpostSettings { name: args.name.clone(), config }).map_err(Trouble::Strategy)?;
+    strategy_process::run(&StrategyProcessSettings { name: args.name.clone(), config })
+        .map_err(CliError::Strategy)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_check(check: &Check) -> Result<ExitCode, Trouble> {
+fn run_check(check: &Check) -> Result<ExitCode, CliError> {
     let (loaded, data) = read(&check.sources())?;
     Auth::open(serve::auth_settings(&loaded.config, &data))?;
     for warning in loaded.warnings {
@@ -243,7 +244,7 @@ fn run_check(check: &Check) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_show(show: &Show) -> Result<ExitCode, Trouble> {
+fn run_show(show: &Show) -> Result<ExitCode, CliError> {
     let Loaded { params, warnings, .. } =
         config::load(&show.settings.sources(), &Machine::of(Path::new(ROOT)))?;
     let is_built_in =
@@ -258,7 +259,7 @@ fn run_show(show: &Show) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_doctor(args: &Doctor) -> Result<ExitCode, Trouble> {
+fn run_doctor(args: &Doctor) -> Result<ExitCode, CliError> {
     let root = Path::new(ROOT);
     let config = config::load(&args.sources(), &Machine::of(root))?.config;
     let findings = doctor::examine(&config, root, &Probes::take(&config));
@@ -278,25 +279,25 @@ fn run_doctor(args: &Doctor) -> Result<ExitCode, Trouble> {
     Ok(if unfit == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run_health(args: &Health) -> Result<ExitCode, Trouble> {
+fn run_health(args: &Health) -> Result<ExitCode, CliError> {
     let config = config::load(&args.settings.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let address = health::ask(&config, Duration::from_secs(args.wait.into()))?;
     writeln!(io::stdout(), "{address}: ready")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_journal(verb: &JournalVerb) -> Result<ExitCode, Trouble> {
+fn run_journal(verb: &JournalVerb) -> Result<ExitCode, CliError> {
     let (JournalVerb::Dump(args) | JournalVerb::Verify(args) | JournalVerb::Replay(args)) = verb;
     let config = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let data = config.service.data_dir.as_path();
     let part = part_of(args);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let is_sound = match verb {
-        JournalVerb::Dump(_) => verbs::dump(&Disk::Real, data, &part, &mut out).map(|_| true),
+        JournalVerb::Dump(_) => cli::dump(&Disk::Real, data, &part, &mut out).map(|_| true),
         JournalVerb::Verify(_) => {
-            verbs::verify(&Disk::Real, data, &part, &mut out).map(|found| found.faults == 0)
+            cli::verify(&Disk::Real, data, &part, &mut out).map(|found| found.faults == 0)
         }
-        JournalVerb::Replay(_) => verbs::replay(&Disk::Real, data, &part, &mut out).map(|_| true),
+        JournalVerb::Replay(_) => cli::replay(&Disk::Real, data, &part, &mut out).map(|_| true),
     };
     out.flush()?;
     Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -312,7 +313,7 @@ fn part_of(args: &JournalPart) -> Part {
     }
 }
 
-fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, Trouble> {
+fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, CliError> {
     let config = config::load(&args.part.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let wanted = Wanted { login: args.login.clone(), int_id: args.id.clone() };
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -323,7 +324,7 @@ fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_audit(args: &AuditVerify) -> Result<ExitCode, Trouble> {
+fn run_audit(args: &AuditVerify) -> Result<ExitCode, CliError> {
     let config = config::load(&args.folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let data = config.service.data_dir.as_path();
     let anchor = |anchor: AuditAnchor| Anchor { log: anchor.log, line: anchor.line, hash: Link(anchor.hash) };
@@ -336,18 +337,18 @@ fn run_audit(args: &AuditVerify) -> Result<ExitCode, Trouble> {
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run_standby(verb: &StandbyVerb) -> Result<ExitCode, Trouble> {
+fn run_standby(verb: &StandbyVerb) -> Result<ExitCode, CliError> {
     let (StandbyVerb::Lead(folder) | StandbyVerb::Follow(folder)) = verb;
     let config = config::load(&folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let decide = match verb {
-        StandbyVerb::Lead(_) => standby::verbs::lead,
-        StandbyVerb::Follow(_) => standby::verbs::follow,
+        StandbyVerb::Lead(_) => standby::cli::lead,
+        StandbyVerb::Follow(_) => standby::cli::follow,
     };
-    writeln!(io::stdout(), "{}", decide(&config.service.data_dir).map_err(Trouble::Standby)?)?;
+    writeln!(io::stdout(), "{}", decide(&config.service.data_dir).map_err(CliError::Standby)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_user(verb: &UserVerb) -> Result<ExitCode, Trouble> {
+fn run_user(verb: &UserVerb) -> Result<ExitCode, CliError> {
     let path = |args: &CredentialFile| credential_file(args, Kind::Users);
     match verb {
         UserVerb::Add(new) => {
@@ -360,7 +361,7 @@ fn run_user(verb: &UserVerb) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_token(verb: &TokenVerb) -> Result<ExitCode, Trouble> {
+fn run_token(verb: &TokenVerb) -> Result<ExitCode, CliError> {
     let path = |args: &CredentialFile| credential_file(args, Kind::Tokens);
     match verb {
         TokenVerb::Create(new) => {
@@ -374,7 +375,7 @@ fn run_token(verb: &TokenVerb) -> Result<ExitCode, Trouble> {
 }
 
 /// The file that is named, or that of the settings.
-fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, Trouble> {
+fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, CliError> {
     if let Some(path) = &args.file {
         return Ok(path.clone());
     }
@@ -387,7 +388,7 @@ fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, Trouble
     Ok(path.ok_or_else(unset)?)
 }
 
-fn run_completions(completions: &Completions) -> Result<ExitCode, Trouble> {
+fn run_completions(completions: &Completions) -> Result<ExitCode, CliError> {
     // Into memory first: whoever pipes it away must not make the generator fail.
     let mut text = Vec::new();
     clap_complete::generate(completions.shell, &mut Cli::command(), "pitlane", &mut text);
@@ -395,14 +396,14 @@ fn run_completions(completions: &Completions) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_man(man: &Man) -> Result<ExitCode, Trouble> {
+fn run_man(man: &Man) -> Result<ExitCode, CliError> {
     let named = |error| io::Error::other(format!("{}: {error}", man.folder.display()));
     clap_mangen::generate_to(Cli::command(), &man.folder).map_err(named)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Settings and reference data that fit together.
-fn read(sources: &Sources) -> Result<(Loaded, RefData), Trouble> {
+fn read(sources: &Sources) -> Result<(Loaded, RefData), CliError> {
     let loaded = config::load(sources, &Machine::of(Path::new(ROOT)))?;
     let reference = match &loaded.config.refdata.dir {
         Some(dir) => refdata::read(dir, &loaded.config.adapter_names())?,

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use pitlane_engine::time::Timestamp;
 
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 use self::driver::Driver;
 use self::event::SocketEvent;
@@ -72,7 +72,7 @@ impl Net {
     }
 
     /// Ends a [`Net::wait`] from any thread.
-    pub fn bell(&self) -> Bell {
+    pub fn bell(&self) -> Wakeup {
         self.driver.bell()
     }
 

@@ -11,11 +11,11 @@
 
 pub mod control;
 pub mod gateway;
-pub mod market;
+pub mod market_source;
 pub mod reread;
-pub mod runner;
-pub mod shard;
-pub mod trader;
+pub mod strategy_runner;
+pub mod shard_thread;
+pub mod demo_trader;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -39,19 +39,19 @@ use rtrb::{Producer, RingBuffer};
 
 use self::control::{Briefing, Control, standings};
 
+use self::demo_trader::Trader;
 use self::gateway::Gateway;
-use self::market::Market;
+use self::market_source::Market;
 use self::reread::{REREADS_MAX, Reread};
-use self::runner::RunnerDuty;
-use self::shard::{Keeping, ShardDuty};
-use self::trader::Trader;
+use self::shard_thread::{Keeping, ShardDuty};
+use self::strategy_runner::RunnerDuty;
 use crate::config::{Config, GATEWAYS_MAX, Mode, Strategy};
 use crate::journal::Writer;
 use crate::lifecycle::Course;
 use crate::metrics::Registry;
 use crate::stages::{self, Recorder, stages};
 use crate::strategies;
-use crate::wakeups::Bells;
+use crate::wakeups::Wakeups;
 
 /// Events heard in one poll, by port: the others want their turn too.
 pub const EVENTS_PER_POLL_MAX: usize = 4_096;
@@ -149,7 +149,7 @@ impl PlatformSettings {
 
 /// A shard as it comes to life: new, or as it was when it last lived.
 #[derive(Debug)]
-pub struct Born {
+pub struct RecoveredShard {
     pub shard: Shard,
     /// Number of its last event.
     pub seq: u64,
@@ -190,10 +190,10 @@ pub struct RereadLanes {
 
 impl Parts {
     /// Shards without a past.
-    pub fn newborn(reference: &Arc<RefData>, settings: &PlatformSettings) -> Vec<Born> {
+    pub fn fresh_shards(reference: &Arc<RefData>, settings: &PlatformSettings) -> Vec<RecoveredShard> {
         let shards = settings.shards;
         let born = |end| Shard::new(ShardId(end), shards, reference.clone(), settings.shard.clone());
-        let born = |end| Born { shard: born(end), seq: 0, at: Timestamp::ZERO, writer: None };
+        let born = |end| RecoveredShard { shard: born(end), seq: 0, at: Timestamp::ZERO, writer: None };
         settings.own.iter().map(|shard| born(shard.0)).collect()
     }
 
@@ -202,8 +202,8 @@ impl Parts {
         now: Timestamp,
         reference: &Arc<RefData>,
         settings: &PlatformSettings,
-        born: Vec<Born>,
-        bells: &Arc<Bells>,
+        born: Vec<RecoveredShard>,
+        bells: &Arc<Wakeups>,
         registry: &Arc<Registry>,
     ) -> Parts {
         assert!(
@@ -231,7 +231,7 @@ impl Parts {
         };
         let standings = standings(born.iter().map(|born| &born.shard));
         let (mut shard_news, mut gateway_news) = (Vec::new(), Vec::new());
-        let shards = born.into_iter().zip(ends).map(|(born, end): (Born, ShardEnd)| {
+        let shards = born.into_iter().zip(ends).map(|(born, end): (RecoveredShard, ShardEnd)| {
             let recorder = recorder(format!("shard-{}", end.id().0));
             let worker = Worker::restored(born.shard, end, born.seq, born.at);
             let (producer, news) = RingBuffer::new(REREADS_MAX);
@@ -290,8 +290,8 @@ pub struct Platform {
 impl Platform {
     /// A platform without a past. It comes to life by being polled.
     pub fn new(now: Timestamp, reference: Arc<RefData>, settings: &PlatformSettings) -> Platform {
-        let bells = Arc::new(Bells::silent(settings.shards, ports_len(settings.gateways)));
-        let born = Parts::newborn(&reference, settings);
+        let bells = Arc::new(Wakeups::silent(settings.shards, ports_len(settings.gateways)));
+        let born = Parts::fresh_shards(&reference, settings);
         let registry = Arc::new(Registry::new(settings.shards));
         let Parts { shards, gateways, http, .. } =
             Parts::new(now, &reference, settings, born, &bells, &registry);

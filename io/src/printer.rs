@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::lifecycle::{Life, Stop};
+use crate::lifecycle::{Lifecycle, Stop};
 
 /// Texts that wait to be written. Each holds the lines of one round, a hundred kilobytes at most.
 const WAITING_MAX: usize = 64;
@@ -28,7 +28,7 @@ pub struct Printer {
 
 impl Printer {
     /// Starts the thread. It ends when the printer is dropped and all is written.
-    pub fn start(life: Arc<Life>) -> io::Result<(Printer, JoinHandle<()>)> {
+    pub fn start(life: Arc<Lifecycle>) -> io::Result<(Printer, JoinHandle<()>)> {
         let (printer, received) = Printer::pair();
         let thread = thread::Builder::new()
             .name("printer".to_string())
@@ -84,7 +84,7 @@ impl Printer {
     }
 }
 
-fn write(texts: &Receiver<String>, out: &mut impl Write, life: &Life) {
+fn write(texts: &Receiver<String>, out: &mut impl Write, life: &Lifecycle) {
     for text in texts {
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         match written {
@@ -160,7 +160,7 @@ mod tests {
             }
         }
         for (kind, is_failure) in [(ErrorKind::BrokenPipe, false), (ErrorKind::StorageFull, true)] {
-            let (life, _main) = Life::begin().unwrap();
+            let (life, _main) = Lifecycle::begin().unwrap();
             let (texts, received) = sync_channel(1);
             texts.send("a\n".to_string()).unwrap();
             drop(texts);

@@ -10,7 +10,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::View;
 use pitlane_protocols::order_line::Line;
 
-use crate::heard::Heard;
+use crate::event_counts::Heard;
 use crate::printer::Printer;
 use crate::ticks::record::Recorder;
 

@@ -6,12 +6,12 @@
 //! ```
 
 mod acceptor;
-mod library;
+mod refdata_reload;
 mod standby;
 mod start;
 mod store;
 mod venues;
-mod watch;
+mod housekeeping;
 
 use std::fmt;
 use std::io;
@@ -26,24 +26,24 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
-use self::library::Library;
+use self::housekeeping::Watch;
+use self::refdata_reload::Library;
 use self::standby::Standby;
 pub use self::start::auth_settings;
 use self::store::Store;
-use self::watch::Watch;
 use crate::audit::AuditError;
 use crate::clock::{self, Clock};
 use crate::config::{Config, Params};
 use crate::fix::caller::Caller;
-use crate::fix::clerk::AtWork;
-use crate::http::{Phase, Remote, Standing};
+use crate::fix::message_log::AtWork;
+use crate::http::{Phase, Remote, ServiceStatus};
 use crate::journal::{Fault, Lock};
-use crate::lifecycle::{Course, Life, Main, Stop};
+use crate::lifecycle::{Course, Lifecycle, Main, Stop};
 use crate::log::Events;
 use crate::printer::Printer;
 use crate::refdata;
 use crate::tls::TlsError;
-use crate::wake::{Bell, wake_all};
+use crate::wakeup::{Wakeup, wake_all};
 
 /// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -120,7 +120,7 @@ pub fn serve(
     reference: &Arc<RefData>,
     log: Option<Events>,
 ) -> Result<(), ServeError> {
-    let (life, mut main) = Life::begin().map_err(system("cannot begin"))?;
+    let (life, mut main) = Lifecycle::begin().map_err(system("cannot begin"))?;
     let life = Arc::new(life);
     let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
     let wait = Wait { signalled, time: settings.time };
@@ -131,7 +131,7 @@ pub fn serve(
     let reference = match &mut standby {
         // It may have been a long time since they were read.
         Some(standby) => match standby.wait_to_lead(&life, &mut main, &wait)? {
-            true => &library::read_anew(settings, reference),
+            true => &refdata_reload::read_anew(settings, reference),
             false => return Ok(()),
         },
         None => reference,
@@ -166,7 +166,7 @@ fn not_before(last: Timestamp, now: Timestamp) -> Timestamp {
 }
 
 /// Signals ring for main; the second one finds the flag set and ends the process.
-fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
+fn stop_by_signal(life: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
     let signalled = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, 128 + signal, signalled.clone())?;
@@ -177,7 +177,7 @@ fn stop_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
 }
 
 /// SIGHUP asks for certificate, users and tokens to be read again, and wakes main to do so at once.
-fn reload_by_signal(life: &Life) -> io::Result<Arc<AtomicBool>> {
+fn reload_by_signal(life: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     // The flag first: main must find it set when it wakes.
     flag::register(SIGHUP, asked.clone())?;
@@ -193,13 +193,13 @@ struct Wait {
 }
 
 impl Wait {
-    fn is_over(&self, life: &Life) -> bool {
+    fn is_over(&self, life: &Lifecycle) -> bool {
         self.signalled.load(Ordering::Relaxed) || life.stopped().is_some()
     }
 }
 
 /// An error if this server must not lead any longer: then nothing more is said, not even in good order.
-fn check_lead(life: &Life) -> Result<(), ServeError> {
+fn check_lead(life: &Lifecycle) -> Result<(), ServeError> {
     match life.stopped() {
         Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
         Some(Stop::Asked | Stop::NobodyListens | Stop::Failed(_)) | None => Ok(()),
@@ -209,9 +209,9 @@ fn check_lead(life: &Life) -> Result<(), ServeError> {
 /// The threads, once started.
 struct Running {
     /// Of all threads of the platform.
-    bells: Vec<Bell>,
+    bells: Vec<Wakeup>,
     remote: Remote,
-    standing: Arc<Standing>,
+    standing: Arc<ServiceStatus>,
     watch: Watch,
     library: Library,
     /// All that take part in the course of life.
@@ -230,7 +230,7 @@ struct Running {
 
 impl Running {
     /// Waits until all threads have arrived, then for the stop, then for the end.
-    fn run(mut self, life: &Life, mut main: Main, wait: &Wait) -> Result<(), ServeError> {
+    fn run(mut self, life: &Lifecycle, mut main: Main, wait: &Wait) -> Result<(), ServeError> {
         let all = self.threads.len() as u32;
         let is_open = || life.arrived(Course::Opening) == all;
         self.wait(&mut main, None, || wait.is_over(life) || is_open())?;
@@ -262,7 +262,7 @@ impl Running {
         mut is_so: impl FnMut() -> bool,
     ) -> Result<bool, ServeError> {
         loop {
-            let look = Instant::now() + watch::EVERY;
+            let look = Instant::now() + housekeeping::EVERY;
             let next = until.map_or(look, |until| until.min(look));
             let (library, watch) = (&self.library, &self.watch);
             let is_asked = || library.is_asked() || watch.is_reload_asked();
@@ -282,7 +282,7 @@ impl Running {
         }
     }
 
-    fn enter(&self, life: &Life, course: Course) {
+    fn enter(&self, life: &Lifecycle, course: Course) {
         life.enter(course);
         match course {
             Course::Opening | Course::Open | Course::Draining => {}
@@ -296,7 +296,7 @@ impl Running {
     }
 
     /// All threads are done; what they said last is printed.
-    fn end(self, life: &Life, until: Option<Instant>) -> Result<(), ServeError> {
+    fn end(self, life: &Lifecycle, until: Option<Instant>) -> Result<(), ServeError> {
         drop(self.printer);
         for thread in self.threads {
             thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_signal_to_reload_wakes_main_at_once() {
-        let (life, mut main) = Life::begin().unwrap();
+        let (life, mut main) = Lifecycle::begin().unwrap();
         let asked = reload_by_signal(&life).unwrap();
         raise(SIGHUP).unwrap();
         // Without a deadline: only the signal itself can end this.

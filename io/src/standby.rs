@@ -62,21 +62,21 @@
 pub mod broker;
 mod cargo;
 mod cursor;
-mod follow;
+mod follower;
 mod manifest;
-mod member;
+mod node;
 mod origin;
 mod overlap;
-mod parcel;
-mod porch;
+mod message;
+mod health_server;
 mod position;
 mod reading;
 mod replica;
 mod scan;
-mod ship;
+mod leader;
 pub mod state;
 mod stream;
-pub mod verbs;
+pub mod cli;
 mod verdict;
 mod window;
 
@@ -91,19 +91,19 @@ use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
-use self::follow::{Follower, Won};
-use self::member::{Member, Taken};
-use self::porch::Porch;
-use self::ship::{Order, Over, Shipper};
+use self::follower::{Follower, Won};
+use self::health_server::StandbyHealthServer;
+use self::leader::{Order, Over, Shipper};
+use self::node::{Member, Taken};
 use self::state::State;
 use self::stream::Stream;
 use crate::config::Config;
 use crate::journal::Health;
-use crate::lifecycle::{Life, Stop};
-use crate::nats::link::{self, Weather};
+use crate::lifecycle::{Lifecycle, Stop};
+use crate::nats::link::{self, BrokerHealth};
 use crate::nats::rights;
 use crate::nats::subjects::Subjects;
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 /// Orders under way: there are three in a life.
 const ORDERS_MAX: usize = 4;
@@ -114,11 +114,11 @@ const PATIENCE_PARTS: u32 = 3;
 
 /// Main's end of the thread `standby`.
 #[derive(Debug)]
-pub struct Post {
+pub struct StandbyHandle {
     state: Arc<State>,
-    news: lanes::Receiver<News>,
+    news: lanes::Receiver<StandbyEvent>,
     orders: mpsc::Sender<Order>,
-    bell: Bell,
+    bell: Wakeup,
     thread: Option<JoinHandle<()>>,
     /// As long as it is held no other process takes the folder.
     member: Option<Member>,
@@ -126,7 +126,7 @@ pub struct Post {
 
 /// What the thread tells main.
 #[derive(Debug)]
-enum News {
+enum StandbyEvent {
     /// It follows, and says so here.
     Follows(Option<std::net::SocketAddr>),
     /// It leads: what must be on disk before the folder is opened.
@@ -156,9 +156,9 @@ pub enum Progress {
     Shipped,
 }
 
-impl Post {
+impl StandbyHandle {
     /// None where there is no group.
-    pub fn open(config: &Config, life: &Arc<Life>) -> io::Result<Option<Post>> {
+    pub fn open(config: &Config, life: &Arc<Lifecycle>) -> io::Result<Option<StandbyHandle>> {
         let Some(group) = config.standby.group.clone() else { return Ok(None) };
         let member = Member::open(&config.service.data_dir)?;
         let state = Arc::new(State::default());
@@ -166,8 +166,8 @@ impl Post {
         let (orders, taken) = mpsc::channel(ORDERS_MAX);
         let rung = Arc::new(Notify::new());
         let call = rung.clone();
-        let bell = Bell::new(move || call.notify_one());
-        let office = Office {
+        let bell = Wakeup::new(move || call.notify_one());
+        let office = StandbyTask {
             config: config.clone(),
             group,
             data: config.service.data_dir.clone(),
@@ -180,7 +180,7 @@ impl Post {
         };
         let thread =
             thread::Builder::new().name("standby".to_string()).spawn(move || office.run(member, taken))?;
-        Ok(Some(Post { state, news, orders, bell, thread: Some(thread), member: None }))
+        Ok(Some(StandbyHandle { state, news, orders, bell, thread: Some(thread), member: None }))
     }
 
     pub fn state(&self) -> &Arc<State> {
@@ -188,22 +188,22 @@ impl Post {
     }
 
     /// To be rung when something was written.
-    pub fn bell(&self) -> &Bell {
+    pub fn bell(&self) -> &Wakeup {
         &self.bell
     }
 
     /// What has happened, if anything has. The thread rings main.
     pub fn look(&mut self) -> io::Result<Progress> {
         match self.news.try_recv() {
-            Ok(News::Follows(address)) => Ok(Progress::Follows(address)),
-            Ok(News::Leads(lead)) => {
+            Ok(StandbyEvent::Follows(address)) => Ok(Progress::Follows(address)),
+            Ok(StandbyEvent::Leads(lead)) => {
                 let Lead { epoch, seq, mut member, how } = *lead;
                 member.lead(epoch, seq, how)?;
                 tracing::info!(epoch, "this server leads");
                 self.member = Some(member);
                 Ok(Progress::Leads)
             }
-            Ok(News::Shipped) => Ok(Progress::Shipped),
+            Ok(StandbyEvent::Shipped) => Ok(Progress::Shipped),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(Progress::Waiting),
         }
     }
@@ -214,7 +214,7 @@ impl Post {
     }
 
     /// Whom to wake when something of a shard was acknowledged.
-    pub fn ring(&self, shards: Vec<Bell>) {
+    pub fn ring(&self, shards: Vec<Wakeup>) {
         self.order(Order::Ring(shards));
     }
 
@@ -224,7 +224,7 @@ impl Post {
     }
 }
 
-impl Drop for Post {
+impl Drop for StandbyHandle {
     /// Sends what is left, and lets the next one lead at once.
     fn drop(&mut self) {
         self.order(Order::End);
@@ -235,19 +235,19 @@ impl Drop for Post {
 }
 
 /// The thread.
-struct Office {
+struct StandbyTask {
     config: Config,
     group: String,
     data: PathBuf,
     lease: Duration,
     state: Arc<State>,
-    news: lanes::SyncSender<News>,
-    bell: Bell,
+    news: lanes::SyncSender<StandbyEvent>,
+    bell: Wakeup,
     rung: Arc<Notify>,
-    life: Arc<Life>,
+    life: Arc<Lifecycle>,
 }
 
-impl Office {
+impl StandbyTask {
     fn run(self, member: Member, orders: mpsc::Receiver<Order>) {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
@@ -266,7 +266,7 @@ impl Office {
         let opened = link::open(&self.config.nats.between_servers(), &name, subjects.server_inbox()).await;
         let (client, weather) = opened.map_err(|error| error.to_string())?;
         let porch = self.open_porch().await;
-        self.tell(News::Follows(porch.as_ref().and_then(|porch| porch.address().ok())));
+        self.tell(StandbyEvent::Follows(porch.as_ref().and_then(|porch| porch.address().ok())));
         let following = self.follow(&client, weather.clone(), member);
         let receiving = async {
             match porch {
@@ -289,7 +289,7 @@ impl Office {
         let how = Taken { is_copy: won.is_copy, restores: won.restores, released: won.released };
         let lead = Lead { epoch: won.epoch, seq: won.seq, member: won.member, how };
         let shipper = Shipper::new(
-            ship::Beginning {
+            leader::Beginning {
                 node,
                 epoch: won.epoch,
                 seq: won.seq,
@@ -302,10 +302,10 @@ impl Office {
             self.lease,
             weather,
         );
-        self.tell(News::Leads(Box::new(lead)));
+        self.tell(StandbyEvent::Leads(Box::new(lead)));
         let (news, life) = (self.news.clone(), self.life.clone());
         let shipped = Box::new(move || {
-            let _ = news.try_send(News::Shipped);
+            let _ = news.try_send(StandbyEvent::Shipped);
             life.ring_main();
         });
         let shipper = shipper.telling(self.state.clone(), shipped);
@@ -313,16 +313,16 @@ impl Office {
     }
 
     /// Without it everything else is as well.
-    async fn open_porch(&self) -> Option<Porch> {
+    async fn open_porch(&self) -> Option<StandbyHealthServer> {
         let address = self.config.http.listen?;
-        let opened = Porch::open(address).await;
+        let opened = StandbyHealthServer::open(address).await;
         opened.inspect_err(|error| tracing::warn!(%address, %error, "http.listen cannot be had yet")).ok()
     }
 
     async fn follow(
         &self,
         client: &async_nats::Client,
-        weather: Arc<Weather>,
+        weather: Arc<BrokerHealth>,
         member: Member,
     ) -> Result<(Stream, Won), String> {
         let names = Subjects::of(&self.config.nats, &self.config.service).standby(&self.group);
@@ -361,7 +361,7 @@ impl Office {
     }
 
     /// Tries whether this login may do what it must, and lets strategies' servers hear whether they share its account.
-    async fn check_rights(&self, client: &async_nats::Client, weather: &Weather) {
+    async fn check_rights(&self, client: &async_nats::Client, weather: &BrokerHealth) {
         let subjects = Subjects::of(&self.config.nats, &self.config.service);
         rights::standby(&subjects, &self.group).probe(client).await;
         for violation in weather.violations() {
@@ -375,7 +375,7 @@ impl Office {
         }
     }
 
-    fn tell(&self, news: News) {
+    fn tell(&self, news: StandbyEvent) {
         let _ = self.news.try_send(news);
         self.life.ring_main();
     }

@@ -1,8 +1,8 @@
 //! What the brokers of all threads share: how they are set up, and how a login becomes a right to see and to send.
 
-mod company;
+mod broker_host;
 mod logins;
-mod watches;
+mod subscriptions;
 
 use pitlane_engine::time::NS_PER_MS;
 use pitlane_protocols::stomp::access::{Access, Strategies};
@@ -11,7 +11,7 @@ use pitlane_protocols::stomp::settings::{Limits, Settings};
 use pitlane_protocols::stomp::slots::SLOT_BYTES_MAX;
 use pitlane_protocols::stomp::throttle::{Rate, Throttle};
 
-pub use self::company::Company;
+pub use self::broker_host::BrokerHost;
 pub use self::logins::{Logins, access};
 use crate::config::{Broker, Config, Stomp};
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 /// Wake-up slot of a thread. It can be handed out before the thread exists; it is only triggered while the thread is parked.
 #[derive(Clone, Debug, Default)]
@@ -15,13 +15,13 @@ pub struct ThreadWakeup {
 enum WakeTarget {
     Thread(Thread),
     /// The thread waits in the poller of its sockets.
-    Sockets(Bell),
+    Sockets(Wakeup),
 }
 
 impl ThreadWakeup {
-    pub fn bell(&self) -> Bell {
+    pub fn bell(&self) -> Wakeup {
         let target = self.target.clone();
-        Bell::new(move || match target.get() {
+        Wakeup::new(move || match target.get() {
             Some(WakeTarget::Thread(thread)) => thread.unpark(),
             Some(WakeTarget::Sockets(bell)) => bell.call(),
             None => {}
@@ -29,7 +29,7 @@ impl ThreadWakeup {
     }
 
     /// Binds the slot to the calling thread, or to its sockets if it waits there. A thread calls this before it first parks.
-    pub fn bind_current_thread(&self, sockets: Option<Bell>) {
+    pub fn bind_current_thread(&self, sockets: Option<Wakeup>) {
         let _ = self.target.set(match sockets {
             Some(bell) => WakeTarget::Sockets(bell),
             None => WakeTarget::Thread(thread::current()),

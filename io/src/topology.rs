@@ -10,34 +10,34 @@
 //!
 //! Both layouts run the same duties; only who steps them differs. A test steps all of them itself, see [`crate::platform`].
 
-pub mod crew;
+pub mod worker_thread;
 
 use std::sync::Arc;
 
 use pitlane_engine::id::ShardId;
 
-use self::crew::{Duty, Member};
+use self::worker_thread::{Duty, ThreadSpec};
 use crate::config::{Layout, Topology};
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
-use crate::platform::shard::ShardDuty;
+use crate::platform::shard_thread::ShardDuty;
 use crate::platform::{self, Home};
 use crate::thread_wakeup::ThreadWakeup;
-use crate::wake::Bell;
-use crate::wakeups::Bells;
+use crate::wakeup::Wakeup;
+use crate::wakeups::Wakeups;
 
 /// The threads that are planned, and the bells that wake them.
 #[derive(Debug)]
 pub struct Plan {
     settings: Topology,
     /// By thread.
-    wakeups: Vec<(String, ThreadWakeup, Bell)>,
-    pub bells: Arc<Bells>,
+    wakeups: Vec<(String, ThreadWakeup, Wakeup)>,
+    pub bells: Arc<Wakeups>,
 }
 
 impl Plan {
     /// The threads as they are configured, with these shards. `http` wakes the http thread, which stands in for the others.
-    pub fn new(settings: Topology, own: &[ShardId], http: Bell) -> Plan {
+    pub fn new(settings: Topology, own: &[ShardId], http: Wakeup) -> Plan {
         let (shards, gateways) = (own.len(), settings.gateways);
         let names: Vec<String> = match settings.layout {
             Layout::Shared => vec!["shared".to_string()],
@@ -60,18 +60,24 @@ impl Plan {
             Some(thread) => bell(thread),
             None => http.clone(),
         };
-        let shard_bells: Vec<Bell> = (0..settings.shards).map(shard_bell).collect();
+        let shard_bells: Vec<Wakeup> = (0..settings.shards).map(shard_bell).collect();
         let gateway_bell = |gateway: usize| bell(shards + gateway);
         let port_bells = (0..platform::ports_len(gateways)).map(|port| match platform::home(port) {
             Home::Gateway(gateway) => gateway_bell(gateway as usize),
             Home::Http => http.clone(),
         });
-        let bells = Arc::new(Bells { ports: port_bells.collect(), shards: shard_bells, link: http.clone() });
+        let bells =
+            Arc::new(Wakeups { ports: port_bells.collect(), shards: shard_bells, link: http.clone() });
         Plan { settings, wakeups, bells }
     }
 
     /// The threads of shards and gateways, each with its duties.
-    pub fn members(self, shards: Vec<ShardDuty>, gateways: Vec<Gateway>, net: &NetSettings) -> Vec<Member> {
+    pub fn members(
+        self,
+        shards: Vec<ShardDuty>,
+        gateways: Vec<Gateway>,
+        net: &NetSettings,
+    ) -> Vec<ThreadSpec> {
         let Topology { shard_cores, gateway_cores, .. } = &self.settings;
         let cores: Vec<Option<u32>> = match self.settings.layout {
             Layout::Shared => vec![shard_cores.first().copied()],
@@ -93,7 +99,7 @@ impl Plan {
             };
             let has_gateway = duties.iter().any(|duty| matches!(duty, Duty::Gateway(_)));
             let net = has_gateway.then(|| net.clone());
-            Member { name, duties, idle, core, wakeup, bell, net }
+            ThreadSpec { name, duties, idle, core, wakeup, bell, net }
         });
         members.collect()
     }

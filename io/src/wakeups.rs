@@ -3,24 +3,24 @@
 use pitlane_engine::id::{PortId, PortMask};
 use pitlane_engine::mesh::ShardMask;
 
-use crate::wake::{Bell, wake_all};
+use crate::wakeup::{Wakeup, wake_all};
 
 /// Threads that have several ports or shards have their bell here several times.
 #[derive(Debug)]
-pub struct Bells {
+pub struct Wakeups {
     /// By shard.
-    pub shards: Vec<Bell>,
+    pub shards: Vec<Wakeup>,
     /// By port.
-    pub ports: Vec<Bell>,
+    pub ports: Vec<Wakeup>,
     /// Of the thread that speaks to other servers.
-    pub link: Bell,
+    pub link: Wakeup,
 }
 
-impl Bells {
+impl Wakeups {
     /// For a platform that is stepped by one thread, where nobody sleeps.
-    pub fn silent(shards: u8, ports: usize) -> Bells {
-        let bell = Bell::new(|| {});
-        Bells { shards: vec![bell.clone(); shards as usize], ports: vec![bell.clone(); ports], link: bell }
+    pub fn silent(shards: u8, ports: usize) -> Wakeups {
+        let bell = Wakeup::new(|| {});
+        Wakeups { shards: vec![bell.clone(); shards as usize], ports: vec![bell.clone(); ports], link: bell }
     }
 
     pub fn wake_shards(&self, called: ShardMask) {
@@ -40,7 +40,7 @@ impl Bells {
         }
     }
 
-    fn port(&self, port: PortId) -> &Bell {
+    fn port(&self, port: PortId) -> &Wakeup {
         self.ports.get(port.0 as usize).unwrap_or(&self.link)
     }
 }

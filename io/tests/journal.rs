@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pitlane::clock::Clock;
+use pitlane::journal::cli::{self, Part};
 use pitlane::journal::disk::Disk;
-use pitlane::journal::verbs::{self, Part};
 use pitlane::journal::{self, Fault, JournalSettings, Level, Opened, SEGMENT_BYTES_MIN, Setup, What, Writer};
 use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::event::EventKind;
@@ -174,23 +174,23 @@ fn lives_go_on_where_the_last_one_ended() {
 
 fn check_verbs(data: &Path, records: u64) {
     let mut out = Vec::new();
-    let verified = verbs::verify(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
+    let verified = cli::verify(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
     let text = String::from_utf8_lossy(&out).into_owned();
     assert_eq!(verified.faults, 0, "{text}");
     assert!(verified.snapshots >= 2 && verified.digests > 10, "{text}");
     assert!(text.contains("sound: "), "{text}");
     let mut out = Vec::new();
     let part = Part { shard: Some(1), from: records - 4, to: records - 1, limit: 3 };
-    assert_eq!(verbs::dump(&Disk::Real, data, &part, &mut out).expect("it can be read"), 3);
+    assert_eq!(cli::dump(&Disk::Real, data, &part, &mut out).expect("it can be read"), 3);
     let text = String::from_utf8_lossy(&out).into_owned();
     assert!(text.lines().all(|line| line.starts_with("1/") && line.contains("command Watch")), "{text}");
     let mut out = Vec::new();
-    verbs::replay(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
+    cli::replay(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
     let text = String::from_utf8_lossy(&out).into_owned();
     assert!(text.contains("digest") && text.contains("from the snapshot of"), "{text}");
     let nowhere = Part { shard: Some(2), ..Part::default() };
-    assert!(verbs::replay(&Disk::Real, data, &nowhere, &mut out).is_err());
-    assert!(verbs::verify(&Disk::Real, &folder("nothing"), &Part::default(), &mut out).is_err());
+    assert!(cli::replay(&Disk::Real, data, &nowhere, &mut out).is_err());
+    assert!(cli::verify(&Disk::Real, &folder("nothing"), &Part::default(), &mut out).is_err());
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_damaged_record_is_refused_with_file_place_and_advice() {
     assert!(words.contains("000000000001.seg at "), "{words}");
     assert!(words.contains("pitlane journal verify"), "{words}");
     let mut out = Vec::new();
-    let verified = verbs::verify(&Disk::Real, &data, &Part::default(), &mut out).unwrap();
+    let verified = cli::verify(&Disk::Real, &data, &Part::default(), &mut out).unwrap();
     assert_eq!(verified.faults, 1);
     assert!(String::from_utf8_lossy(&out).contains("NOT SOUND"));
 }

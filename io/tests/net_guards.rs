@@ -180,13 +180,13 @@ fn a_bell_wakes_a_waiting_thread_every_time() {
             send_bell.send(net.bell()).unwrap();
             while their_answered.load(Ordering::Relaxed) < RINGS {
                 net.turn(Timestamp(1), |_, _| {});
-                bell.doze();
+                bell.prepare_sleep();
                 let seen = their_asked.load(Ordering::Relaxed);
                 if seen == their_answered.load(Ordering::Relaxed) {
                     // A lost signal would leave it here for longer than the test has patience.
                     net.wait(Timestamp(1), 10 * PATIENCE);
                 }
-                bell.rise();
+                bell.finish_sleep();
                 their_answered.store(their_asked.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         });
@@ -254,7 +254,7 @@ fn wander(first: DriverKind, second: DriverKind) {
     let stop = Arc::new(AtomicBool::new(false));
     let home = |driver, inbox: mpsc::Receiver<Detached>, outbox: mpsc::Sender<Detached>| {
         let (send_bells, send_address, stop) = (send_bells.clone(), send_address.clone(), Arc::clone(&stop));
-        let (give_other, other) = mpsc::channel::<pitlane::wake::Bell>();
+        let (give_other, other) = mpsc::channel::<pitlane::wakeup::Wakeup>();
         thread::spawn(move || {
             let mut world = World::new(driver);
             let bell = world.net.bell();
@@ -262,12 +262,12 @@ fn wander(first: DriverKind, second: DriverKind) {
             send_address.send(world.address).unwrap();
             let other = other.recv().unwrap();
             while !stop.load(Ordering::Relaxed) {
-                bell.doze();
+                bell.prepare_sleep();
                 let arrived: Vec<Detached> = inbox.try_iter().collect();
                 if arrived.is_empty() && !stop.load(Ordering::Relaxed) {
                     world.net.wait(world.now, Duration::from_millis(100));
                 }
-                bell.rise();
+                bell.finish_sleep();
                 arrived.into_iter().for_each(|detached| _ = world.sockets().adopt(detached));
                 let World { net, now, .. } = &mut world;
                 net.turn(*now, |sockets, happening| {

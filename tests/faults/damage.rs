@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pitlane::journal::Level;
-use pitlane::journal::simulated::Simulated;
+use pitlane::journal::simulated_disk::Simulated;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;

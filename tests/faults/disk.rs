@@ -1,7 +1,7 @@
 //! A disk that says no: failed syncs, and no room.
 
-use pitlane::journal::simulated::Simulated;
-use pitlane::journal::{Class, Door, Level};
+use pitlane::journal::simulated_disk::Simulated;
+use pitlane::journal::{Class, Level, WriteMode};
 use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::id::IntId;
 
@@ -35,15 +35,15 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_go_on() {
         rig.settle();
         match rig.door() {
             // The failed one may have been that of a segment made ahead: that is like a full disk, and passes.
-            Door::Open => assert!(is_entry_open(&mut rig), "{point}"),
-            Door::Failed => {
+            WriteMode::Open => assert!(is_entry_open(&mut rig), "{point}"),
+            WriteMode::Failed => {
                 failed += 1;
                 assert!(!is_entry_open(&mut rig), "{point}: entry stays shut until restart");
                 assert_eq!(cancel(&mut rig, 20), 20, "{point}");
                 rig.settle();
                 assert_eq!(rig.told, rig.history.len() as u64, "{point}: all that was taken is safe");
             }
-            door @ (Door::Full | Door::BrokerFull | Door::Shut) => panic!("{point}: {door}"),
+            door @ (WriteMode::Full | WriteMode::BrokerFull | WriteMode::Shut) => panic!("{point}: {door}"),
         }
         let disk = rig.disk.power_loss();
         let mut again = Rig::begin(disk, settings(Level::Disk), rig.history, rig.told, point)
@@ -72,7 +72,7 @@ fn when_the_second_sync_fails_too_nothing_is_taken_any_more() {
     }
     rig.disk.fail_sync(0);
     rig.keeper.poll(rig.now);
-    assert_eq!(rig.door(), Door::Shut, "{:?}", rig.writer.health().report());
+    assert_eq!(rig.door(), WriteMode::Shut, "{:?}", rig.writer.health().report());
     assert!(!rig.offer(CommandKind::Kill { scope: Scope::Global, on: false }));
     assert!(rig.writer.health().report().last_error.is_some_and(|words| words.contains("syncing")));
     let told = rig.told;
@@ -85,7 +85,7 @@ fn at_level_os_a_failed_sync_shuts_entry_and_loses_nothing() {
     rig.run(20);
     rig.disk.fail_sync(0);
     rig.settle();
-    assert_eq!(rig.door(), Door::Failed);
+    assert_eq!(rig.door(), WriteMode::Failed);
     assert!(!is_entry_open(&mut rig));
     assert_eq!(cancel(&mut rig, 50), 50);
     rig.settle();
@@ -101,19 +101,19 @@ fn on_a_full_disk_cancels_go_on_and_entry_comes_back_with_room() {
         while is_entry_open(&mut rig) {
             rig.poll();
         }
-        assert_eq!(rig.door(), Door::Full, "{level}");
-        assert_eq!(rig.refused.last(), Some(&(Class::Entry, Door::Full)), "{level}");
+        assert_eq!(rig.door(), WriteMode::Full, "{level}");
+        assert_eq!(rig.refused.last(), Some(&(Class::Entry, WriteMode::Full)), "{level}");
         // At least a whole segment is left for these.
         let taken = cancel(&mut rig, 100);
         assert_eq!(taken, 100, "{level}");
         rig.settle();
-        assert_eq!(rig.door(), Door::Full, "{level}");
+        assert_eq!(rig.door(), WriteMode::Full, "{level}");
         assert_eq!(rig.told, rig.history.len() as u64, "{level}: what was taken is safe");
         let report = rig.writer.health().report();
         assert!(report.last_error.is_some_and(|words| words.contains("reserving")), "{level}");
         rig.disk.set_bytes_max(u64::MAX);
         rig.settle();
-        assert_eq!(rig.door(), Door::Open, "{level}");
+        assert_eq!(rig.door(), WriteMode::Open, "{level}");
         assert!(is_entry_open(&mut rig), "{level}");
         rig.run(DEEDS);
         rig.settle();
@@ -133,7 +133,7 @@ fn when_the_reserve_is_used_up_cancels_are_refused_and_not_lost() {
         taken += 1;
     }
     assert!(taken > 200, "{taken} cancels in what was left and the reserve");
-    assert_eq!(rig.refused.last(), Some(&(Class::Needed, Door::Full)));
+    assert_eq!(rig.refused.last(), Some(&(Class::Needed, WriteMode::Full)));
     rig.settle();
     assert_eq!(rig.told, rig.history.len() as u64);
     rig.disk.set_bytes_max(u64::MAX);

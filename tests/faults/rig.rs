@@ -5,9 +5,10 @@
 use std::path::Path;
 
 use pitlane::journal::disk::Disk;
-use pitlane::journal::simulated::Simulated;
+use pitlane::journal::simulated_disk::Simulated;
 use pitlane::journal::{
-    self, Class, Door, Fault, JournalSettings, Keeper, Level, NotTaken, Setup, Steward, Writer, class_of,
+    self, Class, Fault, JournalSettings, Level, NotTaken, SegmentManager, Setup, Syncer, WriteMode, Writer,
+    class_of,
 };
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::event::{EventKind, ExecType};
@@ -51,8 +52,8 @@ pub type History = Vec<Entry>;
 pub struct Rig {
     pub disk: Simulated,
     pub writer: Writer,
-    pub keeper: Keeper,
-    pub steward: Steward,
+    pub keeper: Syncer,
+    pub steward: SegmentManager,
     pub shard: Shard,
     pub now: Timestamp,
     pub history: History,
@@ -61,7 +62,7 @@ pub struct Rig {
     /// Last record that a client may have been told of.
     pub told: u64,
     /// Commands that were not taken, and why.
-    pub refused: Vec<(Class, Door)>,
+    pub refused: Vec<(Class, WriteMode)>,
     outbox: Outbox,
     dice: Dice,
     workload: Workload,
@@ -178,7 +179,7 @@ impl Rig {
         }
     }
 
-    pub fn door(&self) -> Door {
+    pub fn door(&self) -> WriteMode {
         self.writer.health().door()
     }
 

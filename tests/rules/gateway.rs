@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pitlane::auth::{Auth, Role};
-use pitlane::bulletin::{Kind, Note, posts};
 use pitlane::config::{Config, Machine, Setting, Sources, load};
 use pitlane::lifecycle::Course;
 use pitlane::net::Net;
 use pitlane::net::settings::NetSettings;
+use pitlane::notifications::{Kind, Notification, channels};
 use pitlane::platform::gateway::Gateway;
-use pitlane::platform::gateway::doors::Doors;
-use pitlane::platform::gateway::stomp::StompRoom;
+use pitlane::platform::gateway::listeners::Listeners;
+use pitlane::platform::gateway::stomp::StompEndpoint;
 use pitlane::stomp::Logins;
 use pitlane::tls::Tls;
-use pitlane::wake::Bell;
-use pitlane::wakeups::Bells;
+use pitlane::wakeup::Wakeup;
+use pitlane::wakeups::Wakeups;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::stomp::session::{Counters, Fill};
@@ -28,7 +28,7 @@ use pitlane_tests::world;
 use rustls::ClientConfig;
 
 use super::client::{CLOG_BYTES, Client};
-use super::wired::{Company, OverSockets, Wired};
+use super::wired::{BrokerHost, OverSockets, Wired};
 use super::{PATIENCE, PORT, SHARDS, auth_settings, row_look};
 
 /// Waits of a millisecond without anything that moves, after which nothing will: a session that is not read leaves octets in
@@ -42,7 +42,7 @@ pub struct GatewayHost {
     net: Net,
     address: SocketAddr,
     tls: Option<Arc<ClientConfig>>,
-    company: Company,
+    company: BrokerHost,
 }
 
 impl GatewayHost {
@@ -51,24 +51,24 @@ impl GatewayHost {
         if plan.stalls {
             settings.limits.mark_bytes += CLOG_BYTES;
         }
-        let silent = Bell::new(|| {});
+        let silent = Wakeup::new(|| {});
         let (mut ports, shards) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, Depths::default());
         let port = ports.pop().expect("there are two");
         assert_eq!(port.id(), PORT);
-        let doors = Doors::bind(&config(tls.is_some()), tls.as_ref().map(|(tls, _)| *tls)).unwrap();
+        let doors = Listeners::bind(&config(tls.is_some()), tls.as_ref().map(|(tls, _)| *tls)).unwrap();
         let address = doors.listeners()[0].address;
         let mut auth = Auth::open(auth_settings(folder, &plan.people, settings.guest.is_none())).unwrap();
         let logins = Logins::new(Some(auth.seat(silent.clone())), Role::Trade);
-        let room = StompRoom::new(settings, world::reference(), logins);
-        let (theirs, post) = posts(silent.clone(), silent);
-        let mut gateway = Gateway::new(port, Arc::new(Bells::silent(SHARDS, 2)), None);
-        gateway.furnish(doors, Some(room), None, theirs);
+        let room = StompEndpoint::new(settings, world::reference(), logins);
+        let (theirs, post) = channels(silent.clone(), silent);
+        let mut gateway = Gateway::new(port, Arc::new(Wakeups::silent(SHARDS, 2)), None);
+        gateway.attach_clients(doors, Some(room), None, theirs);
         Box::new(OverSockets(GatewayHost {
             gateway,
             net: Net::open(NetSettings::default()).unwrap(),
             address,
             tls: tls.map(|(_, config)| config),
-            company: Company::new(shards, post, auth.into_parts().0),
+            company: BrokerHost::new(shards, post, auth.into_parts().0),
         }))
     }
 
@@ -97,7 +97,7 @@ impl GatewayHost {
 }
 
 impl Wired for GatewayHost {
-    fn company(&mut self) -> &mut Company {
+    fn company(&mut self) -> &mut BrokerHost {
         &mut self.company
     }
 
@@ -156,7 +156,7 @@ impl Wired for GatewayHost {
     }
 
     fn kick(&mut self, client: usize) {
-        self.company.post.send(Note::Kick { kind: Kind::Stomp, number: client as u64 + 1 });
+        self.company.post.send(Notification::Kick { kind: Kind::Stomp, number: client as u64 + 1 });
     }
 
     fn set_rates(&mut self, _: &Throttle) {

@@ -10,12 +10,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pitlane::auth::Auth;
-use pitlane::bulletin::posts;
 use pitlane::clock::Clock;
 use pitlane::config::Durability;
-use pitlane::http::{Http, HttpSettings, Numbers, Parts, Remote, Standing};
+use pitlane::http::{Http, HttpSettings, Numbers, Parts, Remote, ServiceStatus};
 use pitlane::metrics::Registry;
-use pitlane::wake::Bell;
+use pitlane::notifications::channels;
+use pitlane::wakeup::Wakeup;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;
@@ -25,7 +25,7 @@ use pitlane_tests::stomp::host::{Host, Plan};
 use pitlane_tests::world;
 
 use super::client::{CLOG_BYTES, Client};
-use super::wired::{Company, OverSockets, Wired};
+use super::wired::{BrokerHost, OverSockets, Wired};
 use super::{PATIENCE, SHARDS, auth_settings};
 
 /// A time that passes is passed in so many steps: the thread looks at the clock when it is called.
@@ -38,7 +38,7 @@ pub struct HttpHost {
     remote: Remote,
     hand: Arc<AtomicU64>,
     operator: Operator,
-    company: Company,
+    company: BrokerHost,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -55,8 +55,8 @@ impl HttpHost {
         let (mut ports, shards) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, Depths::default());
         let remote = Remote::new();
         let hand = Arc::new(AtomicU64::new(world::start().0));
-        let silent = Bell::new(|| {});
-        let (theirs, post) = posts(remote.bell().clone(), silent.clone());
+        let silent = Wakeup::new(|| {});
+        let (theirs, post) = channels(remote.bell().clone(), silent.clone());
         let mut auth = Auth::open(auth_settings(folder, &plan.people, broker.guest.is_none())).unwrap();
         let parts = Parts {
             port: ports.pop().expect("there are two"),
@@ -64,7 +64,7 @@ impl HttpHost {
             reference: world::reference(),
             remote: remote.clone(),
             registry: Arc::new(Registry::new(SHARDS)),
-            standing: Arc::new(Standing::new(world::start(), Durability::None, Vec::new())),
+            standing: Arc::new(ServiceStatus::new(world::start(), Durability::None, Vec::new())),
             stages: Box::new(Vec::new),
             report: None,
             seat: auth.seat(remote.bell().clone()),
@@ -89,7 +89,7 @@ impl HttpHost {
             remote,
             hand,
             operator: Operator::new(address),
-            company: Company::new(shards, post, auth.into_parts().0),
+            company: BrokerHost::new(shards, post, auth.into_parts().0),
             thread: Some(thread::spawn(move || http.run().unwrap())),
         }))
     }
@@ -100,7 +100,7 @@ impl HttpHost {
 }
 
 impl Wired for HttpHost {
-    fn company(&mut self) -> &mut Company {
+    fn company(&mut self) -> &mut BrokerHost {
         &mut self.company
     }
 

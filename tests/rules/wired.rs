@@ -1,8 +1,8 @@
-//! What all hosts with sockets have in common: clients at the wire, and behind it shards that speak, a thread that posts, and the clerk
+//! What all hosts with sockets have in common: clients at the wire, and behind it shards that speak, a thread that channels, and the clerk
 //! who looks at logins.
 
-use pitlane::auth::Clerk;
-use pitlane::bulletin::{Note, Post};
+use pitlane::auth::Authenticator;
+use pitlane::notifications::{Notification, NotificationChannel};
 use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::session::{Counters, Fill};
@@ -13,16 +13,16 @@ use super::client::{Client, Clog, Step};
 use super::{PORT, log_note};
 
 /// Everybody around a host.
-pub struct Company {
+pub struct BrokerHost {
     pub clients: Vec<Client>,
     pub shards: Vec<ShardEnd>,
-    pub post: Post,
-    pub clerk: Clerk,
+    pub post: NotificationChannel,
+    pub clerk: Authenticator,
 }
 
-impl Company {
-    pub fn new(shards: Vec<ShardEnd>, post: Post, clerk: Clerk) -> Company {
-        Company { clients: Vec::new(), shards, post, clerk }
+impl BrokerHost {
+    pub fn new(shards: Vec<ShardEnd>, post: NotificationChannel, clerk: Authenticator) -> BrokerHost {
+        BrokerHost { clients: Vec::new(), shards, post, clerk }
     }
 
     /// Lets every client write and read; says how many of them did.
@@ -39,7 +39,7 @@ impl Company {
 
 /// A host with sockets.
 pub trait Wired {
-    fn company(&mut self) -> &mut Company;
+    fn company(&mut self) -> &mut BrokerHost;
 
     fn connect(&mut self, now: Timestamp) -> Result<(), String>;
 
@@ -85,12 +85,12 @@ impl<W: Wired> Host for OverSockets<W> {
 
     fn happen(&mut self, now: Timestamp, news: &[News]) {
         for news in news {
-            let Company { shards, post, .. } = self.0.company();
+            let BrokerHost { shards, post, .. } = self.0.company();
             match news {
                 News::Said(shard, event) => shards[shard.0 as usize].send(PORT, *event).unwrap(),
                 News::Log { level, message, fields } => post.send(log_note(now, *level, message, fields)),
                 News::Link { name, link } => {
-                    post.send(Note::Link { name: name.as_str().into(), link: *link });
+                    post.send(Notification::Link { name: name.as_str().into(), link: *link });
                 }
                 News::Ended(client) => self.0.kick(*client),
                 News::Rates(throttle) => self.0.set_rates(throttle),

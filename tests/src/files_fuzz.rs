@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Once, OnceLock};
 
 use pitlane::audit::verify;
-use pitlane::auth::book::{Book, Kind};
+use pitlane::auth::credentials::{CredentialStore, Kind};
 use pitlane::config::{self, Machine, Setting, Sources};
 use pitlane::log::spare_fenced;
 use pitlane::refdata::{self, Source};
@@ -112,7 +112,7 @@ fn rows(mut file: DataFile) {
 pub fn books(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for kind in [Kind::Users, Kind::Tokens] {
-        if let Ok(book) = Book::parse(kind, "book", text) {
+        if let Ok(book) = CredentialStore::parse(kind, "book", text) {
             assert!(book.changes_to("user", &book).is_empty(), "it is as it is");
         }
     }

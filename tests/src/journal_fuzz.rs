@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use pitlane::journal::disk::Disk;
 use pitlane::journal::header::{HEADER_BYTES, Header};
 use pitlane::journal::record::{Found, Record, bytes_of, kind};
-use pitlane::journal::simulated::Simulated;
+use pitlane::journal::simulated_disk::Simulated;
 use pitlane::journal::snapshot::Snapshot;
 use pitlane::journal::{self, JournalSettings, Level, NotTaken, Setup};
 use pitlane_engine::command::Command;
@@ -160,8 +160,8 @@ fn live(disk: &Simulated) {
 
 fn tend(
     writer: &mut journal::Writer,
-    keeper: &mut journal::Keeper,
-    steward: &mut journal::Steward,
+    keeper: &mut journal::Syncer,
+    steward: &mut journal::SegmentManager,
     now: Timestamp,
 ) {
     writer.tend();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::AuditError;
 use super::chain::Link;
-use super::trail;
+use super::files;
 use crate::journal::disk::Disk;
 
 /// Where the chain of a log had come to.
@@ -65,12 +65,12 @@ impl Anchor {
         if self.line == 0 {
             return Ok(());
         }
-        let folder = trail::folder(data);
-        match trail::find(&folder, self.line)? {
-            trail::Place::At(link) if link == self.hash => Ok(()),
-            trail::Place::At(_) => Err(AuditError::Rewritten(folder, self.line)),
-            trail::Place::Before { first } => Err(AuditError::Missing(folder, self.line, first - 1)),
-            trail::Place::Behind { last } => Err(AuditError::Missing(folder, last + 1, self.line)),
+        let folder = files::folder(data);
+        match files::find(&folder, self.line)? {
+            files::Place::At(link) if link == self.hash => Ok(()),
+            files::Place::At(_) => Err(AuditError::Rewritten(folder, self.line)),
+            files::Place::Before { first } => Err(AuditError::Missing(folder, self.line, first - 1)),
+            files::Place::Behind { last } => Err(AuditError::Missing(folder, last + 1, self.line)),
         }
     }
 }

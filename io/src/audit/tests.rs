@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::chain::{End, Entry, LINE_BYTES_MAX};
-use super::pen::{Failed, SLIPS_MAX};
-use super::trail::{FILE_BYTES_MAX, FILES_MAX, Trail};
+use super::client::{Failed, SLIPS_MAX};
+use super::files::{FILE_BYTES_MAX, FILES_MAX, Trail};
 use super::*;
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 const NOW: Timestamp = Timestamp(1_700_000_000 * NS_PER_S);
 
@@ -40,9 +40,9 @@ impl Folder {
         fs::remove_file(super::anchor::path(&self.0)).unwrap();
     }
 
-    fn scribe(&self) -> (Scribe, Pen) {
-        let mut scribe = Scribe::open(&self.0, NOW).unwrap();
-        let pen = scribe.pen(Bell::new(|| {}), Bell::new(|| {}));
+    fn scribe(&self) -> (AuditWriter, AuditClient) {
+        let mut scribe = AuditWriter::open(&self.0, NOW).unwrap();
+        let pen = scribe.pen(Wakeup::new(|| {}), Wakeup::new(|| {}));
         (scribe, pen)
     }
 }
@@ -65,7 +65,7 @@ fn act(what: &str) -> Act {
 }
 
 /// Has an act noted and done.
-fn perform(scribe: &mut Scribe, pen: &mut Pen, what: &str) -> u64 {
+fn perform(scribe: &mut AuditWriter, pen: &mut AuditClient, what: &str) -> u64 {
     pen.note(3, act(what)).unwrap();
     scribe.poll(NOW);
     let (3, Ok(seq)) = pen.poll().unwrap() else { panic!("it must be noted") };
@@ -75,7 +75,7 @@ fn perform(scribe: &mut Scribe, pen: &mut Pen, what: &str) -> u64 {
 }
 
 /// It takes no act, however often it is asked.
-fn refuse(scribe: &mut Scribe, pen: &mut Pen) {
+fn refuse(scribe: &mut AuditWriter, pen: &mut AuditClient) {
     for _ in 0..2 {
         pen.note(4, act("b")).unwrap();
         scribe.poll(NOW);
@@ -178,7 +178,7 @@ fn no_change_goes_unseen() {
     let mut bad = good.clone();
     bad[10] ^= 1;
     fs::write(folder.file(1), &bad).unwrap();
-    assert!(matches!(Scribe::open(&folder.0, NOW), Err(AuditError::Broken(_, 1, _))));
+    assert!(matches!(AuditWriter::open(&folder.0, NOW), Err(AuditError::Broken(_, 1, _))));
     fs::write(folder.file(1), vec![b'x'; LINE_BYTES_MAX + 1]).unwrap();
     assert!(!folder.verify().0);
 }
@@ -232,7 +232,7 @@ fn what_was_removed_or_made_again_is_told_by_the_anchors_and_not_started() {
         fs::write(folder.file(1), text).unwrap();
         let (sound, told) = folder.verify();
         assert!(!sound && told.contains(told_of) && told.contains("the file audit-anchor"), "{told}");
-        let error = Scribe::open(&folder.0, NOW).unwrap_err().to_string();
+        let error = AuditWriter::open(&folder.0, NOW).unwrap_err().to_string();
         assert!(error.contains(refused), "{error}");
     }
     fs::write(folder.file(1), lines[2..].concat()).unwrap();
@@ -241,14 +241,14 @@ fn what_was_removed_or_made_again_is_told_by_the_anchors_and_not_started() {
     fs::remove_dir_all(folder.0.join("audit")).unwrap();
     let (sound, told) = folder.verify();
     assert!(!sound && told.contains("missing: lines 1 to 6: "), "{told}");
-    assert!(Scribe::open(&folder.0, NOW).is_err());
+    assert!(AuditWriter::open(&folder.0, NOW).is_err());
     // With the file beside it gone as well, the journal tells it.
     folder.remove_anchor();
     let (sound, told) = folder.verify_against(&journal);
     assert!(!sound && told.contains("missing: lines 1 to 6: the journal has line 6"), "{told}");
     // A log is known by the time at which it was begun.
-    let mut scribe = Scribe::open(&folder.0, NOW.plus(1)).unwrap();
-    let mut pen = scribe.pen(Bell::new(|| {}), Bell::new(|| {}));
+    let mut scribe = AuditWriter::open(&folder.0, NOW.plus(1)).unwrap();
+    let mut pen = scribe.pen(Wakeup::new(|| {}), Wakeup::new(|| {}));
     perform(&mut scribe, &mut pen, "a new log");
     drop((scribe, pen));
     let (sound, told) = folder.verify_against(&journal);
@@ -276,10 +276,10 @@ fn a_chain_that_is_longer_than_its_anchor_goes_on() {
 #[test]
 fn anchors_go_to_one_thread_and_the_newest_counts() {
     let folder = Folder::new();
-    let mut scribe = Scribe::open(&folder.0, NOW).unwrap();
-    let mut pen = scribe.pen_with_anchors(Bell::new(|| {}), Bell::new(|| {}));
+    let mut scribe = AuditWriter::open(&folder.0, NOW).unwrap();
+    let mut pen = scribe.pen_with_anchors(Wakeup::new(|| {}), Wakeup::new(|| {}));
     assert_eq!(pen.poll_anchor(), None, "there is nothing to anchor");
-    for _ in 0..super::pen::ANCHORS_MAX {
+    for _ in 0..super::client::ANCHORS_MAX {
         perform(&mut scribe, &mut pen, "a");
     }
     assert!(pen.poll_anchor().is_some());
@@ -293,7 +293,9 @@ fn anchors_go_to_one_thread_and_the_newest_counts() {
 fn two_processes_do_not_write_one_log() {
     let folder = Folder::new();
     let first = folder.scribe();
-    assert!(Scribe::open(&folder.0, NOW).is_err_and(|error| error.to_string().contains("another process")));
+    assert!(
+        AuditWriter::open(&folder.0, NOW).is_err_and(|error| error.to_string().contains("another process"))
+    );
     drop(first);
     folder.scribe();
 }

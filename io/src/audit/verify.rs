@@ -7,7 +7,7 @@ use std::path::Path;
 use super::AuditError;
 use super::anchor::Anchor;
 use super::chain::{End, Link};
-use super::trail;
+use super::files;
 
 #[derive(Debug)]
 pub enum VerifyError {
@@ -115,8 +115,8 @@ impl Chain {
 
 /// Follows the chain through all files; none: it is broken, which was told.
 fn follow(data: &Path, out: &mut impl Write) -> Result<Option<Chain>, VerifyError> {
-    let folder = trail::folder(data);
-    let files = match trail::files(&folder) {
+    let folder = files::folder(data);
+    let files = match files::files(&folder) {
         Ok(files) => files,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             writeln!(out, "there is no folder {}", folder.display())?;
@@ -127,7 +127,7 @@ fn follow(data: &Path, out: &mut impl Write) -> Result<Option<Chain>, VerifyErro
     let mut chain = Chain { links: BTreeMap::new(), end: End::default(), lines: 0, files: files.len() };
     let mut end: Option<End> = None;
     for (at, path) in files.iter().enumerate() {
-        let read = trail::read_with(path, end, &mut |end: End| _ = chain.links.insert(end.seq, end.link));
+        let read = files::read_with(path, end, &mut |end: End| _ = chain.links.insert(end.seq, end.link));
         let read = match read {
             Ok(read) => read,
             Err(error) => {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::book::line_of;
+use super::credentials::line_of;
 use super::password::Hash;
 use super::queue::QUESTIONS_MAX;
 use super::token::Sum;
@@ -45,8 +45,8 @@ impl Drop for Files {
     }
 }
 
-fn bell() -> Bell {
-    Bell::new(|| {})
+fn bell() -> Wakeup {
+    Wakeup::new(|| {})
 }
 
 fn shown(login: Option<&str>, secret: &str) -> Credentials {
@@ -55,7 +55,13 @@ fn shown(login: Option<&str>, secret: &str) -> Credentials {
 }
 
 /// One question and its verdict, at this time.
-fn ask(seat: &mut Seat, clerk: &mut Clerk, now: Timestamp, login: Option<&str>, secret: &str) -> Verdict {
+fn ask(
+    seat: &mut AuthClient,
+    clerk: &mut Authenticator,
+    now: Timestamp,
+    login: Option<&str>,
+    secret: &str,
+) -> Verdict {
     seat.ask(now, 7, shown(login, secret)).unwrap();
     clerk.poll(now);
     let (ticket, verdict) = seat.poll().expect("every question is answered");
@@ -238,7 +244,7 @@ fn files_that_let_nobody_in_or_are_wrong_refuse_the_start() {
     files.write("users", "alice");
     files.write(
         "tokens",
-        &line_of("r", Role::Read, &book::parse_strategies("PAIR").unwrap(), &"a".repeat(64)),
+        &line_of("r", Role::Read, &credentials::parse_strategies("PAIR").unwrap(), &"a".repeat(64)),
     );
     let told = refused();
     assert!(told.contains("users:1: it must be name"), "{told}");
@@ -259,31 +265,31 @@ fn who_is_struck_off_or_changed_is_known_to_those_who_keep_sessions() {
         clerk.poll(START);
     };
     assert!(!roll.has_changed());
-    assert!(!roll.is_struck("alice", 0) && !roll.is_struck("robot", 0));
-    assert!(roll.is_struck("nobody", 0));
+    assert!(!roll.is_revoked("alice", 0) && !roll.is_revoked("robot", 0));
+    assert!(roll.is_revoked("nobody", 0));
     // The same once more, on other lines.
     let users = fs::read_to_string(files.0.join("users")).unwrap();
     files.write("users", &format!("# people\n{users}"));
     read_again();
     assert!(roll.has_changed() && !roll.has_changed());
-    assert!(!roll.is_struck("alice", 0) && !roll.is_struck("robot", 0));
+    assert!(!roll.is_revoked("alice", 0) && !roll.is_revoked("robot", 0));
     // Another role, and gone.
     let hash = users.split_whitespace().last().unwrap();
     files.write("users", &line_of("alice", Role::Read, &Strategies::All, hash));
     files.write("tokens", "");
     read_again();
-    assert!(roll.is_struck("alice", 1) && !roll.is_struck("alice", 2), "who came in since is as he is");
-    assert!(roll.is_struck("robot", 2));
+    assert!(roll.is_revoked("alice", 1) && !roll.is_revoked("alice", 2), "who came in since is as he is");
+    assert!(roll.is_revoked("robot", 2));
     // Another secret, and back again: whoever was here before must come in anew.
     let other = Hash::make(b"another horse battery", [4; 16]).to_string();
     files.write("users", &line_of("alice", Role::Read, &Strategies::All, &other));
     files.write("tokens", &line_of("robot", Role::Trade, &Strategies::All, &Sum::of(TOKEN).to_string()));
     read_again();
-    assert!(roll.is_struck("alice", 2) && roll.is_struck("robot", 0));
-    assert!(!roll.is_struck("alice", 3) && !roll.is_struck("robot", 3));
+    assert!(roll.is_revoked("alice", 2) && roll.is_revoked("robot", 0));
+    assert!(!roll.is_revoked("alice", 3) && !roll.is_revoked("robot", 3));
 
     let open = Auth::open(AuthSettings::off()).unwrap().seat(bell()).roll();
-    assert!(!open.is_struck("local", 0), "where nobody must log in");
+    assert!(!open.is_revoked("local", 0), "where nobody must log in");
 }
 
 /// Two hundred wrong passwords once held the end up for longer than it may take.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::Identity;
-use super::book::{Book, Proof};
+use super::credentials::{CredentialStore, Proof};
 use super::token::Sum;
 
 #[derive(Debug, Default)]
 pub struct Tokens(BTreeMap<Sum, Identity>);
 
 impl Tokens {
-    pub fn of(book: &Book) -> Tokens {
+    pub fn of(book: &CredentialStore) -> Tokens {
         let sum = |proof: &Proof| match proof {
             Proof::Token(sum) => Some(sum.clone()),
             Proof::Password(_) => None,

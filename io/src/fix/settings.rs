@@ -13,7 +13,7 @@ use pitlane_protocols::fix::rate_limit::FloodSettings;
 use pitlane_protocols::fix::schedule::{Clocks, Schedule};
 use pitlane_protocols::fix::session::SessionSettings;
 
-use super::ledger::is_plain;
+use super::session_registry::is_plain;
 use crate::config::{Config, ExecTypes, FixSession, Secret};
 use crate::zone::Zone;
 

@@ -9,16 +9,16 @@ use pitlane_engine::id::AdapterId;
 use pitlane_protocols::rest::{AdapterVO, IdentityVO};
 use pitlane_protocols::stomp::throttle::Throttle;
 
-use super::answer::Answer;
-use super::ask::Ask;
-use super::house::House;
+use super::app_state::AppState;
 use super::login::Who;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::Answer;
 use crate::auth::Role;
 use crate::config::Rate;
 
 /// Every effective setting, by its dotted name; secrets are `***`. Rates are those in force, which may have changed since the start.
-pub fn params(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn params(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let mut params = house.settings.params.clone();
     let Throttle { max_rate_per_connection, min_rate_per_consumer } = house.hall.throttle();
@@ -32,7 +32,7 @@ pub fn params(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Who asks, and what he may do, so that a client can leave out what would be refused.
-pub fn identity(ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn identity(ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (name, role) = match ask.who {
         Who::Known(identity) => (&*identity.name, identity.role),
@@ -42,7 +42,7 @@ pub fn identity(ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Where STOMP is spoken over TCP: behind TLS for those who came so, and where there is no other listener.
-pub fn broker_main(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn broker_main(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let find = |name, set: Option<SocketAddr>| house.listener(name).or(set).map(|address| address.port());
     let settings = &house.settings;
@@ -56,7 +56,7 @@ pub fn broker_main(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Where STOMP is spoken over WebSocket: here.
-pub fn broker_ws(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn broker_ws(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let scheme = if ask.visit.tls { "wss" } else { "ws" };
     // The port that the client used, since somebody may stand between.
@@ -65,7 +65,7 @@ pub fn broker_ws(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// The ways to venues that the reference data use. The simulated venue is part of the shards and always there.
-pub fn adapters(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn adapters(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (reference, view) = (house.floor.reference(), house.floor.view());
     let mut adapters: BTreeMap<AdapterId, AdapterVO<'_>> = BTreeMap::new();
@@ -84,7 +84,7 @@ pub fn adapters(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// The host by which the client reached us, unless the settings name one.
-fn host(house: &House, ask: &Ask<'_>) -> String {
+fn host(house: &AppState, ask: &RequestContext<'_>) -> String {
     match &house.settings.public_host {
         Some(host) if host.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) => format!("[{host}]"),
         Some(host) => host.clone(),
@@ -93,7 +93,7 @@ fn host(house: &House, ask: &Ask<'_>) -> String {
 }
 
 /// Host and port as the client wrote them; the guard has seen to it that they are such.
-fn authority(ask: &Ask<'_>) -> (String, Option<String>) {
+fn authority(ask: &RequestContext<'_>) -> (String, Option<String>) {
     let text = ask.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host.to_string(), Some(port.to_string())),

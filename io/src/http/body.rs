@@ -7,8 +7,8 @@ use hyper::StatusCode;
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
+use super::app_state::AppState;
 use super::guard::body_too_large;
-use super::house::House;
 use super::problem::Problem;
 
 /// What came with a request.
@@ -20,7 +20,7 @@ pub enum Input {
 }
 
 /// All of a body. Its type and announced size have been judged.
-pub async fn read(house: &House, body: Input) -> Result<Vec<u8>, Problem> {
+pub async fn read(house: &AppState, body: Input) -> Result<Vec<u8>, Problem> {
     let body = match body {
         Input::Coming(body) => body,
         Input::Here(body) => return Ok(body),
@@ -48,7 +48,7 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
 }
 
 /// For calls without input: nothing, or an object with nothing in it. A misspelt wish must not pass for none.
-pub async fn read_nothing(house: &House, body: Input) -> Result<(), Problem> {
+pub async fn read_nothing(house: &AppState, body: Input) -> Result<(), Problem> {
     let body = read(house, body).await?;
     let body = body.trim_ascii();
     let inside = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}"));

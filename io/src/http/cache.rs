@@ -8,14 +8,14 @@ use rtrb::{Consumer, Producer};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::News;
-use super::answer::Answer;
-use super::ask::Ask;
+use super::HttpEvent;
+use super::app_state::AppState;
 use super::body::{self, Input};
-use super::house::House;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::Answer;
 use crate::platform::reread::Reread;
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 /// Where reference data come from that main has read again, and to whom they are handed on.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ struct Gateway {
     lane: Producer<Reread>,
     /// The newest ones, if there was no room for them yet.
     waiting: Option<Reread>,
-    bell: Bell,
+    bell: Wakeup,
 }
 
 impl Rereads {
     pub fn new(
         answers: Consumer<Result<Reread, String>>,
         gateways: Vec<Producer<Reread>>,
-        bells: Vec<Bell>,
+        bells: Vec<Wakeup>,
     ) -> Rereads {
         let gateways = gateways.into_iter().zip(bells);
         let gateways = gateways.map(|(lane, bell)| Gateway { lane, waiting: None, bell }).collect();
@@ -83,10 +83,10 @@ impl Cache {
         handed_on + 1
     }
 
-    async fn read_again(&self, house: &House) -> Result<Reread, Problem> {
+    async fn read_again(&self, house: &AppState) -> Result<Reread, Problem> {
         // An answer that nobody waited for any more is not ours.
         self.answer.take();
-        (house.tell)(News::RereadAsked);
+        (house.tell)(HttpEvent::RereadAsked);
         let come = async {
             loop {
                 if let Some(answer) = self.answer.take() {
@@ -113,7 +113,7 @@ impl Cache {
     }
 }
 
-pub async fn clear_all(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn clear_all(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;
@@ -128,11 +128,11 @@ pub async fn clear_all(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answ
     let _ready_again = ReadyAgain(&cache.is_busy);
     let reread = cache.read_again(house).await?;
     if reread.name != house.shelf().name {
-        house.do_it(CommandKind::Reference { name: reread.name }).await?;
+        house.execute(CommandKind::Reference { name: reread.name }).await?;
         house.adopt(reread.reference.clone());
         cache.hand_on(&reread);
     }
-    house.do_it(CommandKind::Snapshot { port: house.floor.port() }).await
+    house.execute(CommandKind::Snapshot { port: house.floor.port() }).await
 }
 
 /// Whether it ends well or not, the next may ask.
@@ -162,7 +162,7 @@ mod tests {
             |name| Reread { name, reference: reference.clone(), briefing: Arc::<Briefing>::default() };
         let (_answered, answers) = RingBuffer::new(REREADS_MAX);
         let (lane, mut news) = RingBuffer::new(REREADS_MAX);
-        let cache = Cache::new(Some(Rereads::new(answers, vec![lane], vec![Bell::new(|| {})])));
+        let cache = Cache::new(Some(Rereads::new(answers, vec![lane], vec![Wakeup::new(|| {})])));
         let last = REREADS_MAX as u64 + 2;
         (1..=last).for_each(|name| cache.hand_on(&reread(name)));
         let mut taken = Vec::new();

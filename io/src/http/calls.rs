@@ -2,18 +2,23 @@
 
 use std::rc::Rc;
 
-use super::answer::{Answer, Kind};
-use super::ask::Ask;
+use super::app_state::AppState;
 use super::body::Input;
-use super::house::House;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::{Answer, Kind};
 use super::routes::Call;
 use super::{
-    about, cache, cluster, entry, health, latency, operator, orders, page, position, reference, risk,
-    sessions, subscription, transaction, wealth,
+    about, cache, cluster, health, latency, operator, order_entry, orders, page, portfolio, position,
+    reference, risk, sessions, subscription, transaction,
 };
 
-pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Input) -> Result<Answer, Problem> {
+pub async fn handle(
+    house: &Rc<AppState>,
+    ask: &RequestContext<'_>,
+    call: Call,
+    body: Input,
+) -> Result<Answer, Problem> {
     match call {
         Call::Home | Call::Asset => page::show(house, ask),
         Call::Docs => Ok(file("text/html; charset=utf-8", include_str!("docs/index.html"))),
@@ -52,14 +57,14 @@ pub async fn handle(house: &Rc<House>, ask: &Ask<'_>, call: Call, body: Input) -
         Call::Unsubscribe => subscription::subscribe(house, ask, false, body).await,
         Call::OrdersOpen => orders::open(house, ask).await,
         Call::Order => orders::one(house, ask),
-        Call::OrderCancel => entry::cancel(house, ask, body).await,
-        Call::OrderSubmit(kind) => entry::submit(house, ask, kind, body).await,
-        Call::OrderModify(kind) => entry::modify(house, ask, kind, body).await,
+        Call::OrderCancel => order_entry::cancel(house, ask, body).await,
+        Call::OrderSubmit(kind) => order_entry::submit(house, ask, kind, body).await,
+        Call::OrderModify(kind) => order_entry::modify(house, ask, kind, body).await,
         Call::OrderHistory => orders::history(house, ask).await,
-        Call::NextOrderId => entry::next_id(house, ask, body).await,
-        Call::OrderValidate => entry::validate(house, ask, body).await,
-        Call::CashBalances => wealth::cash(house, ask),
-        Call::Portfolio => wealth::portfolio(house, ask),
+        Call::NextOrderId => order_entry::next_id(house, ask, body).await,
+        Call::OrderValidate => order_entry::validate(house, ask, body).await,
+        Call::CashBalances => portfolio::cash(house, ask),
+        Call::Portfolio => portfolio::portfolio(house, ask),
         Call::Sessions => sessions::all(house, ask),
         Call::SessionEnd => sessions::end(house, ask, body).await,
         Call::SessionReset => sessions::reset(house, ask, body).await,

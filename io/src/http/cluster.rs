@@ -39,13 +39,13 @@ use self::directives::CatchUp;
 use self::owner::Owner;
 use self::peer::{Asked, Peer};
 use self::relay::{settle, take_commands};
-use super::floor::Floor;
+use super::shard_client::ShardClient;
 use crate::config::{Cluster as Settings, Config, Member, Nats};
 use crate::journal::{self, Past};
 use crate::nats::rights::{self, Rights};
 use crate::nats::subjects::{Subjects, segment};
 use crate::platform::Far;
-use crate::wakeups::Bells;
+use crate::wakeups::Wakeups;
 
 pub use self::peer::{Counts, Phase};
 
@@ -63,7 +63,7 @@ pub struct ClusterParts {
     pub settings: Settings,
     pub members: Vec<Member>,
     pub far: Far,
-    pub bells: Arc<Bells>,
+    pub bells: Arc<Wakeups>,
     /// The number of this start, see [`lives`].
     pub life: u64,
     /// A sum over what all members must have alike.
@@ -82,7 +82,7 @@ impl ClusterParts {
         config: &Config,
         reference: &RefData,
         far: Option<Far>,
-        bells: &Arc<Bells>,
+        bells: &Arc<Wakeups>,
     ) -> Option<ClusterParts> {
         let far = far.filter(|_| config.cluster.is_on())?;
         Some(ClusterParts {
@@ -159,7 +159,7 @@ struct Inner {
     owner: Owner,
     /// By member; None: ourselves.
     peers: Vec<Option<Peer>>,
-    bells: Arc<Bells>,
+    bells: Arc<Wakeups>,
     out: VecDeque<(Subject, Bytes)>,
     lease_ns: u64,
     catch_up: CatchUp,
@@ -279,7 +279,7 @@ impl Cluster {
     }
 
     /// Takes in what our ports ask of others and our shards say, and tells what others have said. Gives how much that was.
-    pub fn poll(&self, now: Timestamp, floor: &Floor) -> usize {
+    pub fn poll(&self, now: Timestamp, floor: &ShardClient) -> usize {
         let mut inner = self.inner.borrow_mut();
         let (mut work, shards) = inner.owner.poll();
         inner.bells.wake_shards(shards);

@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_rustls::server::TlsStream;
 
 use super::admission::ConnectionSlot;
+use super::app_state::AppState;
 use super::framing::{Fault, Framing};
-use super::house::House;
 use super::service;
 use super::settings::HttpSettings;
 
@@ -30,7 +30,7 @@ const BUFFER_BYTES: usize = 64 * 1_024;
 
 /// What is known of a connection while it lasts.
 #[derive(Debug)]
-pub struct Visit {
+pub struct ConnectionInfo {
     pub local: SocketAddr,
     pub peer: SocketAddr,
     /// Whether it is encrypted.
@@ -41,7 +41,7 @@ pub struct Visit {
     host: RefCell<Vec<u8>>,
 }
 
-impl Visit {
+impl ConnectionInfo {
     /// Whether a Host is the one that was last found to be ours.
     pub fn is_same_host(&self, host: &[u8]) -> bool {
         !host.is_empty() && *self.host.borrow() == host
@@ -83,7 +83,7 @@ impl Visit {
 
 /// Serves a connection until either side ends it, it is too slow, or it becomes something else.
 pub async fn serve(
-    house: Rc<House>,
+    house: Rc<AppState>,
     stream: Stream,
     local: SocketAddr,
     peer: SocketAddr,
@@ -93,7 +93,7 @@ pub async fn serve(
     let tls = matches!(stream, Stream::Tls(_));
     let slot = RefCell::new(Some(slot));
     let host = RefCell::default();
-    let visit = Rc::new(Visit { local, peer, tls, link: link.clone(), slot, host });
+    let visit = Rc::new(ConnectionInfo { local, peer, tls, link: link.clone(), slot, host });
     let socket = TokioIo::new(Watched { stream, framing: Framing::default(), link: link.clone() });
     let service = service_fn(|request| {
         let (house, visit) = (house.clone(), visit.clone());

@@ -11,7 +11,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, ORIGIN, TRANS
 use hyper::http::request::Parts as Head;
 use hyper::{Method, StatusCode};
 
-use super::connection::Visit;
+use super::connection::ConnectionInfo;
 use super::problem::Problem;
 use super::settings::HttpSettings;
 
@@ -35,7 +35,7 @@ impl Rules {
 }
 
 /// Whether a request may go on to its handler.
-pub fn judge(rules: &Rules, visit: &Visit, head: &Head) -> Result<(), Problem> {
+pub fn judge(rules: &Rules, visit: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
     if let Some(fault) = visit.link.fault() {
         return Err(Problem::bad_request("ambiguous-request", fault.to_string()).closing());
     }
@@ -44,7 +44,7 @@ pub fn judge(rules: &Rules, visit: &Visit, head: &Head) -> Result<(), Problem> {
     judge_body(rules, &head.headers)
 }
 
-fn judge_host(rules: &Rules, visit: &Visit, head: &Head) -> Result<(), Problem> {
+fn judge_host(rules: &Rules, visit: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
     let mut hosts = head.headers.get_all(HOST).iter();
     // Mostly a connection names the same Host again and again.
     if let (Some(host), None, None) = (hosts.next(), hosts.next(), head.uri.authority())

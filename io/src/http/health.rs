@@ -1,6 +1,6 @@
 //! Health, version and metrics: what an operator and his machines ask first.
 
-mod exhibit;
+mod exposition;
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use pitlane_protocols::rest::SwitchStateVO;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::answer::{Answer, Kind};
+use super::app_state::AppState;
 use super::cluster::shown::{self, MemberVO};
-use super::house::House;
 use super::login::Who;
 use super::openapi::Gathered;
-use super::outposts::Outposts;
-use super::standing::{Journaling, Phase};
+use super::remote_strategies::RemoteStrategies;
+use super::response::{Answer, Kind};
+use super::status::{Journaling, Phase};
 use crate::standby::state::StandbyVO;
 
 /// As the build found it, or `unknown`.
@@ -32,7 +32,7 @@ pub fn live() -> Answer {
 }
 
 /// 200 when orders would be taken, 503 otherwise. The body says why, to those who may know.
-pub fn ready(house: &House, who: &Who) -> Answer {
+pub fn ready(house: &AppState, who: &Who) -> Answer {
     let ready = is_ready(house);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let answer = match who {
@@ -42,16 +42,16 @@ pub fn ready(house: &House, who: &Who) -> Answer {
     answer.with_status(status)
 }
 
-pub fn version(house: &House) -> Answer {
+pub fn version(house: &AppState) -> Answer {
     let formats = house.standing.formats().iter().copied().collect();
     Answer::json(&Version { name: "pitlane", version: env!("CARGO_PKG_VERSION"), commit: COMMIT, formats })
 }
 
-pub fn metrics(house: &House) -> Answer {
-    Answer::text(Kind::Metrics, exhibit::all(house))
+pub fn metrics(house: &AppState) -> Answer {
+    Answer::text(Kind::Metrics, exposition::all(house))
 }
 
-fn is_ready(house: &House) -> bool {
+fn is_ready(house: &AppState) -> bool {
     house.standing.phase() == Phase::Running
         && house.standing.journaling() == Journaling::Sound
         && house.floor.is_complete()
@@ -169,7 +169,7 @@ struct ListenerVO {
 }
 
 impl Ready {
-    fn of(house: &House, ready: bool) -> Ready {
+    fn of(house: &AppState, ready: bool) -> Ready {
         let (standing, view) = (&house.standing, house.floor.view());
         let shards = (0..house.floor.shards()).map(|shard| ShardVO {
             shard,
@@ -204,7 +204,7 @@ impl Ready {
     }
 }
 
-fn broker(outposts: &Outposts) -> BrokerVO {
+fn broker(outposts: &RemoteStrategies) -> BrokerVO {
     let connected = outposts.up.get();
     let mut strategies = Vec::new();
     outposts.each(|name, present, host| {
@@ -220,7 +220,7 @@ fn broker(outposts: &Outposts) -> BrokerVO {
 }
 
 /// Those the reference data use. The simulated venue is part of the shards and always there.
-fn adapters(house: &House) -> Vec<WayVO> {
+fn adapters(house: &AppState) -> Vec<WayVO> {
     let view = house.floor.view();
     let reference = house.floor.reference();
     let names: BTreeMap<_, _> = reference

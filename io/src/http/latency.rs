@@ -3,12 +3,12 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::answer::Answer;
-use super::house::House;
+use super::app_state::AppState;
 use super::openapi::Gathered;
+use super::response::Answer;
 use crate::metrics::StageSummary;
 
-pub fn stages(house: &House) -> Answer {
+pub fn stages(house: &AppState) -> Answer {
     let stages: Vec<_> = house.stages().into_iter().map(StageVO::of).collect();
     Answer::json(&stages)
 }

@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::admission::Admitted;
+use super::app_state::AppState;
 use super::connection::{Stream, serve};
-use super::house::House;
 use crate::net::listener::acknowledge;
 
 /// After the system had no descriptor or memory for a connection: until some have ended.
@@ -34,7 +34,7 @@ pub fn bind(address: SocketAddr) -> io::Result<StdListener> {
 
 /// Takes connections in until it is dropped.
 pub fn accept(
-    house: Rc<House>,
+    house: Rc<AppState>,
     listener: StdListener,
     tls: Option<Arc<ServerConfig>>,
 ) -> io::Result<impl Future<Output = ()>> {
@@ -51,7 +51,7 @@ pub fn accept(
     })
 }
 
-fn admit(house: &Rc<House>, socket: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
+fn admit(house: &Rc<AppState>, socket: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
     let Some(Admitted { slot, evicted }) = house.admission.admit(peer.ip(), Instant::now()) else {
         house.meter.turned_away.one_more();
         if tls.is_none() {
@@ -79,7 +79,7 @@ fn admit(house: &Rc<House>, socket: TcpStream, peer: SocketAddr, tls: Option<Tls
 }
 
 /// The deadline is that of a head: whoever needs longer for either has no good intentions, or no line.
-async fn shake_hands(house: &House, socket: TcpStream, tls: TlsAcceptor) -> Option<Stream> {
+async fn shake_hands(house: &AppState, socket: TcpStream, tls: TlsAcceptor) -> Option<Stream> {
     match timeout(house.settings.head_timeout.min(house.settings.drain_timeout), tls.accept(socket)).await {
         Ok(Ok(stream)) => {
             acknowledge(stream.get_ref().0);

@@ -16,11 +16,11 @@ use pitlane_engine::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::connection::Visit;
-use super::house::House;
+use super::app_state::AppState;
+use super::connection::ConnectionInfo;
 use super::problem::Problem;
 use super::routes::Call;
-use crate::auth::{Credentials, Identity, Refusal, Role, Seat, Verdict, network};
+use crate::auth::{AuthClient, Credentials, Identity, Refusal, Role, Verdict, network};
 use crate::config::Secret;
 
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
@@ -35,8 +35,8 @@ pub enum Who {
 
 /// Whether he may do this; if so, who he is.
 pub async fn admit(
-    house: &House,
-    visit: &Visit,
+    house: &AppState,
+    visit: &ConnectionInfo,
     head: &Head,
     call: Call,
     role: Role,
@@ -64,7 +64,7 @@ pub async fn admit(
 }
 
 /// Whether its address may send another request now.
-pub fn pace(house: &House, visit: &Visit) -> Result<(), Problem> {
+pub fn pace(house: &AppState, visit: &ConnectionInfo) -> Result<(), Problem> {
     let taken = house.peers.borrow_mut().take(house.now(), &network(visit.peer.ip()));
     taken.map_err(|wait_s| too_many("too many requests from this address", wait_s))
 }
@@ -143,16 +143,16 @@ pub fn challenge(request: &HeaderMap, answer: &mut HeaderMap) {
 
 /// This thread's seat at the clerk's, and who waits there.
 #[derive(Debug)]
-pub struct Reception {
-    seat: RefCell<Seat>,
+pub struct LoginQueue {
+    seat: RefCell<AuthClient>,
     /// By ticket; never more than the seat has questions open.
     waiting: RefCell<BTreeMap<u64, oneshot::Sender<Verdict>>>,
     tickets: Cell<u64>,
 }
 
-impl Reception {
-    pub fn new(seat: Seat) -> Reception {
-        Reception { seat: RefCell::new(seat), waiting: RefCell::default(), tickets: Cell::new(0) }
+impl LoginQueue {
+    pub fn new(seat: AuthClient) -> LoginQueue {
+        LoginQueue { seat: RefCell::new(seat), waiting: RefCell::default(), tickets: Cell::new(0) }
     }
 
     /// What everybody is, where nobody must log in.
@@ -174,7 +174,7 @@ impl Reception {
         work
     }
 
-    pub async fn ask(&self, house: &House, credentials: Credentials) -> Result<Identity, Problem> {
+    pub async fn ask(&self, house: &AppState, credentials: Credentials) -> Result<Identity, Problem> {
         let now = house.now();
         let verdict = self.seat.borrow_mut().judge_at_once(now, &credentials);
         let verdict = match verdict {
@@ -190,7 +190,7 @@ impl Reception {
     /// Has a password verified. Returns an error if no thread can do it now.
     async fn verify(
         &self,
-        house: &House,
+        house: &AppState,
         now: Timestamp,
         credentials: Credentials,
     ) -> Result<Verdict, Problem> {

@@ -10,25 +10,25 @@ use pitlane_engine::view::{Order, View, Walk};
 use pitlane_protocols::rest::{OrderVO, SentByVO};
 use tokio::time::timeout;
 
-use super::answer::{Answer, Rows};
-use super::ask::Ask;
-use super::house::House;
+use super::app_state::AppState;
 use super::login::Who;
-use super::portions::{Portions, ROWS_PER_PORTION};
 use super::problem::Problem;
 use super::readers::{ListClient, ListReader};
 use super::reference::limit_of;
-use super::sight::Sight;
+use super::request_context::RequestContext;
+use super::response::{Answer, Rows};
+use super::scope::StrategyScope;
+use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 use crate::auth::network;
 
 /// Of an order as it is rendered, so that a list does not grow in small steps.
 const ORDER_BYTES: usize = 544;
 
-pub async fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub async fn open(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
     let sight = ask.sight(&house.floor.reference());
     let are_few = house.floor.view().open_orders_len().min(limit) <= ROWS_PER_PORTION;
-    if are_few && sight == Sight::All {
+    if are_few && sight == StrategyScope::All {
         let some = || rendered(house, house.floor.view().open_orders().take(limit));
         let is_whole = limit == usize::MAX;
         let list = if is_whole { house.open_orders.get(house.version(), some) } else { some() };
@@ -39,17 +39,18 @@ pub async fn open(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Finished orders of the trading day, the one that ended last first.
-pub async fn history(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub async fn history(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
     let sight = ask.sight(&house.floor.reference());
-    if house.floor.view().finished_orders_len().min(limit) <= ROWS_PER_PORTION && sight == Sight::All {
+    if house.floor.view().finished_orders_len().min(limit) <= ROWS_PER_PORTION && sight == StrategyScope::All
+    {
         return Ok(at_once(house, house.floor.view().finished_orders().take(limit)));
     }
     in_portions(house, ask, limit, sight, View::walk_finished).await
 }
 
 /// All orders that have or had this id.
-pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn one(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let sight = ask.sight(&house.floor.reference());
     let mut found = with_id(house, &ask.name()?)?;
@@ -61,7 +62,7 @@ pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// The orders that an id means, whoever may see them; at least one.
-pub fn with_id(house: &House, text: &str) -> Result<Vec<Order>, Problem> {
+pub fn with_id(house: &AppState, text: &str) -> Result<Vec<Order>, Problem> {
     let id = IntId::parse(text.as_bytes()).ok();
     let found = id.map(|id| house.floor.view().orders_with_id(&id)).unwrap_or_default();
     if found.is_empty() {
@@ -70,11 +71,11 @@ pub fn with_id(house: &House, text: &str) -> Result<Vec<Order>, Problem> {
     Ok(found)
 }
 
-fn at_once(house: &House, orders: impl Iterator<Item = Order>) -> Answer {
+fn at_once(house: &AppState, orders: impl Iterator<Item = Order>) -> Answer {
     Answer::made(rendered(house, orders))
 }
 
-fn rendered(house: &House, orders: impl Iterator<Item = Order>) -> Bytes {
+fn rendered(house: &AppState, orders: impl Iterator<Item = Order>) -> Bytes {
     let reference = house.floor.reference();
     let orders: Vec<Order> = orders.collect();
     let (names, view) = (house.switchboard.names(), house.floor.view());
@@ -88,16 +89,16 @@ fn rendered(house: &House, orders: impl Iterator<Item = Order>) -> Bytes {
 
 /// A long list. Each order is told as it stands when its portion is made; what comes in between is not held up by it.
 async fn in_portions(
-    house: &Rc<House>,
-    ask: &Ask<'_>,
+    house: &Rc<AppState>,
+    ask: &RequestContext<'_>,
     limit: usize,
-    sight: Sight,
+    sight: StrategyScope,
     begin: impl FnOnce(&mut View) -> Option<Walk>,
 ) -> Result<Answer, Problem> {
     let under_way = UnderWay::begin(house, ask, begin).await?;
     let reader = under_way.reader.clone();
     let (mut left, mut rows) = (limit, Rows::default());
-    let portions = Portions::new(move |bytes| {
+    let portions = StreamedList::new(move |bytes| {
         let floor = &under_way.house.floor;
         under_way.house.readers.step(&under_way.reader);
         let mut is_over = false;
@@ -125,14 +126,14 @@ async fn in_portions(
 
 /// A walk that is ended when its reader is done or gone.
 struct UnderWay {
-    house: Rc<House>,
+    house: Rc<AppState>,
     reader: Rc<ListReader>,
 }
 
 impl UnderWay {
     async fn begin(
-        house: &Rc<House>,
-        ask: &Ask<'_>,
+        house: &Rc<AppState>,
+        ask: &RequestContext<'_>,
         begin: impl FnOnce(&mut View) -> Option<Walk>,
     ) -> Result<UnderWay, Problem> {
         let login = match ask.who {

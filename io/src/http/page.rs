@@ -8,10 +8,10 @@ use hyper::StatusCode;
 use hyper::header::{ACCEPT_ENCODING, HeaderValue};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::answer::{Answer, Kind};
-use super::ask::Ask;
-use super::house::House;
+use super::app_state::AppState;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::{Answer, Kind};
 
 /// What `build.rs` found: names below `web/dist/page`, and what is in them.
 static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
@@ -19,7 +19,7 @@ static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files
 /// Shown where the page was not built.
 static UNBUILT: &str = include_str!("page.html");
 
-pub fn show(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn show(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let file = house.page.find(ask.head.uri.path()).ok_or_else(Problem::not_found)?;
     let form = file.form(ask.head.headers.get(ACCEPT_ENCODING));
     let kind = Kind::Asset { content_type: file.content_type, is_immutable: file.is_immutable };

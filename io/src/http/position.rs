@@ -8,14 +8,14 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::view::Position;
 use pitlane_protocols::rest::{self, PositionVO};
 
-use super::answer::Answer;
-use super::ask::Ask;
+use super::app_state::AppState;
 use super::body::{self, Input};
-use super::entry;
-use super::house::House;
+use super::order_entry;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::Answer;
 
-pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn all(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (reference, view) = (house.floor.reference(), house.floor.view());
     let sight = ask.sight(&reference);
@@ -24,7 +24,7 @@ pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// A market order of the opposite side for all of it.
-pub async fn close(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn close(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     let query = ask.query(&["accountId"])?;
     let account = account_in(query.get("accountId"))?;
     body::read_nothing(house, body).await?;
@@ -32,7 +32,7 @@ pub async fn close(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, 
 }
 
 /// The same for a part of it.
-pub async fn reduce(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn reduce(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     let query = ask.query(&["accountId"])?;
     let account = account_in(query.get("accountId"))?;
     let bytes = body::read(house, body).await?;
@@ -45,21 +45,26 @@ pub async fn reduce(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
 }
 
 /// Counts every position again from the transactions.
-pub async fn reset(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn reset(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;
-    house.do_it(CommandKind::ResetPositions).await
+    house.execute(CommandKind::ResetPositions).await
 }
 
-async fn send(house: &House, ask: &Ask<'_>, account: Option<AccountId>, qty: Qty) -> Result<Answer, Problem> {
+async fn send(
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    account: Option<AccountId>,
+    qty: Qty,
+) -> Result<Answer, Problem> {
     let position = find(house, ask)?;
     if position.state.qty.is_zero() {
         return Err(Problem::refused(Reason::PositionFlat));
     }
     let account = match account.or_else(|| account_of(house, &position)) {
         Some(account) => account,
-        None => return Err(entry::account_missing()),
+        None => return Err(order_entry::account_missing()),
     };
     let closing =
         Closing { strategy: position.id.strategy(), account, security: position.id.security(), qty };
@@ -67,11 +72,11 @@ async fn send(house: &House, ask: &Ask<'_>, account: Option<AccountId>, qty: Qty
     let sent = house.floor.close(ask.sender(house), closing);
     let sent = sent.map_err(|declined| Problem::refused(declined.reason))?;
     let (id, pending) = sent;
-    entry::finish(house, ask, (closing.strategy, id), pending).await
+    order_entry::finish(house, ask, (closing.strategy, id), pending).await
 }
 
 /// The position of the path, which he may touch.
-fn find(house: &House, ask: &Ask<'_>) -> Result<Position, Problem> {
+fn find(house: &AppState, ask: &RequestContext<'_>) -> Result<Position, Problem> {
     let found = ask.id().and_then(|id| house.floor.view().position(PositionId(id)));
     let found = found.ok_or_else(|| Problem::refused(Reason::UnknownPosition))?;
     ask.sight(&house.floor.reference()).touch(found.id.strategy())?;
@@ -79,7 +84,7 @@ fn find(house: &House, ask: &Ask<'_>) -> Result<Position, Problem> {
 }
 
 /// The account that traded it last; else the only one that can.
-fn account_of(house: &House, position: &Position) -> Option<AccountId> {
+fn account_of(house: &AppState, position: &Position) -> Option<AccountId> {
     let (strategy, security) = (position.id.strategy(), position.id.security());
     let view = house.floor.view();
     let last = view.transactions(Some(strategy)).find(|row| row.security == Some(security));

@@ -16,18 +16,18 @@ use pitlane_protocols::rest::{
 };
 use serde::Serialize;
 
-use super::answer::{Answer, Kind, Rows};
-use super::ask::Ask;
-use super::house::House;
-use super::portions::{Portions, ROWS_PER_PORTION};
+use super::app_state::AppState;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::{Answer, Kind, Rows};
+use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 use crate::journal::name_of;
 
 /// Lists up to this length are made once and kept; a longer one is made in portions each time.
 const SHELF_ROWS_MAX: usize = 1_024;
 
 /// Answers that were made already, for one set of reference data.
-pub struct Shelf {
+pub struct RefDataCache {
     reference: Arc<RefData>,
     /// By which the journal knows this set, too.
     pub name: u64,
@@ -44,11 +44,11 @@ enum List {
     Exchanges,
 }
 
-impl Shelf {
-    pub fn new(reference: Arc<RefData>) -> Shelf {
+impl RefDataCache {
+    pub fn new(reference: Arc<RefData>) -> RefDataCache {
         let name = name_of(&reference);
         let etag = HeaderValue::try_from(format!("\"{name:016x}\"")).expect("digits in quotation marks");
-        Shelf { reference, name, etag, lists: RefCell::default() }
+        RefDataCache { reference, name, etag, lists: RefCell::default() }
     }
 
     /// A list as it was made before, or as it is made now.
@@ -66,7 +66,7 @@ impl Shelf {
     fn securities(&self, search: Search, limit: usize) -> Answer {
         let reference = self.reference.clone();
         let (mut at, mut left, mut rows) = (0, limit, Rows::default());
-        let portions = Portions::new(move |bytes| {
+        let portions = StreamedList::new(move |bytes| {
             let portion = &reference.securities()[at..];
             let portion = &portion[..portion.len().min(ROWS_PER_PORTION)];
             at += portion.len();
@@ -83,9 +83,9 @@ impl Shelf {
 
 /// The answer, or that the client has it already.
 fn unless_known(
-    house: &House,
-    ask: &Ask<'_>,
-    answer: impl FnOnce(&Shelf) -> Result<Answer, Problem>,
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    answer: impl FnOnce(&RefDataCache) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
     let shelf = house.shelf();
     if ask.has(&shelf.etag) {
@@ -95,14 +95,15 @@ fn unless_known(
     answer(&shelf)
 }
 
-pub fn accounts(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn accounts(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
-    let rows =
-        |shelf: &Shelf| shelf.list(List::Accounts, shelf.reference.accounts().iter().map(AccountVO::of));
+    let rows = |shelf: &RefDataCache| {
+        shelf.list(List::Accounts, shelf.reference.accounts().iter().map(AccountVO::of))
+    };
     unless_known(house, ask, |shelf| Ok(rows(shelf)))
 }
 
-pub fn account(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn account(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let name = ask.name()?;
     unless_known(house, ask, |shelf| {
@@ -113,7 +114,7 @@ pub fn account(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     })
 }
 
-pub fn securities(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn securities(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
     unless_known(house, ask, |shelf| {
         let rows = shelf.reference.securities();
@@ -125,7 +126,7 @@ pub fn securities(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     })
 }
 
-pub fn search(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn search(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let query = ask.query(&["query", "limit"])?;
     let limit = limit_of(ask, &["query", "limit"])?;
     let search = Search::parse(query.get("query").unwrap_or_default())
@@ -133,7 +134,7 @@ pub fn search(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     unless_known(house, ask, |shelf| Ok(shelf.securities(search, limit)))
 }
 
-pub fn security(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn security(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     unless_known(house, ask, |shelf| {
         let id = ask.id().and_then(|id| u32::try_from(id).ok());
@@ -144,7 +145,7 @@ pub fn security(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     })
 }
 
-pub fn forex(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn forex(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let query = ask.query(&["baseCurrency", "transactionCurrency"])?;
     let bad = |bad: BadQuery| Problem::bad_request("bad-query", bad.to_string());
     let base = query.required("baseCurrency").map_err(bad)?;
@@ -156,14 +157,14 @@ pub fn forex(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     })
 }
 
-pub fn families(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn families(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     unless_known(house, ask, |shelf| {
         Ok(shelf.list(List::Families, shelf.reference.families().iter().map(SecurityFamilyVO::of)))
     })
 }
 
-pub fn family(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn family(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     unless_known(house, ask, |shelf| {
         let id = ask.id().and_then(|id| u32::try_from(id).ok());
@@ -173,7 +174,7 @@ pub fn family(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
     })
 }
 
-pub fn exchanges(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn exchanges(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     unless_known(house, ask, |shelf| {
         Ok(shelf.list(List::Exchanges, shelf.reference.exchanges().iter().map(ExchangeVO::of)))
@@ -181,7 +182,7 @@ pub fn exchanges(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Their phases change, so there is no ETag.
-pub fn strategies(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn strategies(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (reference, view) = (house.floor.reference(), house.floor.view());
     let rows = reference.strategies().iter().map(|row| {
@@ -197,7 +198,7 @@ pub fn strategies(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// The most rows that are wanted.
-pub fn limit_of(ask: &Ask<'_>, known: &[&str]) -> Result<usize, Problem> {
+pub fn limit_of(ask: &RequestContext<'_>, known: &[&str]) -> Result<usize, Problem> {
     let limit = ask.query(known)?.count("limit");
     let limit = limit.map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))?;
     Ok(limit.unwrap_or(usize::MAX))

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 /// Made before the thread, held by everybody.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    bell: Bell,
+    bell: Wakeup,
     events: Arc<Notify>,
     course: Arc<Course>,
 }
@@ -28,11 +28,11 @@ impl Remote {
     pub fn new() -> Remote {
         let events = Arc::new(Notify::new());
         let call = events.clone();
-        Remote { bell: Bell::new(move || call.notify_one()), events, course: Arc::default() }
+        Remote { bell: Wakeup::new(move || call.notify_one()), events, course: Arc::default() }
     }
 
     /// To be rung by whoever has put events on this thread's lanes.
-    pub fn bell(&self) -> &Bell {
+    pub fn bell(&self) -> &Wakeup {
         &self.bell
     }
 

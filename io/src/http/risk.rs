@@ -8,19 +8,19 @@ use pitlane_engine::strategy::life::{self, WrongPhase};
 use pitlane_protocols::codes::Word;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
 
-use super::answer::Answer;
-use super::ask::Ask;
+use super::app_state::AppState;
 use super::body::{self, Input};
-use super::house::House;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::Answer;
 
-pub fn show(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn show(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     Ok(Answer::json(&RiskVO::of(&house.floor.view(), &house.floor.reference())))
 }
 
 /// Changes the limits of one strategy or account, until the next start, which takes them from the settings again.
-pub async fn change(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn change(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let request: LimitsVO = rest::read(&bytes).map_err(Problem::bad_body)?;
@@ -39,7 +39,7 @@ pub async fn change(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
     house.direct(Directive::Limits { scope, limits }).await
 }
 
-fn scope_of(house: &House, request: &LimitsVO) -> Result<Scope, Problem> {
+fn scope_of(house: &AppState, request: &LimitsVO) -> Result<Scope, Problem> {
     let reference = house.floor.reference();
     match (&request.strategy_name, &request.account_name) {
         (Some(name), None) => {
@@ -59,7 +59,7 @@ fn scope_of(house: &House, request: &LimitsVO) -> Result<Scope, Problem> {
 
 /// Leads a strategy to another phase of its life, through those between: `INIT → PREFEED → START → RUNNING → STOP → EXIT`. One
 /// that has stopped may begin again.
-pub async fn phase(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn phase(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let name = ask.name()?;
     let bytes = body::read(house, body).await?;
@@ -74,7 +74,7 @@ pub async fn phase(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, 
     }
     let now = house.floor.view().phase(strategy).unwrap_or_default();
     for phase in life::way(now, phase.0).map_err(no_way)? {
-        house.do_it(CommandKind::Phase { strategy, phase }).await?;
+        house.execute(CommandKind::Phase { strategy, phase }).await?;
     }
     Ok(Answer::empty())
 }

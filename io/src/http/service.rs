@@ -11,16 +11,16 @@ use hyper::header::{
 use hyper::http::request::Parts as Head;
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::answer::{Answer, Kind, Reply};
-use super::ask::Ask;
+use super::app_state::AppState;
 use super::body::{self, Input};
-use super::connection::Visit;
+use super::connection::ConnectionInfo;
 use super::cors::{self, Cors};
-use super::house::House;
 use super::login;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::{Answer, Kind, Reply};
 use super::routes::Found;
-use super::{act, calls, guard, websocket};
+use super::{audit, calls, guard, websocket};
 use crate::auth::Role;
 use crate::metrics::exposition;
 
@@ -48,7 +48,11 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
      connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
-pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>) -> Response<Reply> {
+pub async fn answer(
+    house: &Rc<AppState>,
+    visit: &ConnectionInfo,
+    request: Request<Incoming>,
+) -> Response<Reply> {
     visit.link.begin();
     house.receive();
     let (mut head, body) = request.into_parts();
@@ -100,8 +104,8 @@ pub async fn answer(house: &Rc<House>, visit: &Visit, request: Request<Incoming>
 }
 
 async fn route(
-    house: &Rc<House>,
-    visit: &Visit,
+    house: &Rc<AppState>,
+    visit: &ConnectionInfo,
     head: &Head,
     body: Incoming,
     cors: &mut Cors,
@@ -121,12 +125,12 @@ async fn route(
             let (input, act) = match role {
                 Role::Admin => {
                     let bytes = body::read(house, Input::Coming(body)).await?;
-                    let act = act::note(house, visit, head, &who, &bytes).await?;
+                    let act = audit::note(house, visit, head, &who, &bytes).await?;
                     (Input::Here(bytes), act)
                 }
                 Role::Read | Role::Trade => (Input::Coming(body), None),
             };
-            let ask = Ask { visit, head, who: &who, segments };
+            let ask = RequestContext { visit, head, who: &who, segments };
             let answered = calls::handle(house, &ask, call, input).await;
             if let Some(act) = act {
                 act.end(answered.as_ref().map_or_else(|problem| problem.status, |answer| answer.status));
@@ -145,7 +149,11 @@ async fn route(
 }
 
 /// A WebSocket logs in later, so where only the reserve is left its network must have done so before.
-fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Response<Reply>, Problem> {
+fn upgrade(
+    house: &Rc<AppState>,
+    visit: &ConnectionInfo,
+    head: &mut Head,
+) -> Result<Response<Reply>, Problem> {
     if visit.is_on_probation() && !visit.is_from_known_network() {
         return Err(Problem::no_room());
     }
@@ -211,7 +219,7 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
 }
 
 /// The client's own if it is a sane one, else a new one.
-fn request_id(house: &House, headers: &HeaderMap) -> HeaderValue {
+fn request_id(house: &AppState, headers: &HeaderMap) -> HeaderValue {
     let is_sane = |id: &&HeaderValue| {
         (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
     };

@@ -3,16 +3,16 @@
 use pitlane_protocols::rest::{self, Decimal, Moment, RatesVO, SessionVO};
 use pitlane_protocols::stomp::throttle::{Rate, Throttle};
 
-use super::answer::Answer;
-use super::ask::Ask;
+use super::app_state::AppState;
 use super::body::{self, Input};
-use super::house::House;
+use super::notification_hub::HERE;
 use super::problem::Problem;
-use super::switchboard::HERE;
-use crate::bulletin::Row;
+use super::request_context::RequestContext;
+use super::response::Answer;
+use crate::notifications::SessionInfo;
 
 /// Everybody, as of the last second.
-pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn all(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let mut sessions = Vec::new();
     house.switchboard.each(|thread, row| sessions.push(shown(thread, row)));
@@ -21,7 +21,7 @@ pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Sends a client away, with a reason where its protocol has one.
-pub async fn end(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn end(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;
@@ -35,7 +35,7 @@ pub async fn end(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Pr
 }
 
 /// Has both numbers of a FIX session begin with one. Whoever is logged on is logged out.
-pub async fn reset(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn reset(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;
@@ -46,7 +46,7 @@ pub async fn reset(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, 
     Err(Problem::unknown("unknown-session", "there is no FIX session of this id"))
 }
 
-pub fn rates(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn rates(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let Throttle { max_rate_per_connection, min_rate_per_consumer } = house.hall.throttle();
     let rate = |rate: Rate| Some(Decimal { raw: rate.raw() });
@@ -57,7 +57,11 @@ pub fn rates(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Other rates, for every connection and at once, until the next start, which takes them from the settings again.
-pub async fn change_rates(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn change_rates(
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    body: Input,
+) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;
@@ -71,11 +75,11 @@ pub async fn change_rates(house: &House, ask: &Ask<'_>, body: Input) -> Result<A
     Ok(Answer::empty())
 }
 
-fn id_of(thread: &str, row: &Row) -> String {
+fn id_of(thread: &str, row: &SessionInfo) -> String {
     format!("{}-{thread}-{}", row.kind.prefix(), row.number)
 }
 
-fn shown(thread: &str, row: &Row) -> SessionVO {
+fn shown(thread: &str, row: &SessionInfo) -> SessionVO {
     SessionVO {
         id: id_of(thread, row),
         kind: row.kind.word(),

@@ -4,20 +4,25 @@ use pitlane_engine::command::CommandKind;
 use pitlane_engine::id::SecurityId;
 use pitlane_protocols::rest::{self, MarketDataSubscriptionVO};
 
-use super::answer::Answer;
-use super::ask::Ask;
+use super::app_state::AppState;
 use super::body::{self, Input};
-use super::entry::strategy_of;
-use super::house::House;
+use super::order_entry::strategy_of;
 use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::Answer;
 
-pub fn feeds(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn feeds(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     Ok(Answer::json(&house.settings.feeds))
 }
 
 /// Idempotent: the first subscriber of a security starts its feed, the last one stops it.
-pub async fn subscribe(house: &House, ask: &Ask<'_>, on: bool, body: Input) -> Result<Answer, Problem> {
+pub async fn subscribe(
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    on: bool,
+    body: Input,
+) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let request: MarketDataSubscriptionVO = rest::read(&bytes).map_err(Problem::bad_body)?;
@@ -34,5 +39,5 @@ pub async fn subscribe(house: &House, ask: &Ask<'_>, on: bool, body: Input) -> R
     if reference.security(security).is_none() {
         return Err(Problem::refused(pitlane_engine::reason::Reason::UnknownSecurity));
     }
-    house.do_it(CommandKind::Subscribe { strategy, security, on }).await
+    house.execute(CommandKind::Subscribe { strategy, security, on }).await
 }

@@ -10,17 +10,17 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::Transaction;
 use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_uuid};
 
-use super::answer::{Answer, Rows};
-use super::ask::Ask;
+use super::app_state::AppState;
 use super::body::{self, Input};
-use super::entry::{account_missing, strategy_of};
-use super::house::House;
-use super::portions::{Portions, ROWS_PER_PORTION};
+use super::order_entry::{account_missing, strategy_of};
 use super::problem::Problem;
 use super::reference::limit_of;
-use super::sight::Sight;
+use super::request_context::RequestContext;
+use super::response::{Answer, Rows};
+use super::scope::StrategyScope;
+use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 
-pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn one(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (reference, view) = (house.floor.reference(), house.floor.view());
     let found = ask.id().and_then(|id| view.transaction(TransactionId(id)));
@@ -32,7 +32,7 @@ pub fn one(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
 }
 
 /// Today's, newest first.
-pub fn daily(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn daily(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let known = ["strategy", "limit"];
     let (query, limit) = (ask.query(&known)?, limit_of(ask, &known)?);
     let reference = house.floor.reference();
@@ -40,7 +40,7 @@ pub fn daily(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
     let strategy = strategy_named(query.get("strategy"), &sight, &reference)?;
     let house = house.clone();
     let (mut last, mut left, mut rows) = (None::<Transaction>, limit, Rows::default());
-    Ok(Answer::portions(Portions::new(move |bytes| {
+    Ok(Answer::portions(StreamedList::new(move |bytes| {
         let (reference, view) = (house.floor.reference(), house.floor.view());
         let found: Vec<&Transaction> =
             view.transactions_before(last.as_ref(), strategy).take(ROWS_PER_PORTION).collect();
@@ -58,7 +58,7 @@ pub fn daily(house: &Rc<House>, ask: &Ask<'_>) -> Result<Answer, Problem> {
 /// The strategy of a query, by name; unknown, or not for his eyes: 404.
 pub fn strategy_named(
     name: Option<&str>,
-    sight: &Sight,
+    sight: &StrategyScope,
     reference: &RefData,
 ) -> Result<Option<StrategyId>, Problem> {
     let Some(name) = name else { return Ok(None) };
@@ -67,7 +67,7 @@ pub fn strategy_named(
     row.map(|row| Some(row.id)).ok_or_else(unknown)
 }
 
-pub async fn record(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn record(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
     let request: TransactionRequestVO = rest::read(&bytes).map_err(Problem::bad_body)?;
@@ -78,12 +78,12 @@ pub async fn record(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer,
     if let Some(answer) = recorded(house, &movement)? {
         return Ok(answer);
     }
-    let answer = house.do_it(CommandKind::Transaction(movement)).await?;
+    let answer = house.execute(CommandKind::Transaction(movement)).await?;
     Ok(recorded(house, &movement)?.unwrap_or(answer))
 }
 
 /// Where a movement of today is read; a UUID that means another one is refused.
-fn recorded(house: &House, movement: &Movement) -> Result<Option<Answer>, Problem> {
+fn recorded(house: &AppState, movement: &Movement) -> Result<Option<Answer>, Problem> {
     let view = house.floor.view();
     match view.transaction_with_uuid(movement.uuid) {
         Some(row) if is_of(row, movement) => Ok(Some(Answer::empty().with_location(location_of(row.id)))),
@@ -106,11 +106,11 @@ fn is_of(row: &Transaction, movement: &Movement) -> bool {
 }
 
 /// Counts every cash balance again from the transactions.
-pub async fn reset_cash(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, Problem> {
+pub async fn reset_cash(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;
-    house.do_it(CommandKind::ResetCash).await
+    house.execute(CommandKind::ResetCash).await
 }
 
 fn location_of(id: TransactionId) -> HeaderValue {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use super::News;
-use super::house::House;
+use super::HttpEvent;
+use super::app_state::AppState;
 use super::remote::Remote;
 
 /// A moment: the runtime's shortest. In it a shard at full speed fills half a lane of the usual depth.
@@ -28,28 +28,28 @@ const WHILE: Duration = Duration::from_millis(50);
 const COLLECT: Duration = Duration::from_secs(1);
 
 /// Takes over the counts of other threads, so that they are of now whenever somebody asks.
-pub async fn collect_stages(house: Rc<House>) {
+pub async fn collect_stages(house: Rc<AppState>) {
     loop {
         sleep(COLLECT).await;
         house.stages();
     }
 }
 
-pub async fn take_turns(house: Rc<House>, remote: Remote) {
+pub async fn take_turns(house: Rc<AppState>, remote: Remote) {
     let mut complete = false;
     loop {
         let work = house.poll();
         if !complete && house.floor.is_complete() {
             complete = true;
-            (house.tell)(News::Complete);
+            (house.tell)(HttpEvent::Complete);
         }
         match work {
             0 => {
-                remote.bell().doze();
+                remote.bell().prepare_sleep();
                 if house.poll() == 0 {
                     remote.rung().await;
                 }
-                remote.bell().rise();
+                remote.bell().finish_sleep();
             }
             1..=FEW if house.is_alone() => {
                 house.rests.set(true);

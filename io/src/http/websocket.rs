@@ -25,10 +25,10 @@ use tokio::task::spawn_local;
 use tokio::time::{Sleep, sleep, timeout};
 
 use self::talk::{End, Talk};
-use super::answer::{Content, Kind, Reply};
-use super::connection::{Visit, Watched};
-use super::house::House;
+use super::app_state::AppState;
+use super::connection::{ConnectionInfo, Watched};
 use super::problem::Problem;
+use super::response::{Content, Kind, Reply};
 use crate::auth::Credentials;
 use crate::stomp::access;
 
@@ -40,7 +40,11 @@ const LINGER: Duration = Duration::from_secs(1);
 const LEAVE: Duration = Duration::from_secs(1);
 
 /// Answers a request for a WebSocket. The connection is served as soon as hyper has let go of it; its place goes along.
-pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Response<Reply>, Problem> {
+pub fn upgrade(
+    house: &Rc<AppState>,
+    visit: &ConnectionInfo,
+    head: &mut Head,
+) -> Result<Response<Reply>, Problem> {
     let headers = handshake::answer(head)?;
     if house.is_leaving() {
         return Err(Problem::stopping());
@@ -63,7 +67,7 @@ pub fn upgrade(house: &Rc<House>, visit: &Visit, head: &mut Head) -> Result<Resp
     Ok(response)
 }
 
-async fn serve(house: &Rc<House>, upgraded: Upgraded, peer: SocketAddr) {
+async fn serve(house: &Rc<AppState>, upgraded: Upgraded, peer: SocketAddr) {
     let Ok(parts) = upgraded.downcast::<TokioIo<Watched>>() else { return };
     // From here on these are no requests, and nobody looks at the bytes as such.
     let stream = parts.io.into_inner().into_stream();
@@ -97,7 +101,7 @@ async fn serve(house: &Rc<House>, upgraded: Upgraded, peer: SocketAddr) {
 }
 
 /// Who somebody is. The session waits meanwhile; if it is gone by then, nobody hears it.
-async fn find_out(house: Rc<House>, session: SessionId, credentials: Credentials) {
+async fn find_out(house: Rc<AppState>, session: SessionId, credentials: Credentials) {
     let peer = credentials.peer;
     let known = house.reception.ask(&house, credentials).await.ok();
     if known.is_some() {

@@ -7,13 +7,13 @@ use pitlane_engine::command::{AuditAnchor, CommandKind};
 use pitlane_engine::image;
 
 use super::Folders;
+use super::cli::{Part, VerbError, owners, survey};
 use super::disk::Disk;
 use super::fault::Fault;
 use super::record::{Record, kind};
 use super::replay::Replay;
+use super::scan::{self, Hear, Piece};
 use super::snapshot::{Snapshot, snapshots_in};
-use super::trail::{self, Hear, Piece};
-use super::verbs::{Part, VerbError, owners, survey};
 
 /// All anchors that the journal still has, oldest first within a shard. Where its beginning has been removed, the oldest snapshot
 /// has the newest anchor from before. No journal has none.
@@ -38,7 +38,7 @@ pub fn anchors(disk: &Disk, data: &Path) -> Result<Vec<AuditAnchor>, VerbError> 
             let replay = Replay::from_snapshot(disk, &folders.references(), &folder, &snapshot)?;
             found.0.extend(replay.shard().and_then(|shard| shard.audit_anchor()));
         }
-        trail::walk(disk, &trail, 0, disk.boot(), &mut found)?;
+        scan::walk(disk, &trail, 0, disk.boot(), &mut found)?;
     }
     Ok(found.0)
 }

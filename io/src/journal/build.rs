@@ -11,9 +11,9 @@ use super::fault::{Fault, What};
 use super::header::{HEADER_BYTES, Header, Owner};
 use super::record::{Found, Record};
 use super::replay::Replay;
+use super::scan::{Hear, Piece, segment_path};
+use super::segments::{Archived, Kept};
 use super::snapshot::{Snapshot, snapshot_path};
-use super::steward::{Archived, Kept};
-use super::trail::{Hear, Piece, segment_path};
 
 /// Records applied in one step: about a millisecond's work.
 const RECORDS_PER_STEP: usize = 2_048;

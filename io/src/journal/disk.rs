@@ -10,7 +10,7 @@ use pitlane_sys::map::MappedFile;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::simulated::{Simulated, SimulatedFile};
+use super::simulated_disk::{Simulated, SimulatedFile};
 use crate::fault;
 
 /// Unit in which segments are mapped, and of their size.

@@ -41,7 +41,7 @@ impl fmt::Display for Level {
 
 /// What the journal takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Door {
+pub enum WriteMode {
     Open,
     /// No room for another segment. Cancels and control only, until there is.
     Full,
@@ -54,14 +54,14 @@ pub enum Door {
     Shut,
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for WriteMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Door::Open => "open",
-            Door::Full => "the disk is full: cancels only",
-            Door::BrokerFull => "the broker's storage is full: cancels only",
-            Door::Failed => "the disk failed: cancels only, until restart",
-            Door::Shut => "the journal cannot be written",
+            WriteMode::Open => "open",
+            WriteMode::Full => "the disk is full: cancels only",
+            WriteMode::BrokerFull => "the broker's storage is full: cancels only",
+            WriteMode::Failed => "the disk failed: cancels only, until restart",
+            WriteMode::Shut => "the journal cannot be written",
         })
     }
 }
@@ -97,8 +97,8 @@ impl fmt::Display for Doing {
 #[derive(Debug, Default)]
 pub struct Health {
     pub(super) writer: WriterPart,
-    pub(super) keeper: KeeperPart,
-    pub(super) steward: StewardPart,
+    pub(super) keeper: SyncerPart,
+    pub(super) steward: SegmentManagerPart,
     shipper: ShipperPart,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct WriterPart {
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct KeeperPart {
+pub(super) struct SyncerPart {
     /// Last record that is known to be on disk.
     pub synced: AtomicU64,
     /// Of the bytes of all records, so many at least are on disk.
@@ -132,7 +132,7 @@ pub(super) struct KeeperPart {
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct StewardPart {
+pub(super) struct SegmentManagerPart {
     pub full: AtomicBool,
     pub segments: AtomicU64,
     pub segment_bytes: AtomicU64,
@@ -177,7 +177,7 @@ impl LastError {
 /// All of it at about one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    pub door: Door,
+    pub door: WriteMode,
     pub appended: u64,
     pub synced: u64,
     pub bytes: u64,
@@ -221,17 +221,17 @@ impl Health {
     }
 
     #[inline]
-    pub fn door(&self) -> Door {
+    pub fn door(&self) -> WriteMode {
         if self.keeper.shut.load(Ordering::Relaxed) {
-            Door::Shut
+            WriteMode::Shut
         } else if self.keeper.faults.load(Ordering::Relaxed) > 0 {
-            Door::Failed
+            WriteMode::Failed
         } else if self.steward.full.load(Ordering::Relaxed) {
-            Door::Full
+            WriteMode::Full
         } else if self.shipper.full.load(Ordering::Relaxed) {
-            Door::BrokerFull
+            WriteMode::BrokerFull
         } else {
-            Door::Open
+            WriteMode::Open
         }
     }
 
@@ -268,13 +268,13 @@ mod tests {
     #[test]
     fn the_worst_state_is_told_first() {
         let health = Health::default();
-        assert_eq!(health.door(), Door::Open);
+        assert_eq!(health.door(), WriteMode::Open);
         health.steward.full.store(true, Ordering::Relaxed);
-        assert_eq!(health.door(), Door::Full);
+        assert_eq!(health.door(), WriteMode::Full);
         health.keeper.faults.store(1, Ordering::Relaxed);
-        assert_eq!(health.door(), Door::Failed);
+        assert_eq!(health.door(), WriteMode::Failed);
         health.keeper.shut.store(true, Ordering::Relaxed);
-        assert_eq!(health.door(), Door::Shut);
+        assert_eq!(health.door(), WriteMode::Shut);
     }
 
     #[test]

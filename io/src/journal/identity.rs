@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::disk::Disk;
 use super::fault::{Fault, What};
-use super::{Folders, Setup, trail};
+use super::{Folders, Setup, scan};
 
 /// Reads whose journal this is, or makes it ours.
 pub(super) fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fault> {
@@ -62,7 +62,7 @@ pub fn read_identity(disk: &Disk, folders: &Folders) -> Result<Option<Identity>,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             // A journal that lost its identity is not an empty one.
             let segments = disk.list(&folders.shard(0)).map_err(Fault::io(&path))?;
-            return match segments.iter().any(|name| trail::segment_number(name).is_some()) {
+            return match segments.iter().any(|name| scan::segment_number(name).is_some()) {
                 true => Err(Fault::new(&path, 0, What::IdentityDamaged)),
                 false => Ok(None),
             };
@@ -87,15 +87,15 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::journal::notes::Notes;
-    use crate::journal::simulated::Simulated;
+    use crate::journal::metadata::JournalMetadata;
+    use crate::journal::simulated_disk::Simulated;
 
     #[test]
     fn notes_beside_no_journal_tell_of_a_lost_one_unless_they_come_first() {
         let disk = Disk::Simulated(Simulated::new(1));
         let data = Path::new("data");
         let folders = Folders::new(data);
-        let notes = Notes::open(&disk, data).unwrap();
+        let notes = JournalMetadata::open(&disk, data).unwrap();
         assert!(check_absence(&disk, &folders).is_ok(), "a folder that is new");
         for early in EARLY_NOTES {
             notes.put(early.trim_end_matches(".note"), b"1").unwrap();

@@ -106,7 +106,7 @@ impl Marker {
 mod tests {
     use std::path::Path;
 
-    use super::super::simulated::Simulated;
+    use super::super::simulated_disk::Simulated;
     use super::*;
 
     #[test]

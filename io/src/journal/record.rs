@@ -10,7 +10,7 @@
 //! The length is that of the whole without the last zeroes, so zero means: nothing stands here yet. The sum begins with
 //! the segment's salt, so that a record of another segment, of another shard or of an earlier life of the same disk
 //! blocks is not taken for one of ours. The lag tells how many records before this one were not yet known to be on
-//! disk when it was written; see [`super::trail`] for what that is good for.
+//! disk when it was written; see [`super::scan`] for what that is good for.
 
 /// Bytes before the payload.
 pub const HEAD_BYTES: usize = 32;

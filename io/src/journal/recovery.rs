@@ -9,9 +9,9 @@ use super::header::Owner;
 use super::mark::Mark;
 use super::record::Record;
 use super::replay::{Replay, ReplayCounts, Restored, Unheard};
+use super::scan::{self, Hear, JournalScan, Piece, Torn};
+use super::segments::{Archived, Kept};
 use super::snapshot::{Snapshot, snapshots_in};
-use super::steward::{Archived, Kept};
-use super::trail::{self, Hear, Piece, Torn, Trail};
 use super::writer::Position;
 
 /// How far a recovery has come, for whoever waits for it.
@@ -35,7 +35,7 @@ pub struct Recovered {
     pub torn: Option<Torn>,
     /// What an operator should know.
     pub warnings: Vec<String>,
-    pub(super) trail: Trail,
+    pub(super) trail: JournalScan,
     pub(super) archive: Vec<Archived>,
     pub(super) snapshots: Vec<Kept>,
 }
@@ -53,7 +53,7 @@ pub fn recover(
     let mut warnings = Vec::new();
     // Before anything else is read: of a journal that is being written it must not be ahead.
     let mark = Mark::read(disk, folders, owner, &mut warnings)?;
-    let trail = trail::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
+    let trail = scan::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
     let (mut replay, snapshots, old) = newest_state(disk, folders, owner, &mut warnings)?;
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
     // Somebody elsewhere may ask for what was said before the newest snapshot.
@@ -68,7 +68,7 @@ pub fn recover(
     let bytes_total = trail.pieces[from.min(trail.pieces.len())..].iter().map(|piece| piece.bytes).sum();
     let at = Progress { shard: owner.shard, bytes_done: 0, bytes_total };
     let mut told = Told { replay, at, progress };
-    let walked = trail::walk(disk, &trail, from, boot, &mut told)?;
+    let walked = scan::walk(disk, &trail, from, boot, &mut told)?;
     let replay = told.replay;
     if walked.position.seq < snapshot.unwrap_or(0) {
         // The snapshot was made from segments that are no longer here.
@@ -166,7 +166,7 @@ fn older_state(
     disk: &Disk,
     folders: &Folders,
     owner: &Owner,
-    trail: &Trail,
+    trail: &JournalScan,
     snapshots: &[Kept],
 ) -> Option<Replay> {
     let (folder, references) = (folders.shard(owner.shard), folders.references());
@@ -183,7 +183,7 @@ fn older_state(
 }
 
 /// The segments must begin where the snapshot ends, or before.
-pub fn check_beginning(folder: &Path, trail: &Trail, snapshot: u64) -> Result<(), Fault> {
+pub fn check_beginning(folder: &Path, trail: &JournalScan, snapshot: u64) -> Result<(), Fault> {
     match trail.pieces.first() {
         Some(piece) if piece.header.first > snapshot + 1 => {
             let first = piece.header.first;
@@ -196,7 +196,7 @@ pub fn check_beginning(folder: &Path, trail: &Trail, snapshot: u64) -> Result<()
 }
 
 /// All segments that count are complete now: a new start begins a new one.
-fn archive_of(trail: &Trail, end: &Position, void: &[std::path::PathBuf]) -> Vec<Archived> {
+fn archive_of(trail: &JournalScan, end: &Position, void: &[std::path::PathBuf]) -> Vec<Archived> {
     let pieces: Vec<&Piece> = trail.pieces.iter().filter(|piece| !void.contains(&piece.path)).collect();
     let last = |at: usize| pieces.get(at + 1).map_or(end.seq, |next: &&Piece| next.header.first - 1);
     let archived = |(at, piece): (usize, &&Piece)| Archived {

@@ -21,8 +21,8 @@ use super::fault::{Fault, What};
 use super::header::{Owner, RULES};
 use super::record::{Record, kind};
 use super::reference;
+use super::scan::{Hear, Piece};
 use super::snapshot::{Snapshot, snapshot_path};
-use super::trail::{Hear, Piece};
 use crate::pages::LARGE_PAGES;
 
 /// What a start tells: the format of images, the reference data and the settings.

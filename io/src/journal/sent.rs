@@ -16,14 +16,14 @@ use pitlane_protocols::rest::SenderVO;
 use serde::Serialize;
 
 use super::Folders;
+use super::cli::{Part, VerbError, owners, survey};
 use super::disk::Disk;
 use super::fault::Fault;
 use super::header::Owner;
 use super::record::{Record, kind};
 use super::replay::Replay;
+use super::scan::{self, Hear, Piece};
 use super::snapshot::{Snapshot, snapshots_in};
-use super::trail::{self, Hear, Piece};
-use super::verbs::{Part, VerbError, owners, survey};
 
 /// Which orders are asked for; none: all.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ pub fn orders(
         let senders = if is_whole { SenderTable::default() } else { senders_before(disk, &folders, &owner)? };
         let left = part.limit - lines;
         let mut walk = Walk { shard: owner.shard, part, wanted, senders, out, lines: 0, left, broken: None };
-        let walked = trail::walk(disk, &trail, 0, disk.boot(), &mut walk);
+        let walked = scan::walk(disk, &trail, 0, disk.boot(), &mut walk);
         lines += walk.lines;
         if let Some(error) = walk.broken {
             return Err(VerbError::Output(error));

@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_under_another_name_or_of_another_shard_is_refused() {
-        let disk = Disk::Simulated(super::super::simulated::Simulated::new(1));
+        let disk = Disk::Simulated(super::super::simulated_disk::Simulated::new(1));
         let folder = Path::new("f");
         let owner = snapshot().owner;
         disk.put(&snapshot_path(folder, 77), &snapshot().encode()).unwrap();

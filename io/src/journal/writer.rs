@@ -12,9 +12,9 @@ use rtrb::{Consumer, Producer};
 
 use super::disk::Region;
 use super::header::{HEADER_BYTES, Header, Link, Owner, RULES};
-use super::health::{Door, Health, Level};
+use super::health::{Health, Level, WriteMode};
 use super::record::{Found, Record, bytes_of};
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 /// Spare segments that must be there for anything but a cancel to begin a new one: the last one is the reserve.
 const SPARES_FOR_ENTRY: usize = 2;
@@ -37,7 +37,7 @@ pub enum Class {
 pub enum NotTaken {
     /// There is no segment yet, or too much waits for the disk: try again soon.
     Wait,
-    Refused(Door),
+    Refused(WriteMode),
 }
 
 /// A segment ready to be written: made by the steward.
@@ -102,7 +102,7 @@ pub struct Writer {
     spares: Consumer<Spare>,
     turns: Producer<Turn>,
     health: Arc<Health>,
-    bell: Option<Bell>,
+    bell: Option<Wakeup>,
 }
 
 /// A segment that is written.
@@ -158,7 +158,7 @@ impl Writer {
     }
 
     /// Whom to wake when the keeper has something to do.
-    pub fn set_bell(&mut self, keeper: Bell) {
+    pub fn set_bell(&mut self, keeper: Wakeup) {
         self.bell = Some(keeper);
     }
 
@@ -234,8 +234,8 @@ impl Writer {
             return Ok(());
         }
         match self.health.door() {
-            Door::Open | Door::Full | Door::BrokerFull | Door::Failed => {}
-            Door::Shut => return Err(NotTaken::Refused(Door::Shut)),
+            WriteMode::Open | WriteMode::Full | WriteMode::BrokerFull | WriteMode::Failed => {}
+            WriteMode::Shut => return Err(NotTaken::Refused(WriteMode::Shut)),
         }
         let before = std::mem::replace(&mut self.reference, reference);
         self.turn(Class::Needed, time, digest).inspect_err(|_| self.reference = before)
@@ -272,10 +272,10 @@ impl Writer {
         digest: impl FnOnce() -> u64,
     ) -> Result<(), NotTaken> {
         match self.health.door() {
-            Door::Open => {}
-            Door::Full | Door::BrokerFull if class == Class::Needed => {}
-            Door::Failed if class == Class::Needed => {}
-            door @ (Door::Full | Door::BrokerFull | Door::Failed | Door::Shut) => {
+            WriteMode::Open => {}
+            WriteMode::Full | WriteMode::BrokerFull if class == Class::Needed => {}
+            WriteMode::Failed if class == Class::Needed => {}
+            door @ (WriteMode::Full | WriteMode::BrokerFull | WriteMode::Failed | WriteMode::Shut) => {
                 return Err(NotTaken::Refused(door));
             }
         }
@@ -283,7 +283,7 @@ impl Writer {
             self.move_on();
         }
         if self.stuck {
-            return Err(NotTaken::Refused(Door::Shut));
+            return Err(NotTaken::Refused(WriteMode::Shut));
         }
         let Some(open) = &self.current else { return self.turn(class, time, digest) };
         if self.level.is_synced() {
@@ -308,7 +308,7 @@ impl Writer {
         if self.spares.slots() < needed {
             // Nobody will make one until there is room, or ever.
             return Err(match self.health.door() {
-                Door::Open => NotTaken::Wait,
+                WriteMode::Open => NotTaken::Wait,
                 door => NotTaken::Refused(door),
             });
         }

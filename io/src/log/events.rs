@@ -13,7 +13,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 use crate::clock;
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 /// Events that wait for a reader.
 pub const EVENTS_MAX: usize = 1_024;
@@ -52,7 +52,7 @@ impl Severity {
 pub struct Events {
     queue: Receiver<LogEvent>,
     dropped: Arc<AtomicU64>,
-    bell: Arc<OnceLock<Bell>>,
+    bell: Arc<OnceLock<Wakeup>>,
 }
 
 impl Events {
@@ -62,7 +62,7 @@ impl Events {
     }
 
     /// Of the thread that reads them: it is rung for each.
-    pub fn set_bell(&self, bell: Bell) {
+    pub fn set_bell(&self, bell: Wakeup) {
         let _ = self.bell.set(bell);
     }
 
@@ -77,7 +77,7 @@ impl Events {
 pub struct EventLayer {
     queue: SyncSender<LogEvent>,
     dropped: Arc<AtomicU64>,
-    bell: Arc<OnceLock<Bell>>,
+    bell: Arc<OnceLock<Wakeup>>,
 }
 
 pub fn events(events_max: usize) -> (EventLayer, Events) {

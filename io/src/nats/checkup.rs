@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use super::Warning;
-use super::link::{self, Weather};
+use super::link::{self, BrokerHealth};
 use super::rights::{self, Rights};
 use super::subjects::{Subjects, segment};
 use crate::config::{Config, Mode, Nats};
@@ -96,7 +96,7 @@ async fn ask(config: &Config) -> Result<Vec<Warning>, String> {
     Ok(warnings)
 }
 
-async fn check(login: &Login, client: &Client, weather: &Arc<Weather>) -> Result<Vec<Warning>, String> {
+async fn check(login: &Login, client: &Client, weather: &Arc<BrokerHealth>) -> Result<Vec<Warning>, String> {
     // Until it is there.
     client.flush().await.map_err(|error| error.to_string())?;
     for subject in &login.rights.subscribe {

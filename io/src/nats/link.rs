@@ -37,7 +37,7 @@ const MISSING: &str =
 
 /// Whether the broker is there, for whoever asks and whoever waits.
 #[derive(Debug, Default)]
-pub struct Weather {
+pub struct BrokerHealth {
     up: AtomicBool,
     /// Times it came up.
     risen: AtomicU64,
@@ -50,7 +50,7 @@ pub struct Weather {
     told: Mutex<Option<Instant>>,
 }
 
-impl Weather {
+impl BrokerHealth {
     pub fn is_up(&self) -> bool {
         self.up.load(Ordering::Acquire)
     }
@@ -112,8 +112,12 @@ impl fmt::Display for LinkError {
 impl std::error::Error for LinkError {}
 
 /// A client that connects as soon as the broker is there. `name` is how the broker's operator sees us, `inbox` where we are answered.
-pub async fn open(settings: &Nats, name: &str, inbox: String) -> Result<(Client, Arc<Weather>), LinkError> {
-    let weather = Arc::new(Weather::default());
+pub async fn open(
+    settings: &Nats,
+    name: &str,
+    inbox: String,
+) -> Result<(Client, Arc<BrokerHealth>), LinkError> {
+    let weather = Arc::new(BrokerHealth::default());
     let told = weather.clone();
     let mut options = ConnectOptions::new()
         .name(name)
@@ -151,7 +155,7 @@ pub async fn open(settings: &Nats, name: &str, inbox: String) -> Result<(Client,
     Ok((client, weather))
 }
 
-fn note(weather: &Weather, event: &Event) {
+fn note(weather: &BrokerHealth, event: &Event) {
     match event {
         Event::Connected => {
             tracing::info!("connected to the broker");
@@ -182,7 +186,7 @@ fn note(weather: &Weather, event: &Event) {
     }
 }
 
-fn note_violation(weather: &Weather, error: &str) {
+fn note_violation(weather: &BrokerHealth, error: &str) {
     let Some(violation) = violation_in(error) else { return };
     // It was tried on purpose: this is as it should be.
     if violation.contains(CANARY) {
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_complaint_is_told_once_until_the_broker_is_there_again() {
-        let weather = Weather::default();
+        let weather = BrokerHealth::default();
         assert!(weather.is_new("who are you".to_string()));
         assert!(!weather.is_new("who are you".to_string()));
         note(&weather, &Event::Connected);
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_missing_right_is_remembered_with_its_subject_until_the_broker_is_there_again() {
-        let weather = Weather::default();
+        let weather = BrokerHealth::default();
         let error = |text: &str| Event::ServerError(async_nats::ServerError::Other(text.to_string()));
         for _ in 0..2 {
             note(&weather, &error("'Permissions Violation for Publish to \"a.b\"'"));

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 use super::epoll::{self, Epoll};
 use super::listener::acknowledge;
@@ -73,7 +73,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn bell(&self) -> Bell {
+    pub(super) fn bell(&self) -> Wakeup {
         match self {
             Driver::Epoll(epoll) => epoll.bell(),
             #[cfg(all(feature = "uring", target_os = "linux"))]

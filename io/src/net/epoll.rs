@@ -9,7 +9,7 @@ use std::time::Duration;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 use super::driver::{BELL, Ready};
 
@@ -21,14 +21,14 @@ pub(super) struct Epoll {
     events: Events,
     /// Heard and not yet handled.
     ready: Vec<Ready>,
-    bell: Bell,
+    bell: Wakeup,
 }
 
 impl Epoll {
     pub(super) fn open() -> io::Result<Epoll> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), Token(BELL))?);
-        let bell = Bell::new(move || waker.wake().expect("an eventfd takes a one at any time"));
+        let bell = Wakeup::new(move || waker.wake().expect("an eventfd takes a one at any time"));
         let ready = Vec::with_capacity(EVENTS_MAX);
         Ok(Epoll { poll, events: Events::with_capacity(EVENTS_MAX), ready, bell })
     }
@@ -37,7 +37,7 @@ impl Epoll {
         Ok(Registrar { registry: self.poll.registry().try_clone()? })
     }
 
-    pub(super) fn bell(&self) -> Bell {
+    pub(super) fn bell(&self) -> Wakeup {
         self.bell.clone()
     }
 

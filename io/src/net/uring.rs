@@ -28,7 +28,7 @@ use rustix::process::{
 };
 use socket2_of_glommio::Socket;
 
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 use super::driver::{BELL, Ready};
 
@@ -42,7 +42,7 @@ const IO_MEMORY_BYTES: usize = 64 * 1024;
 pub(super) struct Uring {
     // Dropped before the executor, to which it belongs.
     bell_end: Option<Stream>,
-    bell: Bell,
+    bell: Wakeup,
     woken: Arc<Mutex<Woken>>,
     ready: Vec<Ready>,
     executor: LocalExecutor,
@@ -81,7 +81,7 @@ impl Uring {
         Registrar { woken: Arc::clone(&self.woken), process: Arc::clone(&self.process) }
     }
 
-    pub(super) fn bell(&self) -> Bell {
+    pub(super) fn bell(&self) -> Wakeup {
         self.bell.clone()
     }
 
@@ -142,11 +142,11 @@ fn probe() -> Result<(), String> {
 }
 
 /// A byte through a pair of sockets wakes the thread. If it does not fit, some are there already.
-fn bell() -> io::Result<(Bell, TcpStream)> {
+fn bell() -> io::Result<(Wakeup, TcpStream)> {
     use std::io::Write;
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let bell = Bell::new(move || _ = (&ours).write(&[1]));
+    let bell = Wakeup::new(move || _ = (&ours).write(&[1]));
     Ok((bell, TcpStream::from(OwnedFd::from(theirs))))
 }
 

@@ -9,7 +9,7 @@
 //! A room is what is spoken behind a door: `stomp`, `fix`; and `venue` is one without a door, from where we call. Each has the same shape: `handle` what happens to its connections, `hear` what
 //! shards say, `poll` for all that is to be written and sent, `deadline`, `wind_down`, `is_done`.
 
-pub mod doors;
+pub mod listeners;
 pub mod fix;
 pub mod stomp;
 mod transmit;
@@ -25,34 +25,34 @@ use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::Consumer;
 
-use self::doors::{Doors, Protocol};
-use self::fix::FixRoom;
-use self::stomp::StompRoom;
+use self::fix::FixEndpoint;
+use self::listeners::{Listeners, Protocol};
+use self::stomp::StompEndpoint;
 use self::stomp::watch::{self, Watch as StompWatch};
-use self::venue::VenueRoom;
+use self::venue::VenueConnector;
 use super::EVENTS_PER_POLL_MAX;
 use super::control::{Briefing, Control};
-use super::market::Market;
+use super::demo_trader::Trader;
+use super::market_source::Market;
 use super::reread::Reread;
-use super::runner::RunnerDuty;
-use super::trader::Trader;
-use crate::bulletin::{Note, Post, Row};
+use super::strategy_runner::RunnerDuty;
 use crate::lifecycle::Course;
 use crate::net::Net;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
+use crate::notifications::{Notification, NotificationChannel, SessionInfo};
 use crate::stages::Recorder;
-use crate::wakeups::Bells;
+use crate::wakeups::Wakeups;
 
 #[derive(Debug)]
 pub struct Gateway {
     /// For the sessions of its sockets.
     port: PortEnd,
-    doors: Doors,
-    stomp: Option<StompRoom>,
+    doors: Listeners,
+    stomp: Option<StompEndpoint>,
     stomp_watch: StompWatch,
-    fix: Option<Box<FixRoom>>,
-    venue: Option<Box<VenueRoom>>,
+    fix: Option<Box<FixEndpoint>>,
+    venue: Option<Box<VenueConnector>>,
     /// What the rooms must know before anybody comes in.
     pending_commands: PendingCommands,
     /// Shards that have not told yet how they stand.
@@ -63,7 +63,7 @@ pub struct Gateway {
     pub runner: Option<Box<RunnerDuty>>,
     /// New reference data that are in force in all shards.
     pub news: Option<Consumer<Reread>>,
-    bells: Arc<Bells>,
+    bells: Arc<Wakeups>,
     /// None: nothing is stamped.
     recorder: Option<Recorder>,
     /// Whether the last round found anything to hear.
@@ -77,7 +77,7 @@ pub struct Gateway {
     /// Connections that are there.
     connected: usize,
     /// To the other threads with clients.
-    post: Option<Post>,
+    post: Option<NotificationChannel>,
     /// When everybody who is here is told next, and whether there was anybody the last time.
     roll_at: Timestamp,
     had_sessions: bool,
@@ -90,11 +90,11 @@ const WIND_DOWN_NS_MAX: u64 = 5 * NS_PER_S / 2;
 const ROLL_NS: u64 = NS_PER_S;
 
 impl Gateway {
-    pub fn new(port: PortEnd, bells: Arc<Bells>, recorder: Option<Recorder>) -> Gateway {
+    pub fn new(port: PortEnd, bells: Arc<Wakeups>, recorder: Option<Recorder>) -> Gateway {
         let pending_commands = PendingCommands::new(source(&port));
         Gateway {
             port,
-            doors: Doors::default(),
+            doors: Listeners::default(),
             stomp: None,
             stomp_watch: StompWatch::default(),
             fix: None,
@@ -125,7 +125,13 @@ impl Gateway {
     }
 
     /// Gives it doors and the rooms behind them. All gateways with sockets hear of every order from the beginning.
-    pub fn furnish(&mut self, doors: Doors, stomp: Option<StompRoom>, fix: Option<FixRoom>, post: Post) {
+    pub fn attach_clients(
+        &mut self,
+        doors: Listeners,
+        stomp: Option<StompEndpoint>,
+        fix: Option<FixEndpoint>,
+        post: NotificationChannel,
+    ) {
         (self.doors, self.stomp, self.fix, self.post) = (doors, stomp, fix.map(Box::new), Some(post));
         if self.stomp.is_some() || self.fix.is_some() {
             let port = self.port.id();
@@ -139,7 +145,7 @@ impl Gateway {
     }
 
     /// Gives it venues to call.
-    pub fn employ(&mut self, venue: VenueRoom) {
+    pub fn attach_venue(&mut self, venue: VenueConnector) {
         let port = self.port.id();
         for adapter in venue.adapters() {
             self.pending_commands.tell_all(CommandKind::Watch {
@@ -264,23 +270,23 @@ impl Gateway {
     }
 
     /// Tells who is here, if there is anybody.
-    fn call_roll(&mut self, now: Timestamp) {
+    fn publish_sessions(&mut self, now: Timestamp) {
         if now < self.roll_at || self.post.is_none() {
             return;
         }
         self.roll_at = now.plus(ROLL_NS);
         if self.connected > 0 || self.had_sessions {
-            let rows: Arc<[Row]> = self.rows().collect();
+            let rows: Arc<[SessionInfo]> = self.rows().collect();
             self.had_sessions = !rows.is_empty();
-            self.post.iter_mut().for_each(|post| post.send(Note::Sessions(rows.clone())));
+            self.post.iter_mut().for_each(|post| post.send(Notification::Sessions(rows.clone())));
         }
     }
 
     /// Everybody who is here.
-    pub fn rows(&self) -> impl Iterator<Item = Row> {
+    pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         let fix = self.fix.iter().flat_map(|fix| fix.rows());
         let venue = self.venue.iter().flat_map(|venue| venue.rows());
-        self.stomp.iter().flat_map(StompRoom::rows).chain(fix).chain(venue)
+        self.stomp.iter().flat_map(StompEndpoint::rows).chain(fix).chain(venue)
     }
 
     fn speak(&mut self, now: Timestamp, course: Course) -> usize {
@@ -347,7 +353,7 @@ impl Gateway {
             |sockets: &mut Sockets, happening| said += self.handle(now, course, sockets, happening);
         let told = if blind { net.turn_blind(now, &mut handle) } else { net.turn(now, &mut handle) };
         self.connected = net.sockets().len();
-        self.call_roll(now);
+        self.publish_sessions(now);
         told + said
     }
 
@@ -464,8 +470,8 @@ impl Gateway {
     /// Whether something waits for room.
     pub fn is_waiting(&self) -> bool {
         !self.pending_commands.is_empty()
-            || self.post.as_ref().is_some_and(Post::is_waiting)
-            || self.stomp.as_ref().is_some_and(StompRoom::is_waiting)
+            || self.post.as_ref().is_some_and(NotificationChannel::is_waiting)
+            || self.stomp.as_ref().is_some_and(StompEndpoint::is_waiting)
             || self.fix.as_ref().is_some_and(|fix| fix.is_waiting())
             || self.venue.as_ref().is_some_and(|venue| venue.is_waiting())
             || self.control.as_ref().is_some_and(Control::is_waiting)
@@ -477,7 +483,7 @@ impl Gateway {
     pub fn deadline(&self, course: Course) -> Timestamp {
         let control = self.control.as_ref().map_or(Timestamp::MAX, Control::deadline);
         let stages = self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline);
-        let stomp = self.stomp.as_ref().map_or(Timestamp::MAX, StompRoom::deadline);
+        let stomp = self.stomp.as_ref().map_or(Timestamp::MAX, StompEndpoint::deadline);
         let fix = self.fix.as_ref().map_or(Timestamp::MAX, |fix| fix.deadline());
         let has_clients = self.connected > 0 || self.had_sessions;
         let roll = if has_clients { self.roll_at } else { Timestamp::MAX };

@@ -10,17 +10,17 @@ use pitlane_engine::time::Timestamp;
 
 use crate::auth::Auth;
 use crate::config::{Config, Layout};
-use crate::fix::clerk::Clerk;
-use crate::fix::ledger::{Home, Homes, Ledger};
-use crate::fix::passage::Passage;
+use crate::fix::handoff::ConnectionHandoff;
+use crate::fix::message_log::FixLogWriter;
+use crate::fix::session_registry::{Home, Homes, SessionRegistry};
 use crate::fix::settings::FixSettings;
 use crate::fix::store::{FileStore, Place, path_of};
 use crate::journal::disk::Disk;
-use crate::journal::notes::Notes;
+use crate::journal::metadata::JournalMetadata;
 use crate::journal::{Fault, Heard, Level, Unheard};
 use crate::platform::GATEWAYS;
-use crate::platform::gateway::fix::{FixParts, FixRoom, Past, Unreported};
-use crate::wakeups::Bells;
+use crate::platform::gateway::fix::{FixEndpoint, FixParts, Past, Unreported};
+use crate::wakeups::Wakeups;
 
 /// Numbers for ids taken at each start, by gateway: for cancels that the house makes.
 const NUMBERS: u64 = 1 << 32;
@@ -29,7 +29,7 @@ const NUMBERS: u64 = 1 << 32;
 pub struct Acceptor {
     level: Level,
     /// None: nothing is kept.
-    notes: Option<Notes>,
+    notes: Option<JournalMetadata>,
     homes: Arc<Homes>,
     settings: Arc<FixSettings>,
     /// Events that were not reported before the end of the last life.
@@ -44,7 +44,7 @@ impl Acceptor {
         let notes = match level {
             Level::None => None,
             Level::Replicated | Level::Disk | Level::Os => {
-                Some(Notes::open(&Disk::Real, &config.service.data_dir)?)
+                Some(JournalMetadata::open(&Disk::Real, &config.service.data_dir)?)
             }
         };
         let homes = Arc::new(Homes::read(notes.as_ref(), gateways(config))?);
@@ -96,15 +96,15 @@ impl Acceptor {
         now: Timestamp,
         config: &Config,
         reference: &Arc<RefData>,
-        bells: &Bells,
+        bells: &Wakeups,
         auth: &mut Auth,
-    ) -> Result<(Vec<FixRoom>, Clerk), Fault> {
-        let (gateways, mut clerk) = (gateways(config), Clerk::default());
+    ) -> Result<(Vec<FixEndpoint>, FixLogWriter), Fault> {
+        let (gateways, mut clerk) = (gateways(config), FixLogWriter::default());
         let port = |gateway: u8| PortId(GATEWAYS + gateway);
         let bell = |gateway: u8| bells.ports[port(gateway).0 as usize].clone();
         let bells: Vec<_> = (0..gateways).map(bell).collect();
         let mut rooms = Vec::new();
-        for (gateway, passage) in (0..gateways).zip(Passage::between(&bells)) {
+        for (gateway, passage) in (0..gateways).zip(ConnectionHandoff::between(&bells)) {
             let numbers = match &self.notes {
                 Some(notes) => notes.reserve(&format!("fix-ids-{gateway}"), NUMBERS)?,
                 None => IdBlock { next: 1, end: NUMBERS },
@@ -121,7 +121,7 @@ impl Acceptor {
                 shards: config.topology.shards,
                 settings: self.settings.clone(),
                 homes: self.homes.clone(),
-                ledger: Ledger::open(self.notes.clone(), gateway)?,
+                ledger: SessionRegistry::open(self.notes.clone(), gateway)?,
                 reference: reference.clone(),
                 past,
                 passage,
@@ -129,7 +129,7 @@ impl Acceptor {
                 seat: auth.seat(bells[gateway as usize].clone()),
                 numbers,
             };
-            rooms.push(FixRoom::new(now, parts)?);
+            rooms.push(FixEndpoint::new(now, parts)?);
         }
         Ok((rooms, clerk))
     }

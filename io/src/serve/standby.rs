@@ -7,35 +7,40 @@ use std::sync::Arc;
 use super::store::Store;
 use super::{ServeError, Wait, check_lead, system};
 use crate::config::Config;
-use crate::lifecycle::{Life, Main, Stop};
-use crate::standby::{Post, Progress};
+use crate::lifecycle::{Lifecycle, Main, Stop};
+use crate::standby::{Progress, StandbyHandle};
 
 const WHAT: &str = "standby";
 
 #[derive(Debug)]
 pub struct Standby {
-    post: Post,
+    post: StandbyHandle,
     group: String,
 }
 
 impl Deref for Standby {
-    type Target = Post;
+    type Target = StandbyHandle;
 
-    fn deref(&self) -> &Post {
+    fn deref(&self) -> &StandbyHandle {
         &self.post
     }
 }
 
 impl Standby {
     /// None where there is no group.
-    pub fn open(config: &Config, life: &Arc<Life>) -> Result<Option<Standby>, ServeError> {
+    pub fn open(config: &Config, life: &Arc<Lifecycle>) -> Result<Option<Standby>, ServeError> {
         let group = config.standby.group.clone().unwrap_or_default();
-        let post = Post::open(config, life).map_err(system(WHAT))?;
+        let post = StandbyHandle::open(config, life).map_err(system(WHAT))?;
         Ok(post.map(|post| Standby { post, group }))
     }
 
     /// False: it is to end before.
-    pub fn wait_to_lead(&mut self, life: &Life, main: &mut Main, wait: &Wait) -> Result<bool, ServeError> {
+    pub fn wait_to_lead(
+        &mut self,
+        life: &Lifecycle,
+        main: &mut Main,
+        wait: &Wait,
+    ) -> Result<bool, ServeError> {
         self.wait_for(Progress::Leads, life, main, wait)
     }
 
@@ -43,7 +48,7 @@ impl Standby {
     pub fn wait_until_shipped(
         &mut self,
         store: &Store,
-        life: &Life,
+        life: &Lifecycle,
         main: &mut Main,
         wait: &Wait,
     ) -> Result<bool, ServeError> {
@@ -56,7 +61,7 @@ impl Standby {
     fn wait_for(
         &mut self,
         goal: Progress,
-        life: &Life,
+        life: &Lifecycle,
         main: &mut Main,
         wait: &Wait,
     ) -> Result<bool, ServeError> {

@@ -12,32 +12,32 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::settings::Settings;
 use rtrb::RingBuffer;
 
-use super::library::Library;
+use super::housekeeping::Watch;
+use super::refdata_reload::Library;
 use super::standby::Standby;
 use super::store::{Staff, Store};
-use super::watch::Watch;
 use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
-use crate::audit::{Anchor, Link, Scribe};
+use crate::audit::{Anchor, AuditWriter, Link};
 use crate::auth::{Auth, AuthSettings};
-use crate::bulletin::{Post, posts};
 use crate::clock::Clock;
 use crate::config::{Config, Durability, IdleBy, Layout, Mode};
 use crate::http::{
-    ClusterParts, Http, HttpSettings, News, OutpostParts, Parts as HttpParts, Remote, Rereads, Standing,
-    next_life,
+    ClusterParts, Http, HttpEvent, HttpSettings, Parts as HttpParts, Remote, RemoteStrategiesParts, Rereads,
+    ServiceStatus, next_life,
 };
 use crate::journal::disk::Disk;
-use crate::journal::notes::Notes;
+use crate::journal::metadata::JournalMetadata;
 use crate::journal::{Fault, header};
-use crate::lifecycle::{Course, Life, Stop};
+use crate::lifecycle::{Course, Lifecycle, Stop};
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::listener::BoundAddress;
 use crate::net::settings::NetSettings;
+use crate::notifications::{NotificationChannel, channels};
 use crate::platform::gateway::Gateway;
-use crate::platform::gateway::doors::{Doors, Protocol};
-use crate::platform::gateway::fix::FixRoom;
-use crate::platform::gateway::stomp::StompRoom;
+use crate::platform::gateway::fix::FixEndpoint;
+use crate::platform::gateway::listeners::{Listeners, Protocol};
+use crate::platform::gateway::stomp::StompEndpoint;
 use crate::platform::reread::REREADS_MAX;
 use crate::platform::{FEED, GATEWAYS};
 use crate::platform::{Parts, PlatformSettings};
@@ -50,14 +50,14 @@ use crate::ticks::record;
 use crate::ticks::replay::Replay;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
 use crate::topology::Plan;
-use crate::topology::crew::{Duty, Member, pin};
-use crate::wakeups::Bells;
+use crate::topology::worker_thread::{Duty, ThreadSpec, pin};
+use crate::wakeups::Wakeups;
 
 pub fn start(
     settings: &ServeSettings,
     store: Store,
     now: Timestamp,
-    life: &Arc<Life>,
+    life: &Arc<Lifecycle>,
     log: Option<Events>,
     standby: Option<Standby>,
 ) -> Result<Running, ServeError> {
@@ -82,7 +82,7 @@ pub fn start(
     let bells = plan.bells.clone();
     let registry = Arc::new(Registry::new(topology.shards));
     let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT), ("state", image::STATE_FORMAT)];
-    let standing = Arc::new(Standing::new(now, config.durability(), formats));
+    let standing = Arc::new(ServiceStatus::new(now, config.durability(), formats));
 
     if let Some(standby) = &standby {
         standby.ring(bells.shards.clone());
@@ -102,8 +102,8 @@ pub fn start(
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
     let far_past = if config.cluster.is_on() { past.clone() } else { Vec::new() };
     let is_distributed = config.service.mode == Mode::Distributed;
-    let mut outposts =
-        is_distributed.then(|| OutpostParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
+    let mut outposts = is_distributed
+        .then(|| RemoteStrategiesParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
         // As fast as it can be taken: by those who are elsewhere, if there are any.
@@ -120,7 +120,7 @@ pub fn start(
         cluster.life = life_of(config, now)?;
     }
     let tls = open_tls(config, now)?;
-    let doors = Doors::bind(config, tls.as_deref());
+    let doors = Listeners::bind(config, tls.as_deref());
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
     let mut listeners = doors.listeners();
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
@@ -130,15 +130,15 @@ pub fn start(
     };
     let venues = venues.rooms(now, config, &reference, &mut clerk_of_fix)?;
     for (gateway, room) in parts.gateways.iter_mut().zip(venues) {
-        room.into_iter().for_each(|room| gateway.employ(room));
+        room.into_iter().for_each(|room| gateway.attach_venue(room));
     }
     let fix_clerk = clerk_of_fix.start().map_err(system(NO_THREAD))?;
     let furnishing = (&*bells, &remote, rooms);
-    let posts = furnish(config, &reference, &mut parts.gateways, doors, &mut auth, furnishing)
+    let posts = attach_clients(config, &reference, &mut parts.gateways, doors, &mut auth, furnishing)
         .map_err(system("cannot share a listener"))?;
     members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
-    let mut scribe = Scribe::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
+    let mut scribe = AuditWriter::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
     if let Some(AuditAnchor { log, line, hash }) = anchored {
         let anchored = Anchor { log, line, hash: Link(hash) };
         scribe.compare(anchored, standby.is_some()).map_err(ServeError::Audit)?;
@@ -191,7 +191,7 @@ pub fn start(
     let reread = auth.reload();
     members.push(office(auth, scribe, topology.main_cores.first().copied()));
     let bells = members.iter().map(|member| member.bell.clone()).collect();
-    let start = |member: Member| member.start(life.clone(), now);
+    let start = |member: ThreadSpec| member.start(life.clone(), now);
     let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
     let mut threads = threads.map_err(system(NO_THREAD))?;
     let core = topology.http_cores.first().copied();
@@ -223,12 +223,12 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
 }
 
 /// The thread that says who somebody is, and writes down what is about to be done. Far from the shards: a password takes 20 ms.
-fn office(auth: Auth, mut scribe: Scribe, core: Option<u32>) -> Member {
+fn office(auth: Auth, mut scribe: AuditWriter, core: Option<u32>) -> ThreadSpec {
     let (mut clerk, wakeup, bell) = auth.into_parts();
     clerk.set_pen(scribe.pen(bell.clone(), bell.clone()));
     // The scribe first: an act does not wait behind more than one password.
-    let duties = vec![Duty::Scribe(Box::new(scribe)), Duty::Clerk(Box::new(clerk))];
-    Member { name: "auth".to_string(), duties, idle: IdleBy::Park, core, wakeup, bell, net: None }
+    let duties = vec![Duty::AuditWriter(Box::new(scribe)), Duty::Authenticator(Box::new(clerk))];
+    ThreadSpec { name: "auth".to_string(), duties, idle: IdleBy::Park, core, wakeup, bell, net: None }
 }
 
 /// A certificate, if anybody speaks TLS.
@@ -237,7 +237,7 @@ fn life_of(config: &Config, now: Timestamp) -> Result<u64, Fault> {
     let notes = match config.durability() {
         Durability::None => None,
         Durability::Os | Durability::Disk | Durability::Replicated => {
-            Some(Notes::open(&Disk::Real, &config.service.data_dir)?)
+            Some(JournalMetadata::open(&Disk::Real, &config.service.data_dir)?)
         }
     };
     next_life(notes.as_ref(), now)
@@ -260,14 +260,14 @@ fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsErro
 
 /// Doors and rooms for the gateways, and the http thread's ends of their posts. In the shared layout all gateways are in one
 /// thread, whose sockets the first one has.
-fn furnish(
+fn attach_clients(
     config: &Config,
     reference: &Arc<RefData>,
     gateways: &mut [Gateway],
-    doors: Doors,
+    doors: Listeners,
     auth: &mut Auth,
-    (bells, remote, rooms): (&Bells, &Remote, Vec<FixRoom>),
-) -> io::Result<Vec<Post>> {
+    (bells, remote, rooms): (&Wakeups, &Remote, Vec<FixEndpoint>),
+) -> io::Result<Vec<NotificationChannel>> {
     let furnished = match config.topology.layout {
         Layout::Shared => 1,
         Layout::Dedicated => gateways.len(),
@@ -277,14 +277,14 @@ fn furnish(
     for gateway in &mut gateways[..furnished] {
         let source = gateway.source();
         let bell = bells.ports[source.port.0 as usize].clone();
-        let (post, end) = posts(bell.clone(), remote.bell().clone());
+        let (post, end) = channels(bell.clone(), remote.bell().clone());
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
             let settings = Settings { hears_all: false, ..stomp::settings(config) };
-            StompRoom::new(settings, reference.clone(), logins)
+            StompEndpoint::new(settings, reference.clone(), logins)
         });
-        gateway.furnish(doors.try_clone()?, room, rooms.next(), post);
+        gateway.attach_clients(doors.try_clone()?, room, rooms.next(), post);
     }
     Ok(ends)
 }
@@ -302,29 +302,29 @@ fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSumm
 }
 
 /// What becomes of the http thread's news.
-fn told(life: Arc<Life>, reread: Arc<AtomicBool>) -> Box<dyn Fn(News) + Send> {
+fn told(life: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) + Send> {
     Box::new(move |news| match news {
-        News::Complete => life.arrive(Course::Opening),
-        News::ExitAsked => life.stop(Stop::Asked),
-        News::RereadAsked => {
+        HttpEvent::Complete => life.ack_phase(Course::Opening),
+        HttpEvent::ExitAsked => life.stop(Stop::Asked),
+        HttpEvent::RereadAsked => {
             reread.store(true, Ordering::Release);
             life.ring_main();
         }
-        News::Quiet => {
-            life.arrive(Course::Closing);
+        HttpEvent::Quiet => {
+            life.ack_phase(Course::Closing);
             // It has nothing to drain but its events, and hears those until the end.
-            life.arrive(Course::Draining);
+            life.ack_phase(Course::Draining);
         }
     })
 }
 
-fn start_http(http: Http, core: Option<u32>, life: Arc<Life>) -> io::Result<JoinHandle<()>> {
+fn start_http(http: Http, core: Option<u32>, life: Arc<Lifecycle>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("http".to_string()).spawn(move || {
         pin(core);
         if let Err(error) = http.run() {
             life.stop(Stop::Failed(format!("the http thread: {error}")));
         }
-        life.arrive(Course::Ended);
+        life.ack_phase(Course::Ended);
     })
 }
 

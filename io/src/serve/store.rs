@@ -19,18 +19,18 @@ use crate::config::{Config, Durability, IdleBy, Mode};
 use crate::fix::caller::Caller;
 use crate::http::Numbers;
 use crate::journal::disk::Disk;
-use crate::journal::notes::Notes;
+use crate::journal::metadata::JournalMetadata;
 use crate::journal::{
-    self, Fault, Health, JournalSettings, Keeper, Level, Lock, Opened, Past, Progress, Setup, Steward,
+    self, Fault, Health, JournalSettings, Level, Lock, Opened, Past, Progress, SegmentManager, Setup, Syncer,
     Unheard,
 };
 use crate::platform::gateway::fix::Unreported;
-use crate::platform::{Born, HTTP, NUMBERS, Parts, PlatformSettings};
-use crate::standby::Post;
+use crate::platform::{HTTP, NUMBERS, Parts, PlatformSettings, RecoveredShard};
+use crate::standby::StandbyHandle;
 use crate::strategies;
 use crate::thread_wakeup::ThreadWakeup;
-use crate::topology::crew::{Duty, KeeperDuty, Member};
-use crate::wakeups::Bells;
+use crate::topology::worker_thread::{Duty, SyncerDuty, ThreadSpec};
+use crate::wakeups::Wakeups;
 
 /// Under this key the numbers of the demo trader's orders are noted.
 const TRADER_IDS: &str = "trader-ids";
@@ -50,7 +50,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// Shards as they begin this life, and the journal they go on in.
 #[derive(Debug)]
 pub struct Store {
-    pub born: Vec<Born>,
+    pub born: Vec<RecoveredShard>,
     /// The configured ones, and all that vanished since the journal began.
     pub reference: Arc<RefData>,
     /// The configured ones alone.
@@ -72,12 +72,12 @@ pub struct Store {
 /// Keeps blocks of numbers ready for whoever makes ids and must not wait for the disk.
 #[derive(Debug)]
 pub struct Supply {
-    notes: Notes,
+    notes: JournalMetadata,
     blocks: Producer<IdBlock>,
 }
 
 impl Supply {
-    fn begin(notes: Notes) -> Result<(Numbers, Supply), Fault> {
+    fn begin(notes: JournalMetadata) -> Result<(Numbers, Supply), Fault> {
         let first = notes.reserve(REST_IDS, REST_NUMBERS)?;
         let (blocks, lane) = RingBuffer::new(REST_BLOCKS);
         let mut supply = Supply { notes, blocks };
@@ -99,8 +99,8 @@ impl Supply {
 /// Who works for the journal besides the shards.
 #[derive(Debug)]
 pub struct Staff {
-    pub keeper: Keeper,
-    pub steward: Steward,
+    pub keeper: Syncer,
+    pub steward: SegmentManager,
     pub healths: Vec<(ShardId, Arc<Health>)>,
     /// As long as it is held no other process opens the journal.
     pub lock: Lock,
@@ -119,7 +119,7 @@ impl Store {
             Durability::Disk => Level::Disk,
             Durability::Os => Level::Os,
             Durability::None => {
-                let born = Parts::newborn(reference, &settings);
+                let born = Parts::fresh_shards(reference, &settings);
                 let numbers = IdBlock { next: 1, end: NUMBERS };
                 let acceptor = Acceptor::open(config, reference, Level::None)?;
                 let venues = Venues::open(config, callers, Level::None, now)?;
@@ -160,7 +160,7 @@ impl Store {
         };
         let mut telling = Telling { told: Instant::now() };
         let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
-        let notes = Notes::open(&disk, data)?;
+        let notes = JournalMetadata::open(&disk, data)?;
         let numbers = notes.reserve(TRADER_IDS, NUMBERS)?;
         let outpost_numbers = notes.reserve(OUTPOST_IDS, OUTPOST_NUMBERS)?;
         let (rest_numbers, supply) = Supply::begin(notes)?;
@@ -213,7 +213,7 @@ impl Store {
             acceptor.missed.extend(missed.inspect(|missed| venues.miss(missed)));
             past[at] = shard.past;
             (acceptor.heard[at], venues.heard[at]) = (shard.event, shard.event);
-            born.push(Born {
+            born.push(RecoveredShard {
                 shard: shard.shard,
                 seq: shard.event,
                 at: shard.now,
@@ -242,14 +242,14 @@ impl Store {
 impl Staff {
     /// The threads of keeper and steward, with everybody's bells where they belong.
     pub fn members(
-        mut keeper: Keeper,
-        steward: Steward,
-        born: &mut [Born],
-        bells: &Bells,
+        mut keeper: Syncer,
+        steward: SegmentManager,
+        born: &mut [RecoveredShard],
+        bells: &Wakeups,
         core: Option<u32>,
-        standby: Option<&Post>,
-    ) -> [Member; 2] {
-        let member = |name: &str, duty, wakeup: ThreadWakeup, bell| Member {
+        standby: Option<&StandbyHandle>,
+    ) -> [ThreadSpec; 2] {
+        let member = |name: &str, duty, wakeup: ThreadWakeup, bell| ThreadSpec {
             name: name.to_string(),
             duties: vec![duty],
             idle: IdleBy::Park,
@@ -269,10 +269,10 @@ impl Staff {
         if let Some(standby) = standby {
             keeper.set_shipper(standby.bell());
         }
-        let keeper = KeeperDuty { keeper, steward: steward_bell.clone(), finished: false };
+        let keeper = SyncerDuty { keeper, steward: steward_bell.clone(), finished: false };
         [
-            member("journal", Duty::Keeper(Box::new(keeper)), keeping, keeper_bell),
-            member("steward", Duty::Steward(Box::new(steward)), stewarding, steward_bell),
+            member("journal", Duty::Syncer(Box::new(keeper)), keeping, keeper_bell),
+            member("steward", Duty::SegmentManager(Box::new(steward)), stewarding, steward_bell),
         ]
     }
 }

@@ -11,14 +11,14 @@ use pitlane_engine::time::Timestamp;
 use super::acceptor::gateways;
 use crate::config::Config;
 use crate::fix::caller::Caller;
-use crate::fix::clerk::Clerk;
+use crate::fix::message_log::FixLogWriter;
 use crate::fix::store::FileStore;
 use crate::journal::disk::Disk;
-use crate::journal::notes::Notes;
+use crate::journal::metadata::JournalMetadata;
 use crate::journal::{Fault, Level, What};
 use crate::platform::GATEWAYS;
 use crate::platform::gateway::fix::Unreported;
-use crate::platform::gateway::venue::{VenueParts, VenueRoom, place_of};
+use crate::platform::gateway::venue::{VenueConnector, VenueParts, place_of};
 
 /// Under this key it is noted when the data folder first spoke with a venue.
 const BIRTH: &str = "venue-birth";
@@ -46,7 +46,7 @@ impl Venues {
             Level::None => now.0,
             Level::Replicated | Level::Disk | Level::Os if callers.is_empty() => 0,
             Level::Replicated | Level::Disk | Level::Os => {
-                birth(&Notes::open(&Disk::Real, &config.service.data_dir)?, now)?
+                birth(&JournalMetadata::open(&Disk::Real, &config.service.data_dir)?, now)?
             }
         };
         Ok(Venues { level, callers, birth, missed: Vec::new(), heard: Vec::new() })
@@ -76,8 +76,8 @@ impl Venues {
         now: Timestamp,
         config: &Config,
         reference: &Arc<RefData>,
-        clerk: &mut Clerk,
-    ) -> Result<Vec<Option<VenueRoom>>, Fault> {
+        clerk: &mut FixLogWriter,
+    ) -> Result<Vec<Option<VenueConnector>>, Fault> {
         let gateways = gateways(config);
         let mut rooms = Vec::new();
         for gateway in 0..gateways {
@@ -97,13 +97,13 @@ impl Venues {
                 birth: self.birth,
                 clerk: clerk.desk(),
             };
-            rooms.push(Some(VenueRoom::new(now, parts)?));
+            rooms.push(Some(VenueConnector::new(now, parts)?));
         }
         Ok(rooms)
     }
 }
 
-fn birth(notes: &Notes, now: Timestamp) -> Result<u64, Fault> {
+fn birth(notes: &JournalMetadata, now: Timestamp) -> Result<u64, Fault> {
     match notes.get(BIRTH)? {
         Some(bytes) => {
             let damaged = |_| {

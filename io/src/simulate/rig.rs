@@ -57,7 +57,7 @@ impl Rig {
         let [control, reader, feed, runner] =
             <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         assert_eq!([CONTROL, READER, FEED, RUNNER], [control.id(), reader.id(), feed.id(), runner.id()]);
-        let born = Parts::newborn(reference, &settings);
+        let born = Parts::fresh_shards(reference, &settings);
         let standings = standings(born.iter().map(|born| &born.shard));
         let workers = born.into_iter().zip(ends).map(|(born, end)| Worker::new(born.shard, end)).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };

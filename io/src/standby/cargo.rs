@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::cursor::Cursor;
 use super::manifest::Manifest;
-use super::parcel::Piece;
+use super::message::Piece;
 use super::scan::Scan;
 use crate::journal::Health;
 

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::manifest::Manifest;
-use super::parcel::{BYTES_MAX, Piece};
+use super::message::{BYTES_MAX, Piece};
 use crate::journal::disk::Disk;
 use crate::journal::header::{HEADER_BYTES, Header};
 use crate::journal::record::{Found, HEAD_BYTES, PAYLOAD_BYTES_MAX, Record};
-use crate::journal::trail::{segment_number, segment_path};
+use crate::journal::scan::{segment_number, segment_path};
 
 /// Bytes of a record, more or less: so many are looked at for each that is to be sent.
 const RECORD_BYTES: u64 = 256;

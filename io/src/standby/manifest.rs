@@ -7,13 +7,13 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::message::{Piece, What};
 use super::overlap::{folder_of, number_of};
-use super::parcel::{Piece, What};
 use super::replica::{PART, files};
 use super::scan::STORES;
 use crate::fix::store;
 use crate::journal::disk::{Disk, PAGE_BYTES};
-use crate::journal::trail::segment_number;
+use crate::journal::scan::segment_number;
 
 /// Removed files of which the stream says so: more than anybody misses who follows.
 pub const REMOVED_MAX: usize = 1_000;

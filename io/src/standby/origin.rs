@@ -18,7 +18,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::parcel::{self, Parcel, What};
+use super::message::{self, ReplicationMessage, What};
 use super::stream::{Stored, subject_of};
 use crate::config::Secret;
 
@@ -70,7 +70,7 @@ impl Foreign {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sound {
     pub node: u128,
-    pub parcel: Parcel,
+    pub parcel: ReplicationMessage,
 }
 
 /// What stands in the stream at one place.
@@ -87,7 +87,7 @@ pub struct Found {
 impl Found {
     /// Whether a server says that it leads.
     pub fn is_lead(&self) -> bool {
-        matches!(&self.message, Ok(Sound { parcel: Parcel { what: What::Lead { .. }, .. }, .. }))
+        matches!(&self.message, Ok(Sound { parcel: ReplicationMessage { what: What::Lead { .. }, .. }, .. }))
     }
 
     /// Whether this server sent it in this epoch.
@@ -104,7 +104,7 @@ pub fn mark(id: &str, payload: &[u8]) -> u64 {
 /// Whether a sound message counts, for a reader that knows who leads. `first` is the epoch of the first leader that the stream remembers:
 /// before that leader's first message, messages of forgotten leaders may be left.
 pub fn from_leader(sound: &Sound, leader: Option<(u64, u128)>, first: u64) -> Result<(), Foreign> {
-    let Sound { node, parcel: Parcel { epoch, what } } = sound;
+    let Sound { node, parcel: ReplicationMessage { epoch, what } } = sound;
     let counts = match (what, leader) {
         (What::Lead { .. }, Some((led, _))) => *epoch > led,
         (What::Lead { .. }, None) => true,
@@ -142,7 +142,7 @@ impl Verifier {
     }
 
     /// The id of a parcel at its place in the stream.
-    pub fn id(&self, parcel: &Parcel, bytes: &[u8], node: u128, seq: u64) -> String {
+    pub fn id(&self, parcel: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
         let bare = format!("{node:x}.{}.{seq}", parcel.epoch);
         let subject = subject_of(&self.prefix, &parcel.what).0;
         match self.mac(&subject, &bare, bytes) {
@@ -165,7 +165,7 @@ impl Verifier {
     }
 
     fn judge(&self, subject: &str, seq: u64, id: &str, payload: &Bytes) -> Result<Sound, Foreign> {
-        if payload.len() > parcel::MESSAGE_BYTES_MAX {
+        if payload.len() > message::MESSAGE_BYTES_MAX {
             return Err(Foreign::Oversized);
         }
         let Id { node, epoch, seq: meant, bare, mac } = Id::parse(id).ok_or(Foreign::NoId)?;
@@ -175,9 +175,9 @@ impl Verifier {
         if self.mac(subject, bare, payload).as_deref() != mac {
             return Err(Foreign::NotAuthentic);
         }
-        let Some(parcel) = Parcel::decode(payload) else {
+        let Some(parcel) = ReplicationMessage::decode(payload) else {
             let is_lead = subject.strip_prefix(&self.prefix) == Some("lead");
-            let is_newer = payload.first().is_some_and(|format| *format > parcel::FORMAT);
+            let is_newer = payload.first().is_some_and(|format| *format > message::FORMAT);
             return Err(if is_lead && is_newer {
                 Foreign::OtherVersion { epoch }
             } else {
@@ -255,7 +255,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parcel::Piece;
+    use super::super::message::Piece;
     use super::*;
 
     const PREFIX: &str = "pitlane.pitlane.standby.pair.";
@@ -286,7 +286,7 @@ mod tests {
 
     fn judge(
         verifier: &Verifier,
-        parcel: &Parcel,
+        parcel: &ReplicationMessage,
         seq: u64,
         change: impl Fn(&mut String, &mut String, &mut Vec<u8>),
     ) -> Result<Sound, Foreign> {
@@ -301,7 +301,7 @@ mod tests {
     fn a_message_of_ours_counts_at_its_own_place_only() {
         for verifier in [verifier(None), verifier(Some("a secret of the two"))] {
             for what in whats() {
-                let parcel = Parcel { epoch: 4, what };
+                let parcel = ReplicationMessage { epoch: 4, what };
                 let sound = judge(&verifier, &parcel, 9, |_, _, _| {});
                 assert_eq!(sound, Ok(Sound { node: NODE, parcel: parcel.clone() }));
                 assert_eq!(judge(&verifier, &parcel, 10, |_, _, _| {}), Err(Foreign::Replayed));
@@ -313,7 +313,7 @@ mod tests {
     fn whatever_was_changed_or_is_missing_makes_a_message_foreign() {
         for verifier in [verifier(None), verifier(Some("a secret of the two"))] {
             for what in whats() {
-                let parcel = Parcel { epoch: 4, what };
+                let parcel = ReplicationMessage { epoch: 4, what };
                 let judged = |change: &dyn Fn(&mut String, &mut String, &mut Vec<u8>)| {
                     judge(&verifier, &parcel, 9, change).is_err()
                 };
@@ -323,7 +323,7 @@ mod tests {
                 assert!(judged(&|_, id, _| *id = id.replace(".4.", ".5.")));
                 assert!(judged(&|_, _, bytes| bytes.clear()));
                 assert!(judged(&|_, _, bytes| bytes[0] = 2));
-                assert!(judged(&|_, _, bytes| bytes.extend(vec![0; parcel::MESSAGE_BYTES_MAX])));
+                assert!(judged(&|_, _, bytes| bytes.extend(vec![0; message::MESSAGE_BYTES_MAX])));
                 assert!(judged(&|_, _, bytes| *bytes = br#"{"stream":"PITLANE","seq":1}"#.to_vec()));
             }
         }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn with_a_secret_only_those_who_know_it_make_messages() {
         let (ours, none, other) = (verifier(Some("of the two")), verifier(None), verifier(Some("of others")));
-        let parcel = Parcel { epoch: 4, what: What::Lead { node: NODE } };
+        let parcel = ReplicationMessage { epoch: 4, what: What::Lead { node: NODE } };
         let bytes = parcel.encode();
         let subject = subject_of(PREFIX, &parcel.what).0;
         for maker in [&none, &other] {
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn only_the_leader_counts_and_a_new_leader_has_a_higher_epoch() {
-        let sound = |epoch, node, what| Sound { node, parcel: Parcel { epoch, what } };
+        let sound = |epoch, node, what| Sound { node, parcel: ReplicationMessage { epoch, what } };
         let lead = |epoch| sound(epoch, 2, What::Lead { node: 2 });
         let known = Some((5, 1));
         assert_eq!(from_leader(&lead(6), known, 1), Ok(()));

@@ -12,7 +12,7 @@ use super::position::Acked;
 use crate::journal::disk::Disk;
 use crate::journal::header::{HEADER_BYTES, Header};
 use crate::journal::record::{Found, Record};
-use crate::journal::trail::segment_number;
+use crate::journal::scan::segment_number;
 
 /// Segments with their valid bytes, by path within the data folder.
 pub type Extents = BTreeMap<String, u64>;

@@ -13,11 +13,11 @@ use async_nats::jetstream::consumer::pull::Ordered;
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-use super::follow::{AGAIN, Follower};
+use super::follower::{AGAIN, Follower};
 use super::manifest::{Manifest, REMOVED_MAX};
-use super::member::Member;
+use super::message::{Piece, ReplicationMessage, What};
+use super::node::Member;
 use super::origin::{self, Foreign, Found, Sound};
-use super::parcel::{Parcel, Piece, What};
 use super::position::{Position, PositionFile};
 use super::replica::Replica;
 use super::stream::Leader;
@@ -307,8 +307,13 @@ impl Reading {
         if let Err(why) = judged.and_then(|sound| origin::from_leader(sound, leader, first)) {
             return Ok(self.skip(follower, &found, why));
         }
-        let Found { seq, mark, bytes, message: Ok(Sound { node, parcel: Parcel { epoch, what } }), .. } =
-            found
+        let Found {
+            seq,
+            mark,
+            bytes,
+            message: Ok(Sound { node, parcel: ReplicationMessage { epoch, what } }),
+            ..
+        } = found
         else {
             return Ok(None);
         };

@@ -8,8 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::manifest::Misfit;
-use super::member::REPLICATED;
-use super::parcel::{Piece, What};
+use super::message::{Piece, What};
+use super::node::REPLICATED;
 use super::scan::STORES;
 use crate::fix::store;
 use crate::journal::disk::Disk;

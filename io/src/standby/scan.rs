@@ -13,7 +13,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::manifest::Manifest;
-use super::parcel::{BYTES_MAX, Piece};
+use super::message::{BYTES_MAX, Piece};
 use crate::fix::store;
 use crate::journal::disk::{Disk, PAGE_BYTES};
 

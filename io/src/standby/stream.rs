@@ -36,8 +36,8 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
 use super::broker::{AccountUse, Facts};
+use super::message::{ReplicationMessage, What};
 use super::origin::{Found, LABEL, Sound, Verifier};
-use super::parcel::{Parcel, What};
 use crate::config::Secret;
 use crate::nats::subjects::segment;
 
@@ -163,12 +163,17 @@ impl Stream {
     }
 
     /// The id of a parcel at its place.
-    pub fn id(&self, parcel: &Parcel, bytes: &[u8], node: u128, seq: u64) -> String {
+    pub fn id(&self, parcel: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
         self.verifier.id(parcel, bytes, node, seq)
     }
 
     /// Sends a parcel. What comes back tells whether it was stored.
-    pub async fn send(&self, parcel: &Parcel, bytes: Bytes, place: Place) -> Result<Kept, PublishError> {
+    pub async fn send(
+        &self,
+        parcel: &ReplicationMessage,
+        bytes: Bytes,
+        place: Place,
+    ) -> Result<Kept, PublishError> {
         let (subject, replaces) = subject_of(&self.prefix, &parcel.what);
         // Two who ask for the same lead have different ids: otherwise the second would be told that it is stored.
         let Place { seq, id, after } = place;
@@ -428,7 +433,7 @@ impl RawMessage {
 
 /// What a message says about who leads; none: it is foreign.
 fn lead_in(found: &Found) -> Option<LastLead> {
-    let Ok(Sound { node, parcel: Parcel { epoch, what } }) = &found.message else { return None };
+    let Ok(Sound { node, parcel: ReplicationMessage { epoch, what } }) = &found.message else { return None };
     let is_released = match what {
         What::Lead { .. } => false,
         What::Release { .. } => true,

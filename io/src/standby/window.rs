@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::parcel::{Parcel, What};
+use super::message::{ReplicationMessage, What};
 use super::stream::Kept;
 
 /// Messages sent and not acknowledged, and bytes of them: what a line of 10 Gbit/s holds in some milliseconds.
@@ -40,7 +40,7 @@ impl Window {
 
 /// A message on its way.
 pub struct Sent {
-    pub parcel: Parcel,
+    pub parcel: ReplicationMessage,
     pub bytes: Bytes,
     pub seq: u64,
     pub id: String,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     fn sent(bytes: usize) -> Sent {
-        let parcel = Parcel { epoch: 1, what: What::Beat };
+        let parcel = ReplicationMessage { epoch: 1, what: What::Beat };
         let (bytes, id) = (vec![0; bytes].into(), String::new());
         Sent { parcel, bytes, seq: 1, id, at: Instant::now(), mark: None, kept: None }
     }

@@ -7,12 +7,12 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::access::{Access, Strategies as Seen};
 use pitlane_protocols::stomp::broker::SessionId;
 
-use crate::auth::{Credentials, Identity, Role, Roll, Seat, Strategies};
+use crate::auth::{AuthClient, Credentials, Identity, RevocationWatch, Role, Strategies};
 
 #[derive(Debug)]
 pub struct Logins {
     /// None: nobody is asked here.
-    seat: Option<Seat>,
+    seat: Option<AuthClient>,
     /// Least role that may send events to other strategies.
     sender: Role,
     /// By ticket; never more than the seat has questions open.
@@ -21,13 +21,13 @@ pub struct Logins {
 }
 
 impl Logins {
-    pub fn new(seat: Option<Seat>, sender: Role) -> Logins {
+    pub fn new(seat: Option<AuthClient>, sender: Role) -> Logins {
         Logins { seat, sender, asked: BTreeMap::new(), tickets: 0 }
     }
 
     /// Who is in the books, for sessions that stay.
-    pub fn roll(&self) -> Option<Roll> {
-        self.seat.as_ref().map(Seat::roll)
+    pub fn roll(&self) -> Option<RevocationWatch> {
+        self.seat.as_ref().map(AuthClient::roll)
     }
 
     /// Asks who this is. False: nobody can be asked now, and it is refused.

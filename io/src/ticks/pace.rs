@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pitlane_engine::time::Timestamp;
 
-use crate::wake::Bell;
+use crate::wakeup::Wakeup;
 
 #[derive(Debug)]
 pub struct Pace {
@@ -18,11 +18,11 @@ pub struct Pace {
     /// Time of the last row that was taken in, plus one; zero: nobody is there yet.
     taken: AtomicU64,
     /// Of the feed's thread.
-    bell: Bell,
+    bell: Wakeup,
 }
 
 impl Pace {
-    pub fn new(bell: Bell) -> Pace {
+    pub fn new(bell: Wakeup) -> Pace {
         Pace { told: AtomicU64::new(0), taken: AtomicU64::new(0), bell }
     }
 
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_row_waits_for_the_one_before() {
-        let pace = Pace::new(Bell::new(|| {}));
+        let pace = Pace::new(Wakeup::new(|| {}));
         assert!(!pace.is_free(), "nobody is there yet");
         pace.take(0);
         assert!(pace.is_free());

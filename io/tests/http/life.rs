@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pitlane::clock::Clock;
-use pitlane::http::{HttpSettings, News};
+use pitlane::http::{HttpEvent, HttpSettings};
 use pitlane::tls::{Certificate, Tls, TlsSettings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -47,7 +47,7 @@ fn a_close_lets_requests_finish_and_idle_connections_go() {
     // It had begun before the end: it is answered, if only to say that it is too late.
     assert!([200, 503].contains(&response.status), "{response:?}");
     assert!(busy.is_closed());
-    assert_eq!(server.news.recv(), Ok(News::Quiet));
+    assert_eq!(server.news.recv(), Ok(HttpEvent::Quiet));
     assert!(TcpStream::connect(server.http).is_err(), "nobody listens any more");
 }
 
@@ -60,7 +60,7 @@ fn a_connection_that_does_not_finish_does_not_keep_us() {
     slow.send(&format!("POST /rest/ext/kill-switch HTTP/1.1\r\n{head}{{"));
     assert_eq!(server.get("/health/live").status, 200);
     server.remote.close();
-    assert_eq!(server.news.recv(), Ok(News::Quiet));
+    assert_eq!(server.news.recv(), Ok(HttpEvent::Quiet));
     assert!(slow.is_closed());
 }
 

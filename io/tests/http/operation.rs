@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pitlane::http::{HttpSettings, Journaling, News, Phase};
+use pitlane::http::{HttpEvent, HttpSettings, Journaling, Phase};
 use pitlane_engine::command::{Command, CommandKind, Phase as StrategyPhase};
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, Source, StrategyId};
@@ -192,7 +192,7 @@ fn exit_vm_answers_and_asks_for_the_end() {
     let server = Server::start();
     let response = server.ask("POST /rest/runtime/exit-vm HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!((response.status, response.header("content-length")), (200, Some("0")));
-    assert_eq!(server.news.recv(), Ok(News::ExitAsked));
+    assert_eq!(server.news.recv(), Ok(HttpEvent::ExitAsked));
 }
 
 #[test]

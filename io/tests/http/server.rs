@@ -9,11 +9,11 @@ use std::thread::{self, JoinHandle, Thread};
 use pitlane::auth::{Auth, AuthSettings};
 use pitlane::clock::Clock;
 use pitlane::config::Durability;
-use pitlane::http::{Http, HttpSettings, News, Numbers, Parts, Phase, Remote, Standing};
+use pitlane::http::{Http, HttpEvent, HttpSettings, Numbers, Parts, Phase, Remote, ServiceStatus};
 use pitlane::metrics::{Registry, StageSummary};
 use pitlane::refdata;
 use pitlane::tls::Tls;
-use pitlane::wake::Bell;
+use pitlane::wakeup::Wakeup;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::settings::ShardSettings;
@@ -44,11 +44,11 @@ pub struct Server {
     pub http: SocketAddr,
     pub https: Option<SocketAddr>,
     pub remote: Remote,
-    pub standing: Arc<Standing>,
-    pub news: Receiver<News>,
+    pub standing: Arc<ServiceStatus>,
+    pub news: Receiver<HttpEvent>,
     /// A second port, for whoever trades beside.
     pub trader: PortEnd,
-    pub shard_bell: Bell,
+    pub shard_bell: Wakeup,
     threads: Vec<JoinHandle<()>>,
     over: Arc<AtomicBool>,
 }
@@ -69,7 +69,8 @@ impl Server {
         let (shards, shard_bell) = bell_of_a_thread();
         let remote = Remote::new();
         let registry = Arc::new(Registry::new(SHARDS));
-        let standing = Arc::new(Standing::new(Clock::new().now(), Durability::None, vec![("journal", 1)]));
+        let standing =
+            Arc::new(ServiceStatus::new(Clock::new().now(), Durability::None, vec![("journal", 1)]));
         let (tell, news) = mpsc::channel();
         let trader = ports.pop().unwrap();
         let parts = Parts {
@@ -118,7 +119,7 @@ impl Server {
             over,
         };
         if plan.alive {
-            assert_eq!(server.news.recv(), Ok(News::Complete));
+            assert_eq!(server.news.recv(), Ok(HttpEvent::Complete));
             server.standing.set_phase(Phase::Running);
         }
         server
@@ -165,10 +166,10 @@ pub fn stage() -> StageSummary {
 }
 
 /// A bell that wakes whichever thread takes the place.
-fn bell_of_a_thread() -> (Arc<OnceLock<Thread>>, Bell) {
+fn bell_of_a_thread() -> (Arc<OnceLock<Thread>>, Wakeup) {
     let place = Arc::new(OnceLock::<Thread>::new());
     let sleeper = place.clone();
-    let bell = Bell::new(move || {
+    let bell = Wakeup::new(move || {
         if let Some(thread) = sleeper.get() {
             thread.unpark();
         }
@@ -179,8 +180,8 @@ fn bell_of_a_thread() -> (Arc<OnceLock<Thread>>, Bell) {
 fn step(
     mut workers: Vec<Worker>,
     place: &OnceLock<Thread>,
-    bell: &Bell,
-    http: &Bell,
+    bell: &Wakeup,
+    http: &Wakeup,
     registry: &Registry,
     over: &AtomicBool,
 ) {
@@ -202,12 +203,12 @@ fn step(
         if work(&mut workers) > 0 {
             continue;
         }
-        bell.doze();
+        bell.prepare_sleep();
         // A stalled shard has work without being able to do it; then it looks again rather than sleep.
         let stalled = workers.iter().any(Worker::has_work);
         if work(&mut workers) == 0 && !over.load(Ordering::Relaxed) && !stalled {
             thread::park();
         }
-        bell.rise();
+        bell.finish_sleep();
     }
 }

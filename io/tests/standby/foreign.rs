@@ -13,7 +13,7 @@ use super::stranger::{Stranger, guarded, guarded_in_one_account, password};
 const PREFIX: &str = "pitlane.pitlane.standby.pair.";
 const SECRET: &str = "standby.secret=known to the two of them";
 
-/// A parcel as `io/src/standby/parcel.rs` writes it.
+/// A parcel as `io/src/standby/message.rs` writes it.
 fn parcel(epoch: u64, kind: u8, path: &str, rest: &[u8]) -> Vec<u8> {
     let mut bytes = vec![1, kind];
     bytes.extend_from_slice(&epoch.to_le_bytes());

@@ -1,7 +1,7 @@
 use pitlane_engine::rng::Rng;
 
 use super::*;
-use crate::journal::simulated::Simulated;
+use crate::journal::simulated_disk::Simulated;
 
 const BYTES: usize = 8 * PAGE_BYTES;
 

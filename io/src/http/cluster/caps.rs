@@ -26,7 +26,7 @@ fn cluster() -> (Cluster, ShardEnd) {
         settings: Settings { name: "c".to_string(), member: "a".to_string(), ..config.cluster.clone() },
         members: vec![member("a", 0), member("b", 1)],
         far,
-        bells: Arc::new(Bells::silent(2, 2)),
+        bells: Arc::new(Wakeups::silent(2, 2)),
         life: LIFE,
         map: OTHER.map,
         orders_max: 1_000,

@@ -16,14 +16,14 @@ use pitlane_engine::time::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::journal::Fault;
-use crate::journal::notes::Notes;
+use crate::journal::metadata::JournalMetadata;
 
 /// The counter's note.
 const KEY: &str = "cluster-life";
 const LOW_BITS: u32 = 24;
 
 /// The number of this start. Without notes, where nothing is stored, the clock stands in for the counter.
-pub fn next_life(notes: Option<&Notes>, started: Timestamp) -> Result<u64, Fault> {
+pub fn next_life(notes: Option<&JournalMetadata>, started: Timestamp) -> Result<u64, Fault> {
     let clock = started.0 >> LOW_BITS;
     let counter = match notes {
         Some(notes) => {
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::journal::disk::Disk;
-    use crate::journal::simulated::Simulated;
+    use crate::journal::simulated_disk::Simulated;
 
     const LEASE: u64 = 1_000;
     const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
@@ -99,14 +99,15 @@ mod tests {
         let simulated = Simulated::new(1);
         let mut last = 0;
         for started in [NOW.0, NOW.0 - YEAR, 0, NOW.0 - YEAR, NOW.0 + 5 * YEAR, NOW.0] {
-            let notes = Notes::open(&Disk::Simulated(simulated.clone()), Path::new("data")).unwrap();
+            let notes =
+                JournalMetadata::open(&Disk::Simulated(simulated.clone()), Path::new("data")).unwrap();
             let life = next_life(Some(&notes), Timestamp(started)).unwrap();
             assert!(life > last, "{life} after {last}");
             last = life;
         }
         // Above what earlier versions gave, which was the clock.
         assert!(last > NOW.0);
-        let fresh = Notes::open(&Disk::Simulated(Simulated::new(2)), Path::new("data")).unwrap();
+        let fresh = JournalMetadata::open(&Disk::Simulated(Simulated::new(2)), Path::new("data")).unwrap();
         let later = Timestamp(NOW.0 + 1_000_000_000);
         assert!(next_life(Some(&fresh), later).unwrap() > last, "a lost folder, a second later");
     }
@@ -114,8 +115,9 @@ mod tests {
     #[test]
     fn two_starts_from_one_copy_of_a_folder_are_two_lives() {
         let simulated = Simulated::new(1);
-        let notes =
-            |disk: &Simulated| Notes::open(&Disk::Simulated(disk.clone()), Path::new("data")).unwrap();
+        let notes = |disk: &Simulated| {
+            JournalMetadata::open(&Disk::Simulated(disk.clone()), Path::new("data")).unwrap()
+        };
         next_life(Some(&notes(&simulated)), NOW).unwrap();
         let copy = simulated.power_loss();
         let first = next_life(Some(&notes(&simulated)), Timestamp(NOW.0 + 1)).unwrap();

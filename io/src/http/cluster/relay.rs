@@ -10,14 +10,14 @@ use pitlane_engine::view::View;
 use pitlane_engine::worker::refusal;
 
 use super::peer::{Asked, Peer, Phase};
-use crate::http::floor::Floor;
-use crate::http::outposts;
+use crate::http::remote_strategies;
+use crate::http::shard_client::ShardClient;
 
 /// Commands of our ports taken in one turn, by shard.
 const COMMANDS_PER_TURN_MAX: usize = 256;
 
 /// Takes what our ports ask of another server: what is no business of his is done here, the rest goes to him or is refused.
-pub fn take_commands(now: Timestamp, peer: &mut Peer, floor: &Floor) -> usize {
+pub fn take_commands(now: Timestamp, peer: &mut Peer, floor: &ShardClient) -> usize {
     let mut taken = 0;
     for at in 0..peer.shards.len() {
         for _ in 0..COMMANDS_PER_TURN_MAX {
@@ -94,7 +94,7 @@ pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
             Some(order) => {
                 let entered = OrderTerms {
                     reason: Reason::ReportLost,
-                    ..outposts::terms_of(&order, ExecType::Entered)
+                    ..remote_strategies::terms_of(&order, ExecType::Entered)
                 };
                 if let Some(shard) = peer.shard_mut(shard) {
                     shard.answer(command.source.port, now, EventKind::Order(entered));

@@ -4,20 +4,20 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Cluster, MemberState, Phase};
-use crate::http::answer::Answer;
-use crate::http::ask::Ask;
-use crate::http::house::House;
+use crate::http::app_state::AppState;
 use crate::http::openapi::Gathered;
 use crate::http::problem::Problem;
+use crate::http::request_context::RequestContext;
+use crate::http::response::Answer;
 
 /// The other servers; none where this one is alone.
-pub fn all(house: &House, ask: &Ask<'_>) -> Result<Answer, Problem> {
+pub fn all(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let members = house.cluster.as_ref().map(|cluster| members(house, cluster));
     Ok(Answer::list(members.unwrap_or_default().into_iter()))
 }
 
-pub fn members(house: &House, cluster: &Cluster) -> Vec<MemberVO> {
+pub fn members(house: &AppState, cluster: &Cluster) -> Vec<MemberVO> {
     cluster.members(house.now()).into_iter().map(MemberVO::of).collect()
 }
 

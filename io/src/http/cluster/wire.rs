@@ -11,10 +11,10 @@ use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Cluster;
-use crate::bulletin::Note;
-use crate::http::house::House;
-use crate::nats::link::{self, Weather};
+use crate::http::app_state::AppState;
+use crate::nats::link::{self, BrokerHealth};
 use crate::nats::rights::is_probe;
+use crate::notifications::Notification;
 
 /// How the others are called among the external sessions.
 const SESSION: &str = "CLUSTER";
@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 const BYE_MAX: Duration = Duration::from_millis(200);
 
 /// Connects, and serves until the thread ends.
-pub async fn serve(house: Rc<House>, cluster: Rc<Cluster>) {
+pub async fn serve(house: Rc<AppState>, cluster: Rc<Cluster>) {
     let opened = link::open(&cluster.nats, &cluster.letters(), cluster.inbox()).await;
     let (client, weather) = match opened {
         Ok(opened) => opened,
@@ -46,13 +46,13 @@ pub async fn serve(house: Rc<House>, cluster: Rc<Cluster>) {
     follow_weather(house, cluster, &client, &weather).await;
 }
 
-async fn follow_weather(house: Rc<House>, cluster: Rc<Cluster>, client: &Client, weather: &Weather) {
+async fn follow_weather(house: Rc<AppState>, cluster: Rc<Cluster>, client: &Client, weather: &BrokerHealth) {
     loop {
         let is_up = weather.is_up();
         if is_up != cluster.is_up() {
             cluster.set_up(is_up);
             let link = if is_up { Link::Connected } else { Link::Disconnected };
-            house.announce(Note::Link { name: SESSION.into(), link });
+            house.announce(Notification::Link { name: SESSION.into(), link });
             if is_up {
                 // What is missing is told as an error.
                 cluster.rights.probe(client).await;
@@ -62,7 +62,7 @@ async fn follow_weather(house: Rc<House>, cluster: Rc<Cluster>, client: &Client,
     }
 }
 
-async fn publish(house: Rc<House>, cluster: Rc<Cluster>, client: Client) {
+async fn publish(house: Rc<AppState>, cluster: Rc<Cluster>, client: Client) {
     loop {
         match cluster.take(house.now()) {
             // What is lost here is missed there, and asked for.
@@ -72,7 +72,7 @@ async fn publish(house: Rc<House>, cluster: Rc<Cluster>, client: Client) {
     }
 }
 
-async fn hear_calls(house: Rc<House>, cluster: Rc<Cluster>, mut calls: Subscriber) {
+async fn hear_calls(house: Rc<AppState>, cluster: Rc<Cluster>, mut calls: Subscriber) {
     while let Some(message) = calls.next().await {
         if is_probe(&message) {
             continue;
@@ -83,7 +83,7 @@ async fn hear_calls(house: Rc<House>, cluster: Rc<Cluster>, mut calls: Subscribe
     }
 }
 
-async fn hear_letters(house: Rc<House>, cluster: Rc<Cluster>, mut letters: Subscriber) {
+async fn hear_letters(house: Rc<AppState>, cluster: Rc<Cluster>, mut letters: Subscriber) {
     while let Some(message) = letters.next().await {
         let sender = cluster.sender(&message.subject);
         let claim = |strategy: StrategyId, id: &IntId| house.floor.claim(strategy, id);
@@ -92,7 +92,7 @@ async fn hear_letters(house: Rc<House>, cluster: Rc<Cluster>, mut letters: Subsc
     }
 }
 
-async fn beat(house: Rc<House>, cluster: Rc<Cluster>) {
+async fn beat(house: Rc<AppState>, cluster: Rc<Cluster>) {
     let mut beat = interval(Duration::from_millis(cluster.settings.beat_ms as u64));
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -103,7 +103,7 @@ async fn beat(house: Rc<House>, cluster: Rc<Cluster>) {
 }
 
 /// In good order the others are told, so that they need not wait for a lease.
-async fn say_goodbye(house: Rc<House>, cluster: Rc<Cluster>, client: Client) {
+async fn say_goodbye(house: Rc<AppState>, cluster: Rc<Cluster>, client: Client) {
     house.leaving.notified().await;
     if let Some((subject, bytes)) = cluster.bye() {
         let said = async {

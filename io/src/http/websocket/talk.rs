@@ -14,7 +14,7 @@ use pitlane_protocols::websocket::{self, Receiver, State};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http::connection::Stream;
-use crate::http::hall::Hall;
+use crate::http::websocket_broker::WebSocketBroker;
 use crate::stages::Stage;
 
 /// Read at once. Clients say little.
@@ -67,7 +67,7 @@ impl Talk {
     }
 
     /// A turn: reads and writes what can be, and wants to be polled again.
-    pub fn poll(&mut self, cx: &mut Context<'_>, hall: &Hall) -> Poll<End> {
+    pub fn poll(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> Poll<End> {
         hall.set_task(self.session, cx.waker());
         let turn = self.read(cx, hall).and_then(|()| self.speak(cx, hall));
         hall.settle();
@@ -79,7 +79,7 @@ impl Talk {
     }
 
     /// Takes bytes that have come.
-    pub fn hear(&mut self, hall: &Hall, bytes: &mut [u8]) {
+    pub fn hear(&mut self, hall: &WebSocketBroker, bytes: &mut [u8]) {
         let came = hall.sample();
         let (now, mut broker) = (hall.now(), hall.broker());
         let session = self.session;
@@ -114,7 +114,7 @@ impl Talk {
         }
     }
 
-    fn read(&mut self, cx: &mut Context<'_>, hall: &Hall) -> io::Result<()> {
+    fn read(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<()> {
         for _ in 0..READS_PER_TURN_MAX {
             if self.parting || !hall.broker().wants_bytes(self.session) {
                 return Ok(());
@@ -140,7 +140,7 @@ impl Talk {
     }
 
     /// Gathers the next batch if the one before is gone, and writes.
-    fn speak(&mut self, cx: &mut Context<'_>, hall: &Hall) -> io::Result<Option<End>> {
+    fn speak(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<Option<End>> {
         let close = hall.broker().poll_close(hall.now(), self.session);
         if matches!(close, Some(Close::AtOnce(_))) && !self.parting {
             return Ok(Some(End::Broken));
@@ -158,7 +158,7 @@ impl Talk {
         Ok((is_through && self.parting).then_some(End::Parted))
     }
 
-    fn gather(&mut self, hall: &Hall) {
+    fn gather(&mut self, hall: &WebSocketBroker) {
         self.output.clear();
         self.sent = 0;
         if self.output.capacity() > KEPT_BYTES {
@@ -175,7 +175,7 @@ impl Talk {
     }
 
     /// Says whether everything was taken.
-    fn write(&mut self, cx: &mut Context<'_>, hall: &Hall) -> io::Result<bool> {
+    fn write(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<bool> {
         let begun = if self.sent < self.output.len() { hall.sample() } else { None };
         while self.sent < self.output.len() {
             let count = match Pin::new(&mut self.stream).poll_write(cx, &self.output[self.sent..])? {
@@ -190,7 +190,7 @@ impl Talk {
         Ok(Pin::new(&mut self.stream).poll_flush(cx)?.is_ready())
     }
 
-    fn tell_taken(&mut self, hall: &Hall) {
+    fn tell_taken(&mut self, hall: &WebSocketBroker) {
         let mut taken = 0;
         while let Some((_, len)) = self.frames.pop_front_if(|(end, _)| *end <= self.sent) {
             taken += len;

@@ -9,13 +9,13 @@
 //! its session until the system has taken it.
 
 mod client;
-mod lobby;
+mod pending_logons;
 mod logins;
-mod past;
+mod recovery;
 mod reports;
 mod rows;
 mod seating;
-mod watch;
+mod latency;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,20 +29,20 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::fix::session::{DisconnectReason, State};
 
 use self::client::{Client, Driven};
-use self::lobby::{Full, Lobby};
-use self::past::Early;
-pub use self::past::{Past, Unreported};
-use self::watch::Watch;
-use crate::auth::{Roll, Seat};
-use crate::bulletin::{Kind, Note};
-use crate::fix::clerk::{self, Way};
-use crate::fix::ledger::{Homes, Ledger};
-use crate::fix::passage::Passage;
+use self::latency::Watch;
+use self::pending_logons::{Full, PendingLogons};
+use self::recovery::Early;
+pub use self::recovery::{Past, Unreported};
+use crate::auth::{AuthClient, RevocationWatch};
+use crate::fix::handoff::ConnectionHandoff;
+use crate::fix::message_log::{self, Way};
+use crate::fix::session_registry::{Homes, SessionRegistry};
 use crate::fix::settings::{Arrival, FixSettings};
 use crate::log::LineLimit;
 use crate::net::ConnectionId;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
+use crate::notifications::{Kind, Notification};
 use crate::pages::LARGE_PAGES;
 use crate::stages::Recorder;
 
@@ -57,32 +57,32 @@ pub struct FixParts {
     pub shards: u8,
     pub settings: Arc<FixSettings>,
     pub homes: Arc<Homes>,
-    pub ledger: Ledger,
+    pub ledger: SessionRegistry,
     pub reference: Arc<RefData>,
     pub past: Past,
-    pub passage: Passage,
-    pub clerk: clerk::Desk,
-    pub seat: Seat,
+    pub passage: ConnectionHandoff,
+    pub clerk: message_log::FixLogHandle,
+    pub seat: AuthClient,
     /// For ids of cancels that the house itself makes.
     pub numbers: pitlane_engine::desk::IdBlock,
 }
 
 #[derive(Debug)]
-pub struct FixRoom {
+pub struct FixEndpoint {
     gateway: u8,
     port: PortId,
     settings: Arc<FixSettings>,
     homes: Arc<Homes>,
-    ledger: Ledger,
+    ledger: SessionRegistry,
     reference: Arc<RefData>,
     past: Past,
-    passage: Passage,
-    clerk: clerk::Desk,
-    seat: Seat,
+    passage: ConnectionHandoff,
+    clerk: message_log::FixLogHandle,
+    seat: AuthClient,
     /// Who is in the books, for sessions that stay.
-    roll: Roll,
+    roll: RevocationWatch,
     desk: Desk,
-    lobby: Lobby,
+    lobby: PendingLogons,
     /// By number of the session, less one. Of a session that was here before and that nothing has happened to since the start there is
     /// none.
     clients: Vec<Option<Box<Client>>>,
@@ -102,7 +102,7 @@ pub struct FixRoom {
     ending: Option<Timestamp>,
     watch: Watch,
     /// What the other threads are to be told. A few for each session, taken in every round.
-    notes: Vec<Note>,
+    notes: Vec<Notification>,
     /// Until every shard has told how it stands: what is said meanwhile. Reports go out in the order of their events, and those of the last
     /// life were before. No client is here yet, so it is little: what a shard had left to do when the last life ended.
     early: Option<Vec<Early>>,
@@ -113,7 +113,7 @@ const ORDERS_MAX: u32 = 1 << 20;
 const IDS_MAX: u32 = 1 << 21;
 const FINISHED_MAX: u32 = 1 << 16;
 
-impl FixRoom {
+impl FixEndpoint {
     /// New reference data, in force in all shards.
     pub fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
@@ -121,7 +121,7 @@ impl FixRoom {
     }
 
     /// Knows all sessions by name. Their stores are opened by the first Logon, or when there is something to report to them.
-    pub fn new(now: Timestamp, parts: FixParts) -> Result<FixRoom, crate::journal::Fault> {
+    pub fn new(now: Timestamp, parts: FixParts) -> Result<FixEndpoint, crate::journal::Fault> {
         let FixParts {
             gateway,
             port,
@@ -146,7 +146,7 @@ impl FixRoom {
             seed: settings.instance ^ now.0,
             pages: LARGE_PAGES,
         };
-        let mut room = FixRoom {
+        let mut room = FixEndpoint {
             gateway,
             port,
             homes: homes.clone(),
@@ -158,7 +158,7 @@ impl FixRoom {
             roll: seat.roll(),
             seat,
             desk: Desk::new(desk, numbers),
-            lobby: Lobby::default(),
+            lobby: PendingLogons::default(),
             clients: Vec::new(),
             broken: BTreeSet::new(),
             lines: LineLimit::default(),
@@ -235,15 +235,15 @@ impl FixRoom {
     }
 
     /// What was said since the last time.
-    pub fn take_notes(&mut self) -> Vec<Note> {
+    pub fn take_notes(&mut self) -> Vec<Notification> {
         std::mem::take(&mut self.notes)
     }
 
     /// What other threads tell: an operator ends a session, or has its numbers begin anew.
-    pub fn handle_note(&mut self, now: Timestamp, note: &Note) {
+    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         let (number, resets) = match *note {
-            Note::Kick { kind: Kind::Fix, number } => (number as u16, false),
-            Note::Reset { number } => (number as u16, true),
+            Notification::Kick { kind: Kind::Fix, number } => (number as u16, false),
+            Notification::Reset { number } => (number as u16, true),
             _ => return,
         };
         if resets {
@@ -276,7 +276,7 @@ impl FixRoom {
     ) -> usize {
         self.adopt(now, sockets);
         self.hear_verdicts(now, sockets);
-        self.strike(now);
+        self.revoke(now);
         self.log_left_out(now);
         if now >= self.deadline {
             self.look_at_all(now);
@@ -323,7 +323,7 @@ impl FixRoom {
 
     fn receive(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
         let Some(number) = self.number_of(id) else { return };
-        let FixRoom { clients, clerk, .. } = self;
+        let FixEndpoint { clients, clerk, .. } = self;
         let Some(client) = client_of(clients, number) else { return };
         let bytes = sockets.input(id);
         let taken = client.session.handle_bytes(now, bytes);
@@ -348,7 +348,7 @@ impl FixRoom {
         port: Option<&mut PortEnd>,
         mut recorder: Option<&mut Recorder>,
     ) -> usize {
-        let FixRoom { clients, desk, clerk, watch, .. } = self;
+        let FixEndpoint { clients, desk, clerk, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return 0 };
         client.queued = false;
         let Driven { work, again } = client.drive(now, desk, port, &mut watch.at(recorder.as_deref_mut()));

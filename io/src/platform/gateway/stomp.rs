@@ -21,11 +21,11 @@ use pitlane_protocols::stomp::broker::SessionId;
 use pitlane_protocols::stomp::session::{Close, Transport};
 use pitlane_protocols::stomp::settings::Settings;
 
-use crate::bulletin::{Note, Row};
 use crate::net::ConnectionId;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
-use crate::stomp::{Company, Logins};
+use crate::notifications::{Notification, SessionInfo};
+use crate::stomp::{BrokerHost, Logins};
 
 /// Who is written to in one turn, at most: each costs a call of the system, and whoever has sent an order over FIX meanwhile waits for all of them.
 const SESSIONS_PER_TURN_MAX: usize = 4;
@@ -35,8 +35,8 @@ const MANY: usize = 64;
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
 #[derive(Debug)]
-pub struct StompRoom {
-    company: Company,
+pub struct StompEndpoint {
+    company: BrokerHost,
     /// By slot of the connection.
     seats: Vec<Option<Seat>>,
     /// By slot of the session.
@@ -56,15 +56,15 @@ struct Seat {
     session: SessionId,
 }
 
-impl StompRoom {
+impl StompEndpoint {
     /// New reference data, in force in all shards.
     pub fn adopt(&mut self, reference: &Arc<RefData>) {
         self.company.adopt(reference);
     }
 
-    pub fn new(settings: Settings, reference: Arc<RefData>, logins: Logins) -> StompRoom {
-        StompRoom {
-            company: Company::new(settings, reference, Transport::Tcp, logins.roll()),
+    pub fn new(settings: Settings, reference: Arc<RefData>, logins: Logins) -> StompEndpoint {
+        StompEndpoint {
+            company: BrokerHost::new(settings, reference, Transport::Tcp, logins.roll()),
             seats: Vec::new(),
             connections: Vec::new(),
             heard: 0,
@@ -99,7 +99,7 @@ impl StompRoom {
     }
 
     /// What other threads tell.
-    pub fn handle_note(&mut self, now: Timestamp, note: &Note) {
+    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         self.company.handle_note(now, note);
     }
 
@@ -109,7 +109,7 @@ impl StompRoom {
     }
 
     /// Everybody who is here.
-    pub fn rows(&self) -> impl Iterator<Item = Row> {
+    pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         self.company.rows()
     }
 
@@ -120,14 +120,14 @@ impl StompRoom {
         now: Timestamp,
         sockets: &mut Sockets,
         port: Option<&mut PortEnd>,
-        mut send: impl FnMut(Note),
+        mut send: impl FnMut(Notification),
     ) -> usize {
-        let verdicts = self.take_verdicts(now) + self.company.strike(now);
-        let StompRoom { company, logins, .. } = self;
+        let verdicts = self.take_verdicts(now) + self.company.revoke(now);
+        let StompEndpoint { company, logins, .. } = self;
         if company.broker.poll_timeout().is_some_and(|due| due <= now) {
             company.broker.handle_timeout(now);
         }
-        company.obey(now, |session, credentials| logins.ask(now, session, credentials));
+        company.dispatch(now, |session, credentials| logins.ask(now, session, credentials));
         while let Some(note) = company.take_note() {
             send(note);
         }
@@ -214,7 +214,7 @@ impl StompRoom {
     }
 
     fn listen_again(&mut self, sockets: &mut Sockets) {
-        let StompRoom { deaf, company, seats, .. } = self;
+        let StompEndpoint { deaf, company, seats, .. } = self;
         deaf.retain(|id| {
             let seat = seats.get(id.slot()).and_then(Option::as_ref).filter(|seat| seat.connection == *id);
             let wants = seat.is_some_and(|seat| company.broker.wants_bytes(seat.session));

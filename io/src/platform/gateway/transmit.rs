@@ -3,7 +3,7 @@
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::Session;
 
-use crate::fix::clerk::{self, Way};
+use crate::fix::message_log::{self, Way};
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
 
@@ -13,7 +13,7 @@ pub fn transmit(
     session: &mut Session,
     id: ConnectionId,
     sockets: &mut Sockets,
-    clerk: &mut clerk::Desk,
+    clerk: &mut message_log::FixLogHandle,
     log: Option<u16>,
 ) -> usize {
     let bytes = session.poll_transmit();

@@ -24,15 +24,15 @@ use pitlane_protocols::fix::store::{MemoryStore, Store};
 
 use self::link::Link;
 use super::fix::Unreported;
-use crate::bulletin::{Kind, Note, Row};
 use crate::fix::caller::Caller;
-use crate::fix::clerk;
+use crate::fix::message_log;
 use crate::fix::store::{FileStore, Place, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::{Fault, Level};
 use crate::net::ConnectionId;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
+use crate::notifications::{Kind, Notification, SessionInfo};
 
 /// How long the last words may take when the service stops.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
@@ -53,21 +53,21 @@ pub struct VenueParts {
     pub missed: Vec<Unreported>,
     /// Of the data folder.
     pub birth: u64,
-    pub clerk: clerk::Desk,
+    pub clerk: message_log::FixLogHandle,
 }
 
 #[derive(Debug)]
-pub struct VenueRoom {
+pub struct VenueConnector {
     links: Vec<Link>,
-    clerk: clerk::Desk,
+    clerk: message_log::FixLogHandle,
     /// Whether venues are called.
     is_open: bool,
     /// Since when everybody is being logged out.
     ending: Option<Timestamp>,
 }
 
-impl VenueRoom {
-    pub fn new(now: Timestamp, parts: VenueParts) -> Result<VenueRoom, Fault> {
+impl VenueConnector {
+    pub fn new(now: Timestamp, parts: VenueParts) -> Result<VenueConnector, Fault> {
         let VenueParts { port, callers, reference, level, heard, missed, birth, mut clerk } = parts;
         let mut links = Vec::new();
         for caller in callers {
@@ -82,7 +82,7 @@ impl VenueRoom {
             });
             links.push(Link::new(caller, source, session, logged));
         }
-        Ok(VenueRoom { links, clerk, is_open: false, ending: None })
+        Ok(VenueConnector { links, clerk, is_open: false, ending: None })
     }
 
     /// The adapters that live here: what leaves for them is to be told to this thread.
@@ -99,7 +99,7 @@ impl VenueRoom {
     }
 
     pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: SocketEvent) {
-        let VenueRoom { links, clerk, .. } = self;
+        let VenueConnector { links, clerk, .. } = self;
         let id = match happening {
             SocketEvent::Received { id } | SocketEvent::Drained { id } | SocketEvent::Closed { id, .. } => id,
             SocketEvent::Accepted { .. } | SocketEvent::Timeout { .. } | SocketEvent::EndOfCycle => return,
@@ -133,10 +133,10 @@ impl VenueRoom {
     }
 
     /// What other threads tell: an operator ends a session, which comes back by itself, or has its numbers begin anew.
-    pub fn handle_note(&mut self, now: Timestamp, note: &Note) {
+    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         let (number, resets) = match *note {
-            Note::Kick { kind: Kind::Venue, number } => (number, false),
-            Note::Reset { number } => (number, true),
+            Notification::Kick { kind: Kind::Venue, number } => (number, false),
+            Notification::Reset { number } => (number, true),
             _ => return,
         };
         let Some(link) = self.links.iter_mut().find(|link| link.source.session as u64 == number) else {
@@ -151,7 +151,7 @@ impl VenueRoom {
     }
 
     /// Every venue, connected or not.
-    pub fn rows(&self) -> impl Iterator<Item = Row> {
+    pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         self.links.iter().map(Link::row)
     }
 
@@ -166,7 +166,7 @@ impl VenueRoom {
     ) -> usize {
         let mut work = 0;
         self.is_open = is_open;
-        let VenueRoom { links, clerk, ending, .. } = self;
+        let VenueConnector { links, clerk, ending, .. } = self;
         let is_late = ending.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
         for link in links {
             work += link.poll(now, sockets, port.as_deref_mut(), clerk, is_open);
@@ -222,7 +222,7 @@ fn open_store(
     caller: &Caller,
     level: Level,
     heard: &[u64],
-    clerk: &mut clerk::Desk,
+    clerk: &mut message_log::FixLogHandle,
 ) -> Result<(Box<dyn Store>, bool), Fault> {
     if level == Level::None {
         return Ok((Box::new(MemoryStore::new(now)), true));

@@ -7,10 +7,10 @@ use async_nats::jetstream::context::PublishErrorKind;
 use tokio::time::Instant;
 
 use super::{Ended, FORGOTTEN, Into, LOOK, Reading};
-use crate::standby::follow::{AGAIN, Follower};
+use crate::standby::follower::{AGAIN, Follower};
+use crate::standby::message::{ReplicationMessage, What};
 use crate::standby::origin::Found;
 use crate::standby::overlap;
-use crate::standby::parcel::{Parcel, What};
 use crate::standby::position::PositionFile;
 use crate::standby::replica::{self, Replica};
 use crate::standby::state::Stand;
@@ -133,7 +133,7 @@ impl Reading {
     async fn take_the_lead(&mut self, follower: &Follower, last: u64) -> io::Result<Option<Ended>> {
         let member = &follower.member;
         let epoch = next_epoch(self.epoch, member.epoch());
-        let parcel = Parcel { epoch, what: What::Lead { node: member.node } };
+        let parcel = ReplicationMessage { epoch, what: What::Lead { node: member.node } };
         let at = Instant::now();
         let (bytes, seq) = (parcel.encode(), last + 1);
         let id = follower.stream.id(&parcel, &bytes, member.node, seq);

@@ -13,11 +13,11 @@ use pitlane_protocols::fix::session::{Session, SessionSettings, State};
 use pitlane_protocols::fix::store::Store;
 
 use super::is_full;
-use super::watch::Turn;
-use crate::bulletin::Note;
-use crate::fix::clerk;
+use super::latency::Turn;
+use crate::fix::message_log;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
+use crate::notifications::Notification;
 use crate::platform::address_of;
 use crate::platform::gateway::transmit::transmit;
 use pitlane_protocols::stomp::payload::system::Link;
@@ -91,7 +91,7 @@ impl Client {
     }
 
     /// Its state, if it has changed since it was told.
-    pub fn news(&mut self) -> Option<Note> {
+    pub fn news(&mut self) -> Option<Notification> {
         let link = match self.session.state() {
             State::Offline => Link::Disconnected,
             State::Greeting | State::LoggingOut | State::Closing => Link::Connected,
@@ -101,7 +101,7 @@ impl Client {
             return None;
         }
         let name = ["FIX:", &self.session.settings().target_comp_id].concat();
-        Some(Note::Link { name: name.into(), link })
+        Some(Notification::Link { name: name.into(), link })
     }
 
     /// Hands what the client asks to the desk.
@@ -159,7 +159,7 @@ impl Client {
         number: u16,
         id: ConnectionId,
         sockets: &mut Sockets,
-        clerk: &mut clerk::Desk,
+        clerk: &mut message_log::FixLogHandle,
     ) -> usize {
         let log = self.logged.then_some(number);
         let taken = transmit(now, &mut self.session, id, sockets, clerk, log);

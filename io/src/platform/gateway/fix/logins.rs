@@ -8,11 +8,11 @@ use pitlane_protocols::fix::logon_probe;
 use pitlane_protocols::fix::session::DisconnectReason;
 use subtle::ConstantTimeEq;
 
-use super::lobby::Asked;
-use super::{FixRoom, client_of};
+use super::pending_logons::Asked;
+use super::{FixEndpoint, client_of};
 use crate::auth::{Credentials, Identity, Role, Strategies};
 use crate::config::Secret;
-use crate::fix::passage::Admitted;
+use crate::fix::handoff::Admitted;
 use crate::fix::settings::{Arrival, Proof};
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
@@ -20,7 +20,7 @@ use crate::net::sockets::Sockets;
 /// How long a client waits for the verdict on its password: longer than a full queue takes.
 const VERDICT_NS_MAX: u64 = 10 * NS_PER_S;
 
-impl FixRoom {
+impl FixEndpoint {
     /// Checks name and password of a whole Logon.
     pub(super) fn check_login(
         &mut self,
@@ -97,14 +97,14 @@ impl FixRoom {
     }
 
     /// Logs out each session whose login was removed or changed since its Logon.
-    pub(super) fn strike(&mut self, now: Timestamp) {
+    pub(super) fn revoke(&mut self, now: Timestamp) {
         if !self.roll.has_changed() {
             return;
         }
         for number in 1..=self.clients.len() as u16 {
             let Some(client) = client_of(&mut self.clients, number) else { continue };
-            let is_struck = |(login, generation): &(Arc<str>, u64)| self.roll.is_struck(login, *generation);
-            if client.admitted.as_ref().is_some_and(is_struck) {
+            let is_revoked = |(login, generation): &(Arc<str>, u64)| self.roll.is_revoked(login, *generation);
+            if client.admitted.as_ref().is_some_and(is_revoked) {
                 client.admitted = None;
                 client.session.log_out(now, b"The login is no longer valid", DisconnectReason::EndedByUs);
                 self.wake(number);

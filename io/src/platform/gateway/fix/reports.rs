@@ -4,11 +4,11 @@ use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
 use pitlane_engine::id::{Origin, ShardId};
 use pitlane_engine::time::Timestamp;
 
-use super::past::Early;
-use super::{FixRoom, Unreported, client_of};
+use super::recovery::Early;
+use super::{FixEndpoint, Unreported, client_of};
 use crate::stages::Recorder;
 
-impl FixRoom {
+impl FixEndpoint {
     /// What a shard says: the desk hears it first, then the session of its source.
     pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
         let source = match &event.body {
@@ -44,7 +44,7 @@ impl FixRoom {
         if matches!(&event.body, EventKind::Order(_) | EventKind::Status(_) | EventKind::Refused(_)) {
             self.open(now, number);
         }
-        let FixRoom { clients, desk, watch, .. } = self;
+        let FixEndpoint { clients, desk, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return };
         let heard = watch.heard(event, recorder.as_deref_mut());
         client.session.handle_event(now, shard, event, desk);
@@ -67,7 +67,7 @@ impl FixRoom {
     /// How an order stands whose events are lost.
     fn report_standing(&mut self, now: Timestamp, report: &OrderReport) {
         self.open(now, report.source.session);
-        let FixRoom { clients, desk, .. } = self;
+        let FixEndpoint { clients, desk, .. } = self;
         if let Some(client) = client_of(clients, report.source.session) {
             client.session.report_standing(now, report, desk);
             self.wake(report.source.session);
@@ -93,7 +93,7 @@ impl FixRoom {
             _ => return,
         };
         self.open(now, source.session);
-        let FixRoom { clients, desk, .. } = self;
+        let FixEndpoint { clients, desk, .. } = self;
         if let Some(client) = client_of(clients, source.session) {
             client.session.handle_missed(now, shard, event, desk);
             self.wake(source.session);

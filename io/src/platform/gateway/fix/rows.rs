@@ -3,13 +3,13 @@
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::State;
 
-use super::FixRoom;
+use super::FixEndpoint;
 use super::client::Client;
-use crate::bulletin::{Kind, Row};
+use crate::notifications::{Kind, SessionInfo};
 
-impl FixRoom {
+impl FixEndpoint {
     /// Every session that is known, connected or not.
-    pub fn rows(&self) -> impl Iterator<Item = Row> {
+    pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         (1..=self.ledger.len() as u16).filter_map(|number| {
             let client = self.clients.get(number as usize - 1).and_then(Option::as_ref);
             match client {
@@ -23,9 +23,9 @@ impl FixRoom {
     }
 }
 
-fn row_of(number: u16, client: &Client) -> Row {
+fn row_of(number: u16, client: &Client) -> SessionInfo {
     let (numbers, counts) = (client.session.numbers(), client.session.counts());
-    Row {
+    SessionInfo {
         peer: client.peer.filter(|_| client.connection.is_some()),
         since: client.since,
         state: state_word(client.session.state()),
@@ -41,8 +41,8 @@ fn row_of(number: u16, client: &Client) -> Row {
 }
 
 /// A session that nothing has happened to since the start: its store is not open, so its numbers are not known.
-fn resting(number: u16, name: &str) -> Row {
-    Row {
+fn resting(number: u16, name: &str) -> SessionInfo {
+    SessionInfo {
         kind: Kind::Fix,
         number: number.into(),
         name: Some(name.into()),

@@ -5,28 +5,28 @@ use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::Timestamp;
 
 use super::client::Client;
-use super::lobby::{self, Whither};
-use super::{FixRoom, client_of};
-use crate::bulletin::Note;
-use crate::fix::passage::{Admitted, Passing};
+use super::pending_logons::{self, LogonRoute};
+use super::{FixEndpoint, client_of};
+use crate::fix::handoff::{Admitted, Handoff};
 use crate::fix::settings::Proof;
 use crate::journal::Fault;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
+use crate::notifications::Notification;
 
-impl FixRoom {
+impl FixEndpoint {
     /// The first frame, once it is there, says whose connection it is.
     pub(super) fn greet(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
         // Whatever follows a whole Logon waits for the verdict.
         let Some(arrival) = self.lobby.silent(id) else { return };
-        match lobby::whither(&self.settings, arrival, sockets.input(id)) {
-            Whither::Wait => {}
-            Whither::Out => {
+        match pending_logons::route(&self.settings, arrival, sockets.input(id)) {
+            LogonRoute::Incomplete => {}
+            LogonRoute::Reject => {
                 self.lobby.leave(id);
                 self.lobby.refused += 1;
                 sockets.close(id);
             }
-            Whither::To(name) => self.check_login(now, sockets, id, arrival, name),
+            LogonRoute::Session(name) => self.check_login(now, sockets, id, arrival, name),
         }
     }
 
@@ -44,7 +44,7 @@ impl FixRoom {
         if home == self.gateway {
             self.seat(now, sockets, id, admitted);
         } else if let Some(detached) = sockets.release(id)
-            && !self.passage.send(home, Passing { admitted, detached })
+            && !self.passage.send(home, Handoff { admitted, detached })
         {
             self.lobby.refused += 1;
         }
@@ -52,7 +52,7 @@ impl FixRoom {
 
     /// Connections that others have accepted for sessions of ours.
     pub(super) fn adopt(&mut self, now: Timestamp, sockets: &mut Sockets) {
-        while let Some(Passing { admitted, detached }) = self.passage.receive() {
+        while let Some(Handoff { admitted, detached }) = self.passage.receive() {
             let id = sockets.adopt(detached);
             self.seat(now, sockets, id, admitted);
         }
@@ -62,7 +62,7 @@ impl FixRoom {
     fn seat(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, admitted: Admitted) {
         let Admitted { name, login } = admitted;
         // The login may have been struck off since the verdict.
-        if login.as_ref().is_some_and(|(login, generation)| self.roll.is_struck(login, *generation)) {
+        if login.as_ref().is_some_and(|(login, generation)| self.roll.is_revoked(login, *generation)) {
             return self.turn_away(now, sockets, id, &name);
         }
         let number = match self.admit(now, &name) {
@@ -114,7 +114,7 @@ impl FixRoom {
                 client.logged = self.clerk.open_log(number, folder.join(format!("{name}.log")));
             }
             let (port, session) = (self.port, number);
-            self.notes.push(Note::Named { port, session, name: comp_id.into() });
+            self.notes.push(Notification::Named { port, session, name: comp_id.into() });
             self.clients[at] = Some(Box::new(client));
             self.broken.remove(&number);
         }
@@ -140,7 +140,7 @@ impl FixRoom {
             let Some(name) = self.ledger.name(number) else { continue };
             if let Some((_, comp_id)) = self.settings.family_of(name) {
                 let (port, session) = (self.port, number);
-                self.notes.push(Note::Named { port, session, name: comp_id.into() });
+                self.notes.push(Notification::Named { port, session, name: comp_id.into() });
             }
         }
     }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Scene {
     net: Net,
-    room: StompRoom,
+    room: StompEndpoint,
 }
 
 impl Scene {
@@ -39,7 +39,7 @@ impl Scene {
 #[test]
 fn a_turn_writes_to_so_many_and_the_next_to_the_others() {
     let reference = Arc::new(RefData::check(Rows::default()).expect("nothing is wrong with nothing"));
-    let room = StompRoom::new(Settings::default(), reference, Logins::new(None, Role::Trade));
+    let room = StompEndpoint::new(Settings::default(), reference, Logins::new(None, Role::Trade));
     let mut scene = Scene { net: Net::open(NetSettings::default()).expect("a driver opens"), room };
     let any = "127.0.0.1:0".parse().expect("an address");
     let listener = Listener::bind(ListenerSettings::at(any)).expect("loopback has a port");
@@ -74,7 +74,7 @@ fn a_turn_writes_to_so_many_and_the_next_to_the_others() {
     until(&mut scene, "receipt-id:r");
     assert_eq!(scene.waiting(), 0);
 
-    scene.room.handle_note(NOW, &Note::Generic { name: "bell".into(), body: (*b"\"rings\"").into() });
+    scene.room.handle_note(NOW, &Notification::Generic { name: "bell".into(), body: (*b"\"rings\"").into() });
     for left in [crowd, crowd - SESSIONS_PER_TURN_MAX, crowd - 2 * SESSIONS_PER_TURN_MAX, 0] {
         assert_eq!(scene.waiting(), left);
         scene.turn();

@@ -10,13 +10,13 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::fix::session::{Session, State, VenueReport};
 
 use super::stored::Stored;
-use crate::bulletin::{Kind, Row};
 use crate::fix::caller::Caller;
-use crate::fix::clerk::{self, Way};
+use crate::fix::message_log::{self, Way};
 use crate::net::ConnectionId;
 use crate::net::event::CloseReason;
 use crate::net::settings::Call;
 use crate::net::sockets::Sockets;
+use crate::notifications::{Kind, SessionInfo};
 use crate::platform::gateway::transmit::transmit;
 
 /// Reports of one venue in one round: others want their turn too.
@@ -82,7 +82,7 @@ impl Link {
         now: Timestamp,
         id: ConnectionId,
         sockets: &mut Sockets,
-        clerk: &mut clerk::Desk,
+        clerk: &mut message_log::FixLogHandle,
     ) {
         let bytes = sockets.input(id);
         let taken = self.session.handle_bytes(now, bytes);
@@ -128,7 +128,7 @@ impl Link {
         now: Timestamp,
         sockets: &mut Sockets,
         port: Option<&mut PortEnd>,
-        clerk: &mut clerk::Desk,
+        clerk: &mut message_log::FixLogHandle,
         is_open: bool,
     ) -> usize {
         let is_due = now >= self.deadline(is_open);
@@ -178,9 +178,9 @@ impl Link {
         stored.min(session.unwrap_or(Timestamp::MAX))
     }
 
-    pub fn row(&self) -> Row {
+    pub fn row(&self) -> SessionInfo {
         let (numbers, counts) = (self.session.numbers(), self.session.counts());
-        Row {
+        SessionInfo {
             kind: Kind::Venue,
             number: self.source.session as u64,
             name: Some(self.caller.name().into()),
@@ -323,7 +323,7 @@ impl Link {
         now: Timestamp,
         id: ConnectionId,
         sockets: &mut Sockets,
-        clerk: &mut clerk::Desk,
+        clerk: &mut message_log::FixLogHandle,
     ) -> usize {
         let log = self.logged.then_some(self.source.session);
         let taken = transmit(now, &mut self.session, id, sockets, clerk, log);

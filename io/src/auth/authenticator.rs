@@ -1,0 +1,230 @@
+//! The clerk: holds the books and says who somebody is. The duty of the thread `auth`.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use pitlane_engine::time::Timestamp;
+
+use super::client::{Answer, AuthServerPort, Question, login_of};
+use super::credentials::{CredentialStore, Kind, Proof};
+use super::password::Hash;
+use super::revocation;
+use super::token::Sum;
+use super::tokens::Tokens;
+use super::{AuthSettings, Credentials, Identity, Refusal, Role, Shared, Verdict, random};
+use crate::audit::{Act, AuditClient, Busy};
+use crate::refdata::Faults;
+
+#[derive(Debug)]
+pub struct Authenticator {
+    settings: AuthSettings,
+    books: Books,
+    desks: Vec<AuthServerPort>,
+    /// Verified in place of a user who does not exist, so that an answer takes as long.
+    decoy: Hash,
+    shared: Arc<Shared>,
+    /// What this duty notes with that the books change; none: nobody keeps an audit log.
+    pen: Option<AuditClient>,
+    /// Books that were read and come into force when that has been noted.
+    next: Option<Books>,
+}
+
+/// There is one reload at a time.
+const TICKET: u64 = 0;
+
+#[derive(Debug, Default)]
+struct Books {
+    users: CredentialStore,
+    tokens: CredentialStore,
+}
+
+impl Authenticator {
+    pub(super) fn new(settings: AuthSettings, shared: Arc<Shared>) -> Result<Authenticator, Faults> {
+        let books = Books::open(&settings)?;
+        if settings.required && books.is_empty() {
+            let mut faults = Faults::default();
+            let paths = [&settings.users, &settings.tokens].into_iter().flatten();
+            let file = paths.map(|path| path.display().to_string()).next().unwrap_or("auth".to_string());
+            faults.add(&file, 0, "", "nobody is in it, so nobody could log in: pitlane user add".to_string());
+            return Err(faults);
+        }
+        books.tell(&Books::default(), &shared, 0);
+        let decoy = Hash::make(&random::<32>(), random());
+        Ok(Authenticator { settings, books, desks: Vec::new(), decoy, shared, pen: None, next: None })
+    }
+
+    /// From now on every change of the books is noted before it is in force.
+    pub fn set_pen(&mut self, pen: AuditClient) {
+        self.pen = Some(pen);
+    }
+
+    pub(super) fn add(&mut self, desk: AuthServerPort) {
+        self.desks.push(desk);
+    }
+
+    /// One question of each desk, so that a thread with many does not hold up the others.
+    pub fn poll(&mut self, now: Timestamp) -> usize {
+        let work = usize::from(self.reload_if_asked()) + usize::from(self.adopt_if_noted());
+        self.shared.tell_failures(now);
+        work + self.answer(now, Authenticator::judge)
+    }
+
+    /// The same when the service ends: a long line of passwords would outlast the time for that, and nobody needs to come in any more.
+    pub fn close(&mut self, now: Timestamp) -> usize {
+        self.answer(now, |_, _, _| Err(Refusal::Ending))
+    }
+
+    fn answer(
+        &mut self,
+        now: Timestamp,
+        judge: impl Fn(&mut Authenticator, Timestamp, &Credentials) -> Verdict,
+    ) -> usize {
+        let mut work = 0;
+        for at in 0..self.desks.len() {
+            let Ok(question) = self.desks[at].questions.pop() else { continue };
+            let Question { ticket, mark, credentials } = question;
+            let verdict = judge(self, now, &credentials);
+            let generation = self.shared.generation.load(Ordering::Relaxed);
+            let desk = &mut self.desks[at];
+            let answer = Answer { ticket, mark, verdict, given: now, generation };
+            desk.answers.push(answer).expect("a seat has no more questions open than fit");
+            desk.bell.wake();
+            work += 1;
+        }
+        work
+    }
+
+    pub fn judge(&mut self, now: Timestamp, credentials: &Credentials) -> Verdict {
+        let (login, peer) = (login_of(credentials), credentials.peer);
+        // Once more: what waited before it in the queue may have failed.
+        let checked = self.shared.lockout().check(now, login, peer);
+        checked.map_err(|wait_s| Refusal::Locked { wait_s })?;
+        // Not under the lock of the table: this takes 20 ms.
+        let found = self.find(credentials.login.as_deref(), credentials.secret.reveal());
+        match (&found, login) {
+            (Some(_), Some(login)) => self.shared.lockout().succeeded(now, login, peer),
+            (Some(_), None) => {}
+            (None, _) => {
+                let wait_s = self.shared.lockout().failed(now, login, peer);
+                self.shared.note_failure(now, login, peer, wait_s);
+            }
+        }
+        found.ok_or(Refusal::Wrong)
+    }
+
+    fn find(&self, login: Option<&str>, secret: &str) -> Option<Identity> {
+        let sum = Sum::of(secret);
+        let is_it = |proof: &Proof| matches!(proof, Proof::Token(kept) if kept.is_same(&sum));
+        let token = self.books.tokens.entries.iter().find(|entry| is_it(&entry.proof));
+        let Some(login) = login else { return token.map(|entry| entry.identity.clone()) };
+        if let Some(entry) = token.filter(|entry| &*entry.identity.name == login) {
+            return Some(entry.identity.clone());
+        }
+        let user = self.books.users.find(login);
+        let hash = match user.map(|user| &user.proof) {
+            Some(Proof::Password(hash)) => hash,
+            Some(Proof::Token(_)) | None => &self.decoy,
+        };
+        let is_right = hash.is_of(secret.as_bytes());
+        user.filter(|_| is_right).map(|user| user.identity.clone())
+    }
+
+    /// If anything is wrong with the files, what was known stays known.
+    fn reload_if_asked(&mut self) -> bool {
+        // One that is asked for meanwhile comes after the one that is being noted.
+        if self.next.is_some() || !self.shared.reload.swap(false, Ordering::Acquire) {
+            return false;
+        }
+        match Books::open(&self.settings) {
+            Ok(books) => self.note(books),
+            Err(faults) => tracing::error!(%faults, "users and tokens stay as they were"),
+        }
+        true
+    }
+
+    fn note(&mut self, books: Books) {
+        let Some(pen) = &mut self.pen else { return self.adopt(books) };
+        let body = [("user", &self.books.users, &books.users), ("token", &self.books.tokens, &books.tokens)]
+            .map(|(what, old, new)| old.changes_to(what, new))
+            .concat()
+            .join("; ");
+        let act = Act {
+            // Whoever may send signals to the process is whoever runs it.
+            who: "local".into(),
+            role: Role::Admin,
+            from: Ipv4Addr::LOCALHOST.into(),
+            via: "SIGNAL",
+            what: "users, tokens and certificate are read again".to_string(),
+            body,
+        };
+        match pen.note(TICKET, act) {
+            Ok(()) => self.next = Some(books),
+            Err(Busy) => tracing::error!("users and tokens stay as they were: the audit log is busy"),
+        }
+    }
+
+    fn adopt_if_noted(&mut self) -> bool {
+        let Some((_, noted)) = self.pen.as_mut().and_then(AuditClient::poll) else { return false };
+        let books = self.next.take();
+        match (noted, books) {
+            (Ok(seq), Some(books)) => {
+                self.adopt(books);
+                if let Some(pen) = &mut self.pen {
+                    pen.conclude(seq, "done");
+                }
+            }
+            _ => tracing::error!("users and tokens stay as they were: the audit log cannot be written"),
+        }
+        true
+    }
+
+    fn adopt(&mut self, books: Books) {
+        let (users, tokens) = (books.users.entries.len(), books.tokens.entries.len());
+        let generation = self.shared.generation.load(Ordering::Relaxed) + 1;
+        books.tell(&self.books, &self.shared, generation);
+        self.books = books;
+        // After the books: a verdict by the old ones is never taken for one by the new.
+        self.shared.generation.store(generation, Ordering::Release);
+        // Whoever was struck off may have a session open.
+        self.desks.iter().for_each(|desk| desk.bell.wake());
+        tracing::info!(users, tokens, "users and tokens read again");
+    }
+}
+
+impl Books {
+    fn open(settings: &AuthSettings) -> Result<Books, Faults> {
+        let mut faults = Faults::default();
+        let mut read = |kind: Kind, path: Option<&Path>| {
+            let Some(path) = path else { return CredentialStore::default() };
+            match CredentialStore::open(kind, path) {
+                Ok(book) => {
+                    book.check_strategies(&path.display().to_string(), &settings.strategies, &mut faults);
+                    book
+                }
+                Err(found) => {
+                    found.told().iter().cloned().for_each(|fault| faults.tell(fault));
+                    CredentialStore::default()
+                }
+            }
+        };
+        let users = read(Kind::Users, settings.users.as_deref());
+        let tokens = read(Kind::Tokens, settings.tokens.as_deref());
+        if faults.is_empty() { Ok(Books { users, tokens }) } else { Err(faults) }
+    }
+
+    /// Lets everybody know who is in them.
+    fn tell(&self, before: &Books, shared: &Shared, generation: u64) {
+        let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
+        let (old, new) = ([&before.users, &before.tokens], [&self.users, &self.tokens]);
+        *names = Arc::new(revocation::names(old, &names, new, generation));
+        drop(names);
+        let mut tokens = shared.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        *tokens = Arc::new(Tokens::of(&self.tokens));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.users.entries.is_empty() && self.tokens.entries.is_empty()
+    }
+}

@@ -1,0 +1,187 @@
+//! `pitlane user` and `pitlane token`: changing the files of users and tokens. Comments and order stay as they are; a file is
+//! replaced whole or not at all, and nobody but its owner may read it. A running service reads it again on SIGHUP.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use super::credentials::{CredentialStore, Kind, check_name, line_of, text_of};
+use super::password::Hash;
+use super::token::{self, Sum};
+use super::{Role, Strategies, prompt, random};
+use crate::refdata::Faults;
+
+const HEAD_USERS: &str = "# name role strategies password; changed by `pitlane user`, read again on SIGHUP\n";
+const HEAD_TOKENS: &str = "# name role strategies token; changed by `pitlane token`, read again on SIGHUP\n";
+
+/// Why a file was not changed.
+#[derive(Debug)]
+pub enum VerbError {
+    /// The file as it is cannot be read.
+    Faults(Faults),
+    Refused(String),
+    Io(PathBuf, io::Error),
+    Password(io::Error),
+    Output(io::Error),
+}
+
+impl fmt::Display for VerbError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VerbError::Faults(faults) => faults.fmt(f),
+            VerbError::Refused(why) => f.write_str(why),
+            VerbError::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            VerbError::Password(error) | VerbError::Output(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for VerbError {}
+
+impl From<io::Error> for VerbError {
+    fn from(error: io::Error) -> VerbError {
+        VerbError::Output(error)
+    }
+}
+
+pub fn add_user(path: &Path, name: &str, role: Role, strategies: &Strategies) -> Result<(), VerbError> {
+    let page = Page::open(Kind::Users, path)?;
+    page.must_lack(name)?;
+    page.add(&line_of(name, role, strategies, &ask_password(name)?))
+}
+
+pub fn change_password(path: &Path, name: &str) -> Result<(), VerbError> {
+    let page = Page::open(Kind::Users, path)?;
+    let identity = &page.book.entries[page.place(name)?].identity;
+    let line = line_of(name, identity.role, &identity.strategies, &ask_password(name)?);
+    page.replace(name, Some(&line))
+}
+
+/// Gives the token, which is written down nowhere.
+pub fn create_token(
+    path: &Path,
+    name: &str,
+    role: Role,
+    strategies: &Strategies,
+) -> Result<String, VerbError> {
+    let page = Page::open(Kind::Tokens, path)?;
+    page.must_lack(name)?;
+    let token = token::show(random());
+    page.add(&line_of(name, role, strategies, &Sum::of(&token).to_string()))?;
+    Ok(token)
+}
+
+pub fn remove(kind: Kind, path: &Path, name: &str) -> Result<(), VerbError> {
+    Page::open(kind, path)?.replace(name, None)
+}
+
+/// Everybody in the file, without what must stay secret.
+pub fn list(kind: Kind, path: &Path, out: &mut impl Write) -> Result<(), VerbError> {
+    let book = CredentialStore::open(kind, path).map_err(VerbError::Faults)?;
+    for entry in &book.entries {
+        let identity = &entry.identity;
+        writeln!(out, "{:<24} {:<6} {}", identity.name, identity.role, identity.strategies)?;
+    }
+    Ok(())
+}
+
+fn ask_password(name: &str) -> Result<String, VerbError> {
+    let password = prompt::new_password(name).map_err(VerbError::Password)?;
+    Ok(Hash::make(password.as_bytes(), random()).to_string())
+}
+
+/// A file on the desk: nobody else changes it meanwhile.
+struct Page<'a> {
+    path: &'a Path,
+    text: String,
+    book: CredentialStore,
+    /// Held on the folder, since the file itself is replaced.
+    _lock: File,
+}
+
+impl Page<'_> {
+    /// A file that is not there is empty.
+    fn open(kind: Kind, path: &Path) -> Result<Page<'_>, VerbError> {
+        let folder = folder_of(path);
+        let lock = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
+        let lock = lock.map_err(|error| VerbError::Io(folder.to_path_buf(), error))?;
+        let text = match path.try_exists() {
+            Ok(true) => text_of(path).map_err(VerbError::Faults)?,
+            Ok(false) => match kind {
+                Kind::Users => HEAD_USERS.to_string(),
+                Kind::Tokens => HEAD_TOKENS.to_string(),
+            },
+            Err(error) => return Err(VerbError::Io(path.to_path_buf(), error)),
+        };
+        let book =
+            CredentialStore::parse(kind, &path.display().to_string(), &text).map_err(VerbError::Faults)?;
+        Ok(Page { path, text, book, _lock: lock })
+    }
+
+    fn must_lack(&self, name: &str) -> Result<(), VerbError> {
+        check_name(name).map_err(|problem| VerbError::Refused(format!("the name: {problem}")))?;
+        match self.book.find(name) {
+            None => Ok(()),
+            Some(entry) => {
+                Err(VerbError::Refused(format!("{}:{}: {name} is there", self.path.display(), entry.line)))
+            }
+        }
+    }
+
+    fn place(&self, name: &str) -> Result<usize, VerbError> {
+        let found = self.book.entries.iter().position(|entry| &*entry.identity.name == name);
+        found.ok_or_else(|| VerbError::Refused(format!("{}: there is no {name}", self.path.display())))
+    }
+
+    fn add(&self, line: &str) -> Result<(), VerbError> {
+        let mut text = self.text.clone();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        self.write(&format!("{text}{line}\n"))
+    }
+
+    /// Puts another line in the place of somebody's, or none.
+    fn replace(&self, name: &str, line: Option<&str>) -> Result<(), VerbError> {
+        let at = self.book.entries[self.place(name)?].line;
+        let mut text = String::with_capacity(self.text.len());
+        for (number, old) in self.text.lines().enumerate() {
+            let kept = if number + 1 == at { line } else { Some(old) };
+            if let Some(kept) = kept {
+                text.push_str(kept);
+                text.push('\n');
+            }
+        }
+        self.write(&text)
+    }
+
+    fn write(&self, text: &str) -> Result<(), VerbError> {
+        replace_file(self.path, text).map_err(|error| VerbError::Io(self.path.to_path_buf(), error))
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Written beside, synced, and moved into place. The owner stays who he was, so that the service can still read it.
+fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_os_string();
+    name.push(".new");
+    let fresh = path.with_file_name(name);
+    // A leftover of a change that was cut off may have any mode.
+    let _ = fs::remove_file(&fresh);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    if let Ok(before) = fs::metadata(path) {
+        let now = file.metadata()?;
+        if (before.uid(), before.gid()) != (now.uid(), now.gid()) {
+            fchown(&file, Some(before.uid()), Some(before.gid()))?;
+        }
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)?;
+    File::open(folder_of(path))?.sync_all()
+}

@@ -1,0 +1,200 @@
+//! A thread's place at the clerk's desk: questions go one way, verdicts come back, and the bells are rung.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use pitlane_engine::time::Timestamp;
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use super::cache::{self, Mark, Memory};
+use super::credentials::NAME_BYTES_MAX;
+use super::lockout::network;
+use super::queue::{Queue, Share};
+use super::{Credentials, Identity, Refusal, RevocationWatch, Shared, Verdict};
+use crate::wakeup::Wakeup;
+
+/// Questions of one thread on the lane to the clerk and back: one that is looked at, and the next. The others wait in the queue, where
+/// each address has its share.
+const IN_FLIGHT_MAX: usize = 2;
+
+/// Too many questions are on their way: later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+#[derive(Debug)]
+pub struct Question {
+    pub ticket: u64,
+    pub mark: Mark,
+    pub credentials: Credentials,
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub ticket: u64,
+    pub mark: Mark,
+    pub verdict: Verdict,
+    /// When it was given, and of which generation of the books.
+    pub given: Timestamp,
+    pub generation: u64,
+}
+
+/// One thread's end.
+#[derive(Debug)]
+pub struct AuthClient {
+    anybody: Option<Identity>,
+    shared: Arc<Shared>,
+    questions: Producer<Question>,
+    answers: Consumer<Answer>,
+    clerk: Wakeup,
+    memory: Memory,
+    /// Verdicts that needed no password to be verified: at most one for each client that waits.
+    ready: VecDeque<(u64, Verdict)>,
+    /// Passwords that wait for their turn.
+    queue: Queue<Question>,
+    /// Questions on the lane and answers not yet polled, at most [`IN_FLIGHT_MAX`].
+    in_flight: usize,
+}
+
+/// The clerk's end.
+#[derive(Debug)]
+pub struct AuthServerPort {
+    pub questions: Consumer<Question>,
+    /// Has room for every question that is on its way.
+    pub answers: Producer<Answer>,
+    pub bell: Wakeup,
+}
+
+pub(super) fn pair(
+    anybody: Option<Identity>,
+    shared: Arc<Shared>,
+    clerk: Wakeup,
+    bell: Wakeup,
+) -> (AuthClient, AuthServerPort) {
+    let (questions, asked) = RingBuffer::new(IN_FLIGHT_MAX);
+    let (told, answers) = RingBuffer::new(IN_FLIGHT_MAX);
+    let (memory, ready, queue) = (Memory::default(), VecDeque::new(), Queue::default());
+    let seat = AuthClient { anybody, shared, questions, answers, clerk, memory, ready, queue, in_flight: 0 };
+    (seat, AuthServerPort { questions: asked, answers: told, bell })
+}
+
+impl AuthClient {
+    /// What everybody is, where nobody must log in. Then there is nothing to ask.
+    pub fn anybody(&self) -> Option<&Identity> {
+        self.anybody.as_ref()
+    }
+
+    /// Returns who shows these, if no password must be verified to know: the token is in the books, or the password was found right
+    /// before. Nothing that others do delays either, but for guesses at the same login from the same address.
+    pub fn recall(&mut self, now: Timestamp, credentials: &Credentials) -> Option<Identity> {
+        if let Some(identity) = self.shared.find_token(credentials) {
+            return Some(identity);
+        }
+        let login = credentials.login.as_deref()?;
+        let mark = cache::mark(&self.shared.key, credentials);
+        let generation = self.generation();
+        let known = self.memory.recall(now, generation, &mark).cloned();
+        // Asked for a guess too, so that guesses are counted.
+        let may = self.shared.lockout().may_recall(now, login, credentials.peer);
+        known.filter(|_| may)
+    }
+
+    /// Returns the verdict, if no password must be verified for it.
+    pub fn judge_at_once(&mut self, now: Timestamp, credentials: &Credentials) -> Option<Verdict> {
+        if let Some(identity) = self.anybody.clone().or_else(|| self.recall(now, credentials)) {
+            return Some(Ok(identity));
+        }
+        // A token that is not in the books. It is not counted: 256 random bits are not guessed.
+        if credentials.login.is_none() {
+            return Some(Err(Refusal::Wrong));
+        }
+        let checked = self.shared.lockout().check(now, login_of(credentials), credentials.peer);
+        checked.err().map(|wait_s| Err(Refusal::Locked { wait_s }))
+    }
+
+    /// Asks who shows these. The verdict comes by [`AuthClient::poll`] under the same ticket, whatever becomes of it.
+    pub fn ask(&mut self, now: Timestamp, ticket: u64, credentials: Credentials) -> Result<(), Busy> {
+        if let Some(verdict) = self.judge_at_once(now, &credentials) {
+            self.ready.push_back((ticket, verdict));
+            return Ok(());
+        }
+        let address = network(credentials.peer);
+        let is_known = |login: &&str| self.shared.lockout().is_known(login, address);
+        let share = match login_of(&credentials).filter(is_known) {
+            Some(login) => Share::Known(address, login.into()),
+            None => Share::Address(address),
+        };
+        let mark = cache::mark(&self.shared.key, &credentials);
+        let evicted = self.queue.push(share, Question { ticket, mark, credentials }).map_err(|_| Busy)?;
+        self.ready.extend(evicted.map(|question| (question.ticket, Err(Refusal::Busy))));
+        self.send();
+        Ok(())
+    }
+
+    /// Judges a password that the caller has compared itself, as of a FIX session in the config: counted like the others.
+    pub fn admit(
+        &mut self,
+        now: Timestamp,
+        login: &str,
+        peer: IpAddr,
+        is_right: bool,
+    ) -> Result<(), Refusal> {
+        let mut lockout = self.shared.lockout();
+        if let Err(wait_s) = lockout.check(now, Some(login), peer) {
+            return Err(Refusal::Locked { wait_s });
+        }
+        if is_right {
+            lockout.succeeded(now, login, peer);
+            return Ok(());
+        }
+        let wait_s = lockout.failed(now, Some(login), peer);
+        drop(lockout);
+        self.shared.note_failure(now, Some(login), peer, wait_s);
+        Err(Refusal::Wrong)
+    }
+
+    /// The next verdict that has come.
+    pub fn poll(&mut self) -> Option<(u64, Verdict)> {
+        if let Some(ready) = self.ready.pop_front() {
+            return Some(ready);
+        }
+        let Answer { ticket, mark, verdict, given, generation } = self.answers.pop().ok()?;
+        self.in_flight -= 1;
+        if let Ok(identity) = &verdict {
+            self.memory.learn(given, generation, mark, identity.clone());
+        }
+        self.send();
+        Some((ticket, verdict))
+    }
+
+    /// Puts waiting questions on the lane, as far as there is room.
+    fn send(&mut self) {
+        let mut is_sent = false;
+        while self.in_flight < IN_FLIGHT_MAX
+            && let Some(question) = self.queue.pop()
+        {
+            self.questions.push(question).expect("the lane has room for all that are in flight");
+            self.in_flight += 1;
+            is_sent = true;
+        }
+        if is_sent {
+            self.clerk.wake();
+        }
+    }
+
+    /// For whoever keeps a session open for somebody.
+    pub fn roll(&self) -> RevocationWatch {
+        RevocationWatch::new(self.shared.clone(), self.anybody.is_some())
+    }
+
+    /// Rises when the books have changed.
+    pub fn generation(&self) -> u64 {
+        self.shared.generation.load(Ordering::Acquire)
+    }
+}
+
+/// The login if it is short enough to be one. A longer text belongs to no user and takes no place in a table.
+pub(super) fn login_of(credentials: &Credentials) -> Option<&str> {
+    credentials.login.as_deref().filter(|login| login.len() <= NAME_BYTES_MAX)
+}

@@ -1,0 +1,285 @@
+//! The files of users and tokens, one line each, read strictly.
+//!
+//! ```text
+//! # name   role    strategies       proof
+//! alice    admin   *                $argon2id$v=19$m=19456,t=2,p=1$…$…      users: the hash of a password
+//! robot    trade   PAIRS,MOMENTUM   9f86d081884c7d65…                      tokens: the SHA-256 of a token
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::password::Hash;
+use super::token::Sum;
+use super::writable;
+use super::{Identity, Role, Strategies};
+use crate::faults::suggestion;
+use crate::refdata::Faults;
+
+/// Lines of one file that name somebody. A larger house has a directory service.
+pub const ENTRIES_MAX: usize = 10_000;
+/// The largest file: every entry with a line as long as they come, and comments.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+/// Longest name of a user or token.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Strategies in one list; beyond that `*` is meant.
+const STRATEGIES_MAX: usize = 256;
+
+/// Which of the two files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Users,
+    Tokens,
+}
+
+impl Kind {
+    fn column(self) -> &'static str {
+        match self {
+            Kind::Users => "password",
+            Kind::Tokens => "token",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub identity: Identity,
+    pub proof: Proof,
+    /// Where it stands in the file, from 1.
+    pub line: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    Password(Hash),
+    Token(Sum),
+}
+
+/// All entries of one file, each name once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CredentialStore {
+    pub entries: Vec<Entry>,
+}
+
+impl CredentialStore {
+    /// The book in this file, or all that is wrong with it.
+    pub fn open(kind: Kind, path: &Path) -> Result<CredentialStore, Faults> {
+        writable::check(path)?;
+        CredentialStore::parse(kind, &path.display().to_string(), &text_of(path)?)
+    }
+
+    /// The book in this text, or all that is wrong with it under the name of its file.
+    pub fn parse(kind: Kind, file: &str, text: &str) -> Result<CredentialStore, Faults> {
+        let mut reader = Reader { kind, file, faults: Faults::default(), names: BTreeSet::new() };
+        let mut entries = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if entries.len() == ENTRIES_MAX {
+                reader.fault(at + 1, "", format!("there may be {ENTRIES_MAX} entries"));
+                break;
+            }
+            entries.extend(reader.entry(at + 1, line));
+        }
+        if reader.faults.is_empty() { Ok(CredentialStore { entries }) } else { Err(reader.faults) }
+    }
+
+    pub fn find(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| &*entry.identity.name == name)
+    }
+
+    /// What is other in a newer book, a word or two for each name, without secrets.
+    pub fn changes_to(&self, what: &str, newer: &CredentialStore) -> Vec<String> {
+        let by_name = |book: &CredentialStore| -> BTreeMap<Arc<str>, Entry> {
+            book.entries.iter().map(|entry| (entry.identity.name.clone(), entry.clone())).collect()
+        };
+        let (known, kept) = (by_name(self), by_name(newer));
+        let mut changes = Vec::new();
+        for entry in &newer.entries {
+            let Identity { name, role, strategies } = &entry.identity;
+            match known.get(name) {
+                None => changes.push(format!("{what} {name} added: {role} {strategies}")),
+                Some(old) if old.identity != entry.identity => {
+                    changes.push(format!("{what} {name} changed: {role} {strategies}"))
+                }
+                Some(old) if old.proof != entry.proof => {
+                    changes.push(format!("{what} {name} has another secret"))
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = self.entries.iter().filter(|entry| !kept.contains_key(&entry.identity.name));
+        changes.extend(gone.map(|entry| format!("{what} {} removed", entry.identity.name)));
+        changes
+    }
+
+    /// Tells of strategies that nobody has heard of.
+    pub fn check_strategies(&self, file: &str, known: &[String], faults: &mut Faults) {
+        let words: Vec<&str> = known.iter().map(String::as_str).collect();
+        for entry in &self.entries {
+            let Strategies::Only(names) = &entry.identity.strategies else { continue };
+            for name in names.iter().filter(|name| !words.contains(&&***name)) {
+                let problem = format!("there is no strategy {name}{}", suggestion(name, &words));
+                faults.add(file, entry.line, "strategies", problem);
+            }
+        }
+    }
+}
+
+/// All of a file, if it is not larger than any sane one.
+pub fn text_of(path: &Path) -> Result<String, Faults> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    let mut faults = Faults::default();
+    let mut fault = |problem: String| faults.add(&path.display().to_string(), 0, "", problem);
+    match read {
+        Ok(_) if text.len() as u64 <= FILE_BYTES_MAX => return Ok(text),
+        Ok(_) => fault(format!("it may have {FILE_BYTES_MAX} bytes")),
+        Err(error) => fault(error.to_string()),
+    }
+    Err(faults)
+}
+
+/// Whether somebody may be called so. Without a colon, since Basic puts one after the name.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte));
+    if is_plain && (1..=NAME_BYTES_MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    Err(format!("it must be 1 to {NAME_BYTES_MAX} letters, digits, -, _, . or @, not {name:?}"))
+}
+
+pub fn parse_role(word: &str) -> Result<Role, String> {
+    let words = Role::WORDS.map(|(word, _)| word);
+    let found = Role::WORDS.iter().find(|(other, _)| *other == word);
+    found.map(|(_, role)| *role).ok_or_else(|| {
+        format!("it must be one of {}, not {word:?}{}", words.join(", "), suggestion(word, &words))
+    })
+}
+
+/// `*`, or names with commas between.
+pub fn parse_strategies(text: &str) -> Result<Strategies, String> {
+    if text == "*" {
+        return Ok(Strategies::All);
+    }
+    let names: Vec<Box<str>> = text.split(',').map(Box::from).collect();
+    if names.len() > STRATEGIES_MAX {
+        return Err(format!("there may be {STRATEGIES_MAX}"));
+    }
+    if names.iter().any(|name| name.is_empty() || name.contains(['*', ' ', '\t'])) {
+        return Err(format!("it must be * or names with commas between, not {text:?}"));
+    }
+    Ok(Strategies::Only(names.into()))
+}
+
+/// One line of a file.
+pub fn line_of(name: &str, role: Role, strategies: &Strategies, proof: &str) -> String {
+    format!("{name} {role} {strategies} {proof}")
+}
+
+struct Reader<'a> {
+    kind: Kind,
+    file: &'a str,
+    faults: Faults,
+    names: BTreeSet<String>,
+}
+
+impl Reader<'_> {
+    fn fault(&mut self, line: usize, column: &str, problem: String) {
+        self.faults.add(self.file, line, column, problem);
+    }
+
+    fn entry(&mut self, line: usize, text: &str) -> Option<Entry> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [name, role, strategies, proof] = words[..] else {
+            let problem = format!("it must be name, role, strategies and {}", self.kind.column());
+            self.fault(line, "", problem);
+            return None;
+        };
+        let once =
+            if self.names.insert(name.to_string()) { Ok(()) } else { Err("it is there twice".to_string()) };
+        let name_ok = self.told(line, "name", check_name(name).and(once));
+        let role = self.told(line, "role", parse_role(role));
+        let strategies = self.told(line, "strategies", parse_strategies(strategies));
+        let proof = match self.kind {
+            Kind::Users => Hash::parse(proof).map(Proof::Password),
+            Kind::Tokens => Sum::parse(proof).map(Proof::Token),
+        };
+        let proof = self.told(line, self.kind.column(), proof.map_err(str::to_string))?;
+        name_ok?;
+        let identity = Identity { name: Arc::from(name), role: role?, strategies: strategies? };
+        Some(Entry { identity, proof, line })
+    }
+
+    fn told<T>(&mut self, line: usize, column: &str, result: Result<T, String>) -> Option<T> {
+        result.map_err(|problem| self.fault(line, column, problem)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUM: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    const HASH: &str =
+        "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+
+    fn complaints(kind: Kind, text: &str) -> String {
+        CredentialStore::parse(kind, "f", text).expect_err("something is wrong").to_string()
+    }
+
+    #[test]
+    fn a_line_is_somebody() {
+        let text = format!("# ours\n\nalice  admin * {HASH}\nb.o-b@x trade\tPAIRS,SERVER {HASH}\r\n");
+        let book = CredentialStore::parse(Kind::Users, "f", &text).unwrap();
+        let [alice, bob] = &book.entries[..] else { panic!() };
+        assert_eq!((&*alice.identity.name, alice.identity.role, alice.line), ("alice", Role::Admin, 3));
+        assert!(alice.identity.strategies.sees("anything"));
+        assert!(bob.identity.strategies.sees("PAIRS") && !bob.identity.strategies.sees("MOMENTUM"));
+        assert_eq!(book.find("b.o-b@x"), Some(bob));
+        let again = line_of("alice", Role::Admin, &Strategies::All, HASH);
+        assert_eq!(again, format!("alice admin * {HASH}"));
+        assert_eq!(bob.identity.strategies.to_string(), "PAIRS,SERVER");
+        let tokens = CredentialStore::parse(Kind::Tokens, "f", &format!("robot read * {SUM}")).unwrap();
+        assert_eq!(tokens.entries[0].proof, Proof::Token(Sum::of("abc")));
+    }
+
+    #[test]
+    fn everything_wrong_is_told_with_line_and_column() {
+        let text = format!("a read *\nb: raed ,x {SUM}\nc read * {SUM}\nc read * {SUM}x\n");
+        assert_eq!(
+            complaints(Kind::Tokens, &text),
+            "f:1: it must be name, role, strategies and token\n\
+             f:2: name: it must be 1 to 64 letters, digits, -, _, . or @, not \"b:\"\n\
+             f:2: role: it must be one of read, trade, admin, not \"raed\" (did you mean read?)\n\
+             f:2: strategies: it must be * or names with commas between, not \",x\"\n\
+             f:4: name: it is there twice\n\
+             f:4: token: it must be a SHA-256: 64 digits of 0-9 and a-f"
+        );
+        assert!(complaints(Kind::Users, &format!("a read * {SUM}")).contains("f:1: password: it must begin"));
+        assert!(complaints(Kind::Tokens, &format!(" a read * {SUM} x")).starts_with("f:1: it must be name"));
+        let many = format!("a read {} {SUM}", vec!["x"; STRATEGIES_MAX + 1].join(","));
+        assert!(complaints(Kind::Tokens, &many).contains("there may be 256"));
+    }
+
+    #[test]
+    fn there_are_only_so_many() {
+        let text: String = (0..=ENTRIES_MAX).map(|n| format!("a{n} read * {SUM}\n")).collect();
+        assert_eq!(complaints(Kind::Tokens, &text), "f:10001: there may be 10000 entries");
+    }
+
+    #[test]
+    fn strategies_must_exist() {
+        let book = CredentialStore::parse(Kind::Tokens, "f", &format!("a read PAIRS,MOMENTM {SUM}")).unwrap();
+        let mut faults = Faults::default();
+        book.check_strategies("f", &["PAIRS".to_string(), "MOMENTUM".to_string()], &mut faults);
+        assert_eq!(
+            faults.to_string(),
+            "f:1: strategies: there is no strategy MOMENTM (did you mean MOMENTUM?)"
+        );
+    }
+}

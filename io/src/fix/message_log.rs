@@ -1,0 +1,325 @@
+//! The clerk: writes message logs (`FileLogPath`) and syncs stores, in a thread of its own. Gateways hand it copies over a bounded lane;
+//! what does not fit is counted and told in the log, never waited for. Secrets are masked before anything is written.
+//!
+//! ```text
+//! gateway ─ bytes of messages, one after the other ─► Clerk ─► FileLogPath/PITLANE-CLIENT1.log
+//!         ─ stores to be synced ────────────────────►       ─► fdatasync, while there is something new
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::fields::{Fields, read};
+use pitlane_protocols::fix::frame::{self, FrameError};
+use pitlane_protocols::fix::stamp::Stamp;
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::journal::disk::File;
+
+/// Bytes of messages under way to the clerk: a burst of some ten thousand.
+const LANE_BYTES: usize = 4 << 20;
+/// Stores and logs under way.
+const ERRANDS_MAX: usize = 4_096;
+/// How often it looks: a log is for people, and a store is synced this often at level `disk`.
+const EVERY: Duration = Duration::from_millis(20);
+/// The same while there is no log and no store to look after.
+const EVERY_IDLE: Duration = Duration::from_secs(1);
+/// Longest message that is logged: longer ones are refused by every session.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// Bytes before each message on the lane: session, direction, length, time.
+const HEAD_BYTES: usize = 16;
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    In,
+    Out,
+}
+
+enum Errand {
+    Log { session: u16, path: PathBuf },
+    Sync { file: Arc<File> },
+}
+
+/// The gateway's end.
+pub struct FixLogHandle {
+    bytes: Producer<u8>,
+    pending_commands: Producer<Errand>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for FixLogHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FixLogHandle").finish_non_exhaustive()
+    }
+}
+
+impl FixLogHandle {
+    /// From now on messages of this session go to this file. Answers whether there was room to ask for it.
+    pub fn open_log(&mut self, session: u16, path: PathBuf) -> bool {
+        self.pending_commands.push(Errand::Log { session, path }).is_ok()
+    }
+
+    /// From now on this store is synced.
+    pub fn sync(&mut self, file: Arc<File>) -> bool {
+        self.pending_commands.push(Errand::Sync { file }).is_ok()
+    }
+
+    /// Hands over a copy of a message.
+    pub fn log(&mut self, session: u16, way: Way, now: Timestamp, message: &[u8]) {
+        let bytes = HEAD_BYTES + message.len();
+        let Ok(chunk) = self.bytes.write_chunk_uninit(bytes) else {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let mut head = [0; HEAD_BYTES];
+        head[0..2].copy_from_slice(&session.to_le_bytes());
+        head[2] = way as u8;
+        head[4..8].copy_from_slice(&(message.len() as u32).to_le_bytes());
+        head[8..16].copy_from_slice(&now.0.to_le_bytes());
+        chunk.fill_from_iter(head.into_iter().chain(message.iter().copied()));
+    }
+}
+
+/// The thread's end of one gateway.
+struct Tray {
+    bytes: Consumer<u8>,
+    pending_commands: Consumer<Errand>,
+    dropped: Arc<AtomicU64>,
+    told_dropped: u64,
+    logs: BTreeMap<u16, BufWriter<fs::File>>,
+    stores: Vec<Arc<File>>,
+    /// By session and way: bytes of a message whose rest has not come.
+    partial: BTreeMap<(u16, u8), Vec<u8>>,
+}
+
+/// A clerk that has not begun.
+#[derive(Default)]
+pub struct FixLogWriter {
+    trays: Vec<Tray>,
+}
+
+/// The running clerk. Dropped, it writes what it has and ends.
+#[derive(Debug)]
+pub struct AtWork {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A clerk that failed has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl FixLogWriter {
+    /// A desk for one more gateway.
+    pub fn desk(&mut self) -> FixLogHandle {
+        let (bytes, theirs) = RingBuffer::new(LANE_BYTES);
+        let (pending_commands, orders) = RingBuffer::new(ERRANDS_MAX);
+        let dropped = Arc::new(AtomicU64::new(0));
+        self.trays.push(Tray {
+            bytes: theirs,
+            pending_commands: orders,
+            dropped: dropped.clone(),
+            told_dropped: 0,
+            logs: BTreeMap::new(),
+            stores: Vec::new(),
+            partial: BTreeMap::new(),
+        });
+        FixLogHandle { bytes, pending_commands, dropped }
+    }
+
+    pub fn start(mut self) -> io::Result<AtWork> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let work = move || loop {
+            let last = stopped.load(Ordering::Acquire);
+            self.trays.iter_mut().for_each(Tray::poll);
+            if last {
+                return;
+            }
+            let idle = self.trays.iter().all(|tray| tray.logs.is_empty() && tray.stores.is_empty());
+            thread::park_timeout(if idle { EVERY_IDLE } else { EVERY });
+        };
+        let thread = thread::Builder::new().name("fix-clerk".to_string()).spawn(work)?;
+        Ok(AtWork { stop, thread: Some(thread) })
+    }
+}
+
+impl Tray {
+    fn poll(&mut self) {
+        while let Ok(errand) = self.pending_commands.pop() {
+            match errand {
+                Errand::Log { session, path } => self.open(session, path),
+                Errand::Sync { file } => self.stores.push(file),
+            }
+        }
+        while self.take_one() {}
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped > self.told_dropped {
+            tracing::warn!(
+                messages = dropped - self.told_dropped,
+                "FIX messages are missing in message logs: too many at once"
+            );
+            self.told_dropped = dropped;
+        }
+        for log in self.logs.values_mut() {
+            if let Err(error) = log.flush() {
+                tracing::warn!(%error, "a FIX message log cannot be written");
+            }
+        }
+        self.stores.retain(|store| {
+            let synced = store.sync();
+            if let Err(error) = &synced {
+                tracing::error!(%error, "a FIX store cannot be synced: after a loss of power reports may be told twice");
+            }
+            synced.is_ok()
+        });
+    }
+
+    fn open(&mut self, session: u16, path: PathBuf) {
+        let opened = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let opened =
+            opened.and_then(|()| OpenOptions::new().create(true).append(true).mode(0o600).open(&path));
+        match opened {
+            Ok(file) => _ = self.logs.insert(session, BufWriter::new(file)),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a FIX message log cannot be opened")
+            }
+        }
+    }
+
+    /// Writes the next message, if it is there as a whole.
+    fn take_one(&mut self) -> bool {
+        let Ok(head) = self.bytes.read_chunk(HEAD_BYTES) else { return false };
+        let mut fields = [0; HEAD_BYTES];
+        fields.iter_mut().zip(head).for_each(|(place, byte)| *place = byte);
+        let session = u16::from_le_bytes([fields[0], fields[1]]);
+        let length = u32::from_le_bytes([fields[4], fields[5], fields[6], fields[7]]) as usize;
+        let now = Timestamp(u64::from_le_bytes(fields[8..16].try_into().expect("eight bytes")));
+        // Head and message were handed over at once.
+        let Ok(body) = self.bytes.read_chunk(length) else { return false };
+        let partial = self.partial.entry((session, fields[2])).or_default();
+        partial.extend(body);
+        let Some(log) = self.logs.get_mut(&session) else {
+            partial.clear();
+            return true;
+        };
+        let sign = if fields[2] == Way::In as u8 { b" < " } else { b" > " };
+        let mut begin = Stamp::default().text(now).to_vec();
+        begin.extend_from_slice(sign);
+        if let Err(error) = write_messages(partial, &begin, log) {
+            tracing::warn!(%error, "a FIX message log cannot be written");
+        }
+        true
+    }
+}
+
+/// Writes whole messages and leaves the rest: a secret that was cut in two is not known for one.
+fn write_messages(partial: &mut Vec<u8>, begin: &[u8], log: &mut impl Write) -> io::Result<()> {
+    let mut done = 0;
+    while done < partial.len() {
+        let mut line = begin.to_vec();
+        done += match frame::decode(&partial[done..], MESSAGE_BYTES_MAX) {
+            Ok(Decoded::Incomplete) => break,
+            Ok(Decoded::Message { message, consumed }) => {
+                masked(message, &mut line);
+                consumed
+            }
+            Err(FrameError::Garbled { skip }) => {
+                line.extend_from_slice(format!("({skip} bytes that are no message)").as_bytes());
+                skip
+            }
+            Err(FrameError::TooLong) => partial.len() - done,
+        };
+        line.push(b'\n');
+        log.write_all(&line)?;
+    }
+    partial.drain(..done);
+    Ok(())
+}
+
+/// A message as it may be read by people: the values of Password (554), NewPassword (925) and RawData (96) are not shown, and what
+/// is no printable ASCII is a question mark, so that a line stays one.
+fn masked(message: frame::Frame<'_>, line: &mut Vec<u8>) {
+    let mut fields = Fields::default();
+    let begin = message.begin_string;
+    let message = read(message, &mut fields);
+    let mut show = |tag: u32, value: &[u8]| {
+        line.extend_from_slice(format!("{tag}=").as_bytes());
+        match tag {
+            96 | 554 | 925 => line.extend_from_slice(b"***"),
+            _ => line.extend(value.iter().map(|&byte| if (32..127).contains(&byte) { byte } else { b'?' })),
+        }
+        line.push(b'|');
+    };
+    show(8, begin);
+    show(35, message.msg_type);
+    message.iter().for_each(|(tag, value)| show(tag, value));
+    if let Some(fault) = message.fault {
+        line.extend_from_slice(format!("({})", fault.reason.words()).as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_written_in_their_order_without_secrets() {
+        let folder = std::env::temp_dir().join(format!("pitlane-clerk-{}", std::process::id()));
+        let path = folder.join("logs/A-B.log");
+        let mut clerk = FixLogWriter::default();
+        let mut desk = clerk.desk();
+        let at_work = clerk.start().unwrap();
+        assert!(desk.open_log(3, path.clone()));
+        let sealed = |body: &str| {
+            let body = body.replace('|', "\x01");
+            let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+            let sum = frame::check_sum(&bytes);
+            bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+            bytes
+        };
+        let logon = sealed("35=A|553=me|554=secret|95=7|96=raw|raw|");
+        // Cut in the middle of the password.
+        let cut = logon.windows(3).position(|bytes| bytes == b"cre").unwrap();
+        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &logon[..cut]);
+        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &[&logon[cut..], b"554=secret"].concat());
+        desk.log(9, Way::In, Timestamp(1), b"of nobody");
+        desk.log(3, Way::Out, Timestamp(1_763_200_000_124_000_000), &sealed("35=0|58=a\nb|"));
+        drop(at_work);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[0].contains(" < 8=FIX.4.4|35=A|553=me|554=***|95=7|96=***|"), "{text}");
+        assert!(lines[1].contains(" < (10 bytes that are no message)"), "{text}");
+        assert!(lines[2].contains(" > 8=FIX.4.4|35=0|58=a?b|"), "{text}");
+        assert!(!text.contains("secret"));
+    }
+
+    #[test]
+    fn a_lane_that_is_full_makes_nobody_wait() {
+        let mut clerk = FixLogWriter::default();
+        let mut desk = clerk.desk();
+        for _ in 0..100 {
+            desk.log(1, Way::Out, Timestamp(1), &[b'x'; 65_536]);
+        }
+        assert!(desk.dropped.load(Ordering::Relaxed) > 30);
+    }
+}

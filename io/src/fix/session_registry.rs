@@ -1,0 +1,175 @@
+//! Which session is which: every CompID pair has one home gateway and one number there, for ever. Orders in the journal know their
+//! session by these two.
+
+use std::collections::BTreeMap;
+
+use crate::config::GATEWAYS_MAX;
+use crate::journal::metadata::JournalMetadata;
+use crate::journal::{Fault, What};
+
+/// Sessions of one gateway, those that were ever admitted by a family included. Each has a store.
+pub const SESSIONS_MAX: usize = 4_096;
+
+/// Longest name of a session: two CompIDs.
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// Where a session lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    pub gateway: u8,
+    /// On the gateway's port.
+    pub number: u16,
+}
+
+/// All homes, as they were when the service started: the same for every gateway.
+#[derive(Clone, Debug, Default)]
+pub struct Homes {
+    gateways: u8,
+    known: BTreeMap<String, Home>,
+}
+
+impl Homes {
+    /// Without a journal nothing is remembered.
+    pub fn read(notes: Option<&JournalMetadata>, gateways: u8) -> Result<Homes, Fault> {
+        let mut known = BTreeMap::new();
+        for gateway in 0..GATEWAYS_MAX {
+            for (at, name) in names(notes, gateway)?.into_iter().enumerate() {
+                if gateway < gateways {
+                    known.insert(name, Home { gateway, number: at as u16 + 1 });
+                } else {
+                    // Its orders stay, but reports of them reach nobody by FIX.
+                    tracing::warn!(
+                        session = name,
+                        gateway,
+                        "the FIX session's gateway is gone: it begins anew elsewhere"
+                    );
+                }
+            }
+        }
+        Ok(Homes { gateways, known })
+    }
+
+    pub fn known(&self) -> impl Iterator<Item = (&str, Home)> {
+        self.known.iter().map(|(name, home)| (name.as_str(), *home))
+    }
+
+    /// The gateway of a session. One that was never here is spread by its name.
+    pub fn gateway(&self, name: &str) -> u8 {
+        let spread = || (xxhash_rust::xxh3::xxh3_64(name.as_bytes()) % self.gateways.max(1) as u64) as u8;
+        self.known.get(name).map_or_else(spread, |home| home.gateway)
+    }
+}
+
+/// The sessions of one gateway.
+#[derive(Debug)]
+pub struct SessionRegistry {
+    notes: Option<JournalMetadata>,
+    gateway: u8,
+    /// Number one is the first.
+    names: Vec<String>,
+}
+
+impl SessionRegistry {
+    pub fn open(notes: Option<JournalMetadata>, gateway: u8) -> Result<SessionRegistry, Fault> {
+        let names = names(notes.as_ref(), gateway)?;
+        Ok(SessionRegistry { notes, gateway, names })
+    }
+
+    /// Sessions that have a number.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The session of a number.
+    pub fn name(&self, number: u16) -> Option<&str> {
+        self.names.get((number as usize).checked_sub(1)?).map(String::as_str)
+    }
+
+    /// The number of a session; a new one is remembered before it is used. None: there are too many.
+    pub fn number(&mut self, name: &str) -> Result<Option<u16>, Fault> {
+        if let Some(at) = self.names.iter().position(|known| known == name) {
+            return Ok(Some(at as u16 + 1));
+        }
+        if self.names.len() >= SESSIONS_MAX {
+            return Ok(None);
+        }
+        self.names.push(name.to_string());
+        if let Some(notes) = &self.notes {
+            notes.put(&key(self.gateway), self.names.join("\n").as_bytes())?;
+        }
+        Ok(Some(self.names.len() as u16))
+    }
+}
+
+/// Whether this can be the name of a session: it becomes part of a file's name.
+pub fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(plain)
+}
+
+fn key(gateway: u8) -> String {
+    format!("fix-sessions-{gateway}")
+}
+
+fn names(notes: Option<&JournalMetadata>, gateway: u8) -> Result<Vec<String>, Fault> {
+    let Some(notes) = notes else { return Ok(Vec::new()) };
+    let Some(bytes) = notes.get(&key(gateway))? else { return Ok(Vec::new()) };
+    let damaged =
+        || Fault::new(key(gateway).as_ref(), 0, What::StateDamaged("names of FIX sessions".to_string()));
+    let text = String::from_utf8(bytes).map_err(|_| damaged())?;
+    let names: Vec<String> = text.lines().map(str::to_string).collect();
+    if names.iter().all(|name| is_plain(name)) && names.len() <= SESSIONS_MAX {
+        Ok(names)
+    } else {
+        Err(damaged())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::journal::disk::Disk;
+    use crate::journal::simulated_disk::Simulated;
+
+    #[test]
+    fn a_session_keeps_home_and_number() {
+        let disk = Disk::Simulated(Simulated::new(1));
+        let notes = JournalMetadata::open(&disk, Path::new("data")).unwrap();
+        let homes = Homes::read(Some(&notes), 3).unwrap();
+        let home = homes.gateway("PITLANE-CLIENT1");
+        let mut ledger = SessionRegistry::open(Some(notes.clone()), home).unwrap();
+        assert_eq!(ledger.number("PITLANE-OTHER").unwrap(), Some(1));
+        assert_eq!(ledger.number("PITLANE-CLIENT1").unwrap(), Some(2));
+        let mut again = SessionRegistry::open(Some(notes.clone()), home).unwrap();
+        assert_eq!(again.number("PITLANE-CLIENT1").unwrap(), Some(2));
+        // Another number of gateways does not move it, as long as its own is there.
+        let homes = Homes::read(Some(&notes), home + 1).unwrap();
+        assert_eq!(homes.gateway("PITLANE-CLIENT1"), home);
+        assert_eq!(homes.known().count(), 2);
+    }
+
+    #[test]
+    fn a_gateway_has_so_many_sessions() {
+        let mut ledger = SessionRegistry::open(None, 0).unwrap();
+        for number in 1..=SESSIONS_MAX {
+            assert_eq!(ledger.number(&format!("PITLANE-C{number}")).unwrap(), Some(number as u16));
+        }
+        assert_eq!(ledger.number("PITLANE-MORE").unwrap(), None);
+        assert_eq!(ledger.number("PITLANE-C7").unwrap(), Some(7), "who is known stays");
+    }
+
+    #[test]
+    fn what_could_lead_out_of_a_folder_is_no_name() {
+        assert!(is_plain("PITLANE-BENCH17"));
+        for name in ["", "a/b", "a b", "a\n", "é", "a\0"] {
+            assert!(!is_plain(name), "{name:?}");
+        }
+        assert!(!is_plain(&"x".repeat(NAME_BYTES_MAX + 1)));
+    }
+}

@@ -1,0 +1,405 @@
+//! Orders as they are written: submitted, modified, cancelled. Answered when a shard has taken or refused them.
+
+use std::time::Duration;
+
+use hyper::header::HeaderValue;
+use pitlane_engine::command::CommandKind;
+use pitlane_engine::desk::Declined;
+use pitlane_engine::event::ExecType;
+use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, StrategyId};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::{OrderKind, Status, Terms};
+use pitlane_engine::view::Order;
+use pitlane_protocols::rest::{
+    self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
+    OrderRequest, OrderVO, SentByVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
+    StopOrderVO,
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::app_state::AppState;
+use super::body::{self, Input};
+use super::orders;
+use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::Answer;
+use super::shard_client::{Asked, Outcome, Pending, is_of_rest};
+
+/// Between two looks at what became of a request that somebody else is waiting for too.
+const LOOK: Duration = Duration::from_millis(1);
+
+pub async fn submit(
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    kind: OrderKind,
+    body: Input,
+) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let request = read_request(kind, &bytes)?;
+    let id = parse_id(request.int_id.as_deref())?;
+    let reference = house.floor.reference();
+    let terms = terms_of(&request, &reference)?;
+    ask.sight(&reference).touch(terms.strategy)?;
+    house.is_open()?;
+    match house.floor.submit(ask.sender(house), id, terms) {
+        Ok((id, pending)) => finish(house, ask, (terms.strategy, id), pending).await,
+        Err(Declined { reason: Reason::DuplicateId, .. }) => {
+            replay_response(house, ask, (terms.strategy, id), Asked::Submit(terms)).await
+        }
+        Err(declined) => Err(Problem::refused(declined.reason)),
+    }
+}
+
+pub async fn modify(
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    kind: OrderKind,
+    body: Input,
+) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let change = read_change(kind, &bytes)?;
+    let new_id = parse_id(change.new_int_id.as_deref())?;
+    let found = orders_in_scope(house, ask, &change.int_id)?;
+    let receipts = found.iter().filter_map(|order| {
+        let receipt = house.floor.receipt(order.terms.strategy, &new_id)?;
+        Some((order.terms.strategy, receipt.asked))
+    });
+    let receipts: Vec<_> = if new_id.is_none() { Vec::new() } else { receipts.collect() };
+    if !receipts.is_empty() {
+        let is_meant =
+            |asked: Asked| found.iter().any(|order| asked == Asked::Modify(order.handle, change.changes));
+        let same = receipts.into_iter().find(|(_, asked)| is_meant(*asked));
+        let (strategy, asked) = same.ok_or_else(|| Problem::refused(Reason::DuplicateId))?;
+        return replay_response(house, ask, (strategy, new_id), asked).await;
+    }
+    if let Some(order) = found.iter().find(|order| order.id == new_id && change.int_id != new_id.as_str()) {
+        return modified_before(house, ask, order, &change);
+    }
+    let order = single_open_order(found, change.account_id)?;
+    check_fixed(&order, &change)?;
+    house.is_open()?;
+    match house.floor.modify(ask.sender(house), &order, new_id, change.changes) {
+        Ok((id, pending)) => finish(house, ask, (order.terms.strategy, id), pending).await,
+        Err(declined) => Err(Problem::refused(declined.reason)),
+    }
+}
+
+/// Answered when the request was taken; what came of it is told by topic, and by the order's status.
+pub async fn cancel(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
+    let query = ask.query(&["accountId", "handle"])?;
+    let account = match query.get("accountId") {
+        Some(text) => Some(
+            text.parse().map_err(|_| Problem::bad_request("bad-query", "`accountId` is no account's id"))?,
+        ),
+        None => None,
+    };
+    let handle = match query.get("handle") {
+        Some(text) => {
+            let raw = text.parse().map_err(|_| Problem::bad_request("bad-query", "`handle` is no handle"))?;
+            Some(OrderHandle::from_raw(raw))
+        }
+        None => None,
+    };
+    body::read_nothing(house, body).await?;
+    let mut found = orders_in_scope(house, ask, &ask.name()?)?;
+    found.retain(|order| handle.is_none_or(|handle| order.handle == handle));
+    if found.is_empty() {
+        return Err(Problem::refused(Reason::UnknownOrder));
+    }
+    let order = single_open_order(found, account)?;
+    house.is_open()?;
+    let sent = house.floor.cancel(ask.sender(house), &order);
+    let pending = sent.map_err(|declined| Problem::refused(declined.reason))?;
+    match house.hear(pending).await? {
+        Outcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
+        Outcome::Order(_) | Outcome::Done(_) => {
+            let now = ask.wants_representation().then(|| house.floor.view().order(order.handle)).flatten();
+            Ok(shown(house, now.as_ref()))
+        }
+    }
+}
+
+/// `POST /ext/execution/order/validate`: all checks that an order of any type would meet, and nothing is sent.
+pub async fn validate(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let request = OrderRequest::from(rest::read::<AnyOrderVO>(&bytes).map_err(Problem::bad_body)?);
+    let id = parse_id(request.int_id.as_deref())?;
+    let reference = house.floor.reference();
+    let terms = terms_of(&request, &reference)?;
+    ask.sight(&reference).touch(terms.strategy)?;
+    if !id.is_none() && house.floor.knows(terms.strategy, &id) {
+        return Err(Problem::refused(Reason::DuplicateId));
+    }
+    house.execute(CommandKind::Validate { terms }).await
+}
+
+/// `POST /next-order-id`: an id that nobody else will ever be given.
+pub async fn next_id(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
+    ask.no_query()?;
+    let bytes = body::read(house, body).await?;
+    let account = rest::account_id(&bytes).map_err(Problem::bad_body)?;
+    let reference = house.floor.reference();
+    if reference.account(AccountId(account)).is_none() {
+        return Err(Problem::unknown("unknown-account", "there is no account with this id"));
+    }
+    let id = house.floor.make_id().ok_or_else(Problem::busy)?;
+    Ok(Answer::json(&id.as_str()))
+}
+
+/// An id within its strategy.
+type OwnId = (StrategyId, IntId);
+
+/// Waits for what became of a new order or a modification.
+pub async fn finish(
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    id: OwnId,
+    pending: Pending,
+) -> Result<Answer, Problem> {
+    let reason = match house.hear(pending).await? {
+        // Other reports may give a reason for what was done: a quantity at or below what is filled ends the order.
+        Outcome::Order(report) if report.what != ExecType::Rejected => Reason::None,
+        Outcome::Order(report) => report.reason,
+        Outcome::Refused(refusal) => refusal.reason,
+        Outcome::Done(reason) => reason,
+    };
+    house.floor.told(id.0, &id.1, reason);
+    answer(house, ask, &id, reason)
+}
+
+/// The same request under the same id gets the same answer; another one is refused.
+async fn replay_response(
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    id: OwnId,
+    asked: Asked,
+) -> Result<Answer, Problem> {
+    let duplicate = || Problem::refused(Reason::DuplicateId);
+    let end = Instant::now() + house.settings.answer_timeout;
+    loop {
+        let order = own_order(house, &id);
+        let Some(receipt) = house.floor.receipt(id.0, &id.1) else {
+            // Another server has sent it here, and it is not shown yet.
+            if order.is_none() && house.floor.is_on_its_way(id.0, &id.1) && Instant::now() < end {
+                sleep(LOOK).await;
+                continue;
+            }
+            // From before a restart, or of another server: the order itself tells what was asked.
+            let order = order.filter(|order| asked == Asked::Submit(order.terms)).ok_or_else(duplicate)?;
+            let reason = match order.status {
+                Status::Rejected => order.reason,
+                _ => Reason::None,
+            };
+            return answer(house, ask, &id, reason);
+        };
+        if receipt.asked != asked {
+            return Err(duplicate());
+        }
+        if let Some(reason) = receipt.told {
+            return answer(house, ask, &id, reason);
+        }
+        // The first has not been answered yet.
+        if Instant::now() >= end {
+            return Err(Problem::no_answer());
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// From before a restart: the order has this id already, and is itself what tells whether the same was asked.
+fn modified_before(
+    house: &AppState,
+    ask: &RequestContext<'_>,
+    order: &Order,
+    change: &OrderChange,
+) -> Result<Answer, Problem> {
+    if check_fixed(order, change).is_err() || change.changes.applied_to(&order.terms) != order.terms {
+        return Err(Problem::refused(Reason::DuplicateId));
+    }
+    let order_shown = ask.wants_representation().then_some(order);
+    Ok(shown(house, order_shown).with_location(location_of(&order.id)))
+}
+
+fn answer(house: &AppState, ask: &RequestContext<'_>, id: &OwnId, reason: Reason) -> Result<Answer, Problem> {
+    if reason != Reason::None {
+        return Err(Problem::refused(reason).with("intId", id.1.as_str()));
+    }
+    let order = ask.wants_representation().then(|| own_order(house, id)).flatten();
+    Ok(shown(house, order.as_ref()).with_location(location_of(&id.1)))
+}
+
+/// An order in an answer, for whoever wants that.
+fn shown(house: &AppState, order: Option<&Order>) -> Answer {
+    let Some(order) = order else { return Answer::empty() };
+    let sent = SentByVO::of(&order.sent, &house.floor.view());
+    Answer::json(&OrderVO::of(order, None, sent, &house.floor.reference()))
+}
+
+/// The order that this request was about: a pending modification is not yet among its ids.
+fn own_order(house: &AppState, (strategy, id): &OwnId) -> Option<Order> {
+    let view = house.floor.view();
+    let mut found = view.orders_with_id(id);
+    if let Some(Asked::Modify(handle, _)) = house.floor.receipt(*strategy, id).map(|receipt| receipt.asked) {
+        return view.order(handle);
+    }
+    found.retain(|order| is_of_rest(order) && order.terms.strategy == *strategy);
+    found.pop()
+}
+
+/// Where an order is read. Ids are printable ASCII; what has a meaning in a path is percent-encoded.
+pub fn location_of(id: &IntId) -> HeaderValue {
+    let mut path = "/rest/execution/order/".to_string();
+    for octet in id.as_str().bytes() {
+        match octet {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' | b'@' => {
+                path.push(octet as char)
+            }
+            _ => path += &format!("%{octet:02X}"),
+        }
+    }
+    HeaderValue::try_from(path).expect("only what belongs into a header")
+}
+
+fn read_request(kind: OrderKind, bytes: &[u8]) -> Result<OrderRequest, Problem> {
+    let request = match kind {
+        OrderKind::Market => rest::read::<MarketOrderVO>(bytes).map(OrderRequest::from),
+        OrderKind::Limit => rest::read::<LimitOrderVO>(bytes).map(OrderRequest::from),
+        OrderKind::Stop => rest::read::<StopOrderVO>(bytes).map(OrderRequest::from),
+        OrderKind::StopLimit => rest::read::<StopLimitOrderVO>(bytes).map(OrderRequest::from),
+    };
+    request.map_err(Problem::bad_body)
+}
+
+fn read_change(kind: OrderKind, bytes: &[u8]) -> Result<OrderChange, Problem> {
+    let change = match kind {
+        OrderKind::Market => rest::read::<MarketOrderChangeVO>(bytes).map(OrderChange::from),
+        OrderKind::Limit => rest::read::<LimitOrderChangeVO>(bytes).map(OrderChange::from),
+        OrderKind::Stop => rest::read::<StopOrderChangeVO>(bytes).map(OrderChange::from),
+        OrderKind::StopLimit => rest::read::<StopLimitOrderChangeVO>(bytes).map(OrderChange::from),
+    };
+    change.map_err(Problem::bad_body)
+}
+
+fn parse_id(text: Option<&str>) -> Result<IntId, Problem> {
+    let Some(text) = text else { return Ok(IntId::NONE) };
+    IntId::parse(text.as_bytes()).map_err(|_| Problem::refused(Reason::BadId))
+}
+
+/// What is asked of the shard. Whether it may be is for the shard to say; here only names become ids.
+pub fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Terms, Problem> {
+    let security = SecurityId(request.security_id);
+    let exchange = reference.security(security).map(|row| reference.exchange_of(row));
+    if let (Some(asked), Some(exchange)) = (request.exchange_id, exchange)
+        && asked != exchange.id.0
+    {
+        let detail = format!("the security trades on exchange {}", exchange.id);
+        return Err(Problem::unprocessable("wrong-exchange", detail));
+    }
+    let account = match (request.account_id, exchange) {
+        (Some(id), _) => AccountId(id),
+        // The shard will say that there is no such security.
+        (None, None) => AccountId::default(),
+        (None, Some(exchange)) => {
+            reference.default_account(exchange).map(|row| row.id).ok_or_else(account_missing)?
+        }
+    };
+    Ok(Terms {
+        qty: request.quantity,
+        limit: request.limit.unwrap_or_default(),
+        stop: request.stop.unwrap_or_default(),
+        tif_date: request.tif_date,
+        security,
+        strategy: strategy_of(request.strategy_id, request.strategy_name.as_deref(), reference)?,
+        account,
+        side: request.side,
+        kind: request.kind,
+        tif: request.tif,
+        limit_given: request.limit.is_some(),
+        stop_given: request.stop.is_some(),
+        exchange_order: request.exchange_order,
+        reduce_only: false,
+    })
+}
+
+pub fn account_missing() -> Problem {
+    let detail = "name one by `accountId`: the exchange has no active account, or more than one";
+    Problem::unprocessable("account-required", detail)
+}
+
+/// The strategy that is meant; without a word about it the server itself.
+pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> Result<StrategyId, Problem> {
+    let by_name = match name {
+        Some(name) => {
+            let row = reference.strategies().iter().find(|row| row.name == name);
+            Some(row.ok_or_else(|| Problem::refused(Reason::UnknownStrategy))?.id)
+        }
+        None => None,
+    };
+    match (id.map(StrategyId), by_name) {
+        (Some(id), Some(named)) if id != named => Err(Problem::unprocessable(
+            "strategies-differ",
+            "`strategyId` and `strategyName` are different strategies",
+        )),
+        (id, named) => Ok(id.or(named).unwrap_or(StrategyId::SERVER)),
+    }
+}
+
+/// The orders that the caller means by an id and may touch; at least one. Those of other strategies are as unknown as those
+/// that never were.
+fn orders_in_scope(house: &AppState, ask: &RequestContext<'_>, id: &str) -> Result<Vec<Order>, Problem> {
+    let sight = ask.sight(&house.floor.reference());
+    let mut found = orders::with_id(house, id)?;
+    found.retain(|order| sight.sees(order.terms.strategy));
+    if found.is_empty() {
+        return Err(Problem::refused(Reason::UnknownOrder));
+    }
+    Ok(found)
+}
+
+/// Of all orders that have had an id, the one that is open; with an account, of that account's.
+fn single_open_order(mut found: Vec<Order>, account: Option<u16>) -> Result<Order, Problem> {
+    if let Some(account) = account {
+        found.retain(|order| order.terms.account == AccountId(account));
+        if found.is_empty() {
+            return Err(Problem::refused(Reason::UnknownOrder));
+        }
+    }
+    found.retain(|order| !order.status.is_finished());
+    match found.as_slice() {
+        [] => Err(Problem::refused(Reason::OrderFinished)),
+        [order] => Ok(*order),
+        several => {
+            let candidates = several.iter().map(|order| {
+                json!({
+                    "intId": order.id.as_str(),
+                    "accountId": order.terms.account.0,
+                    "securityId": order.terms.security.0,
+                    "handle": order.handle.raw().to_string(),
+                })
+            });
+            let detail = "several open orders have this id; `accountId` tells which is meant, and to cancel one `handle` always does";
+            let candidates: Vec<_> = candidates.collect();
+            Err(Problem::conflict("ambiguous-order-id", detail).with("candidates", candidates))
+        }
+    }
+}
+
+/// What cannot be changed must be as it is, if it is said.
+fn check_fixed(order: &Order, change: &OrderChange) -> Result<(), Problem> {
+    let fixed = |detail| Err(Problem::unprocessable("cannot-change", detail));
+    if order.terms.kind != change.kind {
+        return fixed("the type of an order cannot change; this order has another one");
+    }
+    if change.security_id.is_some_and(|id| id != order.terms.security.0) {
+        return fixed("the security of an order cannot change");
+    }
+    if change.side.is_some_and(|side| side != order.terms.side) {
+        return fixed("the side of an order cannot change");
+    }
+    Ok(())
+}

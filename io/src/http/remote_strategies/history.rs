@@ -1,0 +1,134 @@
+//! What was said to one strategy, newest last, as far as it is kept: all of it after a number by shard.
+
+use std::collections::VecDeque;
+
+use pitlane_engine::event::Event;
+use pitlane_engine::id::ShardId;
+use pitlane_engine::strategy::letters::{Head, Numbered};
+
+/// Invariant: of each shard the events are in their order, each with the number of the one before it.
+#[derive(Debug)]
+pub struct EventHistory {
+    events: VecDeque<Numbered>,
+    max: usize,
+    /// Events that are no longer kept, of all shards: so the place of the first that is.
+    gone: u64,
+    /// By shard: number of the last event.
+    last: Vec<u64>,
+    /// By shard: all after this number is here.
+    from: Vec<u64>,
+}
+
+impl EventHistory {
+    pub fn new(shards: u8, max: usize) -> EventHistory {
+        let zero = || vec![0; shards as usize];
+        EventHistory { events: VecDeque::new(), max, gone: 0, last: zero(), from: zero() }
+    }
+
+    /// A shard's past begins to be told, after an event of this number.
+    pub fn begin(&mut self, shard: ShardId, from: u64) {
+        (self.last[shard.0 as usize], self.from[shard.0 as usize]) = (from, from);
+    }
+
+    pub fn add(&mut self, shard: ShardId, event: &Event) {
+        let last = &mut self.last[shard.0 as usize];
+        let before = std::mem::replace(last, event.seq);
+        if self.events.len() >= self.max
+            && let Some(oldest) = self.events.pop_front()
+        {
+            self.from[oldest.shard.0 as usize] = oldest.event.seq;
+            self.gone += 1;
+        }
+        self.events.push_back(Numbered { shard, before, event: *event });
+    }
+
+    /// How far the shards are, if they have said so much in all.
+    pub fn heads(&self, seen: &[u64]) -> Vec<Head> {
+        self.last.iter().zip(seen).map(|(&last, &seen)| Head { last, seen: seen.max(last) }).collect()
+    }
+
+    /// Whether somebody who has heard so much has heard all.
+    pub fn is_heard(&self, heard: &[u64]) -> bool {
+        heard.len() == self.last.len() && self.last.iter().zip(heard).all(|(last, heard)| last <= heard)
+    }
+
+    /// Whether all is here that somebody who has heard so much has not.
+    pub fn covers(&self, heard: &[u64]) -> bool {
+        heard.len() == self.from.len() && self.from.iter().zip(heard).all(|(from, heard)| from <= heard)
+    }
+
+    /// What somebody has not heard, up to a number; and whether there is more.
+    pub fn after(&self, heard: &[u64], most: usize) -> (Vec<Numbered>, bool) {
+        let is_new =
+            |told: &&Numbered| heard.get(told.shard.0 as usize).is_none_or(|heard| told.event.seq > *heard);
+        let mut new = self.events.iter().filter(is_new);
+        let events = new.by_ref().take(most).copied().collect();
+        (events, new.next().is_some())
+    }
+
+    /// The place behind the last event.
+    pub fn end(&self) -> u64 {
+        self.gone + self.events.len() as u64
+    }
+
+    /// What lies at a place and behind it, up to a number, and the place behind that. What is no longer here is passed over.
+    pub fn since(&self, place: u64, most: usize) -> (Vec<Numbered>, u64) {
+        let place = place.clamp(self.gone, self.end());
+        let skip = (place - self.gone) as usize;
+        let events: Vec<Numbered> = self.events.range(skip..).take(most).copied().collect();
+        let next = place + events.len() as u64;
+        (events, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::event::EventKind;
+    use pitlane_engine::time::{Day, Timestamp};
+
+    use super::*;
+
+    fn event(seq: u64) -> Event {
+        Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } }
+    }
+
+    fn told() -> EventHistory {
+        let mut told = EventHistory::new(2, 4);
+        told.begin(ShardId(0), 10);
+        told.begin(ShardId(1), 20);
+        for (shard, seq) in [(0, 13), (1, 21), (0, 17), (0, 18)] {
+            told.add(ShardId(shard), &event(seq));
+        }
+        told
+    }
+
+    fn seqs(told: &EventHistory, heard: &[u64]) -> Vec<u64> {
+        told.after(heard, 9).0.iter().map(|numbered| numbered.event.seq).collect()
+    }
+
+    #[test]
+    fn whoever_has_missed_something_is_told_it_and_no_more() {
+        let told = told();
+        assert!(told.covers(&[10, 20]) && told.covers(&[15, 40]) && !told.covers(&[9, 20]));
+        assert!(!told.covers(&[10]), "of another number of shards");
+        assert_eq!(seqs(&told, &[10, 20]), [13, 21, 17, 18]);
+        assert_eq!(seqs(&told, &[13, 30]), [17, 18]);
+        assert!(told.after(&[10, 20], 3).1);
+        assert!(!told.after(&[10, 20], 4).1);
+        let befores: Vec<u64> = told.since(0, 9).0.iter().map(|numbered| numbered.before).collect();
+        assert_eq!(befores, [10, 20, 13, 17]);
+        assert!(told.is_heard(&[18, 21]) && !told.is_heard(&[17, 21]));
+        assert_eq!(told.heads(&[50, 3])[0], Head { last: 18, seen: 50 });
+        assert_eq!(told.heads(&[50, 3])[1], Head { last: 21, seen: 21 });
+    }
+
+    #[test]
+    fn what_is_given_up_is_known_to_be() {
+        let mut told = told();
+        told.add(ShardId(1), &event(30));
+        told.add(ShardId(1), &event(31));
+        assert!(!told.covers(&[12, 21]) && told.covers(&[13, 21]));
+        let since = |place| (told.since(place, 9).0.len(), told.since(place, 9).1);
+        assert_eq!((told.end(), since(0), since(5), since(99)), (6, (4, 6), (1, 6), (0, 6)));
+    }
+}

@@ -1,0 +1,155 @@
+//! Looks whether the processes of strategies speak. A strategy whose process says nothing for a lease is stopped; when the
+//! process is back, the setting `outposts.on_return` decides what becomes of the strategy.
+
+use std::sync::Arc;
+
+use pitlane_engine::command::{Command, CommandKind, Phase};
+use pitlane_engine::id::{Source, StrategyId};
+use pitlane_engine::strategy::life;
+use pitlane_engine::time::Timestamp;
+
+use super::{RemoteStrategies, StrategySlot, count};
+use crate::config::OnReturn;
+use crate::http::shard_client::ShardClient;
+
+/// What a look at the processes has found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// The strategy was stopped, since its process is silent.
+    Stopped { name: Arc<str>, reason: String },
+    /// The process is back and its strategy stays stopped.
+    StaysStopped { name: Arc<str>, reason: String },
+    /// The process is back and its strategy is started again.
+    Restarted { name: Arc<str> },
+}
+
+impl RemoteStrategies {
+    /// Looks which processes are silent and which are back, and has those that are here told how far we are.
+    pub fn watch(&self, now: Timestamp, floor: &ShardClient) -> Vec<Watched> {
+        if !self.up.get() || !floor.is_complete() {
+            self.inner.borrow_mut().seats.iter_mut().for_each(|seat| seat.excuse(now));
+            return Vec::new();
+        }
+        let mut overdue = Vec::new();
+        let mut returned = Vec::new();
+        {
+            let inner = &mut *self.inner.borrow_mut();
+            let lease = inner.lease_ns;
+            for (at, seat) in inner.seats.iter_mut().enumerate() {
+                let was_here = seat.is_present();
+                seat.beat = was_here;
+                if seat.is_overdue(now, lease) {
+                    overdue.push((at, was_here));
+                } else if seat.take_return() {
+                    returned.push(at);
+                }
+            }
+        }
+        let stopped = overdue.into_iter().filter_map(|(at, was_here)| self.stop(at, was_here, floor));
+        let mut watched: Vec<Watched> = stopped.collect();
+        watched.extend(returned.into_iter().map(|at| self.receive(at, floor)));
+        self.work.notify_one();
+        watched
+    }
+
+    /// Stops a strategy whose process is not here, unless it has stopped.
+    fn stop(&self, at: usize, was_here: bool, floor: &ShardClient) -> Option<Watched> {
+        let (name, source, cancels, host) = {
+            let inner = self.inner.borrow();
+            let seat = &inner.seats[at];
+            (seat.name.clone(), seat.source, seat.section.cancel_on_failure, seat.host.clone())
+        };
+        let strategy = StrategyId(source.session);
+        let phase = floor.view().phase(strategy).unwrap_or_default();
+        if was_here {
+            count(&self.counts.deaths);
+            tracing::warn!(strategy = %name, host = %shown(&host), "the process of a strategy is silent");
+            self.inner.borrow_mut().unfollow_all(at);
+        }
+        if matches!(phase, Phase::Init | Phase::Stop | Phase::Exit) {
+            return None;
+        }
+        let body = CommandKind::Phase { strategy, phase: Phase::Stop };
+        floor.forward(Command::new(source, 0, body)).ok()?;
+        self.inner.borrow_mut().seats[at].begin_stop();
+        if cancels {
+            self.cancel_all(source, floor);
+        }
+        let reason = silence(was_here, &host, self.keeping.lease_ms);
+        Some(Watched::Stopped { name, reason })
+    }
+
+    /// A process is back that was silent for so long that its strategy was stopped.
+    fn receive(&self, at: usize, floor: &ShardClient) -> Watched {
+        let (name, source, host) = {
+            let inner = self.inner.borrow();
+            let seat = &inner.seats[at];
+            (seat.name.clone(), seat.source, seat.host.clone())
+        };
+        if self.keeping.on_return == OnReturn::Start && start(source, floor) {
+            return Watched::Restarted { name };
+        }
+        let lease_ms = self.keeping.lease_ms;
+        let host = shown(&host);
+        let reason = format!(
+            "its process on {host} was silent for {lease_ms} ms; the process is back, and the strategy stays stopped until it is started"
+        );
+        Watched::StaysStopped { name, reason }
+    }
+
+    /// Cancels what a strategy has in the market. One for which there is no room is cancelled by its own process, or by hand.
+    fn cancel_all(&self, source: Source, floor: &ShardClient) {
+        let orders: Vec<_> = floor.view().open_orders().filter(|order| order.source == source).collect();
+        for order in orders {
+            let Some(id) = self.inner.borrow_mut().new_id() else { return };
+            let body = CommandKind::Cancel { order: order.handle, id };
+            if floor.forward(Command::new(source, 0, body)).is_err() {
+                tracing::warn!(order = %order.id, "an order of a silent strategy could not be cancelled");
+            }
+        }
+    }
+}
+
+/// Leads a stopped strategy to RUNNING; false if a shard has no room for it. What was sent by then is harmless: a strategy in any
+/// phase before RUNNING sends no orders, and the operator can start it.
+fn start(source: Source, floor: &ShardClient) -> bool {
+    let strategy = StrategyId(source.session);
+    let phases = life::way(Phase::Stop, Phase::Running).unwrap_or_default();
+    phases.into_iter().all(|phase| {
+        let body = CommandKind::Phase { strategy, phase };
+        floor.forward(Command::new(source, 0, body)).is_ok()
+    })
+}
+
+/// Why a strategy was stopped.
+fn silence(was_here: bool, host: &str, lease_ms: u32) -> String {
+    if was_here || !host.is_empty() {
+        return format!("its process on {} has been silent for {lease_ms} ms", shown(host));
+    }
+    format!("no process of it is here, or came back within {lease_ms} ms")
+}
+
+/// The host of a process in words. A process that has resumed after a restart of this server has not said its host again.
+pub(super) fn shown(host: &str) -> &str {
+    if host.is_empty() { "an unknown host" } else { host }
+}
+
+impl StrategySlot {
+    /// Why another process of the strategy has to wait.
+    pub(super) fn taken_words(&self) -> String {
+        format!("another process of it still runs on {}", shown(&self.host))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The server used to say `it runs on  still` of a process that had resumed after a restart of the server.
+    #[test]
+    fn words_about_a_process_name_its_host_or_say_that_it_is_unknown() {
+        assert_eq!(silence(true, "alpha:12", 3_000), "its process on alpha:12 has been silent for 3000 ms");
+        assert_eq!(silence(true, "", 3_000), "its process on an unknown host has been silent for 3000 ms");
+        assert_eq!(silence(false, "", 3_000), "no process of it is here, or came back within 3000 ms");
+    }
+}

@@ -1,0 +1,92 @@
+//! A request on its way to its handler: what stands in its head, in the words of handlers.
+
+use hyper::header::{HeaderValue, IF_NONE_MATCH};
+use hyper::http::request::Parts as Head;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::sender::{Protocol, Sender, SenderId, SenderText};
+use pitlane_protocols::rest::{Query, percent_decoded};
+
+use super::app_state::AppState;
+use super::connection::ConnectionInfo;
+use super::login::Who;
+use super::problem::Problem;
+use super::routes::Segments;
+use super::scope::StrategyScope;
+use crate::platform::address_of;
+
+#[derive(Clone, Copy)]
+pub struct RequestContext<'a> {
+    pub visit: &'a ConnectionInfo,
+    pub head: &'a Head,
+    pub who: &'a Who,
+    /// What stood for each `{}` of the path, still percent-encoded.
+    pub segments: Segments<'a>,
+}
+
+impl RequestContext<'_> {
+    /// Whose orders, positions and money he may see and touch.
+    pub fn sight(&self, reference: &RefData) -> StrategyScope {
+        StrategyScope::of(self.who, reference)
+    }
+
+    /// Who sends an order with this request.
+    pub fn sender(&self, house: &AppState) -> SenderId {
+        let login = match self.who {
+            Who::Known(identity) => SenderText::new(&identity.name),
+            Who::Anybody => SenderText::EMPTY,
+        };
+        house.floor.name_sender(Sender {
+            protocol: Protocol::Rest,
+            address: address_of(self.visit.peer.ip()),
+            login,
+            session: SenderText::EMPTY,
+        })
+    }
+
+    /// The query, of which only these names are known.
+    pub fn query(&self, known: &[&str]) -> Result<Query, Problem> {
+        let text = self.head.uri.query().unwrap_or_default();
+        Query::parse(text, known).map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))
+    }
+
+    /// For calls without parameters: a misspelt wish must not pass for none.
+    pub fn no_query(&self) -> Result<(), Problem> {
+        self.query(&[]).map(|_nothing| ())
+    }
+
+    /// The id in the path. What is not a number is nobody's id.
+    pub fn id(&self) -> Option<u64> {
+        let text = self.segments[0];
+        let is_plain = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
+        text.parse().ok().filter(|_| is_plain)
+    }
+
+    /// The name in the path.
+    pub fn name(&self) -> Result<String, Problem> {
+        let bad = || Problem::bad_request("bad-path", "the path is not percent-encoded UTF-8");
+        percent_decoded(self.segments[0]).ok_or_else(bad)
+    }
+
+    /// Whether an order write shall be answered with the order.
+    pub fn wants_representation(&self) -> bool {
+        let values = self.head.headers.get_all("prefer").iter();
+        let mut preferences =
+            values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split([',', ';']));
+        preferences.any(|preference| preference.trim().eq_ignore_ascii_case("return=representation"))
+    }
+
+    /// Whether the client has this state already.
+    pub fn has(&self, etag: &HeaderValue) -> bool {
+        // Mostly nobody asks.
+        if !self.head.headers.contains_key(IF_NONE_MATCH) {
+            return false;
+        }
+        let values = self.head.headers.get_all(IF_NONE_MATCH).iter();
+        let mut tags = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+        let etag = etag.to_str().unwrap_or_default();
+        tags.any(|tag| {
+            let tag = tag.trim();
+            tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag
+        })
+    }
+}

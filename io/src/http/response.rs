@@ -1,0 +1,204 @@
+//! Answers, and the bodies hyper sends.
+//!
+//! JSON goes out chunked, as the specification has it; an empty answer says Content-Length 0.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::HeaderValue;
+use serde::Serialize;
+
+use super::connection::Link;
+use super::readers::ReaderCut;
+use super::streamed_list::{StreamedList, Turns};
+
+/// Room for a usual answer, so that it does not grow in small steps.
+const JSON_BYTES: usize = 2_048;
+
+/// What a handler gives.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub kind: Kind,
+    pub content: Content,
+    /// What was made by the request.
+    pub location: Option<HeaderValue>,
+    /// Names this state of what was asked for.
+    pub etag: Option<HeaderValue>,
+    /// How the content was compressed when it was built.
+    pub encoding: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Empty,
+    Json,
+    /// Errors.
+    Problem,
+    Metrics,
+    /// A file of a page.
+    Asset {
+        content_type: &'static str,
+        /// Never changes under its name.
+        is_immutable: bool,
+    },
+}
+
+impl Kind {
+    /// Without a length in the head.
+    fn is_chunked(self) -> bool {
+        self == Kind::Json
+    }
+}
+
+#[derive(Debug)]
+pub enum Content {
+    Whole(Bytes),
+    StreamedList(StreamedList),
+}
+
+impl Answer {
+    fn new(kind: Kind, content: Content) -> Answer {
+        Answer { status: StatusCode::OK, kind, content, location: None, etag: None, encoding: None }
+    }
+
+    pub fn empty() -> Answer {
+        Answer::new(Kind::Empty, Content::Whole(Bytes::new()))
+    }
+
+    pub fn json(value: &impl Serialize) -> Answer {
+        let mut bytes = Vec::with_capacity(JSON_BYTES);
+        push_json(&mut bytes, value);
+        Answer::new(Kind::Json, Content::Whole(bytes.into()))
+    }
+
+    /// A list, row by row.
+    pub fn list<T: Serialize>(rows: impl Iterator<Item = T>) -> Answer {
+        let mut bytes = Vec::with_capacity(JSON_BYTES);
+        Rows::default().push(&mut bytes, rows, true);
+        Answer::new(Kind::Json, Content::Whole(bytes.into()))
+    }
+
+    /// JSON that was made before.
+    pub fn made(bytes: Bytes) -> Answer {
+        Answer::new(Kind::Json, Content::Whole(bytes))
+    }
+
+    /// JSON in portions.
+    pub fn portions(portions: StreamedList) -> Answer {
+        Answer::new(Kind::Json, Content::StreamedList(portions))
+    }
+
+    pub fn text(kind: Kind, text: impl Into<Bytes>) -> Answer {
+        Answer::new(kind, Content::Whole(text.into()))
+    }
+
+    pub fn with_status(self, status: StatusCode) -> Answer {
+        Answer { status, ..self }
+    }
+
+    pub fn with_etag(self, etag: HeaderValue) -> Answer {
+        Answer { etag: Some(etag), ..self }
+    }
+
+    pub fn with_encoding(self, encoding: Option<&'static str>) -> Answer {
+        Answer { encoding, ..self }
+    }
+
+    pub fn with_location(self, location: HeaderValue) -> Answer {
+        Answer { location: Some(location), ..self }
+    }
+}
+
+fn push_json(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    // Only maps with keys that are no text cannot be written, and our values have none.
+    serde_json::to_writer(bytes, value).expect("our values can be written as JSON");
+}
+
+/// A list that is written in portions: brackets and commas where they belong.
+#[derive(Debug, Default)]
+pub struct Rows {
+    begun: bool,
+    has_some: bool,
+}
+
+impl Rows {
+    /// Adds a portion, perhaps an empty one.
+    pub fn push<T: Serialize>(&mut self, bytes: &mut Vec<u8>, rows: impl Iterator<Item = T>, is_last: bool) {
+        if !std::mem::replace(&mut self.begun, true) {
+            bytes.push(b'[');
+        }
+        for row in rows {
+            if std::mem::replace(&mut self.has_some, true) {
+                bytes.push(b',');
+            }
+            push_json(bytes, &row);
+        }
+        if is_last {
+            bytes.push(b']');
+        }
+    }
+}
+
+/// A body on its way. The connection is busy until it is gone.
+#[derive(Debug)]
+pub struct Reply {
+    /// Nothing left: empty.
+    content: Content,
+    chunked: bool,
+    link: Arc<Link>,
+    turns: Turns,
+}
+
+impl Reply {
+    pub fn new(content: Content, kind: Kind, link: Arc<Link>, turns: Turns) -> Reply {
+        Reply { content, chunked: kind.is_chunked(), link, turns }
+    }
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = ReaderCut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ReaderCut>>> {
+        let Reply { content, turns, .. } = &mut *self;
+        match content {
+            Content::Whole(rest) => {
+                let rest = std::mem::take(rest);
+                Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
+            }
+            Content::StreamedList(portions) if portions.is_cut() => Poll::Ready(Some(Err(ReaderCut))),
+            Content::StreamedList(portions) => {
+                let portion = ready!(portions.poll_next(turns, cx));
+                Poll::Ready(portion.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Whole(rest) => rest.is_empty(),
+            Content::StreamedList(portions) => portions.is_over(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Whole(rest) if !self.chunked => SizeHint::with_exact(rest.len() as u64),
+            Content::Whole(_) | Content::StreamedList(_) => SizeHint::new(),
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.link.finish();
+    }
+}

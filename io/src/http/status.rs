@@ -1,0 +1,131 @@
+//! How the service stands, for `/health/ready`: written by main and the journal, read here.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pitlane_engine::time::Timestamp;
+
+use crate::config::Durability;
+use crate::net::listener::BoundAddress;
+use crate::standby::state::State;
+
+#[derive(Debug)]
+pub struct ServiceStatus {
+    phase: AtomicU8,
+    journaling: AtomicU8,
+    durability: Durability,
+    started: Timestamp,
+    /// Of all threads; given once, when all are bound.
+    listeners: OnceLock<Vec<BoundAddress>>,
+    /// Names and numbers of the formats on disk, for `/version`.
+    formats: Vec<(&'static str, u32)>,
+    /// Where there is a standby.
+    standby: OnceLock<Arc<State>>,
+}
+
+/// Of the service as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Starting,
+    Running,
+    Stopping,
+}
+
+impl Phase {
+    const ALL: [Phase; 3] = [Phase::Starting, Phase::Running, Phase::Stopping];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Starting => "STARTING",
+            Phase::Running => "RUNNING",
+            Phase::Stopping => "STOPPING",
+        }
+    }
+}
+
+/// Whether the journal keeps what it promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Journaling {
+    Sound,
+    /// The disk is full: cancels only, while the reserve lasts.
+    Full,
+    /// A write or sync failed: nothing more is taken.
+    Failed,
+}
+
+impl Journaling {
+    const ALL: [Journaling; 3] = [Journaling::Sound, Journaling::Full, Journaling::Failed];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Journaling::Sound => "SOUND",
+            Journaling::Full => "FULL",
+            Journaling::Failed => "FAILED",
+        }
+    }
+}
+
+impl ServiceStatus {
+    pub fn new(
+        started: Timestamp,
+        durability: Durability,
+        formats: Vec<(&'static str, u32)>,
+    ) -> ServiceStatus {
+        ServiceStatus {
+            phase: AtomicU8::new(Phase::Starting as u8),
+            journaling: AtomicU8::new(Journaling::Sound as u8),
+            durability,
+            started,
+            listeners: OnceLock::new(),
+            formats,
+            standby: OnceLock::new(),
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        Phase::ALL[self.phase.load(Ordering::Relaxed) as usize]
+    }
+
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    pub fn journaling(&self) -> Journaling {
+        Journaling::ALL[self.journaling.load(Ordering::Relaxed) as usize]
+    }
+
+    pub fn set_journaling(&self, journaling: Journaling) {
+        self.journaling.store(journaling as u8, Ordering::Relaxed);
+    }
+
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub fn started(&self) -> Timestamp {
+        self.started
+    }
+
+    /// Every listener of the process. Only the first call counts.
+    pub fn set_listeners(&self, listeners: Vec<BoundAddress>) {
+        let _ = self.listeners.set(listeners);
+    }
+
+    pub fn listeners(&self) -> &[BoundAddress] {
+        self.listeners.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// How the server stands in its group. Only the first call counts.
+    pub fn set_standby(&self, state: Arc<State>) {
+        let _ = self.standby.set(state);
+    }
+
+    /// None where there is no group.
+    pub fn standby(&self) -> Option<&State> {
+        self.standby.get().map(Arc::as_ref)
+    }
+
+    pub fn formats(&self) -> &[(&'static str, u32)] {
+        &self.formats
+    }
+}

@@ -1,0 +1,197 @@
+//! Long answers, made in portions while they are sent.
+//!
+//! ```text
+//! list a:  portion                portion                portion
+//! list b:             portion                portion
+//! sockets:        look       look        look       look        look
+//! ```
+//!
+//! Between any two portions, whoever they are for, the runtime looks at the sockets and serves who has come. So nobody waits for more than
+//! one portion, however long a list is and however many are being read.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{spawn_local, yield_now};
+
+use super::readers::ListReader;
+
+/// Rows looked at for one portion, shown or not: some 150 µs.
+pub const ROWS_PER_PORTION: usize = 128;
+/// Room for a portion of usual rows, so that it does not grow in small steps.
+const PORTION_BYTES: usize = 64 * 1_024;
+
+/// A function that adds the next portion, of at most [`ROWS_PER_PORTION`] rows, and says whether there is more.
+type Next = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
+
+/// A long answer that is not made yet.
+pub struct StreamedList {
+    next: Next,
+    /// While it waits for its turn.
+    turn: Option<Pin<Box<dyn Future<Output = Turn>>>>,
+    is_over: bool,
+    /// Of a list that holds a walk of the view.
+    reader: Option<Rc<ListReader>>,
+}
+
+/// Whose portion is made next: one at a time, in the order they asked.
+#[derive(Clone, Debug)]
+pub struct Turns(Arc<Semaphore>);
+
+/// Ends when it is dropped, as it is with a reader that goes away.
+type Turn = Option<OwnedSemaphorePermit>;
+
+impl Turns {
+    pub fn new() -> Turns {
+        Turns(Arc::new(Semaphore::new(1)))
+    }
+
+    /// The sockets are looked at after the turn before has ended, and before this one begins. Whoever is polled until it begins and does at
+    /// once what it is for holds nobody up; a reader that is slow is only polled when he has taken what was made for him before.
+    async fn next(self) -> Turn {
+        // It is never closed.
+        let turn = self.0.acquire_owned().await.ok();
+        // In a task of its own: hyper polls a body again without having been called, and would get by.
+        let _ = spawn_local(yield_now()).await;
+        turn
+    }
+}
+
+impl StreamedList {
+    pub fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> StreamedList {
+        StreamedList { next: Box::new(next), turn: None, is_over: false, reader: None }
+    }
+
+    /// Tells the reader when it waits, so that nobody takes its walk meanwhile.
+    pub fn with_reader(self, reader: Rc<ListReader>) -> StreamedList {
+        StreamedList { reader: Some(reader), ..self }
+    }
+
+    /// Whether the walk it is made from was taken away. Then there is no next portion.
+    pub fn is_cut(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.is_cut())
+    }
+
+    /// The next portion when its turn has come; None at the end.
+    pub fn poll_next(&mut self, turns: &Turns, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let waiting = self.turn.get_or_insert_with(|| Box::pin(turns.clone().next()));
+        self.reader.iter().for_each(|reader| reader.set_waiting(true));
+        let _turn = ready!(waiting.as_mut().poll(cx));
+        self.turn = None;
+        self.reader.iter().for_each(|reader| reader.set_waiting(false));
+        let mut bytes = Vec::with_capacity(PORTION_BYTES);
+        self.is_over = !(self.next)(&mut bytes);
+        Poll::Ready(Some(bytes.into()))
+    }
+
+    /// Whether the last portion has been made.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+impl std::fmt::Debug for StreamedList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StreamedList")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::future::poll_fn;
+    use std::rc::Rc;
+
+    use tokio::io::AsyncReadExt;
+    use tokio::net::UnixStream;
+    use tokio::runtime::Builder;
+    use tokio::task::LocalSet;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Happened {
+        Portion,
+        Request,
+    }
+
+    const LISTS: usize = 3;
+    const PORTIONS: usize = 100;
+
+    /// Runs long lists on a runtime like the http thread's, beside somebody who asks again as soon as he was answered, and tells what
+    /// happened in which order. Once lists woke themselves without the sockets being looked at: of one list 61 portions were made in one
+    /// go, and a small request waited 40 ms.
+    fn lists_beside_a_request() -> Vec<Happened> {
+        let happened = Rc::new(RefCell::new(Vec::new()));
+        let runtime = Builder::new_current_thread().enable_io().build().unwrap();
+        LocalSet::new().block_on(&runtime, async {
+            let (client, mut server) = UnixStream::pair().unwrap();
+            client.writable().await.unwrap();
+            let said = happened.clone();
+            let asking = spawn_local(async move {
+                loop {
+                    client.try_write(b"?").unwrap();
+                    // With room for more than comes, so that the next has to be seen by a look at the socket.
+                    assert_eq!(server.read(&mut [0; 2]).await.unwrap(), 1);
+                    said.borrow_mut().push(Happened::Request);
+                }
+            });
+            let turns = Turns::new();
+            let lists: Vec<_> = (0..LISTS)
+                .map(|_| {
+                    let (said, turns, mut left) = (happened.clone(), turns.clone(), PORTIONS);
+                    let mut portions = StreamedList::new(move |_| {
+                        said.borrow_mut().push(Happened::Portion);
+                        left -= 1;
+                        left > 0
+                    });
+                    // As hyper does: once more, uncalled.
+                    let mut poll_twice = move |cx: &mut Context<'_>| match portions.poll_next(&turns, cx) {
+                        Poll::Pending => portions.poll_next(&turns, cx),
+                        ready => ready,
+                    };
+                    spawn_local(async move { while poll_fn(&mut poll_twice).await.is_some() {} })
+                })
+                .collect();
+            for list in lists {
+                list.await.unwrap();
+            }
+            asking.abort();
+        });
+        happened.take()
+    }
+
+    #[test]
+    fn a_request_waits_for_one_portion_at_most_however_many_lists_there_are() {
+        let happened = lists_beside_a_request();
+        assert_eq!(happened.iter().filter(|one| **one == Happened::Portion).count(), LISTS * PORTIONS);
+        let in_one_go = happened.chunk_by(|one, next| one == next).filter(|run| run[0] == Happened::Portion);
+        assert_eq!(in_one_go.map(<[Happened]>::len).max(), Some(1), "{happened:?}");
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_while_it_waits_gives_its_turn_back() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        LocalSet::new().block_on(&runtime, async {
+            let turns = Turns::new();
+            let mut gone = StreamedList::new(|_| true);
+            assert!(poll_fn(|cx| Poll::Ready(gone.poll_next(&turns, cx).is_pending())).await);
+            let mut next = StreamedList::new(|bytes| {
+                bytes.push(b'x');
+                false
+            });
+            assert!(poll_fn(|cx| Poll::Ready(next.poll_next(&turns, cx).is_pending())).await);
+            drop(gone);
+            assert_eq!(poll_fn(|cx| next.poll_next(&turns, cx)).await.as_deref(), Some(&b"x"[..]));
+            assert!(next.is_over());
+            assert_eq!(poll_fn(|cx| next.poll_next(&turns, cx)).await, None);
+        });
+    }
+}

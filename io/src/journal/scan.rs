@@ -1,0 +1,336 @@
+//! The trail: which segments of a shard follow each other, read back record by record.
+//!
+//! ```text
+//! 1 ◄── 2 ◄── 3        4 was left after a failed sync, or lost its beginning with the power:
+//!              ◄── 5   5 continues 3, and says up to where
+//! ```
+//!
+//! The last sound header leads back through all others. A segment is read up to where the next one says it ends, the last
+//! one up to the first record that is none. Whether what stands there is the end or damage is told by
+//! what comes behind: while the machine has not been started again, nothing that was written can be missing, so a good
+//! record behind a bad one is damage. After a start of the machine whatever was not synced may be missing in part;
+//! a good record behind a bad one is damage if it was written when the bad one was known to be on disk.
+
+use std::path::{Path, PathBuf};
+
+use pitlane_engine::image::COMMAND_BYTES_MAX;
+
+use super::disk::Disk;
+use super::fault::{Fault, What};
+use super::header::{HEADER_BYTES, Header, Link, NoHeader, Owner};
+use super::record::{Found, PAYLOAD_BYTES_MAX, Record, bytes_of};
+use super::writer::{Position, chained};
+
+/// Ending of a segment's file name.
+const ENDING: &str = "seg";
+
+pub fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:012}.{ENDING}"))
+}
+
+pub fn segment_number(name: &str) -> Option<u64> {
+    let (number, ending) = name.split_once('.')?;
+    (ending == ENDING).then(|| number.parse().ok()).flatten()
+}
+
+/// One segment that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub path: PathBuf,
+    pub header: Header,
+    pub header_sum: u32,
+    /// Where the next one says that this one ends; none for the last.
+    pub next: Option<Link>,
+    pub bytes: u64,
+}
+
+/// All segments of a shard in order.
+#[derive(Clone, Debug, Default)]
+pub struct JournalScan {
+    pub pieces: Vec<Piece>,
+    /// Segments that a later one made void.
+    pub void: Vec<PathBuf>,
+    /// Made ahead of need and never used, or torn before anything in them counted.
+    pub blank: Vec<PathBuf>,
+    /// Segments that continue one whose header went with the power. Nothing in them may be known to have been on disk.
+    pub orphans: Vec<Piece>,
+    /// The first piece continues this one, and it is not there though older ones are: removed in any order when they were no
+    /// longer needed, or missing.
+    pub gap: Option<u64>,
+    /// The highest number of any.
+    pub number: u64,
+}
+
+/// What was found where the journal ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torn {
+    pub path: PathBuf,
+    pub offset: u64,
+    /// Bytes behind it that were something once.
+    pub bytes: u64,
+    /// Whole records behind it, which nobody was told to be safe.
+    pub records: u64,
+}
+
+/// Reads the headers of a shard's folder. `rebooted` tells whether the machine was started again since the last life.
+pub fn survey(disk: &Disk, folder: &Path, owner: &Owner, rebooted: bool) -> Result<JournalScan, Fault> {
+    let mut trail = JournalScan::default();
+    let mut sound: Vec<Piece> = Vec::new();
+    let names = disk.list(folder).map_err(Fault::io(folder))?;
+    for number in names.iter().filter_map(|name| segment_number(name)) {
+        let path = segment_path(folder, number);
+        trail.number = trail.number.max(number);
+        let head = disk.read_head(&path, HEADER_BYTES).map_err(Fault::io(&path))?;
+        match Header::decode(&head) {
+            Ok((header, header_sum)) => {
+                check_owner(&path, &header, owner, number)?;
+                let bytes = disk.len(&path).map_err(Fault::io(&path))?;
+                sound.push(Piece { path, header, header_sum, next: None, bytes });
+            }
+            Err(NoHeader::Format(format)) => return Err(Fault::new(&path, 8, What::Format(format))),
+            Err(NoHeader::Blank | NoHeader::Damaged) => {
+                let bytes = disk.read(&path).map_err(Fault::io(&path))?;
+                if had_header(owner.salt(number), &bytes, rebooted) {
+                    return Err(Fault::new(&path, 0, What::HeaderDamaged));
+                }
+                trail.blank.push(path);
+            }
+        }
+    }
+    trail.link(folder, sound, rebooted)?;
+    Ok(trail)
+}
+
+/// A header is written before its records, so if there is one of these the header was there; and if one of them knows that
+/// another was on disk, so was the header.
+fn had_header(salt: u32, bytes: &[u8], rebooted: bool) -> bool {
+    // While the machine has not been started again, nothing but a header that was being written can be torn.
+    if !rebooted && bytes.iter().skip(HEADER_BYTES).any(|byte| *byte != 0) {
+        return true;
+    }
+    let mut first = None;
+    records_behind(salt, bytes, 0).any(|record| {
+        let first = *first.get_or_insert(record.seq);
+        !rebooted || record.durable() >= first
+    })
+}
+
+fn check_owner(path: &Path, header: &Header, owner: &Owner, number: u64) -> Result<(), Fault> {
+    let found = header.owner;
+    if found.identity != owner.identity || found.shard != owner.shard || header.number != number {
+        return Err(Fault::new(path, 16, What::Foreign));
+    }
+    if found.shards != owner.shards {
+        let what = What::Shards { journal: found.shards, asked: owner.shards };
+        return Err(Fault::new(path, 114, what));
+    }
+    Ok(())
+}
+
+impl JournalScan {
+    /// Goes back from the last segment to the first.
+    fn link(&mut self, folder: &Path, mut sound: Vec<Piece>, rebooted: bool) -> Result<(), Fault> {
+        sound.sort_by_key(|piece| piece.header.number);
+        let Some(mut piece) = sound.pop() else { return Ok(()) };
+        loop {
+            let after = piece.header.after;
+            // Whatever lies between was made void by this one.
+            while sound.last().is_some_and(|other| other.header.number > after.number) {
+                self.void.extend(sound.pop().map(|other| other.path));
+            }
+            let before = sound.pop_if(|other| other.header.number == after.number);
+            if before.is_none() && rebooted && self.blank.contains(&segment_path(folder, after.number)) {
+                self.orphans.append(&mut self.pieces);
+                self.orphans.push(piece);
+                let Some(last) = sound.pop() else { return Ok(()) };
+                piece = last;
+                continue;
+            }
+            if before.is_none() && after.number != 0 && !sound.is_empty() {
+                self.gap = Some(after.number);
+                self.void.extend(sound.drain(..).map(|old| old.path));
+            }
+            if let Some(before) = &before
+                && before.header_sum != after.header_sum
+            {
+                return Err(Fault::new(&piece.path, 104, What::Chain { number: after.number }));
+            }
+            self.pieces.push(piece);
+            let Some(mut before) = before else { break };
+            before.next = Some(after);
+            piece = before;
+        }
+        self.pieces.reverse();
+        Ok(())
+    }
+
+    /// First record of all that is here.
+    pub fn first(&self) -> Option<u64> {
+        self.pieces.first().map(|piece| piece.header.first)
+    }
+
+    /// The piece that holds the record after `seq`, or would hold it.
+    pub fn place_of(&self, seq: u64) -> usize {
+        self.pieces.iter().rposition(|piece| piece.header.first <= seq + 1).unwrap_or(0)
+    }
+}
+
+/// Whoever hears what is read.
+pub trait Hear {
+    /// A segment begins; the next record has number `header.first`.
+    fn segment(&mut self, piece: &Piece) -> Result<(), Fault>;
+    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault>;
+}
+
+/// How far a reading came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    pub position: Position,
+    pub torn: Option<Torn>,
+    /// Segments behind the torn one that count no more.
+    pub void: Vec<PathBuf>,
+}
+
+/// Reads all records from the given piece on, each checked, up to the end or to the first fault. What was heard before a
+/// fault was good.
+pub fn walk(
+    disk: &Disk,
+    trail: &JournalScan,
+    from: usize,
+    boot: u128,
+    hear: &mut impl Hear,
+) -> Result<Walked, Fault> {
+    let mut walked = Walked::default();
+    let orphans: Vec<&Piece> = trail.orphans.iter().collect();
+    if let (true, Some(orphan)) = (trail.pieces.is_empty(), orphans.first())
+        && count_later(disk, &orphans, 1)?.is_none()
+    {
+        // Not even the first record is there, and it was.
+        return Err(Fault::new(&orphan.path, 88, What::Missing { number: orphan.header.after.number }));
+    }
+    for (at, piece) in trail.pieces.iter().enumerate().skip(from) {
+        let bytes = disk.read(&piece.path).map_err(Fault::io(&piece.path))?;
+        let goes_on = walked.position.link.number == 0 || walked.position.seq + 1 == piece.header.first;
+        if !goes_on {
+            return Err(Fault::new(&piece.path, 56, What::Chain { number: piece.header.after.number }));
+        }
+        hear.segment(piece)?;
+        let read = read_piece(piece, &bytes, hear)?;
+        walked.position = Position { seq: read.seq, link: read.link };
+        let whole = match piece.next {
+            // Behind what the next one continues there may be anything.
+            Some(next) => next.end == read.link.end,
+            None => trail.orphans.is_empty() && bytes[read.at..].iter().all(|&byte| byte == 0),
+        };
+        if whole {
+            if piece.next.is_some_and(|next| next.chain != read.link.chain) {
+                return Err(Fault::new(&piece.path, read.at, What::RecordDamaged { after: read.seq }));
+            }
+            continue;
+        }
+        let rest: Vec<&Piece> = trail.pieces[at + 1..].iter().chain(&trail.orphans).collect();
+        walked.torn = Some(judge(disk, piece, &bytes, &read, &rest, boot)?);
+        walked.void = rest.iter().map(|piece| piece.path.clone()).collect();
+        break;
+    }
+    Ok(walked)
+}
+
+struct Read {
+    seq: u64,
+    at: usize,
+    link: Link,
+}
+
+/// Reads one segment up to where it ends.
+fn read_piece(piece: &Piece, bytes: &[u8], hear: &mut impl Hear) -> Result<Read, Fault> {
+    let salt = piece.header.owner.salt(piece.header.number);
+    let end = piece.next.map_or(bytes.len(), |next| (next.end as usize).min(bytes.len()));
+    let mut read = Read {
+        seq: piece.header.first - 1,
+        at: HEADER_BYTES.min(end),
+        link: Link { number: piece.header.number, end: 0, header_sum: piece.header_sum, chain: 0 },
+    };
+    while let Found::Record { record, bytes: taken, sum } = Record::decode(salt, &bytes[read.at..end]) {
+        if record.seq != read.seq + 1 {
+            break;
+        }
+        hear.record(piece, read.at, &record)?;
+        read.seq = record.seq;
+        read.at += taken;
+        read.link.chain = chained(read.link.chain, sum);
+    }
+    read.link.end = read.at as u64;
+    Ok(read)
+}
+
+/// The record after `read` is none. Says what is lost by that, or refuses if it was on disk.
+fn judge(
+    disk: &Disk,
+    piece: &Piece,
+    bytes: &[u8],
+    read: &Read,
+    rest: &[&Piece],
+    boot: u128,
+) -> Result<Torn, Fault> {
+    let fault = || Fault::new(&piece.path, read.at, What::RecordDamaged { after: read.seq });
+    let lost = read.seq + 1;
+    let same_boot = |header: &Header| header.boot == boot;
+    let salt = piece.header.owner.salt(piece.header.number);
+    let mut torn = Torn { path: piece.path.clone(), offset: read.at as u64, bytes: 0, records: 0 };
+    for record in records_behind(salt, bytes, read.at) {
+        if record.seq > lost && (same_boot(&piece.header) || record.durable() >= lost) {
+            return Err(fault());
+        }
+        torn.records += 1;
+    }
+    torn.bytes = bytes[read.at..].iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1);
+    if same_boot(&piece.header) && (!rest.is_empty() || torn.bytes > torn_bytes_max(read)) {
+        return Err(fault());
+    }
+    let (records, bytes) = count_later(disk, rest, lost)?.ok_or_else(fault)?;
+    Ok(Torn { records: torn.records + records, bytes: torn.bytes + bytes, ..torn })
+}
+
+/// Bytes that a process which was killed can have torn: of the one record that it was writing. The first of a segment may be
+/// that of a start, which is longer than a command.
+fn torn_bytes_max(read: &Read) -> u64 {
+    let payload = if read.at == HEADER_BYTES { PAYLOAD_BYTES_MAX } else { COMMAND_BYTES_MAX };
+    bytes_of(payload) as u64
+}
+
+/// Records and bytes of segments behind a lost record; none if one of them knows that it was on disk.
+fn count_later(disk: &Disk, rest: &[&Piece], lost: u64) -> Result<Option<(u64, u64)>, Fault> {
+    let mut counted = (0, 0);
+    for later in rest {
+        let bytes = disk.read(&later.path).map_err(Fault::io(&later.path))?;
+        let salt = later.header.owner.salt(later.header.number);
+        let mut records = 0;
+        for record in records_behind(salt, &bytes, HEADER_BYTES) {
+            if record.durable() >= lost {
+                return Ok(None);
+            }
+            records += 1;
+        }
+        if later.header.durable >= lost {
+            return Ok(None);
+        }
+        counted = (counted.0 + records, counted.1 + bytes.len() as u64);
+    }
+    Ok(Some(counted))
+}
+
+/// Every whole record from `at` on, wherever it stands.
+fn records_behind(salt: u32, bytes: &[u8], at: usize) -> impl Iterator<Item = Record<'_>> {
+    let mut at = at.next_multiple_of(8);
+    std::iter::from_fn(move || {
+        while at < bytes.len() {
+            if let Found::Record { record, bytes: taken, .. } = Record::decode(salt, &bytes[at..]) {
+                at += taken;
+                return Some(record);
+            }
+            at += 8;
+        }
+        None
+    })
+}

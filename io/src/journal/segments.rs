@@ -1,0 +1,315 @@
+//! The steward: everything about files that may take its time. Makes segments ahead of need, puts complete ones away, builds
+//! snapshots from them, and removes what is no longer needed.
+//!
+//! ```text
+//!             ┌─ files ──► Keeper ─ closed ─┐
+//! Steward ────┤                             ├──► Steward: archive ─► snapshot ─► retention
+//!             └─ spares ─► Writer           ┘
+//! ```
+//!
+//! It may share a thread with the keeper; at level `disk` it should not, since a sync then waits for it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use pitlane_engine::time::{NS_PER_DAY, NS_PER_MS, Timestamp};
+use rtrb::{Consumer, Producer};
+
+use super::build::Build;
+use super::disk::{Disk, File};
+use super::fault::{Fault, What};
+use super::header::Owner;
+use super::health::{Doing, Health};
+use super::reference;
+use super::scan::{segment_number, segment_path};
+use super::snapshot::{KEPT, snapshot_path};
+use super::syncer::Closed;
+use super::writer::Spare;
+use super::{Folders, JournalSettings};
+
+/// How long to wait when a segment could not be made, or a snapshot not be built.
+const PAUSE_NS: u64 = 500 * NS_PER_MS;
+
+#[derive(Debug)]
+pub struct SegmentManager {
+    shards: Vec<Shard>,
+    /// Sets of reference data that were there when this life began.
+    references: BTreeSet<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shard {
+    pub disk: Disk,
+    pub folders: Folders,
+    pub owner: Owner,
+    pub settings: JournalSettings,
+    pub folder: PathBuf,
+    /// Number of the next segment to be made.
+    pub number: u64,
+    /// Segments of an earlier life that were never used, or torn; and before these, those that continue them.
+    pub blank: Vec<PathBuf>,
+    pub orphans: Vec<PathBuf>,
+    /// Complete segments, oldest first.
+    pub archive: VecDeque<Archived>,
+    /// Sequences of the snapshots that can be relied on, oldest first.
+    pub snapshots: VecDeque<Kept>,
+    pub reference: u64,
+    pub build: Option<Build>,
+    /// Not before this is something tried again.
+    pub again: Timestamp,
+    pub ends: Ends,
+    pub health: Arc<Health>,
+}
+
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub spares: Producer<Spare>,
+    pub files: Producer<(u64, File)>,
+    pub closed: Consumer<Closed>,
+}
+
+/// A segment that is complete and on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Archived {
+    pub number: u64,
+    pub first: u64,
+    pub last: u64,
+    pub bytes: u64,
+    pub time: u64,
+    /// In force when it began.
+    pub reference: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub seq: u64,
+    pub reference: u64,
+}
+
+impl SegmentManager {
+    pub(super) fn new(shards: Vec<Shard>) -> SegmentManager {
+        let first = shards.first();
+        let references = first.map(|shard| reference::names(&shard.disk, &shard.folders.references()));
+        SegmentManager { shards, references: references.unwrap_or_default() }
+    }
+
+    /// Makes the segments that each shard begins with, and removes those that were never used.
+    pub(super) fn prepare(&mut self, now: Timestamp) -> Result<(), Fault> {
+        for shard in &mut self.shards {
+            shard.clear().map_err(Fault::io(&shard.folder))?;
+            for _ in 0..2 {
+                if shard.make_spare(now) == 0 {
+                    let words = shard.health.report().last_error.unwrap_or_default();
+                    return Err(Fault::new(&shard.folder, 0, What::StateDamaged(words)));
+                }
+            }
+            shard.count();
+        }
+        Ok(())
+    }
+
+    /// Does a bounded amount of work and says how much. A segment that is made, or a snapshot that is written, is one piece
+    /// of work, some tens of milliseconds.
+    pub fn poll(&mut self, now: Timestamp) -> usize {
+        let removed = |shards: &[Shard]| -> u64 {
+            shards.iter().map(|shard| shard.health.steward.removed.load(Ordering::Relaxed)).sum()
+        };
+        let before = removed(&self.shards);
+        let work = self.shards.iter_mut().map(|shard| shard.poll(now)).sum();
+        if removed(&self.shards) != before {
+            self.retain_references();
+        }
+        work
+    }
+
+    /// Those that were put away in this life stay: whoever will need them may not have said so yet.
+    fn retain_references(&self) {
+        let needed: BTreeSet<u64> = self.shards.iter().flat_map(Shard::references).collect();
+        let Some(shard) = self.shards.first() else { return };
+        let idle: Vec<u64> = self.references.difference(&needed).copied().collect();
+        if let Err(error) = reference::remove(&shard.disk, &shard.folders.references(), &idle) {
+            shard.health.steward.error.set(Doing::Retention, &error);
+        }
+    }
+
+    /// Builds a snapshot of all that is complete as soon as it is polled, however little that is.
+    pub fn ask_for_snapshots(&mut self) {
+        self.shards.iter_mut().for_each(|shard| shard.settings.snapshot_bytes = 1);
+    }
+}
+
+impl Shard {
+    /// The folder without what an earlier life left in it to no use. Whoever continues a torn segment goes before it: as long
+    /// as it is there it must be seen what it continues.
+    fn clear(&mut self) -> io::Result<()> {
+        self.disk.make_folder(&self.folder)?;
+        remove_all(&self.disk, &self.folder, &std::mem::take(&mut self.orphans))?;
+        remove_all(&self.disk, &self.folder, &std::mem::take(&mut self.blank))
+    }
+
+    fn poll(&mut self, now: Timestamp) -> usize {
+        let mut work = 0;
+        while let Ok(closed) = self.ends.closed.pop() {
+            self.put_away(closed, now);
+            work += 1;
+        }
+        work += self.make_spare(now);
+        work + self.take_snapshot(now)
+    }
+
+    pub(super) fn make_spare(&mut self, now: Timestamp) -> usize {
+        let wanted = self.settings.spares.max(2);
+        let lacks = self.ends.spares.buffer().capacity() - self.ends.spares.slots() < wanted;
+        if !lacks || self.ends.files.is_full() || now < self.again {
+            return 0;
+        }
+        let made = self.make_segment();
+        let full = &self.health.steward.full;
+        match made {
+            Ok((file, spare)) => {
+                // The keeper must know the file before anybody writes to it.
+                let told = self.ends.files.push((spare.number, file)).is_ok();
+                let given = told && self.ends.spares.push(spare).is_ok();
+                assert!(given, "nobody else fills these lanes");
+                // One is the reserve; entry is open again when there is another one to go on in.
+                if self.ends.spares.buffer().capacity() - self.ends.spares.slots() >= 2 {
+                    full.store(false, Ordering::Relaxed);
+                }
+                1
+            }
+            Err(error) => {
+                self.health.steward.error.set(Doing::Reserving, &error);
+                full.store(true, Ordering::Relaxed);
+                self.again = now.plus(PAUSE_NS);
+                0
+            }
+        }
+    }
+
+    fn make_segment(&mut self) -> io::Result<(File, Spare)> {
+        let number = self.number;
+        let path = segment_path(&self.folder, number);
+        let synced = self.settings.level.is_synced();
+        // A number is never used twice, whatever becomes of the file.
+        self.number += 1;
+        let (file, region) = self.disk.create(&path, self.settings.segment_bytes, synced)?;
+        Ok((file, Spare { number, region }))
+    }
+
+    fn put_away(&mut self, closed: Closed, now: Timestamp) {
+        drop(closed.region);
+        let left = closed.left;
+        if let Err(error) = closed.file.cut(left.end) {
+            // It stays as long as it was; nothing but room is lost.
+            self.health.steward.error.set(Doing::Retention, &error);
+        }
+        self.archive.push_back(Archived {
+            number: left.number,
+            first: left.first,
+            last: left.last,
+            bytes: left.end,
+            time: now.0,
+            reference: left.reference,
+        });
+        self.count();
+    }
+
+    fn take_snapshot(&mut self, now: Timestamp) -> usize {
+        if now < self.again || self.health.keeper.faults.load(Ordering::Relaxed) > 0 {
+            return 0;
+        }
+        if self.build.is_none() {
+            if !self.wants_snapshot() {
+                return 0;
+            }
+            match Build::new(&self.disk, &self.folders, self.owner, &self.archive, &self.snapshots) {
+                Ok(build) => self.build = Some(build),
+                Err(error) => return self.drop_build(now, &error),
+            }
+        }
+        let Some(build) = &mut self.build else { return 0 };
+        match build.step() {
+            Ok(None) => {}
+            Ok(Some((kept, bytes))) => {
+                self.build = None;
+                self.snapshots.push_back(kept);
+                let steward = &self.health.steward;
+                steward.snapshots.fetch_add(1, Ordering::Relaxed);
+                steward.snapshot_seq.store(kept.seq, Ordering::Relaxed);
+                steward.snapshot_bytes.store(bytes, Ordering::Relaxed);
+                steward.snapshot_at.store(now.0, Ordering::Relaxed);
+                self.retain(now);
+            }
+            Err(error) => return self.drop_build(now, &error),
+        }
+        1
+    }
+
+    fn drop_build(&mut self, now: Timestamp, error: &io::Error) -> usize {
+        self.build = None;
+        self.health.steward.error.set(Doing::Snapshot, error);
+        self.again = now.plus(PAUSE_NS);
+        0
+    }
+
+    fn wants_snapshot(&self) -> bool {
+        let from = self.snapshots.back().map_or(0, |kept| kept.seq);
+        let new = self.archive.iter().filter(|segment| segment.last > from);
+        new.map(|segment| segment.bytes).sum::<u64>() >= self.settings.snapshot_bytes
+    }
+
+    /// Removes snapshots, segments and reference data that nobody will ask for.
+    fn retain(&mut self, now: Timestamp) {
+        let mut gone = Vec::new();
+        while self.snapshots.len() > KEPT {
+            gone.extend(self.snapshots.pop_front().map(|kept| snapshot_path(&self.folder, kept.seq)));
+        }
+        let needed = match self.snapshots.front() {
+            Some(oldest) if self.snapshots.len() == KEPT => oldest.seq,
+            _ => 0,
+        };
+        let young = now.0.saturating_sub(self.settings.keep_days as u64 * NS_PER_DAY);
+        while self.archive.pop_front_if(|old| old.last <= needed && old.time < young).is_some() {}
+        // With these go the void ones between them.
+        let oldest = self.archive.front().map_or(0, |segment| segment.number);
+        let names = self.disk.list(&self.folder).unwrap_or_default();
+        let numbers = names.iter().filter_map(|name| segment_number(name));
+        gone.extend(
+            numbers.filter(|&number| number < oldest).map(|number| segment_path(&self.folder, number)),
+        );
+        let removed = gone.len() as u64;
+        let done = remove_all(&self.disk, &self.folder, &gone);
+        if let Err(error) = done {
+            self.health.steward.error.set(Doing::Retention, &error);
+        }
+        self.health.steward.removed.fetch_add(removed, Ordering::Relaxed);
+        self.count();
+    }
+
+    fn count(&self) {
+        let steward = &self.health.steward;
+        steward.segments.store(self.archive.len() as u64, Ordering::Relaxed);
+        let bytes = self.archive.iter().map(|segment| segment.bytes).sum();
+        steward.segment_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Reference data that a snapshot or a segment of this shard needs.
+    fn references(&self) -> impl Iterator<Item = u64> {
+        let snapshots = self.snapshots.iter().map(|kept| kept.reference);
+        let segments = self.archive.iter().map(|segment| segment.reference);
+        snapshots.chain(segments).chain([self.reference])
+    }
+}
+
+fn remove_all(disk: &Disk, folder: &Path, paths: &[PathBuf]) -> io::Result<()> {
+    for path in paths {
+        match disk.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    if paths.is_empty() { Ok(()) } else { disk.sync_folder(folder) }
+}

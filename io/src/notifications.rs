@@ -1,0 +1,197 @@
+//! What no shard says and every thread with clients must hear: log events, states of external sessions, events between
+//! strategies and why one has failed; and who is connected where.
+//!
+//! ```text
+//! gateway-0 ◄──post──► http ◄──post──► gateway-1          log ──► http
+//! ```
+//!
+//! The http thread stands in the middle: what one gateway tells goes on to the others and to its own clients. Notes are rare, so
+//! they may have heap; a post is a bounded lane each way, and a bell.
+
+mod session_info;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pitlane_engine::id::PortId;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::broker::Broker;
+use pitlane_protocols::stomp::payload::system::{self, Level, Link};
+use rtrb::{Consumer, Producer, RingBuffer};
+
+pub use self::session_info::{Kind, SessionInfo, StompRow};
+use crate::log::{LogEvent, Severity};
+use crate::wakeup::Wakeup;
+
+/// Notes on their way: more than a thread is told in the time it takes to come round to them.
+const NOTES_MAX: usize = 1_024;
+/// Notes that wait for room behind those. Beyond them the newest are dropped and counted: nobody waits for a thread that has
+/// not looked for so long.
+const WAITING_MAX: usize = 4_096;
+
+#[derive(Clone, Debug)]
+pub enum Notification {
+    /// An event between strategies; the body is JSON.
+    Generic {
+        name: Arc<str>,
+        body: Arc<[u8]>,
+    },
+    /// A strategy of this process has failed and is stopped.
+    Failed {
+        strategy: Arc<str>,
+        reason: Arc<str>,
+    },
+    /// An external session has another state.
+    Link {
+        name: Arc<str>,
+        link: Link,
+    },
+    Log(Arc<LogEvent>),
+    /// A FIX session has this name, by which its orders are known.
+    Named {
+        port: PortId,
+        session: u16,
+        name: Arc<str>,
+    },
+    /// Everybody who is connected to a gateway, once a second.
+    Sessions(Arc<[SessionInfo]>),
+    /// To a gateway: end the session of this kind and number.
+    Kick {
+        kind: Kind,
+        number: u64,
+    },
+    /// To a gateway: the numbers of the FIX session of this number begin with one.
+    Reset {
+        number: u64,
+    },
+}
+
+impl Notification {
+    /// Tells the clients of a broker, if it is for them.
+    pub fn tell(&self, now: Timestamp, broker: &mut Broker) {
+        match self {
+            Notification::Generic { name, body } => broker.publish_generic_event(now, name, body),
+            Notification::Failed { strategy, reason } => broker.publish_failure(now, strategy, reason),
+            Notification::Link { name, link } => broker.publish_session(now, name, *link),
+            Notification::Log(event) => tell_log(now, broker, event),
+            Notification::Named { port, session, name } => broker.name_fix_session(*port, *session, name),
+            Notification::Sessions(_) | Notification::Kick { .. } | Notification::Reset { .. } => {}
+        }
+    }
+}
+
+fn tell_log(now: Timestamp, broker: &mut Broker, event: &LogEvent) {
+    let level = match event.level {
+        Severity::Warn => Level::Warn,
+        Severity::Error => Level::Error,
+    };
+    let fields: Vec<(&str, &str)> = event.fields.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let told = system::LogEvent { level, logger: &event.target, message: &event.message, fields: &fields };
+    broker.publish_log_event(now, &told);
+}
+
+/// One end of a post.
+#[derive(Debug)]
+pub struct NotificationChannel {
+    to: Producer<Notification>,
+    from: Consumer<Notification>,
+    /// Of whoever has the other end.
+    bell: Wakeup,
+    waiting: VecDeque<Notification>,
+    dropped: u64,
+}
+
+/// Both ends: the bells are those of the threads that have the first and the second.
+pub fn channels(first: Wakeup, second: Wakeup) -> (NotificationChannel, NotificationChannel) {
+    let (to_second, from_first) = RingBuffer::new(NOTES_MAX);
+    let (to_first, from_second) = RingBuffer::new(NOTES_MAX);
+    let end = |to, from, bell| NotificationChannel { to, from, bell, waiting: VecDeque::new(), dropped: 0 };
+    (end(to_second, from_second, second), end(to_first, from_first, first))
+}
+
+impl NotificationChannel {
+    /// Puts a note on its way.
+    pub fn send(&mut self, note: Notification) {
+        self.flush();
+        if self.waiting.is_empty() {
+            match self.to.push(note) {
+                Ok(()) => self.bell.wake(),
+                Err(rtrb::PushError::Full(note)) => self.waiting.push_back(note),
+            }
+        } else if self.waiting.len() < WAITING_MAX {
+            self.waiting.push_back(note);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// The next note that has come.
+    pub fn poll(&mut self) -> Option<Notification> {
+        self.flush();
+        self.from.pop().ok()
+    }
+
+    /// Notes that found no room since the start.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Whether notes wait for room.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn flush(&mut self) {
+        let mut sent = false;
+        while !self.waiting.is_empty() && !self.to.is_full() {
+            let note = self.waiting.pop_front().expect("it is not empty");
+            sent |= self.to.push(note).is_ok();
+        }
+        if sent {
+            self.bell.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn note(number: u64) -> Notification {
+        Notification::Kick { kind: Kind::Stomp, number }
+    }
+
+    #[test]
+    fn notes_come_in_order_and_none_is_lost_before_the_bound() {
+        let silent = Wakeup::new(|| {});
+        let (mut first, mut second) = channels(silent.clone(), silent);
+        let all = (NOTES_MAX + WAITING_MAX) as u64;
+        for number in 0..all + 3 {
+            first.send(note(number));
+        }
+        assert_eq!((first.dropped(), first.is_waiting()), (3, true));
+        for expected in 0..all {
+            first.poll();
+            let Some(Notification::Kick { number, .. }) = second.poll() else {
+                panic!("{expected} is missing")
+            };
+            assert_eq!(number, expected);
+        }
+        assert!(second.poll().is_none());
+        assert!(!first.is_waiting());
+    }
+
+    #[test]
+    fn whoever_sleeps_is_woken() {
+        let rung = Arc::new(AtomicU32::new(0));
+        let count = rung.clone();
+        let bell = Wakeup::new(move || _ = count.fetch_add(1, Ordering::Relaxed));
+        let (mut first, mut second) = channels(Wakeup::new(|| {}), bell.clone());
+        bell.prepare_sleep();
+        first.send(note(1));
+        assert_eq!(rung.load(Ordering::Relaxed), 1);
+        assert!(second.poll().is_some());
+    }
+}

@@ -1,0 +1,229 @@
+//! Connections that are not let in yet: few, for a short time, with few bytes. Nothing of a session is touched for them: no number, no
+//! store, no place.
+//!
+//! Each address has its share. When there is no room, a connection that has not sent a whole Logon gives way, the oldest first, of the
+//! address that has most of them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::logon_probe::identify;
+
+use crate::auth::network;
+use crate::fix::settings::{Arrival, FixSettings};
+use crate::net::ConnectionId;
+
+/// Connections that are not let in yet, at once. Clients that mean it are through in a moment.
+const LOBBY_MAX: usize = 1_024;
+/// Of one address (or /64 network): four of them fill the lobby together.
+const PER_ADDRESS_MAX: usize = LOBBY_MAX / 4;
+
+#[derive(Debug, Default)]
+pub struct PendingLogons {
+    /// By slot of the connection.
+    seats: Vec<Option<Pending>>,
+    /// Without a whole Logon, in the order they came; by number of the arrival.
+    silent: BTreeMap<u64, ConnectionId>,
+    /// With a password that is being verified; by number of the arrival, which is the ticket.
+    asked: BTreeMap<u64, ConnectionId>,
+    by_address: BTreeMap<IpAddr, usize>,
+    arrivals: u64,
+    len: usize,
+    /// Connections that were closed without having been let in.
+    pub refused: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Pending {
+    id: ConnectionId,
+    arrival: Arrival,
+    number: u64,
+    asked: Option<Asked>,
+}
+
+/// What is asked about a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Of the session.
+    pub name: String,
+    /// Of the books when they were asked.
+    pub generation: u64,
+}
+
+/// There is no room, and no connection can be closed for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl PendingLogons {
+    /// Takes a connection in. Another one may have to give way: it is to be closed.
+    pub fn enter(&mut self, id: ConnectionId, arrival: Arrival) -> Result<Option<ConnectionId>, Full> {
+        let address = network(arrival.peer);
+        let evicted = if self.count(address) >= PER_ADDRESS_MAX {
+            Some(self.oldest_silent(address).ok_or(Full)?)
+        } else if self.len >= LOBBY_MAX {
+            let most = self.by_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address);
+            Some(most.and_then(|most| self.oldest_silent(most)).ok_or(Full)?)
+        } else {
+            None
+        };
+        evicted.map(|evicted| self.leave(evicted));
+        if self.seats.len() <= id.slot() {
+            self.seats.resize(id.slot() + 1, None);
+        }
+        self.arrivals += 1;
+        self.seats[id.slot()] = Some(Pending { id, arrival, number: self.arrivals, asked: None });
+        self.silent.insert(self.arrivals, id);
+        *self.by_address.entry(address).or_default() += 1;
+        self.len += 1;
+        Ok(evicted)
+    }
+
+    pub fn has(&self, id: ConnectionId) -> bool {
+        self.pending(id).is_some()
+    }
+
+    /// Where a connection comes from that has not sent a whole Logon.
+    pub fn silent(&self, id: ConnectionId) -> Option<Arrival> {
+        self.pending(id).filter(|pending| pending.asked.is_none()).map(|pending| pending.arrival)
+    }
+
+    /// Notes what is asked about a connection. Returns the ticket of the question.
+    pub fn ask(&mut self, id: ConnectionId, asked: Asked) -> Option<u64> {
+        let pending = self.seats.get_mut(id.slot())?.as_mut().filter(|pending| pending.id == id)?;
+        pending.asked = Some(asked);
+        self.silent.remove(&pending.number);
+        self.asked.insert(pending.number, id);
+        Some(pending.number)
+    }
+
+    /// Returns the connection that a ticket is about, and what was asked; none if the connection has gone.
+    pub fn answered(&self, ticket: u64) -> Option<(ConnectionId, Arrival, Asked)> {
+        let pending = self.pending(*self.asked.get(&ticket)?)?;
+        Some((pending.id, pending.arrival, pending.asked.clone()?))
+    }
+
+    pub fn leave(&mut self, id: ConnectionId) -> Option<Arrival> {
+        let Pending { arrival, number, .. } = self.pending(id)?.clone();
+        self.seats[id.slot()] = None;
+        self.silent.remove(&number);
+        self.asked.remove(&number);
+        let address = network(arrival.peer);
+        if let Some(count) = self.by_address.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+        self.len -= 1;
+        Some(arrival)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn drain(&mut self) -> Vec<ConnectionId> {
+        let all: Vec<ConnectionId> = self.seats.iter().flatten().map(|pending| pending.id).collect();
+        all.iter().for_each(|id| _ = self.leave(*id));
+        all
+    }
+
+    fn pending(&self, id: ConnectionId) -> Option<&Pending> {
+        self.seats.get(id.slot())?.as_ref().filter(|pending| pending.id == id)
+    }
+
+    fn count(&self, address: IpAddr) -> usize {
+        self.by_address.get(&address).copied().unwrap_or(0)
+    }
+
+    fn oldest_silent(&self, address: IpAddr) -> Option<ConnectionId> {
+        let is_of = |id: &&ConnectionId| {
+            self.pending(**id).is_some_and(|pending| network(pending.arrival.peer) == address)
+        };
+        self.silent.values().find(is_of).copied()
+    }
+}
+
+/// Where a connection belongs.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LogonRoute {
+    /// There is no whole message yet.
+    Incomplete,
+    /// To the session of this name.
+    Session(String),
+    /// Nobody of ours: closed without a word.
+    Reject,
+}
+
+pub fn route(settings: &FixSettings, arrival: Arrival, bytes: &[u8]) -> LogonRoute {
+    let greeting = match identify(bytes) {
+        Ok(Decoded::Message { message, .. }) => message,
+        Ok(Decoded::Incomplete) if bytes.len() <= settings.logon_bytes_max => return LogonRoute::Incomplete,
+        Ok(Decoded::Incomplete) | Err(_) => return LogonRoute::Reject,
+    };
+    let name = settings.family(greeting.sender_comp_id, greeting.target_comp_id).and_then(|family| {
+        let client = std::str::from_utf8(greeting.sender_comp_id).ok()?;
+        family.name(client).filter(|_| family.admits(arrival))
+    });
+    name.map_or(LogonRoute::Reject, LogonRoute::Session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(address: u8) -> Arrival {
+        Arrival { peer: IpAddr::from([10, 0, 0, address]), port: 1 }
+    }
+
+    /// Fills a share of one address, whose connections have the slots from `first` on.
+    fn fill(lobby: &mut PendingLogons, address: u8, first: usize) {
+        for slot in first..first + PER_ADDRESS_MAX {
+            assert_eq!(lobby.enter(ConnectionId::of_slot(slot), arrival(address)), Ok(None));
+        }
+    }
+
+    #[test]
+    fn an_address_has_its_share_and_its_oldest_silent_connection_gives_way() {
+        let mut lobby = PendingLogons::default();
+        fill(&mut lobby, 1, 0);
+        let asked = Asked { name: "PITLANE-A".to_string(), generation: 0 };
+        let ticket = lobby.ask(ConnectionId::of_slot(0), asked.clone()).unwrap();
+        // The first has sent its Logon and stays.
+        let next = ConnectionId::of_slot(5_000);
+        assert_eq!(lobby.enter(next, arrival(1)), Ok(Some(ConnectionId::of_slot(1))));
+        assert!(lobby.has(next) && !lobby.has(ConnectionId::of_slot(1)));
+        assert_eq!(
+            lobby.answered(ticket).map(|(id, _, about)| (id, about)),
+            Some((ConnectionId::of_slot(0), asked))
+        );
+        assert!(lobby.silent(ConnectionId::of_slot(0)).is_none() && lobby.silent(next).is_some());
+        lobby.leave(ConnectionId::of_slot(0));
+        assert!(lobby.answered(ticket).is_none());
+    }
+
+    #[test]
+    fn in_a_full_lobby_the_address_with_most_connections_gives_way() {
+        let mut lobby = PendingLogons::default();
+        (0..4).for_each(|address| fill(&mut lobby, address, address as usize * PER_ADDRESS_MAX));
+        assert_eq!(lobby.len, LOBBY_MAX);
+        let (first, second) = (ConnectionId::of_slot(5_000), ConnectionId::of_slot(5_001));
+        assert!(lobby.enter(first, arrival(9)).is_ok_and(|evicted| evicted.is_some()));
+        assert!(lobby.enter(second, arrival(9)).is_ok_and(|evicted| evicted.is_some()));
+        assert!(lobby.has(first) && lobby.len == LOBBY_MAX);
+        assert_eq!(lobby.drain().len(), LOBBY_MAX);
+        assert!(lobby.is_empty() && lobby.by_address.is_empty() && lobby.silent.is_empty());
+    }
+
+    #[test]
+    fn a_share_that_waits_for_verdicts_lets_no_more_in() {
+        let mut lobby = PendingLogons::default();
+        fill(&mut lobby, 1, 0);
+        for slot in 0..PER_ADDRESS_MAX {
+            lobby.ask(ConnectionId::of_slot(slot), Asked { name: String::new(), generation: 0 }).unwrap();
+        }
+        assert_eq!(lobby.enter(ConnectionId::of_slot(5_000), arrival(1)), Err(Full));
+        assert_eq!(lobby.enter(ConnectionId::of_slot(5_000), arrival(2)), Ok(None));
+    }
+}

@@ -1,0 +1,87 @@
+//! What a gateway's sessions bring from the life before: their stores, and what was said to them and not reported.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pitlane_engine::event::{Event, Refusal};
+use pitlane_engine::id::{PortId, ShardId};
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::fix::store::{MemoryStore, Store};
+
+use crate::fix::message_log;
+use crate::fix::settings::Family;
+use crate::fix::store::{FileStore, Place, path_of};
+use crate::journal::disk::Disk;
+use crate::journal::{Fault, Level};
+
+/// An event of which no session has kept a report, or a venue's instruction of which it has kept no message.
+#[derive(Clone, Copy, Debug)]
+pub struct Unreported {
+    pub shard: ShardId,
+    pub event: Event,
+}
+
+/// An event of this life that waits for those before it, and what the desk made of it for its session.
+#[derive(Debug)]
+pub struct Early {
+    pub shard: ShardId,
+    pub event: Event,
+    pub refusal: Option<Refusal>,
+    pub number: u16,
+}
+
+#[derive(Clone, Debug)]
+pub struct Past {
+    pub level: Level,
+    pub store_bytes: usize,
+    /// Last event of each shard when this life began: to a store that is new, all of them are an old story.
+    pub heard: Vec<u64>,
+    pub missed: Vec<Unreported>,
+}
+
+impl Past {
+    /// Opens the store of a session; in memory, where nothing is kept.
+    pub fn open_store(
+        &self,
+        now: Timestamp,
+        name: &str,
+        family: &Family,
+        clerk: &mut message_log::FixLogHandle,
+    ) -> Result<Box<dyn Store>, Fault> {
+        if self.level == Level::None {
+            return Ok(Box::new(MemoryStore::new(now)));
+        }
+        let disk = Disk::Real;
+        let folder = &family.store_folder;
+        disk.make_folder(folder).map_err(Fault::io(folder))?;
+        let path: PathBuf = path_of(folder, name);
+        let place = Place { disk: &disk, path, name, bytes: self.store_bytes, level: self.level };
+        let store = FileStore::open(&place, now, &self.heard)?;
+        if store.lost_power {
+            tracing::warn!(
+                session = name,
+                "the machine stopped: numbers of the FIX session were passed over"
+            );
+        }
+        if self.level.is_synced() && !clerk.sync(Arc::clone(store.file())) {
+            tracing::error!(session = name, "the FIX store is not synced: too many at once");
+        }
+        Ok(Box::new(store))
+    }
+
+    /// What was missed by the sessions of this port; it is taken once.
+    pub fn take_missed(&mut self, port: PortId) -> Vec<Unreported> {
+        let all = std::mem::take(&mut self.missed);
+        all.into_iter().filter(|missed| source_port(&missed.event) == Some(port)).collect()
+    }
+}
+
+fn source_port(event: &Event) -> Option<PortId> {
+    use pitlane_engine::event::EventKind;
+    match &event.body {
+        EventKind::Order(order) => Some(order.source.port),
+        EventKind::Status(report) => Some(report.source.port),
+        EventKind::Refused(refusal) => Some(refusal.source.port),
+        _ => None,
+    }
+}

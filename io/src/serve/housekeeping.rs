@@ -1,0 +1,115 @@
+//! Main's eye on the journal: once a second it looks how the journal is, and tells whoever shows it, and that there are numbers
+//! for ids. When a signal asks for it, it has certificate, users and tokens read again at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pitlane_engine::id::ShardId;
+
+use super::store::Supply;
+use crate::auth::Reload;
+use crate::clock::wall;
+use crate::http::{Journaling, ServiceStatus};
+use crate::journal::{Health, WriteMode};
+use crate::metrics::Registry;
+use crate::tls::Tls;
+
+/// Between two looks.
+pub const EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct Watch {
+    /// None where nothing is kept.
+    healths: Vec<(ShardId, Arc<Health>)>,
+    registry: Arc<Registry>,
+    standing: Arc<ServiceStatus>,
+    /// The worst door at the last look.
+    door: WriteMode,
+    /// Whether these shall be read again.
+    reload: Arc<AtomicBool>,
+    tls: Option<Arc<Tls>>,
+    users: Option<Reload>,
+    /// Of numbers for ids; none where nothing is kept.
+    supply: Option<Supply>,
+}
+
+impl Watch {
+    pub fn new(
+        healths: Vec<(ShardId, Arc<Health>)>,
+        registry: Arc<Registry>,
+        standing: Arc<ServiceStatus>,
+        supply: Option<Supply>,
+    ) -> Watch {
+        let reload = Arc::default();
+        Watch { healths, registry, standing, door: WriteMode::Open, reload, tls: None, users: None, supply }
+    }
+
+    /// To read these again whenever it is asked for.
+    pub fn with_reload(self, reload: Arc<AtomicBool>, tls: Option<Arc<Tls>>, users: Reload) -> Watch {
+        Watch { reload, tls, users: Some(users), ..self }
+    }
+
+    pub fn look(&mut self) {
+        self.look_at_journal();
+        if let Some(supply) = &mut self.supply
+            && let Err(fault) = supply.fill()
+        {
+            tracing::error!(%fault, "no numbers for ids of REST orders; those at hand last a while");
+        }
+    }
+
+    pub fn is_reload_asked(&self) -> bool {
+        self.reload.load(Ordering::Relaxed)
+    }
+
+    /// Has certificate, users and tokens read again if a signal came since the last time.
+    pub fn reload_if_asked(&self) {
+        if !self.reload.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(users) = &self.users {
+            users.ask();
+        }
+        if let Some(tls) = &self.tls {
+            match tls.reload(wall()) {
+                Ok(()) => tracing::info!(not_after = tls.not_after().0, "certificate read again"),
+                Err(error) => tracing::error!(%error, "the certificate stays as it was"),
+            }
+        }
+    }
+
+    fn look_at_journal(&mut self) {
+        let mut door = WriteMode::Open;
+        let mut error = None;
+        for (shard, health) in &self.healths {
+            let meter = &self.registry.shards[shard.0 as usize];
+            let report = health.report();
+            meter.journal.records.set(report.appended);
+            meter.journal.bytes.set(report.bytes);
+            meter.journal.syncs.set(report.syncs);
+            meter.journal.snapshots.set(report.snapshots);
+            if report.door > door {
+                (door, error) = (report.door, report.last_error);
+            }
+        }
+        if door != self.door {
+            self.tell(door, error.as_deref());
+        }
+        self.door = door;
+    }
+
+    fn tell(&self, door: WriteMode, error: Option<&str>) {
+        self.standing.set_journaling(match door {
+            WriteMode::Open => Journaling::Sound,
+            WriteMode::Full | WriteMode::BrokerFull => Journaling::Full,
+            WriteMode::Failed | WriteMode::Shut => Journaling::Failed,
+        });
+        match door {
+            WriteMode::Open => tracing::info!("the journal takes everything again"),
+            WriteMode::Full | WriteMode::BrokerFull | WriteMode::Failed | WriteMode::Shut => {
+                tracing::error!(error, "{door}")
+            }
+        }
+    }
+}

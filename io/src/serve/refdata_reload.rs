@@ -1,0 +1,142 @@
+//! Reference data, read again while the service runs: by main, which may wait for the disk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pitlane_engine::refdata::RefData;
+use rtrb::Producer;
+
+use super::ServeSettings;
+use crate::calendar::Calendar;
+use crate::config::{Config, Durability, Params};
+use crate::http::Remote;
+use crate::journal::disk::Disk;
+use crate::journal::{keep_reference, name_of};
+use crate::platform::control::Briefing;
+use crate::platform::reread::Reread;
+use crate::refdata;
+use crate::wakeup::Wakeup;
+
+#[derive(Debug)]
+pub struct Library {
+    pub config: Config,
+    pub params: Params,
+    /// The newest set that was given out.
+    pub current: Arc<RefData>,
+    /// Whether somebody asks for them to be read again.
+    pub asked: Arc<AtomicBool>,
+    /// To each shard.
+    pub shards: Vec<Producer<Reread>>,
+    pub shard_bells: Vec<Wakeup>,
+    /// To the http thread: the set, or what is wrong with it.
+    pub answers: Producer<Result<Reread, String>>,
+    pub remote: Remote,
+}
+
+impl Library {
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Does what was asked for, if anything was.
+    pub fn look(&mut self) {
+        if !self.asked.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let answer = self.read_again();
+        match &answer {
+            Ok(reread) => tracing::info!(name = format!("{:016x}", reread.name), "reference data read again"),
+            Err(faults) => tracing::warn!(faults, "the reference data stay as they were"),
+        }
+        // Whoever asked has gone if he did not take the last ones.
+        let _ = self.answers.push(answer);
+        self.remote.bell().wake();
+    }
+
+    fn read_again(&mut self) -> Result<Reread, String> {
+        let config = &self.config;
+        let reference = read(config, &self.params, &self.current)?;
+        let name = match config.durability() {
+            Durability::None => name_of(&reference),
+            Durability::Replicated | Durability::Disk | Durability::Os => {
+                keep_reference(&Disk::Real, &config.service.data_dir, &reference)
+                    .map_err(|fault| fault.to_string())?
+            }
+        };
+        if self.shards.iter().any(|lane| lane.slots() == 0) {
+            return Err("the shards have not taken the last ones yet; try again".to_string());
+        }
+        let briefing = Arc::new(Briefing::of(config, &reference));
+        let reread = Reread { name, reference: Arc::new(reference), briefing };
+        for (lane, bell) in self.shards.iter_mut().zip(&self.shard_bells) {
+            let pushed = lane.push(reread.clone());
+            assert!(pushed.is_ok(), "there was room and nobody else writes");
+            bell.wake();
+        }
+        self.current = reread.reference.clone();
+        Ok(reread)
+    }
+}
+
+/// The files as they are now, if they are sound.
+fn read(config: &Config, params: &Params, current: &RefData) -> Result<RefData, String> {
+    let read = refdata::read_after(config.refdata.dir.as_deref(), current, &config.adapter_names());
+    let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
+    config.check_names(&reference, params).map_err(|faults| faults.to_string())?;
+    Ok(reference)
+}
+
+/// The same for one that has waited to lead; those it has known since its start where they are not sound.
+pub fn read_anew(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
+    match read(&settings.config, &settings.params, current) {
+        Ok(reference) => Arc::new(reference),
+        Err(faults) => {
+            tracing::warn!(faults, "the reference data stay as they were");
+            current.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rtrb::RingBuffer;
+
+    use super::*;
+    use crate::platform::reread::REREADS_MAX;
+
+    #[test]
+    fn who_asks_before_the_shards_have_taken_the_last_ones_is_told_so() {
+        let mut config = Config::default();
+        config.journal.level = Some(Durability::None);
+        let (lane, mut news) = RingBuffer::new(REREADS_MAX);
+        let (answers, mut answered) = RingBuffer::new(REREADS_MAX);
+        let mut library = Library {
+            config,
+            params: Params::default(),
+            current: Arc::new(refdata::shipped().unwrap()),
+            asked: Arc::default(),
+            shards: vec![lane],
+            shard_bells: vec![Wakeup::new(|| {})],
+            answers,
+            remote: Remote::new(),
+        };
+        let mut ask = || {
+            library.asked.store(true, Ordering::Release);
+            library.look();
+            answered.pop().unwrap().map(|reread| reread.name)
+        };
+        for _ in 0..REREADS_MAX {
+            assert!(ask().is_ok());
+        }
+        assert!(ask().is_err_and(|told| told.contains("try again")));
+        news.pop().unwrap();
+        assert!(ask().is_ok());
+        // Answers that nobody takes are not kept for the next who asks.
+        for _ in 0..=REREADS_MAX {
+            news.pop().unwrap();
+            library.asked.store(true, Ordering::Release);
+            library.look();
+        }
+        assert_eq!(answered.slots(), REREADS_MAX);
+    }
+}

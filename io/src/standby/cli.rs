@@ -1,0 +1,35 @@
+//! `pitlane standby`: what an operator decides when a folder and the stream have diverged.
+
+use std::io;
+use std::path::Path;
+
+use super::node::{Member, Role};
+use super::verdict::Choice;
+
+/// The next start leads with this folder, and makes the stream from it.
+pub fn lead(data: &Path) -> io::Result<&'static str> {
+    decide(data, Choice::Lead)?;
+    Ok("the next start of this server leads with this folder, if no other server leads by then")
+}
+
+/// The next start puts this folder aside, and follows the stream.
+pub fn follow(data: &Path) -> io::Result<&'static str> {
+    decide(data, Choice::Follow)?;
+    Ok("the next start of this server puts its folder aside in standby/before, and follows the stream")
+}
+
+fn decide(data: &Path, choice: Choice) -> io::Result<()> {
+    if !data.join("standby").join("member").exists() {
+        return Err(io::Error::other(format!(
+            "{}: no server of a standby group has used it",
+            data.display()
+        )));
+    }
+    let member = Member::open(data)?;
+    match member.role {
+        Role::New => {
+            Err(io::Error::other("this folder never belonged to a group: there is nothing to decide"))
+        }
+        Role::Leads { .. } | Role::Follows => member.set_choice(choice),
+    }
+}

@@ -1,0 +1,148 @@
+//! What is heard of a server that follows: it lives, it is not ready, and how far it has come. On the port of `http.listen`, until the
+//! http thread takes that over. Nobody logs in here, and nothing of the folder is shown.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::state::{StandbyVO, State};
+use crate::metrics::exposition::{self, Exposition, Kind};
+
+/// Connections at once: those who ask are few machines.
+const CONNECTIONS_MAX: usize = 64;
+/// For a request and its answer.
+const VISIT_MAX: Duration = Duration::from_secs(5);
+/// After the system had no descriptor for a connection.
+const BREATH: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub struct StandbyHealthServer {
+    listener: TcpListener,
+}
+
+impl StandbyHealthServer {
+    pub async fn open(address: SocketAddr) -> io::Result<StandbyHealthServer> {
+        Ok(StandbyHealthServer { listener: TcpListener::bind(address).await? })
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until it is dropped; then the port is free.
+    pub async fn receive(self, state: Arc<State>) {
+        let mut visits = JoinSet::new();
+        loop {
+            let accepted = self.listener.accept().await;
+            // Only now: whoever left since the last one came has made room.
+            while visits.try_join_next().is_some() {}
+            match accepted {
+                Ok((socket, _)) if visits.len() < CONNECTIONS_MAX => {
+                    let state = state.clone();
+                    visits.spawn(async move { timeout(VISIT_MAX, visit(socket, &state)).await });
+                }
+                Ok(_) => {}
+                Err(_) => sleep(BREATH).await,
+            }
+        }
+    }
+}
+
+async fn visit(socket: TcpStream, state: &State) {
+    let service = service_fn(async |request: hyper::Request<hyper::body::Incoming>| {
+        Ok::<_, Infallible>(answer(request.uri().path(), state))
+    });
+    // Whoever goes before he has his answer does not want it.
+    let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(socket), service).await;
+}
+
+fn answer(path: &str, state: &State) -> Response<String> {
+    let (status, kind, body) = match path {
+        "/health/live" => (StatusCode::OK, "application/json", json!({ "status": "LIVE" }).to_string()),
+        "/metrics" => (StatusCode::OK, exposition::CONTENT_TYPE, metrics(state)),
+        _ => {
+            let body = json!({ "ready": false, "phase": "STANDBY", "standby": StandbyVO::of(state) });
+            (StatusCode::SERVICE_UNAVAILABLE, "application/json", body.to_string())
+        }
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+fn metrics(state: &State) -> String {
+    let mut out = Exposition::default();
+    out.single("pitlane_ready", Kind::Gauge, "1 while orders are taken.", 0);
+    state.expose(&mut out);
+    out.into_text()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::standby::state::Stand;
+
+    #[test]
+    fn one_that_follows_lives_and_is_not_ready() {
+        let state = State::default();
+        state.set_stand(Stand::Following);
+        state.set_epoch(3);
+        assert_eq!(answer("/health/live", &state).status(), StatusCode::OK);
+        let ready = answer("/health/ready", &state);
+        assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(ready.body().contains(r#""stand":"FOLLOWING""#), "{}", ready.body());
+        let order = answer("/rest/order", &state);
+        assert_eq!(order.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(answer("/metrics", &state).body().contains("pitlane_standby_epoch 3\n"));
+    }
+
+    /// What it answers; nothing if it hangs up.
+    async fn ask(socket: &mut TcpStream) -> String {
+        let mut heard = String::new();
+        // Whoever was turned away may hear of it as he speaks.
+        let _ = socket.write_all(b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let _ = socket.read_to_string(&mut heard).await;
+        heard
+    }
+
+    #[test]
+    fn so_many_are_received_at_once_and_the_next_is_turned_away() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let porch = StandbyHealthServer::open(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+            let address = porch.address().unwrap();
+            let receiving = tokio::spawn(porch.receive(Arc::default()));
+            let mut silent = Vec::new();
+            for _ in 0..CONNECTIONS_MAX {
+                silent.push(TcpStream::connect(address).await.unwrap());
+            }
+            let mut one_more = TcpStream::connect(address).await.unwrap();
+            assert_eq!(ask(&mut one_more).await, "");
+            // Those who are there are answered; then there is room.
+            let mut first = silent.remove(0);
+            assert!(ask(&mut first).await.starts_with("HTTP/1.1 200 OK"));
+            let mut next = TcpStream::connect(address).await.unwrap();
+            assert!(ask(&mut next).await.starts_with("HTTP/1.1 200 OK"));
+            receiving.abort();
+        });
+    }
+}

@@ -1,0 +1,283 @@
+//! The company: the broker of one thread and everybody who is connected to it, whatever carries the connection. What a broker
+//! asks for is done here, in one way for all; the sockets are with `platform/gateway/stomp` and `http/hall`.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use pitlane_engine::event::Event;
+use pitlane_engine::id::ShardId;
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::stomp::access::{Access, Secret as Passcode};
+use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::session::Transport;
+use pitlane_protocols::stomp::settings::Settings;
+
+use super::subscriptions::Subscriptions;
+use crate::auth::{Credentials, RevocationWatch};
+use crate::config::Secret;
+use crate::notifications::{Kind, Notification, SessionInfo};
+
+/// Notes that wait to be passed on. They are taken in every turn, so that only a flood comes so far; beyond it they are dropped
+/// and counted.
+const NOTES_MAX: usize = 4_096;
+
+#[derive(Debug)]
+pub struct BrokerHost {
+    pub broker: Broker,
+    transport: Transport,
+    watches: Subscriptions,
+    /// None: nobody logs in here.
+    roll: Option<RevocationWatch>,
+    /// By slot of the session.
+    guests: Vec<Option<ConnectedClient>>,
+    /// Connections so far.
+    number: u64,
+    /// What guests say to all, for other threads.
+    notes: VecDeque<Notification>,
+    dropped: u64,
+}
+
+#[derive(Debug)]
+struct ConnectedClient {
+    session: SessionId,
+    number: u64,
+    peer: SocketAddr,
+    since: Timestamp,
+    name: Option<Arc<str>>,
+    /// Of the books when it was asked who this is.
+    generation: u64,
+}
+
+impl BrokerHost {
+    pub fn new(
+        settings: Settings,
+        reference: Arc<RefData>,
+        transport: Transport,
+        roll: Option<RevocationWatch>,
+    ) -> BrokerHost {
+        BrokerHost {
+            watches: Subscriptions::new(reference.clone(), settings.hears_all),
+            broker: Broker::new(settings, reference),
+            transport,
+            roll,
+            guests: Vec::new(),
+            number: 0,
+            notes: VecDeque::new(),
+            dropped: 0,
+        }
+    }
+
+    /// New reference data, in force in all shards.
+    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+        self.broker.set_reference(reference.clone());
+        self.watches.adopt(reference);
+    }
+
+    /// Somebody has connected. None: there are as many as may be.
+    pub fn enter(&mut self, now: Timestamp, peer: SocketAddr) -> Option<SessionId> {
+        let session = self.broker.open(now, self.transport)?;
+        self.number += 1;
+        if self.guests.len() <= session.slot() {
+            self.guests.resize_with(session.slot() + 1, || None);
+        }
+        let guest =
+            ConnectedClient { session, number: self.number, peer, since: now, name: None, generation: 0 };
+        self.guests[session.slot()] = Some(guest);
+        Some(session)
+    }
+
+    /// The connection is gone.
+    pub fn leave(&mut self, session: SessionId) {
+        if self.guest(session).is_some() {
+            self.guests[session.slot()] = None;
+            self.broker.close(session);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.guests.iter().all(Option::is_none)
+    }
+
+    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        self.broker.handle_event(now, shard, event);
+    }
+
+    /// What other threads tell.
+    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
+        note.tell(now, &mut self.broker);
+        if let Notification::Kick { kind, number } = *note
+            && kind == self.kind()
+        {
+            self.kick(now, number);
+        }
+    }
+
+    /// Does what the broker asks for. `ask` has somebody find out who a guest is; false: nobody can be asked now.
+    pub fn dispatch(&mut self, now: Timestamp, mut ask: impl FnMut(SessionId, Credentials) -> bool) {
+        while let Some(command) = self.broker.poll_command() {
+            match command {
+                Command::Watch { interest, on } => self.watches.set(interest, on),
+                Command::Login { session, login, passcode, .. } => {
+                    let generation = self.roll.as_ref().map_or(0, RevocationWatch::generation);
+                    let peer = self.guest(session).map(|guest| {
+                        guest.generation = generation;
+                        guest.peer.ip()
+                    });
+                    // A client library may send an empty `login:` with a token. It means the same as none.
+                    let login = login.filter(|login| !login.is_empty());
+                    let shown = peer.zip(passcode).map(|(peer, Passcode(passcode))| Credentials {
+                        login,
+                        secret: Secret::new(&passcode),
+                        peer,
+                    });
+                    if !shown.is_some_and(|credentials| ask(session, credentials)) {
+                        self.broker.handle_verdict(now, session, None);
+                    }
+                }
+                Command::Generic { name, body, .. } => {
+                    let note = Notification::Generic { name: name.into(), body: body.into() };
+                    note.tell(now, &mut self.broker);
+                    if self.notes.len() < NOTES_MAX {
+                        self.notes.push_back(note);
+                    } else {
+                        self.dropped += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What came of a login; none: refused.
+    pub fn handle_verdict(&mut self, now: Timestamp, session: SessionId, known: Option<(Arc<str>, Access)>) {
+        let generation = self.guest(session).map_or(0, |guest| guest.generation);
+        // Struck off between the verdict and now.
+        let is_revoked =
+            |name: &str| self.roll.as_ref().is_some_and(|roll| roll.is_revoked(name, generation));
+        let (name, access) = known.filter(|(name, _)| !is_revoked(name)).unzip();
+        if let Some(guest) = self.guest(session) {
+            guest.name = name;
+        }
+        self.broker.handle_verdict(now, session, access);
+    }
+
+    /// Tells the shards what is wanted here, as far as there is room, and says how much that was.
+    pub fn poll_watches(&mut self, port: &mut PortEnd) -> usize {
+        self.watches.poll(port)
+    }
+
+    /// What a guest says to all.
+    pub fn take_note(&mut self) -> Option<Notification> {
+        self.notes.pop_front()
+    }
+
+    /// Whether something is to be sent to shards or other threads.
+    pub fn is_waiting(&self) -> bool {
+        self.watches.is_waiting() || !self.notes.is_empty()
+    }
+
+    /// Notes for which there was no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Everybody who is here.
+    pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
+        self.guests.iter().flatten().filter_map(|guest| {
+            let row = SessionInfo::of_stomp(
+                self.kind(),
+                guest.number,
+                guest.since,
+                self.broker.look(guest.session)?,
+            );
+            Some(SessionInfo { name: guest.name.clone(), peer: Some(guest.peer), ..row })
+        })
+    }
+
+    /// Messages said to all who are here.
+    pub fn messages(&self) -> u64 {
+        self.guests
+            .iter()
+            .flatten()
+            .filter_map(|guest| self.broker.look(guest.session))
+            .map(|look| look.1.messages)
+            .sum()
+    }
+
+    /// Ends the session of this number; false if there is none.
+    pub fn kick(&mut self, now: Timestamp, number: u64) -> bool {
+        let meant = self.guests.iter().flatten().find(|guest| guest.number == number);
+        let Some(session) = meant.map(|guest| guest.session) else { return false };
+        self.broker.end(now, session);
+        true
+    }
+
+    /// Ends each session whose login was removed or changed since its CONNECT. Returns how many were ended.
+    pub fn revoke(&mut self, now: Timestamp) -> usize {
+        let BrokerHost { roll: Some(roll), guests, broker, .. } = self else { return 0 };
+        if !roll.has_changed() {
+            return 0;
+        }
+        let is_revoked = |guest: &&ConnectedClient| {
+            guest.name.as_ref().is_some_and(|name| roll.is_revoked(name, guest.generation))
+        };
+        let struck = guests.iter().flatten().filter(is_revoked);
+        struck.map(|guest| broker.end(now, guest.session)).count()
+    }
+
+    /// Everybody is sent away, with a reason.
+    pub fn end_all(&mut self, now: Timestamp) {
+        for guest in self.guests.iter().flatten() {
+            self.broker.end(now, guest.session);
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.transport {
+            Transport::Tcp => Kind::Stomp,
+            Transport::WebSocket => Kind::WebSocket,
+        }
+    }
+
+    fn guest(&mut self, session: SessionId) -> Option<&mut ConnectedClient> {
+        self.guests.get_mut(session.slot())?.as_mut().filter(|guest| guest.session == session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::refdata::Rows;
+
+    use super::*;
+
+    #[test]
+    fn so_many_notes_wait_to_be_passed_on_and_those_beyond_are_counted() {
+        let now = Timestamp(1);
+        let guest = Some(Access { may_send: true, ..Access::default() });
+        let settings = Settings { guest, ..Settings::default() };
+        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let mut company = BrokerHost::new(settings, reference, Transport::Tcp, None);
+        let session = company.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
+        company.broker.handle_bytes(now, session, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");
+        let send = |company: &mut BrokerHost, n: usize| {
+            let frame = format!("SEND\ndestination:/topic/generic-event.a\n\n{n}\0");
+            company.broker.handle_bytes(now, session, frame.as_bytes());
+            company.dispatch(now, |_, _| false);
+        };
+        (0..NOTES_MAX).for_each(|n| send(&mut company, n));
+        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 0));
+        send(&mut company, NOTES_MAX);
+        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 1));
+        // What waits comes in its order, and then there is room again.
+        let text = |note| match note {
+            Some(Notification::Generic { body, .. }) => String::from_utf8(body.to_vec()).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text(company.take_note()), "0");
+        send(&mut company, NOTES_MAX + 1);
+        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 1));
+        assert_eq!(text(company.notes.pop_back()), (NOTES_MAX + 1).to_string());
+    }
+}

@@ -1,0 +1,155 @@
+//! Which market data a thread wants, told to the shards. What is kept is the wish, not a queue of changes: however often clients
+//! change their minds, a shard is told about a security once for each time there is room.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::id::{Origin, SecurityId, Source};
+use pitlane_engine::mesh::PortEnd;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::shard::shard_of;
+use pitlane_protocols::stomp::broker::Interest;
+
+/// Commands sent in one poll, so that a wish for all securities does not hold the round up.
+const SENT_PER_POLL_MAX: usize = 256;
+
+/// What of a security is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SubscriptionScope {
+    Ticks,
+    Depth,
+}
+
+/// All sets are bounded by the securities there are.
+#[derive(Debug)]
+pub struct Subscriptions {
+    reference: Arc<RefData>,
+    /// This thread is told every tick anyway.
+    hears_ticks: bool,
+    /// Wanted of every security.
+    all: BTreeSet<SubscriptionScope>,
+    wanted: BTreeSet<(SecurityId, SubscriptionScope)>,
+    /// As the shards know it.
+    told: BTreeSet<(SecurityId, SubscriptionScope)>,
+    /// Where the wish may have changed.
+    changed: BTreeSet<(SecurityId, SubscriptionScope)>,
+}
+
+impl Subscriptions {
+    pub fn new(reference: Arc<RefData>, hears_ticks: bool) -> Subscriptions {
+        let (all, wanted, told, changed) = Default::default();
+        Subscriptions { reference, hears_ticks, all, wanted, told, changed }
+    }
+
+    /// New reference data; whoever wants something of all securities wants it of new ones too.
+    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+        self.reference = reference.clone();
+        for sight in self.all.clone() {
+            self.all_changed(sight);
+        }
+    }
+
+    pub fn set(&mut self, interest: Interest, on: bool) {
+        match interest {
+            Interest::Ticks(_) | Interest::AllTicks if self.hears_ticks => {}
+            Interest::Ticks(security) => self.set_one(security, SubscriptionScope::Ticks, on),
+            Interest::Depth(security) => self.set_one(security, SubscriptionScope::Depth, on),
+            Interest::AllTicks => self.set_all(SubscriptionScope::Ticks, on),
+            Interest::AllDepths => self.set_all(SubscriptionScope::Depth, on),
+            // Orders and the system are told to every thread with clients, always: a receipt for a subscription must mean
+            // that nothing is missed from there on, whatever the lanes hold.
+            Interest::Rest => {}
+        }
+    }
+
+    fn set_one(&mut self, security: SecurityId, sight: SubscriptionScope, on: bool) {
+        if self.reference.security(security).is_some() {
+            put(&mut self.wanted, (security, sight), on);
+            self.changed.insert((security, sight));
+        }
+    }
+
+    fn set_all(&mut self, sight: SubscriptionScope, on: bool) {
+        put(&mut self.all, sight, on);
+        self.all_changed(sight);
+    }
+
+    fn all_changed(&mut self, sight: SubscriptionScope) {
+        self.changed.extend(self.reference.securities().iter().map(|row| (row.id, sight)));
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Tells what has room, and says how much.
+    pub fn poll(&mut self, port: &mut PortEnd) -> usize {
+        let source = Source { origin: Origin::Server, port: port.id(), session: 0 };
+        for sent in 0..SENT_PER_POLL_MAX {
+            let Some(&key) = self.changed.first() else { return sent };
+            let (security, sight) = key;
+            let on = self.all.contains(&sight) || self.wanted.contains(&key);
+            if on != self.told.contains(&key) {
+                let what = match sight {
+                    SubscriptionScope::Ticks => Watch::Ticks(security),
+                    SubscriptionScope::Depth => Watch::Depth(security),
+                };
+                let body = CommandKind::Watch { port: port.id(), what, on };
+                let command = Command::new(source, 0, body);
+                if port.send(shard_of(security, port.shards()), command).is_err() {
+                    return sent;
+                }
+                put(&mut self.told, key, on);
+            }
+            self.changed.pop_first();
+        }
+        SENT_PER_POLL_MAX
+    }
+}
+
+fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, on: bool) {
+    if on {
+        set.insert(value)
+    } else {
+        set.remove(&value)
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::ShardId;
+    use pitlane_engine::mesh::{Depths, PortClass, mesh};
+
+    use super::*;
+
+    #[test]
+    fn a_wish_is_told_once_however_often_it_changed() {
+        let reference = Arc::new(crate::refdata::shipped().unwrap());
+        let security = reference.securities()[0].id;
+        let (mut ports, mut shards) = mesh(&[PortClass::Client], 1, Depths { commands: 1, events: 1 });
+        let mut watches = Subscriptions::new(reference.clone(), false);
+        for _ in 0..1_000 {
+            watches.set(Interest::Ticks(security), true);
+            watches.set(Interest::AllTicks, true);
+            watches.set(Interest::AllTicks, false);
+            watches.set(Interest::Depth(security), true);
+            watches.set(Interest::Depth(security), false);
+        }
+        let mut told = Vec::new();
+        while watches.is_waiting() {
+            watches.poll(&mut ports[0]);
+            told.extend(shards[0].poll_command().map(|command| command.body));
+        }
+        let (port, what) = (ports[0].id(), Watch::Ticks(security));
+        assert_eq!(told, [CommandKind::Watch { port, what, on: true }]);
+        watches.set(Interest::Ticks(security), false);
+        watches.poll(&mut ports[0]);
+        assert_eq!(shards[0].id(), ShardId(0));
+        assert_eq!(
+            shards[0].poll_command().map(|command| command.body),
+            Some(CommandKind::Watch { port, what, on: false })
+        );
+        assert!(!watches.is_waiting());
+    }
+}

@@ -1,0 +1,95 @@
+//! `pitlane strategy`: one strategy in a process of its own, on this host or another, joined to its server by the broker.
+//!
+//! ```text
+//! Hello ─► Welcome ─► reference data, state, what was missed ─► Stage ─► … ─► Bye
+//!   ▲                                                            │
+//!   └──────────── what was missed cannot be had any more ◄───────┘
+//! ```
+//!
+//! The strategy is the same code as in the service, its runner too: see [`stage`] for what stands in the shards' place. Reference data and,
+//! unless this process has one, the `[[strategy]]` section come from the server, so that both mean the same.
+
+pub mod record;
+pub mod requests;
+pub mod runner;
+mod link;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use tokio::runtime::Builder;
+
+use crate::config::{Config, Strategy};
+use crate::nats::link::LinkError;
+
+#[derive(Clone, Debug)]
+pub struct StrategyProcessSettings {
+    pub name: String,
+    pub config: Config,
+}
+
+/// Why it ended.
+#[derive(Debug)]
+pub enum StrategyProcessError {
+    Link(LinkError),
+    /// The server will not have it; in words.
+    Refused(String),
+    /// The strategy cannot be made with its settings.
+    Settings(String),
+    System(String, io::Error),
+}
+
+impl fmt::Display for StrategyProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StrategyProcessError::Link(error) => error.fmt(f),
+            StrategyProcessError::Refused(words) => write!(f, "the server refuses: {words}"),
+            StrategyProcessError::Settings(words) => f.write_str(words),
+            StrategyProcessError::System(what, error) => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl From<LinkError> for StrategyProcessError {
+    fn from(error: LinkError) -> StrategyProcessError {
+        StrategyProcessError::Link(error)
+    }
+}
+
+fn system(what: &str) -> impl FnOnce(io::Error) -> StrategyProcessError {
+    let what = what.to_string();
+    |error| StrategyProcessError::System(what, error)
+}
+
+/// Runs until a signal, or until the server refuses it.
+pub fn run(settings: &StrategyProcessSettings) -> Result<(), StrategyProcessError> {
+    let (signals, bell) = UnixStream::pair().map_err(system("cannot hear signals"))?;
+    for signal in [SIGINT, SIGTERM] {
+        let end = bell.try_clone().map_err(system("cannot hear signals"))?;
+        pipe::register(signal, end).map_err(system("cannot hear signals"))?;
+    }
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+    runtime.map_err(system("cannot start"))?.block_on(link::run(settings, signals))
+}
+
+impl StrategyProcessSettings {
+    /// The section of this process, if it has one.
+    fn own(&self) -> Option<&Strategy> {
+        self.config.strategies.iter().find(|strategy| strategy.name == self.name)
+    }
+}
+
+/// Where we are, for the server's operator.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", name.trim(), std::process::id())
+}
+
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    // Whoever started us may not listen.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

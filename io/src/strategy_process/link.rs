@@ -1,0 +1,458 @@
+//! A strategy's process and its broker: the greeting, and the loop around the stage.
+
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::client::{RequestError, RequestErrorKind};
+use async_nats::jetstream::AckKind;
+use async_nats::{Client, Message, StatusCode, Subscriber, jetstream};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::strategy::host::HostSettings;
+use pitlane_engine::strategy::kinds::Kind;
+use pitlane_engine::strategy::letters::{
+    self, Letter, Numbered, Parcel, Post, Prices, Reply, Section, Welcome,
+};
+use pitlane_engine::strategy::parameters::Parameters;
+use tokio::net::UnixStream as Signals;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::record::Record;
+use super::runner::{Broken, RemoteRunner, RunnerParts};
+use super::{StrategyProcessError, StrategyProcessSettings, host, say, system};
+use crate::clock::Clock;
+use crate::nats::generic::{self, Generic};
+use crate::nats::link::{self, BrokerHealth};
+use crate::nats::subjects::Subjects;
+
+/// For an answer during the greeting, and between two tries.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(100);
+/// How long an orderly end may take.
+const END_MAX: Duration = Duration::from_secs(3);
+/// Longest sleep of the loop, for want of anything due.
+const LONG: Duration = Duration::from_secs(1);
+/// Events between strategies on their way in and out; beyond them the broker keeps what comes, and the newest that go are dropped.
+const GENERICS_MAX: usize = 256;
+
+/// How subjects begin at which JetStream takes acknowledgements.
+const ACKS: &str = "$JS.ACK.";
+
+/// What one process has of the broker.
+struct Wire<'a> {
+    settings: &'a StrategyProcessSettings,
+    client: Client,
+    weather: Arc<BrokerHealth>,
+    subjects: Subjects,
+    events: Subscriber,
+    market: Subscriber,
+    replies: Subscriber,
+    inbox: String,
+    signals: Signals,
+    said: mpsc::Sender<Generic>,
+    heard: mpsc::Receiver<jetstream::Message>,
+    clock: Clock,
+}
+
+/// What a greeting has brought.
+struct Greeted {
+    welcome: Box<Welcome>,
+    props: RunnerParts,
+}
+
+enum End {
+    Asked,
+    Anew,
+}
+
+pub async fn run(
+    settings: &StrategyProcessSettings,
+    signals: UnixStream,
+) -> Result<(), StrategyProcessError> {
+    signals.set_nonblocking(true).map_err(system("cannot hear signals"))?;
+    let signals = Signals::from_std(signals).map_err(system("cannot hear signals"))?;
+    let config = &settings.config;
+    let subjects = Subjects::of(&config.nats, &config.service);
+    let (client, weather) =
+        link::open(&config.nats, &subjects.ask(&settings.name), subjects.inbox(&settings.name)).await?;
+    let inbox = client.new_inbox();
+    let refused = |error: async_nats::SubscribeError| StrategyProcessError::Refused(error.to_string());
+    let (said, to_say) = mpsc::channel(GENERICS_MAX);
+    let (to_hear, heard) = mpsc::channel(GENERICS_MAX);
+    let mut wire = Wire {
+        events: client.subscribe(subjects.events(&settings.name)).await.map_err(refused)?,
+        market: client.subscribe(subjects.market()).await.map_err(refused)?,
+        replies: client.subscribe(format!("{inbox}.*")).await.map_err(refused)?,
+        settings,
+        client: client.clone(),
+        weather,
+        subjects: subjects.clone(),
+        inbox,
+        signals,
+        said,
+        heard,
+        clock: Clock::new(),
+    };
+    let life = wire.clock.now().0;
+    // Events between strategies come over a connection of their own: one with headers that cannot be read would end this one.
+    let (generics, _) = link::open(&config.nats, &subjects.generic(), subjects.inbox(&settings.name)).await?;
+    tokio::spawn(say_generics(client.clone(), subjects.clone(), to_say, life));
+    tokio::spawn(hear_generics(generics, subjects.clone(), settings.name.clone(), to_hear));
+    tokio::spawn(try_canary(client, wire.weather.clone(), subjects.canary(&settings.name)));
+    let (mut record, mut heard) = match &config.outposts.record_dir {
+        Some(folder) => {
+            let opened = Record::open(folder, &settings.name).map_err(system("outposts.record_dir"))?;
+            (Some(opened.0), opened.1)
+        }
+        None => (None, Vec::new()),
+    };
+    loop {
+        let Some(greeted) = wire.greet(record.take(), &heard).await? else { return Ok(()) };
+        let mut stage = RemoteRunner::new(wire.clock.now(), &greeted.welcome, greeted.props);
+        stage.set_broker(wire.clock.now(), wire.weather.is_up());
+        say(&format!("ready strategy={} server={}", settings.name, config.service.name));
+        match wire.play(&mut stage).await? {
+            End::Asked => return Ok(()),
+            End::Anew => {
+                tracing::warn!("what was missed is no longer kept by the server: the strategy begins anew");
+                (record, heard) = stage.take_record();
+            }
+        }
+    }
+}
+
+/// The greeting.
+impl Wire<'_> {
+    /// Until the server welcomes us; None if a signal comes first.
+    async fn greet(
+        &mut self,
+        mut record: Option<Record>,
+        heard: &[u64],
+    ) -> Result<Option<Greeted>, StrategyProcessError> {
+        let mut waits_for = String::new();
+        loop {
+            let life = self.clock.now().0;
+            let letter = Letter::Hello { life, host: host(), heard: heard.to_vec() };
+            let reply = tokio::select! {
+                reply = self.ask(&letter) => reply,
+                _ = self.signals.readable() => return Ok(None),
+            };
+            match reply {
+                Some(Reply::Welcome(welcome)) => {
+                    if let Some(greeted) = self.unpack(life, welcome, &mut record, heard).await? {
+                        return Ok(Some(greeted));
+                    }
+                }
+                Some(Reply::Refused { words }) => return Err(StrategyProcessError::Refused(words)),
+                Some(Reply::Wait { words }) if words != waits_for => {
+                    tracing::info!(why = %words, "waiting for the server");
+                    waits_for = words;
+                }
+                _ => {}
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    async fn ask(&self, letter: &Letter) -> Option<Reply> {
+        let name = &self.settings.name;
+        let answered = match self.request(self.subjects.ask(name), letter).await? {
+            // Nobody takes its letters: the server is away, or does not know the strategy.
+            Err(error) if error.kind() == RequestErrorKind::NoResponders => {
+                self.request(self.subjects.hello(name), letter).await?
+            }
+            answered => answered,
+        };
+        let message = answered.ok()?;
+        match Reply::decode(&message.payload) {
+            Ok(reply) => Some(reply),
+            Err(misread) => Some(Reply::Refused { words: misread.to_string() }),
+        }
+    }
+
+    /// None if there was no answer in time.
+    async fn request(&self, subject: String, letter: &Letter) -> Option<Result<Message, RequestError>> {
+        timeout(ANSWER_MAX, self.client.request(subject, letter.encode().into())).await.ok()
+    }
+
+    /// Fetches what was promised; None if the server went away meanwhile.
+    async fn unpack(
+        &self,
+        life: u64,
+        welcome: Box<Welcome>,
+        record: &mut Option<Record>,
+        heard: &[u64],
+    ) -> Result<Option<Greeted>, StrategyProcessError> {
+        let damaged = |what: &str, damage| StrategyProcessError::Refused(format!("{what}: {damage}"));
+        let Some(reference) = self.parcel(life, Parcel::Reference, welcome.reference_bytes).await else {
+            return Ok(None);
+        };
+        let Some(state) = self.parcel(life, Parcel::State, welcome.state_bytes).await else {
+            return Ok(None);
+        };
+        let reference = RefData::load(&reference).map_err(|damage| damaged("its reference data", damage))?;
+        let state = letters::decode_state(&state).map_err(|damage| damaged("its state", damage))?;
+        let is_known = !heard.is_empty() && welcome.complete;
+        let missed = match is_known {
+            true => self.missed(life, &welcome, heard).await,
+            false => Some(Vec::new()),
+        };
+        let Some(missed) = missed else { return Ok(None) };
+        let mut record = record.take();
+        if let Some(record) = record.as_mut().filter(|_| !is_known) {
+            let heads: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
+            record.begun(&heads).map_err(system("outposts.record_dir"))?;
+        }
+        let host = host_settings(self.settings, &welcome.section, &reference, welcome.strategy)?;
+        let seed = self.settings.config.service.seed;
+        let props = RunnerParts { life, reference: Arc::new(reference), host, state, missed, record, seed };
+        Ok(Some(Greeted { welcome, props }))
+    }
+
+    async fn parcel(&self, life: u64, of: Parcel, total: u32) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while bytes.len() < total as usize {
+            match self.ask(&Letter::Piece { life, of, at: bytes.len() as u32 }).await? {
+                Reply::Piece { bytes: piece, .. } if !piece.is_empty() => bytes.extend(piece),
+                _ => return None,
+            }
+        }
+        Some(bytes)
+    }
+
+    /// What was said between what was heard and the state.
+    async fn missed(&self, life: u64, welcome: &Welcome, heard: &[u64]) -> Option<Vec<Numbered>> {
+        let (mut heard, mut all) = (heard.to_vec(), Vec::new());
+        loop {
+            let Reply::Missed { events, more } =
+                self.ask(&Letter::Fetch { life, heard: heard.clone() }).await?
+            else {
+                return None;
+            };
+            for told in events {
+                let shard = told.shard.0 as usize;
+                let (Some(heard), Some(head)) = (heard.get_mut(shard), welcome.heads.get(shard)) else {
+                    return None;
+                };
+                *heard = told.event.seq;
+                // What came after the state is told in its turn.
+                if told.event.seq <= head.seen {
+                    all.push(told);
+                }
+            }
+            if !more {
+                return Some(all);
+            }
+        }
+    }
+}
+
+/// What makes the strategy: its own section, or the server's.
+fn host_settings(
+    settings: &StrategyProcessSettings,
+    section: &Section,
+    reference: &RefData,
+    id: pitlane_engine::id::StrategyId,
+) -> Result<HostSettings, StrategyProcessError> {
+    let name = &settings.name;
+    let (make, start, cancel_on_failure) = match settings.own() {
+        Some(own) => (own.make(reference), own.start, own.cancel_on_failure),
+        None => {
+            let texts: BTreeMap<String, String> = section.parameters.iter().cloned().collect();
+            let kind = Kind::find(&section.kind).ok_or(None);
+            let make =
+                kind.and_then(|kind| kind.make(&section.securities, &Parameters::new(texts)).map_err(Some));
+            (make, section.start, section.cancel_on_failure)
+        }
+    };
+    let make = make.map_err(|bad| {
+        StrategyProcessError::Settings(match bad {
+            Some(bad) => format!("parameters of {name}: {bad}"),
+            None => format!("{name}: this program knows no such kind of strategy"),
+        })
+    })?;
+    Ok(HostSettings { id, name: name.clone(), make, start, cancel_on_failure })
+}
+
+/// The loop.
+impl Wire<'_> {
+    async fn play(&mut self, stage: &mut RemoteRunner) -> Result<End, StrategyProcessError> {
+        let mut ends_at = None;
+        loop {
+            let now = self.clock.now();
+            stage.poll(now);
+            self.send_all(stage).await;
+            match stage.broken() {
+                Some(Broken::Anew) => return Ok(End::Anew),
+                Some(Broken::Refused(words)) => return Err(StrategyProcessError::Refused(words.clone())),
+                Some(Broken::Record(words)) => {
+                    let error = std::io::Error::other(words.clone());
+                    return Err(StrategyProcessError::System("outposts.record_dir".to_string(), error));
+                }
+                None => {}
+            }
+            if ends_at.is_some_and(|at| now >= at || stage.has_left()) {
+                self.leave(stage).await;
+                return Ok(End::Asked);
+            }
+            let wait = Duration::from_nanos(stage.deadline().since(now)).min(LONG);
+            if self.hear(stage, wait, ends_at.is_none()).await {
+                let now = self.clock.now();
+                ends_at = Some(now.plus(END_MAX.as_nanos() as u64));
+                stage.wind_down(now);
+            }
+        }
+    }
+
+    /// Takes in what comes first; true if it is a signal.
+    async fn hear(&mut self, stage: &mut RemoteRunner, wait: Duration, minds_signals: bool) -> bool {
+        tokio::select! {
+            Some(message) = self.replies.next() => {
+                let now = self.clock.now();
+                let number = message.subject.rsplit('.').next().and_then(|word| word.parse().ok());
+                if message.status == Some(StatusCode::NO_RESPONDERS) {
+                    stage.handle_silence(now);
+                } else if let (Some(number), Ok(reply)) = (number, Reply::decode(&message.payload)) {
+                    stage.handle_reply(now, number, reply);
+                }
+            }
+            // The server asks for no answers: what does was delivered here by the broker for somebody else.
+            Some(message) = self.events.next() => {
+                if message.reply.is_none() && let Ok(post) = Post::decode(&message.payload) {
+                    stage.handle_post(self.clock.now(), &post);
+                }
+            }
+            Some(message) = self.market.next() => {
+                if message.reply.is_none() && let Ok(prices) = Prices::decode(&message.payload) {
+                    stage.handle_prices(self.clock.now(), &prices);
+                }
+            }
+            Some(message) = self.heard.recv() => self.hear_generic(stage, message).await,
+            () = self.weather.changed() => stage.set_broker(self.clock.now(), self.weather.is_up()),
+            _ = self.signals.readable(), if minds_signals => return true,
+            () = sleep(wait) => {}
+        }
+        false
+    }
+
+    /// Tells it, then takes it off the broker's hands.
+    async fn hear_generic(&mut self, stage: &mut RemoteRunner, message: jetstream::Message) {
+        if let Some(said) = Generic::of(&message)
+            && said.from != self.settings.name
+        {
+            stage.handle_generic(self.clock.now(), &said.name, &said.body);
+        }
+        // An acknowledgement goes where the message says, so that has to be JetStream.
+        if message.reply.as_ref().is_some_and(|reply| reply.starts_with(ACKS)) {
+            let _ = message.ack_with(AckKind::Ack).await;
+        }
+    }
+
+    async fn send_all(&mut self, stage: &mut RemoteRunner) {
+        let subject = self.subjects.ask(&self.settings.name);
+        while let Some((number, letter)) = stage.poll_letter() {
+            // What cannot leave now is asked for again later.
+            if !self.weather.is_up() {
+                continue;
+            }
+            let bytes = Bytes::from(letter.encode());
+            let _ = match number {
+                0 => self.client.publish(subject.clone(), bytes).await,
+                _ => {
+                    let reply = format!("{}.{number}", self.inbox);
+                    self.client.publish_with_reply(subject.clone(), reply, bytes).await
+                }
+            };
+        }
+        while let Some((name, body)) = stage.poll_generic() {
+            let said = Generic::new(&name, Bytes::copy_from_slice(&body), &self.settings.name);
+            let Some(said) = said else {
+                tracing::warn!("an event for other strategies was dropped: its name or its body is none");
+                continue;
+            };
+            hand_on(&self.said, said);
+        }
+    }
+
+    async fn leave(&self, stage: &RemoteRunner) {
+        let _ = self.ask(&Letter::Bye { life: stage.life() }).await;
+        let _ = timeout(ANSWER_MAX, self.client.flush()).await;
+    }
+}
+
+/// False: it is dropped, since as many wait as may.
+fn hand_on(said: &mpsc::Sender<Generic>, generic: Generic) -> bool {
+    let taken = said.try_send(generic).is_ok();
+    if !taken {
+        tracing::warn!("an event for other strategies was dropped: the broker takes none");
+    }
+    taken
+}
+
+/// Each until it is kept, in their order.
+async fn say_generics(client: Client, subjects: Subjects, mut said: mpsc::Receiver<Generic>, life: u64) {
+    let context = generic::context(&client);
+    let mut number: u64 = 0;
+    while let Some(said) = said.recv().await {
+        let id = format!("{}-{life}-{number}", said.from);
+        while said.say(&context, &subjects, &id).await.is_err() {
+            sleep(AGAIN).await;
+        }
+        number += 1;
+    }
+}
+
+/// Tries after each connect what the broker should refuse: see [`Subjects::canary`].
+async fn try_canary(client: Client, weather: Arc<BrokerHealth>, subject: String) {
+    let mut tried = 0;
+    loop {
+        if weather.is_up() && weather.risen() != tried {
+            tried = weather.risen();
+            let _ = client.publish(subject.clone(), Bytes::new()).await;
+        }
+        sleep(LONG).await;
+    }
+}
+
+/// What others say, from where this strategy has taken it up to; again and again, since streams end with their broker.
+async fn hear_generics(
+    client: Client,
+    subjects: Subjects,
+    strategy: String,
+    heard: mpsc::Sender<jetstream::Message>,
+) {
+    let context = generic::context(&client);
+    loop {
+        if let Ok(consumer) = generic::consumer(&context, &subjects, &strategy).await
+            && let Ok(mut messages) = consumer.messages().await
+        {
+            while let Some(Ok(message)) = messages.next().await {
+                if heard.send(message).await.is_err() {
+                    return;
+                }
+            }
+        }
+        sleep(AGAIN * 5).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_events_for_others_wait_for_the_broker_and_the_newest_are_dropped() {
+        let (said, mut to_say) = mpsc::channel(GENERICS_MAX);
+        let generic = |n: usize| Generic::new("a", n.to_string().into(), "A").unwrap();
+        for n in 0..GENERICS_MAX {
+            assert!(hand_on(&said, generic(n)));
+        }
+        assert!(!hand_on(&said, generic(GENERICS_MAX)));
+        assert_eq!(to_say.try_recv().map(|said| said.body), Ok("0".into()), "the first is still the first");
+        assert!(hand_on(&said, generic(GENERICS_MAX + 1)));
+    }
+}

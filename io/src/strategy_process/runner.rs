@@ -1,0 +1,573 @@
+//! The stage of one strategy: its runner as everywhere, with somebody who stands in for the shards and speaks with a server far away. Told the
+//! time, without a socket.
+//!
+//! ```text
+//! Post, Prices, Reply ─► handle_* ─► lanes ─► Runner ─► Strategy
+//!                                                │ commands
+//! letters ◄─ poll_letter ◄─ requests ◄─ lanes ◄──┘
+//! ```
+//!
+//! **The way to the server** is up, lost, or being found again:
+//!
+//! ```text
+//! Up ── the broker is gone, no answer, a stranger ──► Lost ── Resume ──► Asking ── Welcome ──► Catching ── Missed ──► Up
+//!                                                       ▲                  │ silence             │ silence
+//!                                                       └──────────────────┴─────────────────────┘
+//! ```
+//!
+//! While it is not up nothing new is sent: orders are refused with a reason, cancels wait. What was sent and not answered is sent
+//! again under its id when the way is up, and the server takes it once.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::event::{Event, EventKind, Tick};
+use pitlane_engine::id::{PortId, SecurityId, ShardId};
+use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::strategy::Operation;
+use pitlane_engine::strategy::host::HostSettings;
+use pitlane_engine::strategy::letters::{self, Head, Letter, Numbered, Placed, Post, Prices, Reply, Welcome};
+use pitlane_engine::strategy::runner::{Notice, Runner};
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+
+use super::record::Record;
+use super::requests::{Answer, Requests};
+use crate::strategies;
+
+/// Between two tries to find the server again.
+const RESUME_NS: u64 = 100 * NS_PER_MS;
+/// For the answer to a question of ours.
+const ANSWER_NS: u64 = 500 * NS_PER_MS;
+/// A process speaks so often within its lease.
+const BEATS_PER_LEASE: u64 = 3;
+/// Letters that wait to be sent; requests are bounded by what a strategy may have open.
+const EVENTS_PER_POLL_MAX: usize = 4_096;
+/// Notes of the record on how far it has heard: at most so often.
+const NOTE_NS: u64 = 1_000 * NS_PER_MS;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkState {
+    Up,
+    Lost { again: Timestamp },
+    Asking { number: u64, until: Timestamp },
+    Catching { number: u64, until: Timestamp },
+}
+
+/// Why a stage cannot go on as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// What was missed cannot be had any more: a new life, with the state.
+    Anew,
+    /// The server will not have it; in words.
+    Refused(String),
+    /// The record could not be written.
+    Record(String),
+}
+
+pub struct RemoteRunner {
+    life: u64,
+    epoch: u64,
+    port: PortId,
+    lease_ns: u64,
+    runner: Runner,
+    ends: Vec<ShardEnd>,
+    /// By shard: what the runner begins with, until it asks.
+    state: Vec<Vec<Event>>,
+    /// By shard: up to here nothing is lacking.
+    heard: Vec<u64>,
+    requests: Requests,
+    follows: Vec<SecurityId>,
+    way: LinkState,
+    broker_up: bool,
+    /// A question for what was missed is on its way, while the way is up.
+    fetching: Option<(u64, Timestamp)>,
+    out: VecDeque<(u64, Letter)>,
+    generics: VecDeque<(Arc<str>, Arc<[u8]>)>,
+    number: u64,
+    prices: u64,
+    paced: bool,
+    told: (u64, Vec<u64>, bool),
+    spoke_at: Timestamp,
+    beat_at: Timestamp,
+    noted: (Timestamp, Vec<u64>),
+    record: Option<Record>,
+    broken: Option<Broken>,
+}
+
+/// What a stage is made of, beside the welcome.
+pub struct RunnerParts {
+    pub life: u64,
+    pub reference: Arc<RefData>,
+    pub host: HostSettings,
+    pub state: Vec<Placed>,
+    /// What came between what was heard before and the state.
+    pub missed: Vec<Numbered>,
+    pub record: Option<Record>,
+    pub seed: u64,
+}
+
+impl RemoteRunner {
+    pub fn new(now: Timestamp, welcome: &Welcome, props: RunnerParts) -> RemoteRunner {
+        let Welcome { epoch, shards, port, numbers, lease_ms, heads, .. } = welcome;
+        let RunnerParts { life, reference, host, state, missed, record, seed } = props;
+        // The port has the number that it has at the server, so that orders are known by it.
+        let classes = vec![PortClass::Client; port.0 as usize + 1];
+        let (mut ports, ends) = mesh(&classes, *shards, Depths::default());
+        let own = ports.pop().expect("there is one for each class");
+        let numbers = IdBlock { next: numbers.0, end: numbers.1 };
+        let run = strategies::runner_settings(Operation::RealTime, numbers, seed);
+        let mut stage = RemoteRunner {
+            life,
+            epoch: *epoch,
+            port: *port,
+            lease_ns: *lease_ms as u64 * NS_PER_MS,
+            runner: Runner::new(own, reference, run, vec![host]),
+            ends,
+            state: vec![Vec::new(); *shards as usize],
+            heard: heads.iter().map(|head| head.seen).collect(),
+            requests: Requests::default(),
+            follows: Vec::new(),
+            way: LinkState::Up,
+            broker_up: true,
+            fetching: None,
+            out: VecDeque::new(),
+            generics: VecDeque::new(),
+            number: 0,
+            prices: 0,
+            paced: false,
+            told: (0, Vec::new(), false),
+            spoke_at: now,
+            beat_at: now,
+            noted: (now, Vec::new()),
+            record,
+            broken: None,
+        };
+        stage.keep_record(|record| record.life(life));
+        for told in missed {
+            stage.write_down(&told);
+            stage.tell(now, told.shard, told.event);
+        }
+        for Placed { shard, event } in state {
+            if let Some(state) = stage.state.get_mut(shard.0 as usize) {
+                state.push(event);
+            }
+        }
+        stage
+    }
+
+    pub fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.way == LinkState::Up && self.broker_up
+    }
+
+    pub fn broken(&self) -> Option<&Broken> {
+        self.broken.as_ref()
+    }
+
+    /// The record, for the stage that comes after this one.
+    pub fn take_record(&mut self) -> (Option<Record>, Vec<u64>) {
+        (self.record.take(), std::mem::take(&mut self.heard))
+    }
+
+    pub fn poll_letter(&mut self) -> Option<(u64, Letter)> {
+        self.out.pop_front()
+    }
+
+    /// An event for the other strategies.
+    pub fn poll_generic(&mut self) -> Option<(Arc<str>, Arc<[u8]>)> {
+        self.generics.pop_front()
+    }
+
+    /// When it wants to be polled, even if nothing comes.
+    pub fn deadline(&self) -> Timestamp {
+        let way = match self.way {
+            LinkState::Up => self.beat_at.min(self.requests.deadline()),
+            LinkState::Lost { again } => again,
+            LinkState::Asking { until, .. } | LinkState::Catching { until, .. } => until,
+        };
+        let fetch = self.fetching.map_or(Timestamp::MAX, |(_, until)| until);
+        way.min(fetch).min(self.runner.deadline())
+    }
+
+    /// Every strategy stops and exits.
+    pub fn wind_down(&mut self, now: Timestamp) {
+        self.runner.wind_down(now);
+        self.poll(now);
+    }
+
+    /// Whether all that it asked for was answered.
+    pub fn has_left(&self) -> bool {
+        !self.runner.is_waiting() && self.requests.is_empty()
+    }
+
+    pub fn life(&self) -> u64 {
+        self.life
+    }
+}
+
+/// What it hears.
+impl RemoteRunner {
+    pub fn set_broker(&mut self, now: Timestamp, up: bool) {
+        self.broker_up = up;
+        if !up {
+            self.lose(now, "the broker is away");
+        } else if let LinkState::Lost { .. } = self.way {
+            self.way = LinkState::Lost { again: now };
+        }
+    }
+
+    /// Nobody listened to a letter of ours.
+    pub fn handle_silence(&mut self, now: Timestamp) {
+        self.lose(now, "the server is away");
+    }
+
+    pub fn handle_post(&mut self, now: Timestamp, post: &Post) {
+        if post.life != self.life || post.epoch != self.epoch {
+            return;
+        }
+        self.spoke_at = now;
+        let mut lacks = false;
+        for told in &post.events {
+            lacks |= !self.take_in(now, told);
+        }
+        self.advance(now, &post.heads, lacks);
+    }
+
+    fn advance(&mut self, now: Timestamp, heads: &[Head], lacks: bool) {
+        let lags = heads.iter().zip(&self.heard).any(|(head, heard)| head.last > *heard);
+        if lacks || lags {
+            return self.fetch(now);
+        }
+        for (heard, head) in self.heard.iter_mut().zip(heads) {
+            *heard = head.seen.max(*heard);
+        }
+        self.note(now);
+    }
+
+    /// Tells an event, unless it was told; false if something before it is lacking.
+    fn take_in(&mut self, now: Timestamp, told: &Numbered) -> bool {
+        let Some(heard) = self.heard.get_mut(told.shard.0 as usize) else { return true };
+        if told.event.seq <= *heard {
+            return true;
+        }
+        if told.before > *heard {
+            return false;
+        }
+        *heard = told.event.seq;
+        self.write_down(told);
+        if let Some(id) = letters::answers(&told.event) {
+            self.requests.is_answered(&id);
+        }
+        self.tell(now, told.shard, told.event);
+        true
+    }
+
+    fn write_down(&mut self, told: &Numbered) {
+        self.keep_record(|record| record.event(told));
+    }
+
+    fn keep_record(&mut self, write: impl FnOnce(&mut Record) -> io::Result<()>) {
+        if let Some(Err(error)) = self.record.as_mut().map(write) {
+            self.broken = Some(Broken::Record(error.to_string()));
+        }
+    }
+
+    fn note(&mut self, now: Timestamp) {
+        if self.record.is_none() || now < self.noted.0 || self.noted.1 == self.heard {
+            return;
+        }
+        self.noted = (now.plus(NOTE_NS), self.heard.clone());
+        let heard = self.heard.clone();
+        self.keep_record(|record| record.heard(&heard));
+    }
+
+    /// Gives the runner an event, as its shard would.
+    fn tell(&mut self, now: Timestamp, shard: ShardId, event: Event) {
+        let Some(end) = self.ends.get_mut(shard.0 as usize) else { return };
+        self.requests.note(&event);
+        if end.send(self.port, event).is_err() {
+            self.runner.hear(now, EVENTS_PER_POLL_MAX);
+            let sent = self.ends[shard.0 as usize].send(self.port, event);
+            sent.expect("the lane was emptied just now");
+        }
+    }
+
+    pub fn handle_prices(&mut self, now: Timestamp, prices: &Prices) {
+        if prices.epoch != self.epoch || !self.is_up() {
+            return;
+        }
+        (self.prices, self.paced) = (prices.number, prices.paced);
+        for tick in &prices.ticks {
+            // Two of one moment are told both, as a trade and the quote after it.
+            let known = self.runner.market().tick(tick.security);
+            if known.is_none_or(|known| known.at <= tick.at) {
+                self.tell_tick(now, tick);
+            }
+        }
+    }
+
+    /// The subscription component has the last word on whether anybody here wants it.
+    fn tell_tick(&mut self, now: Timestamp, tick: &Tick) {
+        if !self.follows.contains(&tick.security) {
+            return;
+        }
+        let shard = pitlane_engine::shard::shard_of(tick.security, self.ends.len() as u8);
+        let seq = self.heard[shard.0 as usize];
+        self.tell(now, shard, Event { seq, at: tick.at, body: EventKind::Tick(*tick) });
+        self.runner.hear(now, EVENTS_PER_POLL_MAX);
+    }
+
+    pub fn handle_generic(&mut self, now: Timestamp, name: &str, body: &[u8]) {
+        self.runner.handle_generic(now, name, body);
+    }
+
+    pub fn handle_reply(&mut self, now: Timestamp, number: u64, reply: Reply) {
+        self.spoke_at = now;
+        match (self.way, reply) {
+            (_, Reply::Refused { words }) => self.broken = Some(Broken::Refused(words)),
+            (LinkState::Asking { number: asked, .. }, Reply::Welcome(welcome)) if asked == number => {
+                self.epoch = welcome.epoch;
+                let number = self.send(Letter::Fetch { life: self.life, heard: self.heard.clone() });
+                self.way = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
+            }
+            (
+                LinkState::Asking { number: asked, .. } | LinkState::Catching { number: asked, .. },
+                Reply::Gone,
+            ) if asked == number => {
+                self.broken = Some(Broken::Anew);
+            }
+            (LinkState::Catching { number: asked, .. }, Reply::Missed { events, more })
+                if asked == number =>
+            {
+                self.catch_up(now, &events, more);
+            }
+            (LinkState::Up, Reply::Missed { events, more }) if self.is_fetch(number) => {
+                self.fetching = None;
+                events.iter().for_each(|told| _ = self.take_in(now, told));
+                if more {
+                    self.fetch(now);
+                }
+            }
+            (LinkState::Up, Reply::Gone) if self.is_fetch(number) => self.broken = Some(Broken::Anew),
+            (LinkState::Up, Reply::Stranger) => {
+                self.lose(now, "the server has started anew, or has given us up");
+                self.way = LinkState::Lost { again: now };
+            }
+            (_, reply) => self.handle_answer(now, number, &reply),
+        }
+    }
+
+    fn is_fetch(&self, number: u64) -> bool {
+        self.fetching.is_some_and(|(asked, _)| asked == number)
+    }
+
+    fn catch_up(&mut self, now: Timestamp, events: &[Numbered], more: bool) {
+        events.iter().for_each(|told| _ = self.take_in(now, told));
+        if more {
+            let number = self.send(Letter::Fetch { life: self.life, heard: self.heard.clone() });
+            self.way = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
+            return;
+        }
+        tracing::info!("the way to the server is up again");
+        self.way = LinkState::Up;
+        self.beat_at = now;
+        for security in self.follows.clone() {
+            self.requests.ask(Letter::Follow { life: self.life, security, on: true });
+        }
+        self.requests.send_again();
+    }
+
+    fn handle_answer(&mut self, now: Timestamp, number: u64, reply: &Reply) {
+        let answer = match reply {
+            Reply::Accepted => Answer::Done,
+            Reply::Follows { tick } => {
+                // The picture as it is, unless prices have come since.
+                if let Some(tick) = tick.filter(|tick| self.runner.market().tick(tick.security).is_none()) {
+                    self.tell_tick(now, &tick);
+                }
+                Answer::Done
+            }
+            Reply::Declined { reason } => Answer::Declined(*reason),
+            Reply::Busy => Answer::Busy,
+            Reply::Welcome(_)
+            | Reply::Refused { .. }
+            | Reply::Wait { .. }
+            | Reply::Stranger
+            | Reply::Piece { .. }
+            | Reply::Missed { .. }
+            | Reply::Gone => return,
+        };
+        if let Some((command, reason)) = self.requests.handle_answer(now, number, answer) {
+            self.decline(now, &command, reason);
+        }
+    }
+}
+
+/// What it says.
+impl RemoteRunner {
+    /// Lets the strategy act, and sends what is due.
+    pub fn poll(&mut self, now: Timestamp) {
+        self.runner.begin();
+        // Each round answers what the one before asked; a strategy that asks for ever goes on in the next poll.
+        for _ in 0..EVENTS_PER_POLL_MAX {
+            let work =
+                self.runner.hear(now, EVENTS_PER_POLL_MAX) + self.runner.poll(now) + self.take_commands(now);
+            if work == 0 {
+                break;
+            }
+        }
+        while let Some(notice) = self.runner.poll_notice() {
+            match notice {
+                Notice::Generic { name, body } => self.generics.push_back((name, body)),
+                Notice::Failed { reason, name, .. } => {
+                    tracing::warn!(strategy = %name, %reason, "the strategy has failed and was stopped");
+                    self.requests.ask(Letter::Failed { life: self.life, reason: reason.to_string() });
+                }
+            }
+        }
+        self.find_way(now);
+        if self.is_up() {
+            let number = &mut self.number;
+            self.requests.poll(
+                now,
+                now.plus(ANSWER_NS),
+                || {
+                    *number += 1;
+                    *number
+                },
+                &mut self.out,
+            );
+            self.beat(now);
+        }
+    }
+
+    fn take_commands(&mut self, now: Timestamp) -> usize {
+        let mut taken = 0;
+        for at in 0..self.ends.len() {
+            while let Some(command) = self.ends[at].poll_command() {
+                taken += 1;
+                self.handle_command(now, ShardId(at as u8), command);
+            }
+        }
+        taken
+    }
+
+    /// A command that a shard would take.
+    fn handle_command(&mut self, now: Timestamp, shard: ShardId, command: Command) {
+        let life = self.life;
+        match command.body {
+            CommandKind::Snapshot { port } => {
+                for event in std::mem::take(&mut self.state[shard.0 as usize]) {
+                    self.tell(now, shard, event);
+                }
+                let seq = self.heard[shard.0 as usize];
+                self.tell(now, shard, Event { seq, at: now, body: EventKind::SnapshotEnd { port } });
+            }
+            CommandKind::Watch { what: Watch::Ticks(security), on, .. } => {
+                self.follows.retain(|followed| *followed != security);
+                if on {
+                    self.follows.push(security);
+                }
+                self.requests.ask(Letter::Follow { life, security, on });
+            }
+            // The server tells all shards.
+            CommandKind::Phase { .. } if shard == ShardId(0) => {
+                self.requests.ask(Letter::Command { life, command })
+            }
+            CommandKind::Subscribe { .. } => self.requests.ask(Letter::Command { life, command }),
+            CommandKind::Submit { .. } | CommandKind::Modify { .. } if !self.is_up() => {
+                self.decline(now, &command, Reason::BrokerLost);
+            }
+            CommandKind::Submit { id, .. } => {
+                self.keep_record(|record| record.asked(&id));
+                self.requests.order(life, command);
+            }
+            CommandKind::Modify { .. } | CommandKind::Cancel { .. } => self.requests.order(life, command),
+            _ => {}
+        }
+    }
+
+    /// Tells the strategy that a request came to nothing, in a shard's place.
+    fn decline(&mut self, now: Timestamp, command: &Command, reason: Reason) {
+        let Some((shard, body)) = self.requests.refusal(command, reason, self.ends.len() as u8) else {
+            return;
+        };
+        let seq = self.heard[shard.0 as usize];
+        self.tell(now, shard, Event { seq, at: now, body });
+    }
+
+    fn send(&mut self, letter: Letter) -> u64 {
+        self.number += 1;
+        self.out.push_back((self.number, letter));
+        self.number
+    }
+
+    fn fetch(&mut self, now: Timestamp) {
+        if self.way == LinkState::Up && self.fetching.is_none_or(|(_, until)| until <= now) {
+            let number = self.send(Letter::Fetch { life: self.life, heard: self.heard.clone() });
+            self.fetching = Some((number, now.plus(ANSWER_NS)));
+        }
+    }
+
+    /// Says that it lives; at once, if somebody waits for what it has taken in.
+    fn beat(&mut self, now: Timestamp) {
+        let idle = self.has_left();
+        let is_news = (self.told.0, self.told.2) != (self.prices, idle) || self.told.1 != self.heard;
+        if now < self.beat_at && !(self.paced && is_news) {
+            return;
+        }
+        self.told = (self.prices, self.heard.clone(), idle);
+        let (prices, heard) = (self.prices, self.heard.clone());
+        let letter = Letter::Beat { life: self.life, prices, heard, idle };
+        if now >= self.beat_at {
+            self.beat_at = now.plus(self.lease_ns / BEATS_PER_LEASE);
+            self.send(letter);
+        } else {
+            self.out.push_back((0, letter));
+        }
+    }
+
+    fn lose(&mut self, now: Timestamp, why: &str) {
+        if let LinkState::Lost { .. } = self.way {
+            return;
+        }
+        if self.way == LinkState::Up {
+            tracing::warn!(why, "the way to the server is lost: orders are refused until it is found again");
+        }
+        self.way = LinkState::Lost { again: now.plus(RESUME_NS) };
+        self.fetching = None;
+    }
+
+    /// Looks whether the server is silent, and asks for it if it was lost.
+    fn find_way(&mut self, now: Timestamp) {
+        match self.way {
+            LinkState::Up if now.since(self.spoke_at) > self.lease_ns => {
+                self.lose(now, "the server is silent")
+            }
+            LinkState::Up => {
+                if self.fetching.is_some_and(|(_, until)| until <= now) {
+                    self.fetch(now);
+                }
+            }
+            LinkState::Lost { again } if again <= now && self.broker_up => {
+                let number = self.send(Letter::Resume { life: self.life, heard: self.heard.clone() });
+                self.way = LinkState::Asking { number, until: now.plus(ANSWER_NS) };
+            }
+            LinkState::Lost { again } if again <= now => {
+                self.way = LinkState::Lost { again: now.plus(RESUME_NS) }
+            }
+            LinkState::Asking { until, .. } | LinkState::Catching { until, .. } if until <= now => {
+                self.way = LinkState::Lost { again: now };
+            }
+            LinkState::Lost { .. } | LinkState::Asking { .. } | LinkState::Catching { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A thread of the platform: a loop around duties, and what it does without work.
+
+use std::hint;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_sys::affinity::pin_current_thread;
+
+use crate::audit::AuditWriter;
+use crate::auth::Authenticator;
+use crate::clock::Clock;
+use crate::config::IdleBy;
+use crate::fault;
+use crate::idle::{Idle, Rest};
+use crate::journal::{SegmentManager, Syncer};
+use crate::lifecycle::{Course, Lifecycle, Stop};
+use crate::net::Net;
+use crate::net::settings::NetSettings;
+use crate::platform::gateway::Gateway;
+use crate::platform::shard_thread::ShardDuty;
+use crate::thread_wakeup::ThreadWakeup;
+use crate::wakeup::Wakeup;
+
+/// Longest sleep. Whoever brings work wakes the thread; only a clock that was set ahead is noticed this late.
+const SLEEP_NS_MAX: u64 = 1_000 * NS_PER_MS;
+/// Longest sleep while something waits for room on a lane: nobody rings for room, since full lanes are rare and whoever
+/// empties one is busy.
+const NAP_NS: u64 = NS_PER_MS / 10;
+
+/// What a thread of the platform does in turn.
+#[derive(Debug)]
+pub enum Duty {
+    Shard(Box<ShardDuty>),
+    Gateway(Box<Gateway>),
+    Syncer(Box<SyncerDuty>),
+    SegmentManager(Box<SegmentManager>),
+    Authenticator(Box<Authenticator>),
+    AuditWriter(Box<AuditWriter>),
+}
+
+/// The journal's keeper, who tells the steward when there may be something to put away.
+#[derive(Debug)]
+pub struct SyncerDuty {
+    pub keeper: Syncer,
+    pub steward: Wakeup,
+    /// Everything is on disk, for good.
+    pub finished: bool,
+}
+
+impl SyncerDuty {
+    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+        let work = self.keeper.poll(now);
+        if work > 0 {
+            self.steward.wake();
+        }
+        // The shards have closed, so this was the last they wrote.
+        if course == Course::Ended && work == 0 && !self.finished {
+            self.keeper.finish(now);
+            self.finished = true;
+        }
+        work
+    }
+}
+
+impl Duty {
+    /// The first gateway of a thread takes its sockets.
+    fn poll(&mut self, now: Timestamp, course: Course, net: &mut Option<&mut Net>) -> usize {
+        match self {
+            Duty::Shard(shard) => shard.poll(now, course),
+            Duty::Gateway(gateway) => gateway.poll(now, course, net.take()),
+            Duty::Syncer(keeper) => keeper.poll(now, course),
+            Duty::SegmentManager(steward) if course <= Course::Open => steward.poll(now),
+            Duty::SegmentManager(_) => 0,
+            Duty::Authenticator(clerk) if course <= Course::Open => clerk.poll(now),
+            Duty::Authenticator(clerk) => clerk.close(now),
+            Duty::AuditWriter(scribe) => scribe.poll(now),
+        }
+    }
+
+    fn is_done(&self, course: Course) -> bool {
+        match self {
+            Duty::Shard(shard) => shard.is_done(course),
+            Duty::Gateway(gateway) => gateway.is_done(course),
+            Duty::Syncer(keeper) => course != Course::Ended || keeper.finished,
+            Duty::SegmentManager(_) | Duty::Authenticator(_) | Duty::AuditWriter(_) => true,
+        }
+    }
+
+    /// Whether it can do nothing before another thread has done its part.
+    fn is_held_up(&self) -> bool {
+        match self {
+            Duty::Shard(shard) => shard.is_held_up(),
+            Duty::Gateway(_)
+            | Duty::Syncer(_)
+            | Duty::SegmentManager(_)
+            | Duty::Authenticator(_)
+            | Duty::AuditWriter(_) => false,
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        match self {
+            Duty::Shard(shard) => shard.is_waiting(),
+            Duty::Gateway(gateway) => gateway.is_waiting(),
+            Duty::Syncer(_) | Duty::SegmentManager(_) | Duty::Authenticator(_) | Duty::AuditWriter(_) => {
+                false
+            }
+        }
+    }
+
+    fn deadline(&self, course: Course) -> Timestamp {
+        match self {
+            Duty::Shard(shard) => shard.deadline(),
+            Duty::Gateway(gateway) => gateway.deadline(course),
+            Duty::Syncer(keeper) => keeper.keeper.deadline().unwrap_or(Timestamp::MAX),
+            // It looks by itself as often as anybody does.
+            Duty::SegmentManager(_) | Duty::Authenticator(_) | Duty::AuditWriter(_) => Timestamp::MAX,
+        }
+    }
+}
+
+/// A thread that is not started yet.
+#[derive(Debug)]
+pub struct ThreadSpec {
+    pub name: String,
+    pub duties: Vec<Duty>,
+    pub idle: IdleBy,
+    /// The core it is pinned to.
+    pub core: Option<u32>,
+    pub wakeup: ThreadWakeup,
+    pub bell: Wakeup,
+    /// For threads with a gateway: how their sockets are set up.
+    pub net: Option<NetSettings>,
+}
+
+impl ThreadSpec {
+    /// Starts the thread, with a clock that does not begin before `now`. It ends when the course of life has.
+    pub fn start(self, life: Arc<Lifecycle>, now: Timestamp) -> io::Result<JoinHandle<()>> {
+        thread::Builder::new().name(self.name.clone()).spawn(move || {
+            pin(self.core);
+            let net = self.net.clone().and_then(|settings| open_net(settings, &life));
+            self.wakeup.bind_current_thread(net.as_ref().map(Net::bell));
+            let (idle, clock) = (Idle::new(self.idle), Clock::starting_at(now));
+            ThreadLoop { idle, member: self, net, life, clock, arrived: None }.run();
+        })
+    }
+}
+
+/// The sockets of this thread, which must be made here.
+fn open_net(settings: NetSettings, life: &Lifecycle) -> Option<Net> {
+    let net = match Net::open(settings) {
+        Ok(net) => net,
+        Err(error) => {
+            life.stop(Stop::Failed(format!("cannot open sockets: {error}")));
+            return None;
+        }
+    };
+    if let Some(reason) = net.fallback() {
+        tracing::warn!("net.driver: {reason}");
+    }
+    Some(net)
+}
+
+/// Pins the calling thread to a core. One that cannot be had is not fatal: the thread runs anywhere.
+pub fn pin(core: Option<u32>) {
+    let Some(core) = core else { return };
+    if let Err(error) = pin_current_thread(core as usize) {
+        tracing::warn!(core, thread = thread::current().name(), %error, "cannot pin a thread");
+    }
+}
+
+/// The loop.
+struct ThreadLoop {
+    member: ThreadSpec,
+    /// A gateway's thread sleeps among its sockets.
+    net: Option<Net>,
+    idle: Idle,
+    life: Arc<Lifecycle>,
+    clock: Clock,
+    /// The last part of the course in which this thread had done all it had to do.
+    arrived: Option<Course>,
+}
+
+impl ThreadLoop {
+    fn run(mut self) {
+        loop {
+            let course = self.life.course();
+            let (now, work) = self.poll(course);
+            if work == 0 && self.has_ended(course) {
+                return;
+            }
+            match self.idle.after(now, work) {
+                // Whom it waits for may want this core.
+                Rest::None | Rest::Spin if self.is_held_up() => thread::yield_now(),
+                Rest::None => {}
+                Rest::Spin => hint::spin_loop(),
+                Rest::Yield => thread::yield_now(),
+                Rest::Sleep => self.sleep(now, course),
+            }
+        }
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.member.duties.iter().any(Duty::is_held_up)
+    }
+
+    fn poll(&mut self, course: Course) -> (Timestamp, usize) {
+        let now = self.clock.now();
+        let (duties, mut net) = (&mut self.member.duties, self.net.as_mut());
+        let work = duties.iter_mut().map(|duty| duty.poll(now, course, &mut net)).sum();
+        fault::after_round(&self.member.name, work);
+        (now, work)
+    }
+
+    /// Tells main once in each part of the course when all duties are done with it; says whether it was the last.
+    fn has_ended(&mut self, course: Course) -> bool {
+        if !self.can_arrive(course) {
+            return false;
+        }
+        self.arrived = Some(course);
+        self.life.ack_phase(course);
+        course == Course::Ended
+    }
+
+    fn can_arrive(&self, course: Course) -> bool {
+        course != Course::Open
+            && self.arrived != Some(course)
+            && self.member.duties.iter().all(|duty| duty.is_done(course))
+    }
+
+    /// Sleeps until called or due, unless there is work after all: see `wake.rs` for why it looks once more.
+    fn sleep(&mut self, now: Timestamp, course: Course) {
+        let bell = self.member.bell.clone();
+        bell.prepare_sleep();
+        let (_, work) = self.poll(course);
+        if work == 0 && self.life.course() == course && !self.can_arrive(course) {
+            let longest = self.longest_sleep(now, course);
+            match &mut self.net {
+                Some(net) => net.wait(now, longest),
+                None => thread::park_timeout(longest),
+            }
+        }
+        bell.finish_sleep();
+    }
+
+    fn longest_sleep(&self, now: Timestamp, course: Course) -> Duration {
+        let duties = &self.member.duties;
+        let is_waiting = duties.iter().any(Duty::is_waiting);
+        let longest = if is_waiting { NAP_NS } else { SLEEP_NS_MAX };
+        let deadline = duties.iter().map(|duty| duty.deadline(course)).min().unwrap_or(Timestamp::MAX);
+        Duration::from_nanos(deadline.since(now).min(longest))
+    }
+}
