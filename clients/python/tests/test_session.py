@@ -1,11 +1,11 @@
 """The STOMP session without a socket and with a clock of our own."""
 
 from pitlane.stomp.codec import Decoder, Frame, encode
-from pitlane.stomp.session import GREETING_S_MAX, Connected, Ended, Message, Receipt, Session
+from pitlane.stomp.session import CONNECT_S_MAX, Connected, Ended, Message, Receipt, StompSession
 
 
 def opened(heart_beat="5000,5000"):
-    session = Session("here", "me", "secret", 5.0)
+    session = StompSession("here", "me", "secret", 5.0)
     session.connect(0.0)
     said = frames(session, 0.0)
     assert said[0].headers == {
@@ -67,10 +67,10 @@ def test_who_does_not_beat_is_not_waited_for():
 
 
 def test_a_greeting_without_an_answer_ends():
-    session = Session("here", None, None, 5.0)
+    session = StompSession("here", None, None, 5.0)
     session.connect(0.0)
-    assert session.poll_timeout() == GREETING_S_MAX
-    session.handle_timeout(GREETING_S_MAX)
+    assert session.poll_timeout() == CONNECT_S_MAX
+    session.handle_timeout(CONNECT_S_MAX)
     assert isinstance(session.poll_event(), Ended)
 
 
@@ -90,10 +90,10 @@ def test_what_nobody_expects_ends_it():
         session = opened()
         session.handle_bytes(0.0, encode(frame))
         assert isinstance(session.poll_event(), Ended)
-    session = Session("here", None, None, 5.0)
+    session = StompSession("here", None, None, 5.0)
     session.connect(0.0)
     session.handle_bytes(0.0, encode(Frame("MESSAGE", {}, b"{}")))
     assert isinstance(session.poll_event(), Ended)
-    session = Session("here", None, None, 5.0)
+    session = StompSession("here", None, None, 5.0)
     session.handle_bytes(0.0, encode(Frame("CONNECTED", {"heart-beat": "a,b"})))
     assert isinstance(session.poll_event(), Ended)

@@ -149,8 +149,8 @@ def operation(client):
     assert client.health().kill_switch_state is SwitchState.ALL
     client.lift_kill_switch()
     assert client.feeds() == ["SIM"]
-    client.unwant_market_data(1)
-    client.want_market_data(1)
+    client.unsubscribe_market_data(1)
+    client.subscribe_market_data(1)
     client.set_rates(Rates(max_rate_per_connection=Decimal("12.5")))
     assert client.rates().max_rate_per_connection == Decimal("12.5")
     assert client.broker_url().startswith("stomp://")
@@ -177,7 +177,7 @@ NAMES = {
     "IdentityVO": values.Identity,
     "LimitsVO": values.Limits,
     "ListenerVO": values.Listener,
-    "MissingVO": values.Missing,
+    "MissingVO": values.MissingAmount,
     "OrderVO": values.Order,
     "PortfolioVO": values.Portfolio,
     "PositionVO": values.Position,
@@ -189,15 +189,15 @@ NAMES = {
     "SecurityVO": values.Security,
     "SenderVO": values.Sender,
     "SessionVO": values.Session,
-    "ShardVO": values.Shard,
+    "ShardVO": values.ShardHealth,
     "StageVO": values.Latency,
     "StrategyVO": values.Strategy,
     "TransactionVO": values.Transaction,
     "UnconfirmedVO": values.Unconfirmed,
     "Version": values.Version,
-    "WayVO": values.Way,
+    "WayVO": values.AdapterHealth,
     "BrokerVO": values.Broker,
-    "OutpostVO": values.Outpost,
+    "OutpostVO": values.RemoteStrategy,
     "MemberVO": values.Member,
     "StandbyVO": values.Standby,
     "MarketOrderVO": requests.MarketOrder,

@@ -6,8 +6,8 @@ PitlaneError
 │ └ BadRequest, NotFound, Refused, … └ one class for each code, in problems.py
 ├ Unreachable             nobody answered, and nothing was done
 ├ OutcomeUnknown          sent, not answered, and not safe to send again: look before asking again
-├ Unintelligible          the answer is not what the service says it would be
-└ StreamError             a subscription has ended: Refusal, LoginRefused, Overflow, StreamLost, Closed
+├ DecodeError          the answer is not what the service says it would be
+└ StreamError             a subscription has ended: BrokerRefused, LoginRefused, Overflow, StreamLost, Closed
 ```
 """
 
@@ -106,7 +106,7 @@ class OutcomeUnknown(PitlaneError):
     """The order that it was about: `client.order(int_id)` tells."""
 
 
-class Unintelligible(PitlaneError):
+class DecodeError(PitlaneError):
     """An answer or a message that is not as described."""
 
 
@@ -114,7 +114,7 @@ class StreamError(PitlaneError):
     """A subscription has ended."""
 
 
-class Refusal(StreamError):
+class BrokerRefused(StreamError):
     """The broker does not permit it, or does not understand it."""
 
 

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
 
 from . import wire
-from .errors import Unintelligible
+from .errors import DecodeError
 from .values import CashBalance, Position, Transaction
-from .words import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce
+from .enums import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Event:
 
     @property
     def at(self) -> datetime:
-        return wire.moment_of_ns(self.ts)
+        return wire.time_of_ns(self.ts)
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class OtherEvent(Event):
     raw: Mapping[str, Any]
 
 
-Happening = Union[Event, Gap]
+StreamItem = Union[Event, Gap]
 
 _KINDS: Mapping[str, Type[Event]] = {
     "TICK": Tick,
@@ -252,7 +252,7 @@ def event_of(topic: str, body: bytes) -> Event:
     """The event that a message tells."""
     raw = wire.parse(body)
     if not isinstance(raw, dict) or type(raw.get("seq")) is not int or type(raw.get("ts")) is not int:
-        raise Unintelligible(f"{topic}: not a message of the service: {body[:80]!r}")
+        raise DecodeError(f"{topic}: not a message of the service: {body[:80]!r}")
     name = raw.get("type")
     kind = _KINDS.get(str(name))
     if kind is not None:

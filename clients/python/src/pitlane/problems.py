@@ -25,7 +25,7 @@ from .errors import (
     Unavailable,
 )
 from .values import Order
-from .words import OrderStatus
+from .enums import OrderStatus
 
 
 def problem_of(status: int, members: Mapping[str, Any], text: str) -> Problem:
@@ -36,7 +36,7 @@ def problem_of(status: int, members: Mapping[str, Any], text: str) -> Problem:
     return kind(status, reason, message, members)
 
 
-def not_rejected(order: Order) -> Order:
+def raise_if_rejected(order: Order) -> Order:
     """An order that was rejected is a refusal, by whatever answer it is told."""
     if order.status is not OrderStatus.REJECTED:
         return order

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import ClassVar, Union
 
 from .wire import Number
-from .words import OrderType, Side, TimeInForce, TransactionType
+from .enums import OrderType, Side, TimeInForce, TransactionType
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class NewTransaction:
     uuid: str | None = None
 
 
-def order_of(
+def build_order(
     security_id: int,
     side: Side,
     quantity: Number,

@@ -14,10 +14,10 @@ import httpx
 from .errors import Overloaded, Problem, Unavailable
 
 
-class Repeat(Enum):
-    FREELY = auto()
+class RetryRule(Enum):
+    IDEMPOTENT = auto()
     """Twice is once."""
-    UNSENT = auto()
+    ONLY_UNSENT = auto()
     """Only if it certainly was not done."""
 
 
@@ -29,19 +29,19 @@ class Retry:
     wait_s_first: float = 0.05
     wait_s_max: float = 2.0
     """Each wait is twice the one before, up to this."""
-    asked_s_max: float = 10.0
+    retry_after_s_max: float = 10.0
     """Whoever is told by Retry-After to wait for longer is told so at once."""
 
-    def goes_on(self, attempt: int, asked_s: int | None) -> bool:
+    def allows_another(self, attempt: int, retry_after_s: int | None) -> bool:
         """Whether there is another attempt after this one, which count from 1."""
-        return attempt < self.attempts and (asked_s or 0) <= self.asked_s_max
+        return attempt < self.attempts and (retry_after_s or 0) <= self.retry_after_s_max
 
-    def wait_s(self, attempt: int, asked_s: int | None) -> float:
+    def delay_s(self, attempt: int, retry_after_s: int | None) -> float:
         grown = self.wait_s_first * 2.0 ** min(attempt - 1, 30)
-        return min(self.wait_s_max, max(grown, float(asked_s or 0)))
+        return min(self.wait_s_max, max(grown, float(retry_after_s or 0)))
 
 
-ONCE = Retry(attempts=1)
+NO_RETRY = Retry(attempts=1)
 
 
 def is_unsent(error: httpx.TransportError) -> bool:
@@ -49,11 +49,11 @@ def is_unsent(error: httpx.TransportError) -> bool:
     return isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
 
 
-def is_passing(problem: Problem) -> bool:
+def is_transient(problem: Problem) -> bool:
     """Whether the same request may fare better in a moment."""
     return isinstance(problem, (Overloaded, Unavailable))
 
 
-def is_undecided(problem: Problem) -> bool:
+def is_outcome_unknown(problem: Problem) -> bool:
     """Whether the service itself does not know if it was done."""
     return problem.reason == "no-answer"

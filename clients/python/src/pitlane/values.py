@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Mapping, Optional, Tuple
 
-from .words import (
+from .enums import (
     Mode,
     OptionType,
     OrderStatus,
@@ -209,7 +209,7 @@ class Holding:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingAmount:
     """Something that is not in the sums of a portfolio, and why."""
 
     what: str
@@ -221,7 +221,7 @@ class Missing:
 class Portfolio:
     base_currency: str
     holdings: Tuple[Holding, ...]
-    missing: Tuple[Missing, ...]
+    missing: Tuple[MissingAmount, ...]
     strategy_name: Optional[str] = None
     net_liquidation_value: Optional[Decimal] = None
     cash: Optional[Decimal] = None
@@ -358,14 +358,14 @@ class Durability:
 
 
 @dataclass(frozen=True)
-class Shard:
+class ShardHealth:
     shard: int
     complete: bool
     seq: int
 
 
 @dataclass(frozen=True)
-class Way:
+class AdapterHealth:
     """A way to a venue."""
 
     id: int
@@ -380,7 +380,7 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class Outpost:
+class RemoteStrategy:
     """A strategy in a process of its own."""
 
     name: str
@@ -393,7 +393,7 @@ class Broker:
     """The message broker, and the strategies behind it."""
 
     connected: bool
-    strategies: Tuple[Outpost, ...] = ()
+    strategies: Tuple[RemoteStrategy, ...] = ()
     reason: Optional[str] = None
     missing_rights: Tuple[str, ...] = ()
     wide_logins: Tuple[str, ...] = ()
@@ -437,8 +437,8 @@ class Health:
     kill_switch: Optional[bool] = None
     kill_switch_state: Optional[SwitchState] = None
     kill_switch_unconfirmed: Tuple[int, ...] = ()
-    shards: Tuple[Shard, ...] = ()
-    adapters: Tuple[Way, ...] = ()
+    shards: Tuple[ShardHealth, ...] = ()
+    adapters: Tuple[AdapterHealth, ...] = ()
     listeners: Tuple[Listener, ...] = ()
     broker: Optional[Broker] = None
     members: Optional[Tuple[Member, ...]] = None

@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Callable, Mapping, Type, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .errors import Unintelligible
+from .errors import DecodeError
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ Number = Union[Decimal, int, str]
 
 # Names that the rule does not give.
 _IRREGULAR = {"realized_pl": "realizedPL", "unrealized_pl": "unrealizedPL"}
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+_RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 
 
 def decode(kind: Type[T], value: Any) -> T:
@@ -31,7 +31,7 @@ def decode(kind: Type[T], value: Any) -> T:
         read: Callable[[Any], T] = reader(kind)
         return read(value)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise Unintelligible(f"not a {getattr(kind, '__name__', kind)}: {error!r}") from error
+        raise DecodeError(f"not a {getattr(kind, '__name__', kind)}: {error!r}") from error
 
 
 def parse(text: Union[str, bytes]) -> Any:
@@ -39,7 +39,7 @@ def parse(text: Union[str, bytes]) -> Any:
     try:
         return _JSON.decode(text if isinstance(text, str) else text.decode())
     except ValueError as error:
-        raise Unintelligible(f"not JSON: {error}") from error
+        raise DecodeError(f"not JSON: {error}") from error
 
 
 def render(value: Any) -> bytes:
@@ -56,15 +56,15 @@ def encode(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (Decimal, float)):
-        return exact(value)
+        return decimal_text(value)
     if isinstance(value, datetime):
-        return moment_text(value)
+        return format_time(value)
     if isinstance(value, date):
         return value.isoformat()
     return value
 
 
-def exact(value: Any) -> str:
+def decimal_text(value: Any) -> str:
     """An amount as text without an exponent."""
     return format(decimal(value), "f")
 
@@ -80,9 +80,9 @@ def decimal(value: Any) -> Decimal:
     return number
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """RFC 3339. A datetime has microseconds; what is finer is cut off."""
-    match = _MOMENT.fullmatch(text)
+    match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no time")
     seconds, fraction, zone = match.groups()
@@ -90,13 +90,13 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(f"{seconds}.{micros}{'+00:00' if zone == 'Z' else zone}")
 
 
-def moment_text(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     if at.tzinfo is None:
         raise ValueError("a time needs a zone, for example datetime.now(timezone.utc)")
     return at.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def moment_of_ns(nanoseconds: int) -> datetime:
+def time_of_ns(nanoseconds: int) -> datetime:
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     return datetime.fromtimestamp(seconds, timezone.utc) + timedelta(microseconds=rest // 1000)
 
@@ -133,14 +133,14 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     plain: dict[Any, Callable[[Any], Any]] = {
         Any: lambda value: value,
         Decimal: decimal,
-        datetime: moment,
+        datetime: parse_time,
         date: date.fromisoformat,
     }
     if kind in plain:
         return plain[kind]
     if issubclass(kind, Enum):
         return kind  # type: ignore[no-any-return]
-    return _exactly(kind)
+    return _plain_reader(kind)
 
 
 def _list_reader(make: Callable[[Any], Any], read: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -160,12 +160,12 @@ def _object_reader(kind: Any) -> Callable[[Any], Any]:
         if not isinstance(value, dict):
             raise TypeError(f"{value!r} is no object")
         # A member without a default that is absent is told by the constructor.
-        return kind(**{name: read(value[there]) for name, there, read in members if there in value})
+        return kind(**{name: read(value[key]) for name, key, read in members if key in value})
 
     return read_object
 
 
-def _exactly(kind: Any) -> Callable[[Any], Any]:
+def _plain_reader(kind: Any) -> Callable[[Any], Any]:
     def read_plain(value: Any) -> Any:
         # A bool is an int to Python, and to nobody else.
         if type(value) is not kind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..frames import DECIMALS, Decimals, frame
+from ..dataframes import DECIMALS, Decimals, to_dataframe
 from ..retry import Retry
 from ..settings import Ids, Settings, Transport, Verify
 from .ledger import AsyncLedger
@@ -49,10 +49,10 @@ class AsyncPitlane(AsyncReference, AsyncOrders, AsyncLedger, AsyncOperation, Asy
         if what not in _TABLES:
             raise ValueError(f"there is no table {what!r}, only {', '.join(_TABLES)}")
         rows = await getattr(self, calls.get(what, what))(**arguments)
-        return frame(rows, decimals=decimals)
+        return to_dataframe(rows, decimals=decimals)
 
     async def close(self) -> None:
-        await self._feed.close()
+        await self._subscriptions.close()
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncPitlane:

@@ -10,16 +10,16 @@ import dataclasses
 from datetime import date, datetime
 from typing import TypeVar
 
-from ..call import PREFER_ANSWER, Call, get, nothing, reading, segment, write
+from ..call import PREFER_REPRESENTATION, Call, get, read_nothing, reader_of, path_segment, write
 from ..errors import NotFound, OutcomeUnknown, Problem
 from ..ids import new_order_id
-from ..problems import not_rejected
+from ..problems import raise_if_rejected
 from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
-from ..requests import NewOrder, OrderChange, order_of
+from ..requests import NewOrder, OrderChange, build_order
 from ..values import Account, Order
 from ..wire import Number, encode, render
-from ..words import OrderStatus, OrderType, Side, TimeInForce
-from .caller import AsyncCaller
+from ..enums import OrderStatus, OrderType, Side, TimeInForce
+from .rest import AsyncRestClient
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _PATHS = {
 }
 
 
-class AsyncOrders(AsyncCaller):
+class AsyncOrders(AsyncRestClient):
     async def buy(
         self,
         security_id: int,
@@ -47,7 +47,7 @@ class AsyncOrders(AsyncCaller):
     ) -> Order:
         """A market, limit, stop or stop-limit order, by the prices that are there."""
         return await self.submit(
-            order_of(security_id, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+            build_order(security_id, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
         )
 
     async def sell(
@@ -64,26 +64,26 @@ class AsyncOrders(AsyncCaller):
         account_id: int | None = None,
     ) -> Order:
         return await self.submit(
-            order_of(security_id, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+            build_order(security_id, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
         )
 
     async def submit(self, order: NewOrder) -> Order:
         """Submits an order; answered with the order as it stands then."""
         named = await self._named(order)
         path = f"/rest/execution/order/{_PATHS[order.type]}"
-        call = Call("POST", path, reading(Order), body=render(named), headers=PREFER_ANSWER)
+        call = Call("POST", path, reader_of(Order), body=render(named), headers=PREFER_REPRESENTATION)
         try:
-            return not_rejected(await self._write(call, named))
+            return raise_if_rejected(await self._write(call, named))
         except DuplicateOrderId as problem:
             # Nobody else has an id that we made: it is the order of the attempt whose answer was lost.
             if problem.repeated and order.int_id is None:
-                return not_rejected(await self.order(str(named.int_id)))
+                return raise_if_rejected(await self.order(str(named.int_id)))
             raise
 
     async def send(self, order: NewOrder) -> str:
         """Submits an order without asking how it stands; the answer is its id."""
         named = await self._named(order)
-        call = Call("POST", f"/rest/execution/order/{_PATHS[order.type]}", nothing, body=render(named))
+        call = Call("POST", f"/rest/execution/order/{_PATHS[order.type]}", read_nothing, body=render(named))
         try:
             await self._write(call, named)
         except DuplicateOrderId as problem:
@@ -116,7 +116,7 @@ class AsyncOrders(AsyncCaller):
         new_id = new_int_id or await self._new_id(account_id or current.account_id)
         body = {"intId": current.int_id, "newIntId": new_id, "accountId": account_id, **encode(change)}
         path = f"/rest/execution/modify/order/{_PATHS[current.type]}"
-        call = Call("POST", path, reading(Order), body=render(body), headers=PREFER_ANSWER)
+        call = Call("POST", path, reader_of(Order), body=render(body), headers=PREFER_REPRESENTATION)
         try:
             return await self._run(call)
         except OutcomeUnknown as unknown:
@@ -136,7 +136,7 @@ class AsyncOrders(AsyncCaller):
         asked = {"accountId": account_id, "handle": handle}
         query = {name: value for name, value in asked.items() if value is not None}
         try:
-            await self._run(Call("DELETE", f"/rest/execution/order/{segment(int_id)}", nothing, query))
+            await self._run(Call("DELETE", f"/rest/execution/order/{path_segment(int_id)}", read_nothing, query))
         except OutcomeUnknown as unknown:
             unknown.int_id = int_id
             raise
@@ -168,7 +168,7 @@ class AsyncOrders(AsyncCaller):
 
     async def orders_with_id(self, int_id: str) -> list[Order]:
         """All orders that have or had this id: more than one if two clients used the same text."""
-        return await self._run(get(f"/rest/execution/order/{segment(int_id)}", list[Order]))
+        return await self._run(get(f"/rest/execution/order/{path_segment(int_id)}", list[Order]))
 
     async def order(self, int_id: str) -> Order:
         """The order by any id it has had, as it stands now. Where a FIX client has used the same text, the one of REST is meant."""
@@ -177,7 +177,7 @@ class AsyncOrders(AsyncCaller):
 
     async def next_order_id(self, account_id: int) -> str:
         """An id that nobody else will ever be given."""
-        call = Call("POST", "/rest/next-order-id", reading(str), body=render(account_id))
+        call = Call("POST", "/rest/next-order-id", reader_of(str), body=render(account_id))
         return await self._run(call)
 
     async def _write(self, call: Call[T], order: NewOrder) -> T:

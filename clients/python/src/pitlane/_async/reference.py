@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from ..call import get, segment, write
+from ..call import get, path_segment, write
 from ..values import Account, Exchange, Forex, Security, SecurityFamily, Strategy
-from ..words import Phase
-from .caller import AsyncCaller
+from ..enums import Phase
+from .rest import AsyncRestClient
 
 
-class AsyncReference(AsyncCaller):
+class AsyncReference(AsyncRestClient):
     async def securities(self, limit: int | None = None) -> list[Security]:
         """All securities."""
         return await self._run(get("/rest/security", list[Security], limit=limit))
@@ -38,7 +38,7 @@ class AsyncReference(AsyncCaller):
         return await self._run(get("/rest/account", list[Account]))
 
     async def account(self, name: str) -> Account:
-        return await self._run(get(f"/rest/account/{segment(name)}", Account))
+        return await self._run(get(f"/rest/account/{path_segment(name)}", Account))
 
     async def exchanges(self) -> list[Exchange]:
         return await self._run(get("/rest/exchange", list[Exchange]))
@@ -48,7 +48,7 @@ class AsyncReference(AsyncCaller):
 
     async def set_phase(self, strategy_name: str, phase: Phase) -> None:
         """Leads a strategy to another phase of its life."""
-        await self._run(write("PUT", f"/rest/ext/strategy/{segment(strategy_name)}/phase", {"phase": phase}))
+        await self._run(write("PUT", f"/rest/ext/strategy/{path_segment(strategy_name)}/phase", {"phase": phase}))
 
     async def config_params(self) -> Mapping[str, str]:
         """Every setting of the service that holds."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..frames import DECIMALS, Decimals, frame
+from ..dataframes import DECIMALS, Decimals, to_dataframe
 from ..retry import Retry
 from ..settings import Ids, Settings, Transport, Verify
 from .ledger import Ledger
@@ -50,10 +50,10 @@ class Pitlane(Reference, Orders, Ledger, Operation, Streams):
         if what not in _TABLES:
             raise ValueError(f"there is no table {what!r}, only {', '.join(_TABLES)}")
         rows = getattr(self, calls.get(what, what))(**arguments)
-        return frame(rows, decimals=decimals)
+        return to_dataframe(rows, decimals=decimals)
 
     def close(self) -> None:
-        self._feed.close()
+        self._subscriptions.close()
         self._http.close()
 
     def __enter__(self) -> Pitlane:

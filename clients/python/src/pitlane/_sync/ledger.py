@@ -6,15 +6,15 @@ from __future__ import annotations
 import dataclasses
 from uuid import uuid4
 
-from ..call import PREFER_ANSWER, Call, get, located, reading, write
+from ..call import PREFER_REPRESENTATION, Call, get, read_location_id, reader_of, write
 from ..requests import NewTransaction
-from ..retry import Repeat
+from ..retry import RetryRule
 from ..values import CashBalance, Order, Portfolio, Position, Transaction
-from ..wire import Number, exact, render
-from .caller import Caller
+from ..wire import Number, decimal_text, render
+from .rest import RestClient
 
 
-class Ledger(Caller):
+class Ledger(RestClient):
     def positions(self) -> list[Position]:
         """All positions, at the market's prices."""
         return self._run(get("/rest/position", list[Position]))
@@ -30,7 +30,7 @@ class Ledger(Caller):
         self, position: Position | int, quantity: Number, *, account_id: int | None = None
     ) -> Order:
         """The same for a part of it."""
-        body = render({"quantity": exact(quantity)})
+        body = render({"quantity": decimal_text(quantity)})
         return self._run(_closing("POST", f"/rest/position/reduce/{_id(position)}", body, account_id))
 
     def reset_positions(self) -> None:
@@ -47,7 +47,7 @@ class Ledger(Caller):
     def record(self, transaction: NewTransaction) -> Transaction:
         """Records a transaction by hand, once, however often it must be asked; answers it as it was booked."""
         named = dataclasses.replace(transaction, uuid=transaction.uuid or str(uuid4()))
-        booked = self._run(Call("POST", "/rest/transaction", located, body=render(named)))
+        booked = self._run(Call("POST", "/rest/transaction", read_location_id, body=render(named)))
         return self.transaction(booked)
 
     def cash(self) -> list[CashBalance]:
@@ -69,7 +69,7 @@ class Ledger(Caller):
 
 def _closing(method: str, path: str, body: bytes | None, account_id: int | None) -> Call[Order]:
     query = {} if account_id is None else {"accountId": account_id}
-    return Call(method, path, reading(Order), query, body, PREFER_ANSWER, Repeat.UNSENT)
+    return Call(method, path, reader_of(Order), query, body, PREFER_REPRESENTATION, RetryRule.ONLY_UNSENT)
 
 
 def _id(position: Position | int) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from ..call import get, segment, write
+from ..call import get, path_segment, write
 from ..values import Account, Exchange, Forex, Security, SecurityFamily, Strategy
-from ..words import Phase
-from .caller import Caller
+from ..enums import Phase
+from .rest import RestClient
 
 
-class Reference(Caller):
+class Reference(RestClient):
     def securities(self, limit: int | None = None) -> list[Security]:
         """All securities."""
         return self._run(get("/rest/security", list[Security], limit=limit))
@@ -39,7 +39,7 @@ class Reference(Caller):
         return self._run(get("/rest/account", list[Account]))
 
     def account(self, name: str) -> Account:
-        return self._run(get(f"/rest/account/{segment(name)}", Account))
+        return self._run(get(f"/rest/account/{path_segment(name)}", Account))
 
     def exchanges(self) -> list[Exchange]:
         return self._run(get("/rest/exchange", list[Exchange]))
@@ -49,7 +49,7 @@ class Reference(Caller):
 
     def set_phase(self, strategy_name: str, phase: Phase) -> None:
         """Leads a strategy to another phase of its life."""
-        self._run(write("PUT", f"/rest/ext/strategy/{segment(strategy_name)}/phase", {"phase": phase}))
+        self._run(write("PUT", f"/rest/ext/strategy/{path_segment(strategy_name)}/phase", {"phase": phase}))
 
     def config_params(self) -> Mapping[str, str]:
         """Every setting of the service that holds."""

@@ -1,4 +1,4 @@
-"""Frames and octets.
+"""Frames and data.
 
 ```text
 COMMAND LF
@@ -144,9 +144,9 @@ def _plain(match: re.Match[str]) -> str:
         raise FrameError(f"there is no escape {match.group()!r}") from None
 
 
-def _head(octets: bytes) -> tuple[str, dict[str, str]]:
+def _head(data: bytes) -> tuple[str, dict[str, str]]:
     try:
-        text = octets.decode()
+        text = data.decode()
     except UnicodeDecodeError as error:
         raise FrameError("a head is not UTF-8") from error
     command, *lines = [line[:-1] if line.endswith("\r") else line for line in text.split("\n")]

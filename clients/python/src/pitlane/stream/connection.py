@@ -1,4 +1,4 @@
-"""The connection below a STOMP session: a TCP stream, TLS, or a WebSocket. Each reads octets until there are none, and writes."""
+"""The connection below a STOMP session: a TCP stream, TLS, or a WebSocket. Each reads data until there are none, and writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLOSE_S_MAX = 2.0
 MESSAGE_BYTES_MAX = 2 * 1024 * 1024
 
 
-class TcpLine:
+class TcpConnection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
@@ -21,8 +21,8 @@ class TcpLine:
         """Empty: the other side has closed."""
         return await self._reader.read(READ_BYTES_MAX)
 
-    async def write(self, octets: bytes) -> None:
-        self._writer.write(octets)
+    async def write(self, data: bytes) -> None:
+        self._writer.write(data)
         await self._writer.drain()
 
     async def close(self) -> None:
@@ -34,7 +34,7 @@ class TcpLine:
             self._writer.transport.abort()
 
 
-class WebSocketLine:
+class WebSocketConnection:
     def __init__(self, socket: Any) -> None:
         self._socket = socket
 
@@ -47,11 +47,11 @@ class WebSocketLine:
             return b""
         return message.encode() if isinstance(message, str) else message
 
-    async def write(self, octets: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         from websockets.exceptions import ConnectionClosed
 
         try:
-            await self._socket.send(octets.decode())
+            await self._socket.send(data.decode())
         except ConnectionClosed as closed:
             raise ConnectionError(str(closed)) from closed
 
@@ -59,10 +59,10 @@ class WebSocketLine:
         await self._socket.close()
 
 
-Line = Union[TcpLine, WebSocketLine]
+Connection = Union[TcpConnection, WebSocketConnection]
 
 
-async def open_line(url: str, tls: Callable[[], ssl.SSLContext]) -> Line:
+async def open_connection(url: str, tls: Callable[[], ssl.SSLContext]) -> Connection:
     """To `stomp://`, `stomp+ssl://`, `ws://` or `wss://`. Raises OSError when there is nobody."""
     parts = urlsplit(url)
     if parts.scheme in ("ws", "wss"):
@@ -70,10 +70,10 @@ async def open_line(url: str, tls: Callable[[], ssl.SSLContext]) -> Line:
     if parts.scheme not in ("stomp", "stomp+ssl") or parts.hostname is None or parts.port is None:
         raise ValueError(f"{url!r} is no address of a broker such as stomp://127.0.0.1:61613")
     context = tls() if parts.scheme == "stomp+ssl" else None
-    return TcpLine(*await asyncio.open_connection(parts.hostname, parts.port, ssl=context))
+    return TcpConnection(*await asyncio.open_connection(parts.hostname, parts.port, ssl=context))
 
 
-async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Line:
+async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Connection:
     try:
         from websockets.asyncio.client import connect
         from websockets.exceptions import WebSocketException
@@ -94,4 +94,4 @@ async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Line:
         )
     except WebSocketException as error:
         raise ConnectionError(str(error)) from error
-    return WebSocketLine(socket)
+    return WebSocketConnection(socket)

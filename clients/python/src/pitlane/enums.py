@@ -3,14 +3,14 @@
 from enum import Enum
 
 
-class Word(str, Enum):
+class StringEnum(str, Enum):
     """A word from a closed list, printed as it travels."""
 
     def __str__(self) -> str:
         return str(self.value)
 
 
-class SwitchState(Word):
+class SwitchState(StringEnum):
     """In how many shards something is on, or applied."""
 
     ALL = "ALL"
@@ -18,7 +18,7 @@ class SwitchState(Word):
     NONE = "NONE"
 
 
-class Side(Word):
+class Side(StringEnum):
     BUY = "BUY"
     SELL = "SELL"
 
@@ -27,14 +27,14 @@ class Side(Word):
         return Side.SELL if self is Side.BUY else Side.BUY
 
 
-class OrderType(Word):
+class OrderType(StringEnum):
     MARKET = "MARKET"
     LIMIT = "LIMIT"
     STOP = "STOP"
     STOP_LIMIT = "STOP_LIMIT"
 
 
-class TimeInForce(Word):
+class TimeInForce(StringEnum):
     DAY = "DAY"
     GTC = "GTC"
     ATO = "ATO"
@@ -44,7 +44,7 @@ class TimeInForce(Word):
     ATC = "ATC"
 
 
-class OrderStatus(Word):
+class OrderStatus(StringEnum):
     PENDING_NEW = "PENDING_NEW"
     NEW = "NEW"
     PARTIALLY_FILLED = "PARTIALLY_FILLED"
@@ -63,7 +63,7 @@ class OrderStatus(Word):
 _FINISHED = frozenset({OrderStatus.FILLED, OrderStatus.CANCELED, OrderStatus.REJECTED, OrderStatus.EXPIRED})
 
 
-class ExecType(Word):
+class ExecType(StringEnum):
     """What happened to an order."""
 
     PENDING_NEW = "PENDING_NEW"
@@ -80,7 +80,7 @@ class ExecType(Word):
     ORDER_STATUS = "ORDER_STATUS"
 
 
-class SecurityType(Word):
+class SecurityType(StringEnum):
     STOCK = "STOCK"
     FUTURE = "FUTURE"
     OPTION = "OPTION"
@@ -92,12 +92,12 @@ class SecurityType(Word):
     CRYPTO = "CRYPTO"
 
 
-class OptionType(Word):
+class OptionType(StringEnum):
     CALL = "CALL"
     PUT = "PUT"
 
 
-class TransactionType(Word):
+class TransactionType(StringEnum):
     BUY = "BUY"
     SELL = "SELL"
     EXPIRATION = "EXPIRATION"
@@ -109,7 +109,7 @@ class TransactionType(Word):
     REBALANCE = "REBALANCE"
 
 
-class Phase(Word):
+class Phase(StringEnum):
     """Where a strategy is in its life."""
 
     INIT = "INIT"
@@ -120,12 +120,12 @@ class Phase(Word):
     EXIT = "EXIT"
 
 
-class Mode(Word):
+class Mode(StringEnum):
     REAL_TIME = "REAL_TIME"
     SIMULATION = "SIMULATION"
 
 
-class Role(Word):
+class Role(StringEnum):
     """Each may all that the one before may."""
 
     READ = "read"

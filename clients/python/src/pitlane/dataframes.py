@@ -14,7 +14,7 @@ Decimals = Literal["exact", "float"]
 DECIMALS: Decimals = "exact"
 
 
-def frame(rows: Iterable[Any], *, decimals: Decimals = DECIMALS) -> pandas.DataFrame:
+def to_dataframe(rows: Iterable[Any], *, decimals: Decimals = DECIMALS) -> pandas.DataFrame:
     """One row for each value, one column for each of its members.
 
     Amounts stay `Decimal` and are exact; "float" makes columns that numpy counts with. What is not told is missing.

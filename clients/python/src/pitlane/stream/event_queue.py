@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Tuple, Union
 
 from ..errors import Overflow
-from ..events import Gap, Happening, event_of
+from ..events import Gap, StreamItem, event_of
 from ..topics import is_market_data
 
 # As many as the service itself keeps for a slow reader.
@@ -27,7 +27,7 @@ class Policy(Enum):
     """All of it."""
 
 
-class Mailbox:
+class EventQueue:
     """Not for two threads at once. Messages are read into events when they are taken, so that what is replaced costs nothing."""
 
     def __init__(self, policy: Policy = Policy.BY_TOPIC, capacity: int = CAPACITY) -> None:
@@ -53,7 +53,7 @@ class Mailbox:
         self._count += 1
         self._add(self._count, gap)
 
-    def take(self) -> Happening | None:
+    def take(self) -> StreamItem | None:
         if not self._waiting:
             return None
         _, item = self._waiting.popitem(last=False)

@@ -7,7 +7,7 @@ import pandas
 import pytest
 from conftest import ended, run
 
-from pitlane import AsyncPitlane, frame
+from pitlane import AsyncPitlane, to_dataframe
 
 
 def test_every_table_is_there_and_exact(client):
@@ -45,11 +45,11 @@ def test_floats_come_when_asked_for(client):
 
 
 def test_ticks_become_a_table(client):
-    table = frame(client.collect("tick.*", count=20))
+    table = to_dataframe(client.collect("tick.*", count=20))
     assert len(table) == 20 and isinstance(table["last"].dropna().iloc[0], Decimal)
     exact = table["last"].dropna().astype(str).map(Decimal)
     assert (exact == table["last"].dropna()).all()
-    assert frame(client.collect("log-event.error", count=1, seconds=0)).empty
+    assert to_dataframe(client.collect("log-event.error", count=1, seconds=0)).empty
 
 
 def test_asyncio_has_tables_too(shared):
