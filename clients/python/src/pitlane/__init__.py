@@ -1,4 +1,7 @@
-"""A client for Pitlane: REST and events, for plain threads (`Pitlane`) and for asyncio (`AsyncPitlane`), with the same surface."""
+"""A client for Pitlane: REST and events.
+
+`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods.
+"""
 
 from ._async.client import AsyncPitlane
 from ._sync.client import Pitlane

@@ -1,4 +1,4 @@
-"""One request, as a value: what is asked, how its answer is read, and whether it may be asked again."""
+"""One request as a value, with the reader of its response and the rule for retries."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Call(Generic[T]):
 
 
 def get(path: str, kind: type[T], **query: Any) -> Call[T]:
-    """Reads a value of this kind."""
+    """Returns a call that reads a value of this kind."""
     return Call("GET", path, reader_of(kind), {name: value for name, value in query.items() if value is not None})
 
 
 def write(method: str, path: str, body: Any = None, repeat: RetryRule = RetryRule.IDEMPOTENT) -> Call[None]:
-    """Has something done that is answered without a body."""
+    """Returns a call whose response has no body."""
     return Call(method, path, read_nothing, None, None if body is None else wire.render(body), repeat=repeat)
 
 
 def confirmed_write(method: str, path: str, body: Any = None) -> Call[Confirmation]:
-    """Has something decided that every shard of a cluster is to apply."""
+    """Returns a call for a decision that every shard of a cluster must apply."""
     rendered = None if body is None else wire.render(body)
     return Call(method, path, reader_of(Confirmation), None, rendered, repeat=RetryRule.IDEMPOTENT)
 
@@ -62,16 +62,19 @@ def read_text(response: httpx.Response) -> str:
 
 
 def read_location_id(response: httpx.Response) -> int:
-    """The number at the end of Location."""
+    """Returns the number at the end of the Location header."""
     place = str(response.headers.get("location", ""))
     number = place.rpartition("/")[2]
     if not number.isdigit():
-        raise DecodeError(f"no number in the Location {place!r}")
+        raise DecodeError(f"the Location {place!r} does not end in a number")
     return int(number)
 
 
 def path_segment(name: object) -> str:
-    """A name as one segment of a path. Dots alone would be taken for the folder above."""
+    """Returns a name as one segment of a path.
+
+    Encodes `.` and `..`, which would change the path.
+    """
     quoted = quote(str(name), safe="")
     return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted
 
@@ -93,8 +96,8 @@ def problem_from(response: httpx.Response) -> Problem:
 
 
 def final_error(call: Call[Any], error: Exception, may_be_done: bool) -> Exception:
-    """What is told when nothing better than this came of the last attempt."""
-    words = f"{call.method} {call.path}: {type(error).__name__}: {error}"
+    """Returns the error to raise after the last attempt."""
+    message = f"{call.method} {call.path}: {type(error).__name__}: {error}"
     if may_be_done and call.method != "GET":
-        return OutcomeUnknown(words)
-    return error if isinstance(error, Problem) else Unreachable(words)
+        return OutcomeUnknown(message)
+    return error if isinstance(error, Problem) else Unreachable(message)

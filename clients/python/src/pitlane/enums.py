@@ -1,17 +1,17 @@
-"""The words of the service. Each is a text, so that `Side.BUY == "BUY"`."""
+"""Enumerations of the service. Each member is a string, so that `Side.BUY == "BUY"`."""
 
 from enum import Enum
 
 
 class StringEnum(str, Enum):
-    """A word from a closed list, printed as it travels."""
+    """Base class: a string from a closed list, printed as in JSON."""
 
     def __str__(self) -> str:
         return str(self.value)
 
 
 class SwitchState(StringEnum):
-    """In how many shards something is on, or applied."""
+    """Whether a switch is on, or a change applied, in all, some or no shards."""
 
     ALL = "ALL"
     SOME = "SOME"
@@ -64,7 +64,7 @@ _FINISHED = frozenset({OrderStatus.FILLED, OrderStatus.CANCELED, OrderStatus.REJ
 
 
 class ExecType(StringEnum):
-    """What happened to an order."""
+    """The kind of a change of an order."""
 
     PENDING_NEW = "PENDING_NEW"
     NEW = "NEW"
@@ -110,7 +110,7 @@ class TransactionType(StringEnum):
 
 
 class Phase(StringEnum):
-    """Where a strategy is in its life."""
+    """The phase of a strategy in its lifecycle."""
 
     INIT = "INIT"
     PREFEED = "PREFEED"
@@ -126,7 +126,7 @@ class Mode(StringEnum):
 
 
 class Role(StringEnum):
-    """Each may all that the one before may."""
+    """The role of a login. Each role includes the permissions of the previous one."""
 
     READ = "read"
     TRADE = "trade"

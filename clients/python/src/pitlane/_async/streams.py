@@ -1,4 +1,4 @@
-"""Events by topic, from the service's broker."""
+"""Subscriptions to events, by topic, at the broker of the service."""
 
 from __future__ import annotations
 
@@ -29,28 +29,38 @@ class AsyncStreams(AsyncRestClient):
         policy: Policy = Policy.BY_TOPIC,
         capacity: int = CAPACITY,
     ) -> AsyncSubscription[StreamItem]:
-        """Events of every topic that matches, such as `tick.*`, `order.MOMENTUM.*` or `log-event.>`.
+        """Subscribes to all topics that match, as in `tick.*`, `order.MOMENTUM.*` or `log-event.>`.
 
-        `last_value`: first the newest known value of each market-data topic. A lost connection is opened again, and told by `Gap`.
+        With `last_value`, the subscription first returns the newest known value of each market data
+        topic. The client reopens a lost connection and reports the loss by a `Gap`.
         """
         return self._subscriptions.subscribe(pattern, last_value=last_value, policy=policy, capacity=capacity)
 
     def ticks(
         self, security_id: int | None = None, *, policy: Policy = Policy.BY_TOPIC
     ) -> AsyncSubscription[Union[Tick, Gap]]:
-        """Market data of one security, or of all; first what is known now."""
+        """Subscribes to market data of one security, or of all.
+
+        The newest known values come first.
+        """
         return self._subscriptions.subscribe(topics.tick(security_id), last_value=True, policy=policy)
 
     def orders(
         self, strategy: str | None = None, int_id: str | None = None, *, prefix: str = "pitlane"
     ) -> AsyncSubscription[Union[OrderUpdate, Gap]]:
-        """What happens to orders: all of them, a strategy's, or one. `prefix` is the service's `broker.orderTopicPrefix`."""
+        """Subscribes to updates of all orders, of a strategy's orders, or of one order.
+
+        `prefix` is the setting `broker.orderTopicPrefix` of the service.
+        """
         return self._subscriptions.subscribe(topics.order_updates(prefix, strategy, int_id))
 
     async def collect(
         self, pattern: str, *, count: int, seconds: float | None = None, capacity: int = CAPACITY
     ) -> list[Event]:
-        """So many events, every one; fewer if the time is up before. What a gap took is not there."""
+        """Returns the next `count` events, or fewer if `seconds` pass first.
+
+        No event is left out, except during a `Gap`.
+        """
         events: list[Event] = []
         async with self.subscribe(pattern, policy=Policy.EVERY, capacity=capacity) as subscription:
             end = None if seconds is None else _clock() + seconds
@@ -64,22 +74,23 @@ class AsyncStreams(AsyncRestClient):
         return events
 
     async def publish(self, name: str, data: Any) -> None:
-        """Tells other strategies: `data` goes as JSON to whoever subscribed to `generic-event.<name>`."""
+        """Publishes `data` as JSON to the subscribers of `generic-event.<name>`."""
         await self._subscriptions.publish(topics.generic_event(name), data)
 
     async def _broker(self) -> str:
-        """Where the stream comes from. Asked once: the hub itself tries again."""
+        """Returns the address of the broker. Does not retry, because the `BrokerClient` does."""
         if self._settings.broker is not None:
             return self._settings.broker
         if self._settings.transport == "ws":
             return await self._run(get("/rest/broker/url/ws", str), NO_RETRY)
         if self._settings.is_secure:
-            # The service names its plain port first; who came by TLS wants no password in the clear.
+            # The service returns its port without TLS. A client that uses TLS must not send its
+            # password in plain text.
             health: Health = await self._run(get("/health/ready", Health), NO_RETRY)
             for listener in health.listeners:
                 if listener.name == "stomp+tls":
                     return f"stomp+ssl://{self._settings.host}:{listener.address.rpartition(':')[2]}"
-            raise ValueError("the service has no STOMP over TLS: transport='ws', or name a broker")
+            raise ValueError("the service has no listener for STOMP over TLS: use transport='ws' or set broker")
         return await self._run(get("/rest/broker/url/main", str), NO_RETRY)
 
 

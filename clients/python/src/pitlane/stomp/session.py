@@ -1,11 +1,12 @@
-"""A STOMP session of a consumer, without its socket: octets, wishes and time go in, happenings and octets come out.
+"""The client side of a STOMP session, without a socket.
 
 ```text
-new ── connect ──► greeting ── CONNECTED ──► open ── ERROR, silence, disconnect ──► ended
-                       └────── ERROR ─────────────────────────────────────────────────▲
+new ── connect ──► connecting ── CONNECTED ──► open ── ERROR, silence, disconnect ──► ended
+                       └──────── ERROR ─────────────────────────────────────────────────▲
 ```
-The caller gives everything that comes (`handle_bytes`, `handle_timeout`), then drains `poll_event` and `poll_transmit`, and
-comes back at `poll_timeout`. Times are seconds of any clock that does not go back.
+The caller passes all input to `handle_bytes` and `handle_timeout`, then drains `poll_event` and
+`poll_transmit`, and calls `handle_timeout` again at `poll_timeout`. Times are seconds of a
+monotonic clock.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Mapping, Union
 
 from .codec import Decoder, Frame, FrameError, encode
 
-# We let twice the agreed interval pass, as the service does.
+# Heart-beat intervals without data after which the connection is lost. The service uses the same
+# factor.
 HEART_BEAT_TOLERANCE = 2.0
-# A greeting that is not answered in this time is not answered at all.
+# Time within which the broker must answer CONNECT, in seconds.
 CONNECT_S_MAX = 10.0
 
 
@@ -38,14 +40,17 @@ class Message:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What was asked for under this id has taken effect."""
+    """The request with this id has taken effect."""
 
     id: str
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Nothing comes after this. `receipt`: the request that was refused, if it was one of ours."""
+    """The session has ended; this is its last event.
+
+    `receipt` is the id of the refused request, if a request of this session was the reason.
+    """
 
     message: str
     receipt: str | None = None
@@ -65,11 +70,12 @@ class StompSession:
         self._events: deque[SessionEvent] = deque()
         self._out = bytearray()
         self._is_open = self._has_ended = False
-        # Agreed intervals in seconds; zero: none.
+        # Negotiated heart-beat intervals in seconds; zero: no heart-beats.
         self._send_s = self._receive_s = 0.0
         self._sent_at = self._received_at = 0.0
 
     def connect(self, now: float) -> None:
+        """Sends CONNECT."""
         headers = {"accept-version": "1.2,1.1", "host": self._host, "heart-beat": f"{self._offer_ms},{self._offer_ms}"}
         if self._login is not None:
             headers["login"] = self._login
@@ -79,7 +85,7 @@ class StompSession:
         self._send_frame(Frame("CONNECT", headers))
 
     def subscribe(self, id: str, topic: str, headers: Mapping[str, str]) -> None:
-        """Confirmed by a receipt of the same id."""
+        """Sends SUBSCRIBE. A `Receipt` with the same id confirms it."""
         self._send_frame(Frame("SUBSCRIBE", {"id": id, "destination": _PREFIX + topic, "receipt": id, **headers}))
 
     def unsubscribe(self, id: str) -> None:
@@ -102,14 +108,14 @@ class StompSession:
             self._end(str(error))
 
     def handle_end(self, message: str) -> None:
-        """The connection is gone."""
+        """Ends the session because the connection was lost."""
         self._end(message)
 
     def handle_timeout(self, now: float) -> None:
         if self._has_ended:
             return
         if not self._is_open and now - self._received_at >= CONNECT_S_MAX:
-            self._end("the greeting was not answered")
+            self._end("the broker did not answer CONNECT in time")
         elif self._receive_s and now - self._received_at >= HEART_BEAT_TOLERANCE * self._receive_s:
             self._end("no heart-beat")
         elif self._send_s and now - self._sent_at >= self._send_s:
@@ -119,7 +125,7 @@ class StompSession:
         return self._events.popleft() if self._events else None
 
     def poll_transmit(self, now: float) -> bytes:
-        """What must be written now."""
+        """Returns the data to write."""
         out = bytes(self._out)
         if out:
             self._sent_at = now
@@ -127,7 +133,7 @@ class StompSession:
         return out
 
     def poll_timeout(self) -> float | None:
-        """When `handle_timeout` has something to do."""
+        """Returns the time at which the caller must call `handle_timeout`."""
         if self._has_ended:
             return None
         if not self._is_open:
@@ -156,14 +162,14 @@ class StompSession:
             is_login_refused = not self._is_open and "login" in message
             self._end(message, headers.get("receipt-id"), is_login_refused)
         else:
-            self._end(f"an unexpected {frame.command[:16]}")
+            self._end(f"unexpected frame {frame.command[:16]}")
 
     def _negotiate_heart_beat(self, text: str) -> None:
-        """An interval is the longer of what one offers and the other wants; zero on either side: none."""
+        """Sets the intervals: the longer of offer and request; zero on either side means none."""
         sends, _, wants = text.partition(",")
         if not (sends.isdigit() and wants.isdigit()):
-            raise FrameError(f"heart-beat is {text[:20]!r}")
-        # A quarter earlier, so that it arrives in time.
+            raise FrameError(f"invalid heart-beat {text[:20]!r}")
+        # A quarter of the interval earlier, so that the heart-beat arrives in time.
         self._send_s = max(self._offer_ms, int(wants)) * 0.75 / 1000 if int(wants) else 0.0
         self._receive_s = max(self._offer_ms, int(sends)) / 1000 if int(sends) else 0.0
 

@@ -1,4 +1,4 @@
-"""Events for asyncio: the hub lives in the caller's loop."""
+"""Subscriptions for asyncio. The `BrokerClient` runs in the event loop of the caller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ E = TypeVar("E", bound=StreamItem)
 
 
 class _LoopCondition:
-    """All happens in one thread, so there is nothing to hold."""
+    """A condition for one event loop. It needs no lock, because everything runs in one thread."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -36,10 +36,13 @@ class _LoopCondition:
 
 
 class AsyncSubscription(Generic[E]):
-    """Events as they come: `async for event in subscription`. `async with` ends it in the end."""
+    """A subscription: `async for event in subscription` reads it, and `async with` closes it."""
 
-    def __init__(self, broker: BrokerClient, condition: _LoopCondition, state: SubscriptionState, timeout_s: float) -> None:
-        self._broker, self._condition, self._state, self._timeout_s = broker, condition, state, timeout_s
+    def __init__(
+        self, broker: BrokerClient, condition: _LoopCondition, state: SubscriptionState, timeout_s: float
+    ) -> None:
+        self._broker, self._condition = broker, condition
+        self._state, self._timeout_s = state, timeout_s
 
     @property
     def pattern(self) -> str:
@@ -47,11 +50,11 @@ class AsyncSubscription(Generic[E]):
 
     @property
     def replaced(self) -> int:
-        """Events that were replaced by newer ones before they were read."""
+        """Number of events that newer events replaced before they were read."""
         return self._state.replaced
 
     async def ready(self) -> None:
-        """Returns when the broker has confirmed it: no event after this is missed."""
+        """Waits until the broker has confirmed the subscription. No later event is missed."""
         try:
             await asyncio.wait_for(self._settled(), self._timeout_s)
         except asyncio.TimeoutError:
@@ -59,13 +62,17 @@ class AsyncSubscription(Generic[E]):
             raise not_confirmed(self.pattern, self._timeout_s, self._broker) from None
 
     async def get(self, timeout_s: float | None = None) -> E:
-        """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""
+        """Returns the next event.
+
+        Raises `TimeoutError` if none arrives in time, and `Closed` after the end.
+        """
         try:
             return await asyncio.wait_for(self._next(), timeout_s)
         except asyncio.TimeoutError:
             raise TimeoutError(f"no event of {self.pattern!r} within {timeout_s:g} s") from None
 
     async def close(self) -> None:
+        """Ends the subscription."""
         self._broker.remove(self._state)
         self._state.end()
 
@@ -104,7 +111,7 @@ class AsyncSubscriptionManager:
 
     def __init__(self, resolve: Callable[[], Awaitable[str]], settings: Settings) -> None:
         self._resolve, self._settings = resolve, settings
-        # Made at the first use, which is in the loop it belongs to.
+        # Created at the first use, so that it belongs to the running event loop.
         self._broker: BrokerClient | None = None
 
     def subscribe(self, pattern: str, **settings: Any) -> AsyncSubscription[Any]:
@@ -117,7 +124,7 @@ class AsyncSubscriptionManager:
         try:
             await asyncio.wait_for(self._ensure_started().publish(topic, data), self._settings.timeout_s)
         except asyncio.TimeoutError:
-            raise StreamLost(f"the broker did not take {topic!r} in time") from None
+            raise StreamLost(f"the broker did not confirm the message to {topic!r} in time") from None
 
     async def close(self) -> None:
         broker, self._broker = self._broker, None

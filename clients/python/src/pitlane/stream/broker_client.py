@@ -1,6 +1,8 @@
-"""The connection to the broker, for all subscriptions of a client: opened, kept alive, opened again, and every subscription renewed.
+"""The connection to the broker, shared by all subscriptions of a client.
 
-It lives in one event loop: that of an `AsyncPitlane`'s user, or that of a `Pitlane`'s thread.
+It opens the connection, keeps it alive, reopens it after a loss, and then renews every
+subscription. It runs in one event loop: that of the user of an `AsyncPitlane`, or that of the
+thread of a `Pitlane`.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from ..wire import render
 from .subscription_state import SubscriptionState
 from .connection import Connection, open_connection
 
-# Between two attempts to connect: it doubles up to the larger one, so that a service that starts again is met within a second.
+# Delay between two attempts to connect. It doubles up to the maximum, so that the client reaches a
+# restarted service within a second.
 WAIT_S_FIRST = 0.05
 WAIT_S_MAX = 1.0
-# The last words of a session that is closed.
+# Time to wait for the end of a session after DISCONNECT.
 DISCONNECT_S_MAX = 1.0
 
 
@@ -28,7 +31,7 @@ class BrokerClient:
     def __init__(self, resolve: Callable[[], Awaitable[str]], settings: Settings) -> None:
         self._resolve, self._settings = resolve, settings
         self._states: dict[str, SubscriptionState] = {}
-        # What was sent and waits for its receipt.
+        # Sent messages that wait for their receipts.
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._numbers = itertools.count(1)
         self._session: StompSession | None = None
@@ -37,7 +40,7 @@ class BrokerClient:
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
         self.last_error = "no answer"
-        """Why there is no connection, as far as the last attempt tells."""
+        """Error of the last attempt to connect."""
 
     @property
     def is_closed(self) -> bool:
@@ -58,7 +61,7 @@ class BrokerClient:
                 self._wake.set()
 
     async def publish(self, topic: str, data: Any) -> None:
-        """Tells other strategies something; returns when the broker has taken it."""
+        """Publishes a message, and returns when the broker has confirmed it."""
         self._start_task()
         while self._session is None:
             await self._opened.wait()
@@ -89,22 +92,22 @@ class BrokerClient:
             self._task.add_done_callback(self._handle_done)
 
     def _handle_done(self, task: asyncio.Task[None]) -> None:
-        """A bug of ours must not leave readers waiting."""
+        """Fails all subscriptions if the task has failed, so that no reader waits forever."""
         if not task.cancelled() and task.exception() is not None:
-            self._fail_all(StreamError(f"the stream has failed: {task.exception()!r}"))
+            self._fail_all(StreamError(f"the event stream has failed: {task.exception()!r}"))
 
     async def _run(self) -> None:
         wait_s = WAIT_S_FIRST
         while not self._is_closing:
             try:
-                # Asked each time: a service that starts again may listen elsewhere.
+                # Resolved for each attempt: a restarted service may have another address.
                 url = await self._resolve()
                 connection = await asyncio.wait_for(open_connection(url, self._settings.tls), self._settings.timeout_s)
             except (OSError, asyncio.TimeoutError, PitlaneError) as error:
-                # The gap is told already, and whoever waits for a first event does so for a limited time.
+                # Readers already have a `Gap`, and a new subscription waits for a limited time.
                 self.last_error = str(error) or type(error).__name__
             except (ValueError, ImportError) as error:
-                # Another attempt will fare no better.
+                # A retry cannot succeed.
                 return self._fail_all(StreamError(str(error)))
             else:
                 wait_s = WAIT_S_FIRST if await self._run_session(connection) else wait_s
@@ -112,7 +115,7 @@ class BrokerClient:
             wait_s = min(WAIT_S_MAX, 2 * wait_s)
 
     async def _run_session(self, connection: Connection) -> bool:
-        """One session, from its greeting to its end. True: it was open for a while."""
+        """Runs one session from CONNECT to its end. Returns whether it was open."""
         clock = asyncio.get_running_loop().time
         session = StompSession(self._settings.host, *self._settings.credentials, self._settings.heart_beat_s)
         session.connect(clock())
@@ -150,7 +153,7 @@ class BrokerClient:
         return was_open
 
     def _drain(self, session: StompSession) -> bool:
-        """Hands on what the session tells. True: it has ended."""
+        """Handles the events of the session. Returns whether the session has ended."""
         while (event := session.poll_event()) is not None:
             if isinstance(event, Message):
                 state = self._states.get(event.subscription)

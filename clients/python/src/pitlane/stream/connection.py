@@ -1,4 +1,4 @@
-"""The connection below a STOMP session: a TCP stream, TLS, or a WebSocket. Each reads data until there are none, and writes."""
+"""Connections for STOMP: TCP, TLS or WebSocket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 READ_BYTES_MAX = 256 * 1024
 CLOSE_S_MAX = 2.0
-# Above what one message of the service may have.
+# Above the largest message of the service.
 MESSAGE_BYTES_MAX = 2 * 1024 * 1024
 
 
@@ -18,7 +18,7 @@ class TcpConnection:
         self._reader, self._writer = reader, writer
 
     async def read(self) -> bytes:
-        """Empty: the other side has closed."""
+        """Reads data; empty if the other side has closed the connection."""
         return await self._reader.read(READ_BYTES_MAX)
 
     async def write(self, data: bytes) -> None:
@@ -30,7 +30,7 @@ class TcpConnection:
         try:
             await asyncio.wait_for(self._writer.wait_closed(), CLOSE_S_MAX)
         except (OSError, asyncio.TimeoutError):
-            # It is gone either way.
+            # The connection is closed in either case.
             self._writer.transport.abort()
 
 
@@ -63,12 +63,12 @@ Connection = Union[TcpConnection, WebSocketConnection]
 
 
 async def open_connection(url: str, tls: Callable[[], ssl.SSLContext]) -> Connection:
-    """To `stomp://`, `stomp+ssl://`, `ws://` or `wss://`. Raises OSError when there is nobody."""
+    """Connects to `stomp://`, `stomp+ssl://`, `ws://` or `wss://`. Raises OSError if that fails."""
     parts = urlsplit(url)
     if parts.scheme in ("ws", "wss"):
         return await _open_websocket(url, tls() if parts.scheme == "wss" else None)
     if parts.scheme not in ("stomp", "stomp+ssl") or parts.hostname is None or parts.port is None:
-        raise ValueError(f"{url!r} is no address of a broker such as stomp://127.0.0.1:61613")
+        raise ValueError(f"{url!r} is not a broker address such as stomp://127.0.0.1:61613")
     context = tls() if parts.scheme == "stomp+ssl" else None
     return TcpConnection(*await asyncio.open_connection(parts.hostname, parts.port, ssl=context))
 
@@ -85,7 +85,7 @@ async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Connectio
             url,
             ssl=context,
             subprotocols=[Subprotocol("v12.stomp"), Subprotocol("v11.stomp")],
-            # STOMP has heart-beats of its own, and events are too small to gain by compression.
+            # STOMP has its own heart-beats, and events are too small to benefit from compression.
             ping_interval=None,
             compression=None,
             max_size=MESSAGE_BYTES_MAX,

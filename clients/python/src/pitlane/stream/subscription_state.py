@@ -1,4 +1,7 @@
-"""One subscription as the hub sees it: where messages go, and how it ends. Whoever reads it brings the way to wait."""
+"""The state of one subscription: its queue of events and its end.
+
+The reader supplies the condition.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from .event_queue import CAPACITY, EventQueue, Policy
 
 
 class ConditionLike(Protocol):
-    """Held while something changes, and rung afterwards: a `threading.Condition`, or what asyncio has instead."""
+    """Held during a change and notified after it: a `threading.Condition`, or one for asyncio."""
 
     def __enter__(self) -> Any: ...
 
@@ -36,13 +39,13 @@ class SubscriptionState:
         self.headers: Mapping[str, str] = {"last-value": "true"} if last_value else {}
         self._queue = EventQueue(policy, capacity)
         self._is_confirmed = self._is_closed = False
-        # The gap that is not over yet.
+        # The gap that has begun and not ended.
         self._gap: Gap | None = None
         self._failure: StreamError | None = None
 
     @property
     def replaced(self) -> int:
-        """Events that were replaced by newer ones before they were read."""
+        """Number of events that newer events replaced before they were read."""
         return self._queue.replaced
 
     @property
@@ -51,7 +54,7 @@ class SubscriptionState:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known if events will come."""
+        """Whether the broker has confirmed the subscription, or it has ended."""
         return self._is_confirmed or self.has_ended
 
     def put(self, topic: str, body: bytes) -> None:
@@ -63,7 +66,7 @@ class SubscriptionState:
             self._condition.notify_all()
 
     def confirm(self, now: datetime) -> None:
-        """From here on events come, or come again."""
+        """Marks the subscription as confirmed: events arrive from now on. Ends an open gap."""
         with self._condition:
             self._is_confirmed = True
             if self._gap is not None:
@@ -72,7 +75,7 @@ class SubscriptionState:
             self._condition.notify_all()
 
     def lose(self, now: datetime, reason: str) -> None:
-        """From here on they do not."""
+        """Marks the connection as lost: events do not arrive from now on. Begins a gap."""
         with self._condition:
             if self._is_confirmed and self._gap is None:
                 self._gap = Gap(self.pattern, now, reason)
@@ -90,7 +93,10 @@ class SubscriptionState:
             self._condition.notify_all()
 
     def take(self) -> StreamItem | None:
-        """The next event; None: there is none now. What waited before an end is read before that is told. With the bell held."""
+        """Returns the next event, or None if none waits. The caller must hold the condition.
+
+        Events that waited before the end are returned before the end is raised.
+        """
         item = self._queue.take()
         if item is None and self._failure is not None:
             raise self._failure

@@ -1,4 +1,7 @@
-"""Events for plain threads: the hub lives in a thread of its own, and readers wait for what it puts into their boxes."""
+"""Subscriptions for plain threads.
+
+The `BrokerClient` runs in its own thread and fills their queues.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,23 @@ from .subscription_state import SubscriptionState
 
 E = TypeVar("E", bound=StreamItem)
 
-# For the thread to end in good order; it is a daemon, so nothing hangs on it.
+# Time for the thread to end. It is a daemon thread, so it does not keep the process alive.
 END_S_MAX = 5.0
 
 
 class Subscription(Generic[E]):
-    """Events as they come: `for event in subscription`. `with` ends it in the end."""
+    """A subscription: `for event in subscription` reads it, and `with` closes it."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, broker: BrokerClient, condition: threading.Condition, state: SubscriptionState, timeout_s: float
+        self,
+        loop: asyncio.AbstractEventLoop,
+        broker: BrokerClient,
+        condition: threading.Condition,
+        state: SubscriptionState,
+        timeout_s: float,
     ) -> None:
-        self._loop, self._broker, self._condition, self._state, self._timeout_s = loop, broker, condition, state, timeout_s
+        self._loop, self._broker, self._condition = loop, broker, condition
+        self._state, self._timeout_s = state, timeout_s
 
     @property
     def pattern(self) -> str:
@@ -35,11 +44,14 @@ class Subscription(Generic[E]):
 
     @property
     def replaced(self) -> int:
-        """Events that were replaced by newer ones before they were read."""
+        """Number of events that newer events replaced before they were read."""
         return self._state.replaced
 
     def ready(self) -> None:
-        """Returns when the broker has confirmed it: no event after this is missed. `subscribe` has waited for that already."""
+        """Waits until the broker has confirmed the subscription. No later event is missed.
+
+        `subscribe` has already waited for the confirmation.
+        """
         with self._condition:
             is_settled = self._condition.wait_for(lambda: self._state.is_settled, self._timeout_s)
         if not is_settled:
@@ -47,7 +59,10 @@ class Subscription(Generic[E]):
             raise not_confirmed(self.pattern, self._timeout_s, self._broker)
 
     def get(self, timeout_s: float | None = None) -> E:
-        """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""
+        """Returns the next event.
+
+        Raises `TimeoutError` if none arrives in time, and `Closed` after the end.
+        """
         end = None if timeout_s is None else time.monotonic() + timeout_s
         with self._condition:
             while (item := self._state.take()) is None:
@@ -57,6 +72,7 @@ class Subscription(Generic[E]):
         return cast(E, item)
 
     def close(self) -> None:
+        """Ends the subscription."""
         self._state.end()
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._broker.remove, self._state)
@@ -81,7 +97,7 @@ class Subscription(Generic[E]):
 
 
 class SubscriptionManager:
-    """All subscriptions of one client, and the thread they live in."""
+    """All subscriptions of one client, and the thread of their `BrokerClient`."""
 
     def __init__(self, resolve: Callable[[], str], settings: Settings) -> None:
         self._resolve, self._settings = resolve, settings
@@ -104,7 +120,7 @@ class SubscriptionManager:
             sent.result(self._settings.timeout_s)
         except FutureTimeoutError:
             sent.cancel()
-            raise StreamLost(f"the broker did not take {topic!r} in time") from None
+            raise StreamLost(f"the broker did not confirm the message to {topic!r} in time") from None
 
     def close(self) -> None:
         with self._starting:
@@ -127,7 +143,7 @@ class SubscriptionManager:
         thread.start()
 
         async def resolve() -> str:
-            # It waits for an answer over HTTP, which the loop must not.
+            # The function blocks on HTTP, so it must not run in the event loop.
             return await loop.run_in_executor(None, self._resolve)
 
         async def make() -> BrokerClient:
@@ -150,7 +166,7 @@ def _stop(running: tuple[asyncio.AbstractEventLoop, BrokerClient, threading.Thre
     try:
         closing.result(END_S_MAX)
     except FutureTimeoutError:
-        # The thread is a daemon: what is left of it ends with the process.
+        # A daemon thread ends with the process.
         closing.cancel()
     loop.call_soon_threadsafe(loop.stop)
     thread.join(END_S_MAX)
