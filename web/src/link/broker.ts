@@ -10,21 +10,21 @@ import { readMessage } from './message';
 
 const HEARTBEAT_MS = 5_000;
 /** So often a message goes through the library, which otherwise would not know that the service lives. */
-const SIGN_MS = 1_000;
+const KEEPALIVE_MS = 1_000;
 /** First and longest wait before another attempt to connect. */
 const RETRY_MS = 250;
 const RETRY_MS_MAX = 4_000;
 
 export type Handler = (topic: string, body: string) => void;
 
-export interface Wishes {
+export interface SubscribeOptions {
   /** Asks for the newest known message of each topic first. */
   lastValue?: boolean;
   /** Called on each connection when the subscription holds, and all before it: from now on nothing is missed. */
-  whenHeard?: () => void;
+  onSubscribed?: () => void;
 }
 
-interface Listener extends Wishes {
+interface Listener extends SubscribeOptions {
   /** Of its subscription, on every connection. */
   id: string;
   pattern: string;
@@ -34,12 +34,12 @@ interface Listener extends Wishes {
 
 export interface Broker {
   /** Hears a topic or a pattern, until the answer is called. */
-  listen(pattern: string, handler: Handler, options?: Wishes): () => void;
+  listen(pattern: string, handler: Handler, options?: SubscribeOptions): () => void;
 }
 
 export class StompBroker implements Broker {
   /** A connection begins; nothing of it has been heard yet. */
-  onBegin: () => void = () => {};
+  onConnected: () => void = () => {};
   /** Everything that is listened to is being heard, so that a snapshot asked for now misses nothing. */
   onUp: () => void = () => {};
   onDown: (reason: string) => void = () => {};
@@ -51,7 +51,7 @@ export class StompBroker implements Broker {
   private nextId = 1;
   private reason = '';
   /** This connection has logged in. */
-  private isIn = false;
+  private isLoggedIn = false;
   private isRefused = false;
 
   constructor(url: string, connectHeaders: () => Record<string, string>) {
@@ -72,7 +72,7 @@ export class StompBroker implements Broker {
       onConnect: () => this.connected(),
       onStompError: (frame) => {
         this.reason = frame.headers['message'] ?? 'the service ended the connection';
-        this.isRefused = !this.isIn && 'passcode' in this.client.connectHeaders;
+        this.isRefused = !this.isLoggedIn && 'passcode' in this.client.connectHeaders;
       },
       onWebSocketClose: () => this.closed(),
     });
@@ -86,8 +86,8 @@ export class StompBroker implements Broker {
     await this.client.deactivate();
   }
 
-  listen(pattern: string, handler: Handler, wishes: Wishes = {}): () => void {
-    const listener: Listener = { ...wishes, id: `s${this.nextId++}`, pattern, handler, subscription: null };
+  listen(pattern: string, handler: Handler, options: SubscribeOptions = {}): () => void {
+    const listener: Listener = { ...options, id: `s${this.nextId++}`, pattern, handler, subscription: null };
     this.listeners.set(listener.id, listener);
     if (this.client.connected) this.subscribe(listener);
     return () => {
@@ -98,13 +98,13 @@ export class StompBroker implements Broker {
 
   private socket(url: string): WebSocket {
     const socket = new WebSocket(url, this.client.stompVersions.protocolVersions());
-    let signAt = 0;
+    let keepaliveAt = 0;
     // Before the library, which sets its own handler later.
     socket.addEventListener('message', (event) => {
       const message = readMessage(event.data);
       const listener = message && this.listeners.get(message.subscription);
-      if (!listener || event.timeStamp - signAt > SIGN_MS) {
-        signAt = event.timeStamp;
+      if (!listener || event.timeStamp - keepaliveAt > KEEPALIVE_MS) {
+        keepaliveAt = event.timeStamp;
         return;
       }
       event.stopImmediatePropagation();
@@ -117,7 +117,7 @@ export class StompBroker implements Broker {
     for (const listener of this.listeners.values()) listener.subscription = null;
     const { reason, isRefused } = this;
     this.reason = '';
-    this.isIn = this.isRefused = false;
+    this.isLoggedIn = this.isRefused = false;
     this.onDown(reason);
     if (!isRefused) return;
     void this.stop();
@@ -125,24 +125,24 @@ export class StompBroker implements Broker {
   }
 
   private connected(): void {
-    this.isIn = true;
-    this.onBegin();
+    this.isLoggedIn = true;
+    this.onConnected();
     const listeners = [...this.listeners.values()];
     for (const listener of listeners) this.subscribe(listener, listener === listeners.at(-1));
   }
 
   private subscribe(listener: Listener, isLast = false): void {
-    const hear = ({ headers, body }: IMessage): void =>
+    const handle = ({ headers, body }: IMessage): void =>
       listener.handler((headers['destination'] ?? '').replace('/topic/', ''), body);
     const headers: Record<string, string> = { id: listener.id };
     if (listener.lastValue) headers['last-value'] = 'true';
-    if (listener.whenHeard || isLast) {
-      headers['receipt'] = `heard-${listener.id}`;
+    if (listener.onSubscribed || isLast) {
+      headers['receipt'] = `subscribed-${listener.id}`;
       this.client.watchForReceipt(headers['receipt'], () => {
-        listener.whenHeard?.();
+        listener.onSubscribed?.();
         if (isLast) this.onUp();
       });
     }
-    listener.subscription = this.client.subscribe(`/topic/${listener.pattern}`, hear, headers);
+    listener.subscription = this.client.subscribe(`/topic/${listener.pattern}`, handle, headers);
   }
 }

@@ -3,14 +3,14 @@
 /** A hidden page gets no frames; it is brought up to date so often instead. */
 const HIDDEN_MS = 500;
 
-const due = new Set<() => void>();
-let asked = false;
+const pending = new Set<() => void>();
+let isScheduled = false;
 
 /** Does the work before the next frame is drawn; asked for twice, it is done once. */
 export function atNextFrame(work: () => void): void {
-  due.add(work);
-  if (asked) return;
-  asked = true;
+  pending.add(work);
+  if (isScheduled) return;
+  isScheduled = true;
   const hasFrames = typeof requestAnimationFrame === 'function' && !document.hidden;
   if (hasFrames) requestAnimationFrame(flush);
   else setTimeout(flush, typeof document === 'undefined' ? 0 : HIDDEN_MS);
@@ -23,17 +23,17 @@ export function afterPaint(work: () => void): void {
 }
 
 /** For what never rests: after quiet at the next frame, else at the first one after so long. Frames between are for the reader. */
-export function paced(work: () => void, everyMs: number): () => void {
-  let isAsked = false;
+export function throttled(work: () => void, everyMs: number): () => void {
+  let isScheduled = false;
   let doneAt = -Infinity;
   const run = (): void => {
-    isAsked = false;
+    isScheduled = false;
     doneAt = performance.now();
     work();
   };
   return () => {
-    if (isAsked) return;
-    isAsked = true;
+    if (isScheduled) return;
+    isScheduled = true;
     const wait = doneAt + everyMs - performance.now();
     if (wait <= 0) atNextFrame(run);
     else setTimeout(() => atNextFrame(run), wait);
@@ -41,8 +41,8 @@ export function paced(work: () => void, everyMs: number): () => void {
 }
 
 function flush(): void {
-  asked = false;
-  const works = [...due];
-  due.clear();
+  isScheduled = false;
+  const works = [...pending];
+  pending.clear();
   for (const work of works) work();
 }

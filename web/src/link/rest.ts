@@ -38,7 +38,7 @@ export class Rest {
 
   constructor(
     private readonly base = '',
-    private readonly send: typeof fetch = (...request) => fetch(...request),
+    private readonly fetcher: typeof fetch = (...request) => fetch(...request),
   ) {}
 
   get<T>(path: string): Promise<T> {
@@ -59,7 +59,7 @@ export class Rest {
 
   /** As above; `tolerate` names a status whose body is as good as an answer. */
   async call(method: string, path: string, options: Options = {}, tolerate?: number): Promise<unknown> {
-    const { status, ok, text } = await this.fetched(method, path, options);
+    const { status, ok, text } = await this.send(method, path, options);
     if (ok || status === tolerate) return text === '' ? undefined : parseJson(text);
     const problem = problemOf(status, text);
     if (status === 401) this.onLoginNeeded(problem);
@@ -68,12 +68,12 @@ export class Rest {
 
   /** What STOMP's CONNECT carries: a token is a passcode without a login. */
   connectHeaders(): Record<string, string> {
-    const shown = this.credentials;
-    if (!shown) return {};
-    return 'token' in shown ? { passcode: shown.token } : { login: shown.login, passcode: shown.password };
+    const credentials = this.credentials;
+    if (!credentials) return {};
+    return 'token' in credentials ? { passcode: credentials.token } : { login: credentials.login, passcode: credentials.password };
   }
 
-  private async fetched(method: string, path: string, { body, headers }: Options): Promise<{ status: number; ok: boolean; text: string }> {
+  private async send(method: string, path: string, { body, headers }: Options): Promise<{ status: number; ok: boolean; text: string }> {
     const init: RequestInit = {
       method,
       headers: { ...this.authorization(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
@@ -83,7 +83,7 @@ export class Rest {
     };
     if (body !== undefined) init.body = typeof body === 'object' ? writeJson(body) : String(body);
     try {
-      const response = await this.send(this.base + path, init);
+      const response = await this.fetcher(this.base + path, init);
       return { status: response.status, ok: response.ok, text: await response.text() };
     } catch {
       throw Problem.unreachable();
@@ -91,11 +91,11 @@ export class Rest {
   }
 
   private authorization(): Record<string, string> {
-    const shown = this.credentials;
-    if (!shown) return {};
-    if ('token' in shown) return { Authorization: `Bearer ${shown.token}` };
-    const octets = new TextEncoder().encode(`${shown.login}:${shown.password}`);
-    return { Authorization: `Basic ${btoa(String.fromCharCode(...octets))}` };
+    const credentials = this.credentials;
+    if (!credentials) return {};
+    if ('token' in credentials) return { Authorization: `Bearer ${credentials.token}` };
+    const bytes = new TextEncoder().encode(`${credentials.login}:${credentials.password}`);
+    return { Authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
   }
 }
 

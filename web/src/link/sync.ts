@@ -1,24 +1,24 @@
 // A snapshot by REST, then deltas by STOMP.
 //
-//   start ── messages wait ──► snapshot comes ──► it is put in, what waited is put on top ──► messages go straight in
+//   start ── messages wait ──► snapshot comes ──► it is put in, what queued is put on top ──► messages go straight in
 //     ▲                                                                                               │
 //     └────────────────────── a gap, or the link was lost: again from the start ◄─────────────────────┘
 //
-// Messages that waited may be older than the snapshot. That does no harm: whoever puts them in knows what is newer (orders have
+// Messages that queued may be older than the snapshot. That does no harm: whoever puts them in knows what is newer (orders have
 // the time of their last change), or is given full images whose last one is the newest.
 
 import { atNextFrame } from './frame';
 import { Problem } from './rest';
 
 /** Messages kept while a snapshot is on its way: some seconds of a very busy day. Beyond, the snapshot is fetched once more. */
-const WAITING_MAX = 20_000;
+const QUEUE_MAX = 20_000;
 const RETRY_MS = 500;
 /** After a gap: what else is missing comes in meanwhile, and is not asked for one by one. */
 const GAP_MS = 200;
 const RETRY_MS_MAX = 5_000;
 
 export class Sync<Message> {
-  private waiting: Message[] | null = [];
+  private queue: Message[] | null = [];
   private run = 0;
   private overflow = false;
 
@@ -34,16 +34,16 @@ export class Sync<Message> {
   ) {}
 
   /** Whether what is shown stems from a snapshot, and nothing is missing. */
-  get isWhole(): boolean {
-    return this.waiting === null;
+  get isComplete(): boolean {
+    return this.queue === null;
   }
 
-  hear(message: Message): void {
-    if (this.waiting === null) {
+  handle(message: Message): void {
+    if (this.queue === null) {
       this.parts.apply(message);
       atNextFrame(this.parts.draw);
-    } else if (this.waiting.length < WAITING_MAX) {
-      this.waiting.push(message);
+    } else if (this.queue.length < QUEUE_MAX) {
+      this.queue.push(message);
     } else {
       this.overflow = true;
     }
@@ -51,22 +51,22 @@ export class Sync<Message> {
 
   /** Something is missing: everything is fetched again, once, however often that is noticed. */
   gap(): void {
-    if (this.waiting !== null) return;
-    this.waiting = [];
+    if (this.queue !== null) return;
+    this.queue = [];
     setTimeout(() => void this.restart(), GAP_MS);
   }
 
   /** Fetches everything again. Who asks several times gets the newest only. */
   async restart(): Promise<void> {
     const run = ++this.run;
-    this.waiting ??= [];
+    this.queue ??= [];
     for (let wait = RETRY_MS; run === this.run; wait = Math.min(wait * 2, RETRY_MS_MAX)) {
       try {
-        const putIn = await this.parts.snapshot();
+        const applySnapshot = await this.parts.snapshot();
         if (run !== this.run) return;
-        if (!this.overflow) return this.finish(putIn);
+        if (!this.overflow) return this.finish(applySnapshot);
         this.overflow = false;
-        this.waiting = [];
+        this.queue = [];
       } catch (problem) {
         this.parts.onFailure?.(problem);
         // What is refused stays refused until somebody logs in, or the service is another one; both restart us.
@@ -76,11 +76,11 @@ export class Sync<Message> {
     }
   }
 
-  private finish(putIn: () => void): void {
-    putIn();
-    const waited = this.waiting ?? [];
-    this.waiting = null;
-    for (const message of waited) this.parts.apply(message);
+  private finish(applySnapshot: () => void): void {
+    applySnapshot();
+    const queued = this.queue ?? [];
+    this.queue = null;
+    for (const message of queued) this.parts.apply(message);
     atNextFrame(this.parts.draw);
   }
 }
@@ -100,7 +100,7 @@ export class Sequence {
     return true;
   }
 
-  forget(): void {
+  reset(): void {
     this.newest.clear();
   }
 }

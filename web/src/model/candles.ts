@@ -21,7 +21,7 @@ export class Candles {
   private readonly lists: Record<BarLength, Bar[]> = { '1s': [], '10s': [], '1m': [] };
 
   /** Takes in a price of a time, in seconds since the epoch. What is no number is no price. */
-  take(price: number, at: number): void {
+  addPrice(price: number, at: number): void {
     if (Number.isNaN(price) || Number.isNaN(at)) return;
     for (const length of LENGTHS) {
       put(this.lists[length], Math.floor(at / BAR_LENGTHS[length]) * BAR_LENGTHS[length], price);

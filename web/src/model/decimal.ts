@@ -41,7 +41,7 @@ export function isMultiple(amount: bigint, step: Decimal): boolean {
 }
 
 /** The next multiple of a step, so many steps on; from between two multiples the first one is the nearest in that direction. */
-export function stepped(amount: bigint, step: Decimal, by: bigint): bigint {
+export function stepBy(amount: bigint, step: Decimal, by: bigint): bigint {
   const size = units(step) ?? 0n;
   if (size <= 0n) return amount;
   const rest = ((amount % size) + size) % size;
@@ -50,7 +50,7 @@ export function stepped(amount: bigint, step: Decimal, by: bigint): bigint {
 }
 
 /** Price times quantity, in units, rounded towards zero. */
-export function times(a: bigint, b: bigint): bigint {
+export function multiply(a: bigint, b: bigint): bigint {
   return (a * b) / SCALE;
 }
 
@@ -64,7 +64,7 @@ export function add(...amounts: (Decimal | undefined)[]): Decimal {
   return decimal(amounts.reduce((sum, amount) => sum + (units(amount) ?? 0n), 0n));
 }
 
-export function negative(amount: Decimal): Decimal {
+export function negate(amount: Decimal): Decimal {
   return decimal(-(units(amount) ?? 0n));
 }
 
@@ -80,30 +80,30 @@ export function isZero(amount: Decimal | undefined): boolean {
  * For people: thousands apart, at least `least` places (more only if the number has them and `most` lets it), a true minus.
  * Rounds half away from zero where places are cut.
  */
-export function shown(amount: Decimal | undefined, least = 0, most = PLACES): string {
+export function formatDecimal(amount: Decimal | undefined, least = 0, most = PLACES): string {
   if (amount === undefined) return '';
   const plain = PLAIN.exec(amount);
-  if (plain && (plain[3]?.length ?? 0) <= Math.max(least, most)) return laidOut(plain[1] ? '−' : '', plain[2]!, plain[3] ?? '', least);
+  if (plain && (plain[3]?.length ?? 0) <= Math.max(least, most)) return joinDigits(plain[1] ? '−' : '', plain[2]!, plain[3] ?? '', least);
   const exact = units(amount);
   if (exact === null) return '';
   const cut = 10n ** BigInt(PLACES - Math.max(least, most));
   const size = exact < 0n ? -exact : exact;
   const rounded = ((size + cut / 2n) / cut) * cut;
   const sign = exact < 0n && rounded > 0n ? '−' : '';
-  return laidOut(sign, (rounded / SCALE).toString(), (rounded % SCALE).toString().padStart(PLACES, '0'), least);
+  return joinDigits(sign, (rounded / SCALE).toString(), (rounded % SCALE).toString().padStart(PLACES, '0'), least);
 }
 
 /** As the service writes decimals, and not a zero with a minus: nothing to be counted, so its digits are taken as they are. */
 const PLAIN = /^(-(?!0(?:\.0*)?$))?(0|[1-9]\d*)(?:\.(\d+))?$/;
 
-function laidOut(sign: string, whole: string, digits: string, least: number): string {
+function joinDigits(sign: string, whole: string, digits: string, least: number): string {
   const part = (digits.endsWith('0') ? digits.replace(/0+$/, '') : digits).padEnd(least, '0');
   const parted = whole.length > 3 ? whole.replace(/\B(?=(\d{3})+$)/g, '\u202f') : whole;
   return part === '' ? sign + parted : `${sign}${parted}.${part}`;
 }
 
 /** With a plus where it gains. */
-export function signed(amount: Decimal | undefined, least = 0, most = PLACES): string {
-  const text = shown(amount, least, most);
+export function formatSigned(amount: Decimal | undefined, least = 0, most = PLACES): string {
+  const text = formatDecimal(amount, least, most);
   return (units(amount) ?? 0n) > 0n ? `+${text}` : text;
 }

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { BARS_MAX, Candles } from './candles';
 import { csv } from './csv';
 import { peekNumber, peekText } from './peek';
-import { type Draft, type Surroundings, change, findings, request, value } from './ticket';
+import { type Draft, type OrderContext, change, findings, request, value } from './ticket';
 import { instantOf, latency, nanoseconds } from './time';
-import { fault, matches } from './topic';
+import { matches, patternError } from './topic';
 import type { Limits, Order, Security, Tick } from './types';
 
 const AAPL: Security = {
@@ -20,7 +20,7 @@ const DRAFT: Draft = {
   securityId: 1, type: 'LIMIT', side: 'BUY', quantity: '10', limit: '232.45', stop: '', tif: 'DAY', tifDate: '',
   strategyName: 'SERVER', accountId: null, exchangeOrder: false,
 };
-const AROUND: Surroundings = {
+const CONTEXT: OrderContext = {
   security: AAPL, tick: TICK, account: undefined, strategy: undefined, position: undefined, risk: null, openOrders: 0, now: 0,
 };
 const LIMITS: Limits = {
@@ -28,53 +28,53 @@ const LIMITS: Limits = {
   maxPosition: '0', maxOrdersPerS: 0, duplicateWindowMs: 0,
 };
 
-const told = (draft: Partial<Draft>, around: Partial<Surroundings> = {}): string[] =>
-  findings({ ...DRAFT, ...draft }, { ...AROUND, ...around }).map(({ field, grave }) => (grave ? field : `${field}?`));
-const limited = (limits: Partial<Limits>): Partial<Surroundings> =>
+const fieldsOf = (draft: Partial<Draft>, context: Partial<OrderContext> = {}): string[] =>
+  findings({ ...DRAFT, ...draft }, { ...CONTEXT, ...context }).map(({ field, isError }) => (isError ? field : `${field}?`));
+const limited = (limits: Partial<Limits>): Partial<OrderContext> =>
   ({ risk: { killSwitch: false, limits: [{ ...LIMITS, ...limits }], restrictions: [] } });
 
 describe('the ticket', () => {
-  it('has nothing against a good order', () => expect(told({})).toEqual([]));
+  it('has nothing against a good order', () => expect(fieldsOf({})).toEqual([]));
 
   it('knows form', () => {
-    expect(told({ quantity: '15' })).toEqual(['quantity']);
-    expect(told({ quantity: '0' })).toEqual(['quantity']);
-    expect(told({ limit: '232.46' })).toEqual(['limit']);
-    expect(told({ limit: '' })).toEqual(['limit']);
-    expect(told({ type: 'MARKET', limit: '' })).toEqual([]);
-    expect(told({ type: 'STOP', limit: '', stop: '1.01' })).toContain('stop');
-    expect(told({ type: 'STOP_LIMIT', stop: '240', limit: '240.5' })).toEqual([]);
-    expect(told({ tif: 'GTD' })).toEqual(['tifDate']);
-    expect(told({ tif: 'GTD', tifDate: '1969-01-01T00:00' })).toEqual(['tifDate']);
-    expect(told({}, { security: undefined })).toEqual(['security']);
-    expect(told({}, { security: { ...AAPL, tradeable: false } })).toEqual(['security']);
+    expect(fieldsOf({ quantity: '15' })).toEqual(['quantity']);
+    expect(fieldsOf({ quantity: '0' })).toEqual(['quantity']);
+    expect(fieldsOf({ limit: '232.46' })).toEqual(['limit']);
+    expect(fieldsOf({ limit: '' })).toEqual(['limit']);
+    expect(fieldsOf({ type: 'MARKET', limit: '' })).toEqual([]);
+    expect(fieldsOf({ type: 'STOP', limit: '', stop: '1.01' })).toContain('stop');
+    expect(fieldsOf({ type: 'STOP_LIMIT', stop: '240', limit: '240.5' })).toEqual([]);
+    expect(fieldsOf({ tif: 'GTD' })).toEqual(['tifDate']);
+    expect(fieldsOf({ tif: 'GTD', tifDate: '1969-01-01T00:00' })).toEqual(['tifDate']);
+    expect(fieldsOf({}, { security: undefined })).toEqual(['security']);
+    expect(fieldsOf({}, { security: { ...AAPL, tradeable: false } })).toEqual(['security']);
   });
 
   it('knows risk', () => {
-    expect(told({ quantity: '20' }, limited({ maxOrderQty: '10' }))).toEqual(['quantity']);
-    expect(told({}, limited({ maxOrderValue: '2324.5' }))).toEqual([]);
-    expect(told({}, limited({ maxOrderValue: '2324.49' }))).toEqual(['order']);
-    expect(told({ limit: '220' }, limited({ priceCollarPct: '5' }))).toEqual(['limit']);
-    expect(told({ limit: '221' }, limited({ priceCollarPct: '5' }))).toEqual([]);
-    expect(told({}, limited({ tradingEnabled: false }))).toEqual(['order']);
-    expect(told({}, limited({ maxPosition: '9' }))).toEqual(['quantity']);
-    expect(told({ quantity: '20' }, { ...limited({ maxOrderQty: '10', strategyName: 'PAIRS' }) })).toEqual([]);
-    expect(told({}, { risk: { killSwitch: true, limits: [], restrictions: [] } })).toEqual(['order']);
+    expect(fieldsOf({ quantity: '20' }, limited({ maxOrderQty: '10' }))).toEqual(['quantity']);
+    expect(fieldsOf({}, limited({ maxOrderValue: '2324.5' }))).toEqual([]);
+    expect(fieldsOf({}, limited({ maxOrderValue: '2324.49' }))).toEqual(['order']);
+    expect(fieldsOf({ limit: '220' }, limited({ priceCollarPct: '5' }))).toEqual(['limit']);
+    expect(fieldsOf({ limit: '221' }, limited({ priceCollarPct: '5' }))).toEqual([]);
+    expect(fieldsOf({}, limited({ tradingEnabled: false }))).toEqual(['order']);
+    expect(fieldsOf({}, limited({ maxPosition: '9' }))).toEqual(['quantity']);
+    expect(fieldsOf({ quantity: '20' }, { ...limited({ maxOrderQty: '10', strategyName: 'PAIRS' }) })).toEqual([]);
+    expect(fieldsOf({}, { risk: { killSwitch: true, limits: [], restrictions: [] } })).toEqual(['order']);
     const restrictions = [{ strategyName: 'SERVER', securityId: 1 }];
-    expect(told({}, { risk: { killSwitch: false, limits: [], restrictions } })).toEqual(['security']);
+    expect(fieldsOf({}, { risk: { killSwitch: false, limits: [], restrictions } })).toEqual(['security']);
   });
 
   it('warns of what is legal and perhaps not meant', () => {
-    expect(told({ limit: '232.55' })).toEqual(['limit?']);
-    expect(told({ side: 'SELL', limit: '232.45' })).toEqual(['limit?']);
-    expect(told({ type: 'STOP', stop: '232.5' })).toEqual(['stop?']);
+    expect(fieldsOf({ limit: '232.55' })).toEqual(['limit?']);
+    expect(fieldsOf({ side: 'SELL', limit: '232.45' })).toEqual(['limit?']);
+    expect(fieldsOf({ type: 'STOP', stop: '232.5' })).toEqual(['stop?']);
   });
 
   it('sends what the type has and nothing else', () => {
     expect(request({ ...DRAFT, stop: '5' })).toMatchObject({ limit: '232.45', stop: undefined });
     expect(request({ ...DRAFT, type: 'MARKET' })).toMatchObject({ limit: undefined, stop: undefined });
     expect(request({ ...DRAFT, quantity: '+010.50' })['quantity']).toBe('10.5');
-    expect(value(DRAFT, AROUND)).toBe('2324.5');
+    expect(value(DRAFT, CONTEXT)).toBe('2324.5');
   });
 
   it('asks for a change only of what changed', () => {
@@ -89,7 +89,7 @@ describe('candles', () => {
 
   it('open where the one before closed, and take no tick from the past', () => {
     const candles = new Candles();
-    for (const [second, price] of [[0, 10], [0, 12], [1, 11], [0, 99], [1, NaN]] as const) candles.take(price, start + second);
+    for (const [second, price] of [[0, 10], [0, 12], [1, 11], [0, 99], [1, NaN]] as const) candles.addPrice(price, start + second);
     expect(candles.of('1s')).toEqual([
       { time: start, open: 10, high: 12, low: 10, close: 12 },
       { time: start + 1, open: 12, high: 12, low: 11, close: 11 },
@@ -99,7 +99,7 @@ describe('candles', () => {
 
   it('stay within their bound', () => {
     const candles = new Candles();
-    for (let s = 0; s < BARS_MAX + 50; s++) candles.take(1, s);
+    for (let s = 0; s < BARS_MAX + 50; s++) candles.addPrice(1, s);
     expect(candles.of('1s')).toHaveLength(BARS_MAX);
   });
 });
@@ -130,8 +130,8 @@ describe('topics', () => {
   });
 
   it('are told from what is none', () => {
-    for (const good of ['tick.*', 'a.>', '>', 'the service.>']) expect(fault(good)).toBeNull();
-    for (const bad of ['', 'a..b', 'a.>.b', 'a.b*', 'a b', '/topic/a']) expect(fault(bad)).not.toBeNull();
+    for (const good of ['tick.*', 'a.>', '>', 'the service.>']) expect(patternError(good)).toBeNull();
+    for (const bad of ['', 'a..b', 'a.>.b', 'a.b*', 'a b', '/topic/a']) expect(patternError(bad)).not.toBeNull();
   });
 });
 

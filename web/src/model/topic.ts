@@ -1,7 +1,7 @@
 // Topic patterns, for the browser of topics: `*` is one segment, `>` at the end all that follows.
 
 /** What is wrong with a pattern, or null. */
-export function fault(pattern: string): string | null {
+export function patternError(pattern: string): string | null {
   const segments = pattern.split('.');
   if (segments.some((segment) => segment === '')) return 'a segment is empty';
   if (segments.slice(0, -1).includes('>')) return '“>” stands only at the end';
