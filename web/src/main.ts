@@ -6,5 +6,5 @@ import App from './App.svelte';
 import { app } from './stores/app.svelte';
 
 app.start();
-// In a turn of its own: what was just asked for is on its way meanwhile.
+// In a separate task, so that the requests are sent before the page is rendered.
 setTimeout(() => mount(App, { target: document.getElementById('app')! }));

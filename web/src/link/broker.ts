@@ -1,31 +1,36 @@
-// STOMP over WebSocket. Who listens to a topic goes on listening over every loss of the connection; what was missed meanwhile
-// is fetched again by whoever keeps a state, see sync.ts.
+// STOMP over WebSocket. A listener stays subscribed across every loss of the connection. A store
+// with state fetches what it missed, see sync.ts.
 //
-//   WebSocket ─┬─ a message ──────────────────────────► who listens
-//              └─ anything else, one message a second ─► library ─► connecting, receipts, errors, signs of life
+//   WebSocket ─┬─ a message ────────────────────────────► listener
+//              └─ other frames, one message per second ─► library ─► connection, receipts, errors
 
 import { Client, type IMessage, ReconnectionTimeMode, type StompSubscription } from '@stomp/stompjs';
 
 import { readMessage } from './message';
 
 const HEARTBEAT_MS = 5_000;
-/** So often a message goes through the library, which otherwise would not know that the service lives. */
+/**
+ * Interval at which one message passes through the library, which otherwise detects no heart-beat.
+ */
 const KEEPALIVE_MS = 1_000;
-/** First and longest wait before another attempt to connect. */
+/** First and longest delay before another attempt to connect. */
 const RETRY_MS = 250;
 const RETRY_MS_MAX = 4_000;
 
 export type Handler = (topic: string, body: string) => void;
 
 export interface SubscribeOptions {
-  /** Asks for the newest known message of each topic first. */
+  /** Requests the newest known message of each topic first. */
   lastValue?: boolean;
-  /** Called on each connection when the subscription holds, and all before it: from now on nothing is missed. */
+  /**
+   * Called on each connection when this and all earlier subscriptions are active: no later message
+   * is missed.
+   */
   onSubscribed?: () => void;
 }
 
 interface Listener extends SubscribeOptions {
-  /** Of its subscription, on every connection. */
+  /** Id of its subscription, the same on every connection. */
   id: string;
   pattern: string;
   handler: Handler;
@@ -33,24 +38,27 @@ interface Listener extends SubscribeOptions {
 }
 
 export interface Broker {
-  /** Hears a topic or a pattern, until the answer is called. */
+  /** Subscribes to a topic or a pattern. The returned function ends the subscription. */
   listen(pattern: string, handler: Handler, options?: SubscribeOptions): () => void;
 }
 
 export class StompBroker implements Broker {
-  /** A connection begins; nothing of it has been heard yet. */
+  /** A connection has begun; no message has arrived yet. */
   onConnected: () => void = () => {};
-  /** Everything that is listened to is being heard, so that a snapshot asked for now misses nothing. */
+  /** All subscriptions are active, so that a snapshot requested now misses nothing. */
   onUp: () => void = () => {};
   onDown: (reason: string) => void = () => {};
-  /** The service refused the login. No further attempt is made until `start`: the service would take them for guesses. */
+  /**
+   * The service refused the login. The next attempt is at `start`: the service counts attempts as
+   * guesses.
+   */
   onRefused: (reason: string) => void = () => {};
 
   private readonly client: Client;
   private readonly listeners = new Map<string, Listener>();
   private nextId = 1;
   private reason = '';
-  /** This connection has logged in. */
+  /** Whether this connection has logged in. */
   private isLoggedIn = false;
   private isRefused = false;
 
@@ -64,7 +72,8 @@ export class StompBroker implements Broker {
       heartbeatIncoming: HEARTBEAT_MS,
       heartbeatOutgoing: HEARTBEAT_MS,
       discardWebsocketOnCommFailure: true,
-      // Otherwise each message is written out again as text, for a log that nobody reads: a tenth of all work at 5,000 a second.
+      // Otherwise the library formats each message for an unused log: a tenth of all work at 5,000
+      // messages per second.
       logRawCommunication: true,
       beforeConnect: (client) => {
         client.connectHeaders = connectHeaders();
@@ -99,7 +108,7 @@ export class StompBroker implements Broker {
   private socket(url: string): WebSocket {
     const socket = new WebSocket(url, this.client.stompVersions.protocolVersions());
     let keepaliveAt = 0;
-    // Before the library, which sets its own handler later.
+    // Runs before the handler of the library, which is added later.
     socket.addEventListener('message', (event) => {
       const message = readMessage(event.data);
       const listener = message && this.listeners.get(message.subscription);

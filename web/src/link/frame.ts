@@ -1,12 +1,12 @@
-// Drawing at most once per animation frame, however much comes in between.
+// Schedules drawing at most once per animation frame, whatever the number of messages.
 
-/** A hidden page gets no frames; it is brought up to date so often instead. */
+/** Update interval of a hidden page, which gets no animation frames. */
 const HIDDEN_MS = 500;
 
 const pending = new Set<() => void>();
 let isScheduled = false;
 
-/** Does the work before the next frame is drawn; asked for twice, it is done once. */
+/** Runs the work before the next frame is drawn; once per frame, however often it is requested. */
 export function atNextFrame(work: () => void): void {
   pending.add(work);
   if (isScheduled) return;
@@ -16,13 +16,16 @@ export function atNextFrame(work: () => void): void {
   else setTimeout(flush, typeof document === 'undefined' ? 0 : HIDDEN_MS);
 }
 
-/** Does the work when what is drawn in this frame has been painted. */
+/** Runs the work after this frame has been painted. */
 export function afterPaint(work: () => void): void {
   if (typeof requestAnimationFrame === 'function' && !document.hidden) requestAnimationFrame(() => setTimeout(work));
   else setTimeout(work);
 }
 
-/** For what never rests: after quiet at the next frame, else at the first one after so long. Frames between are for the reader. */
+/**
+ * Limits frequent work: it runs at the next frame, but not sooner than `everyMs` after the previous
+ * run.
+ */
 export function throttled(work: () => void, everyMs: number): () => void {
   let isScheduled = false;
   let doneAt = -Infinity;

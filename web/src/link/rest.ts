@@ -1,12 +1,12 @@
-// The REST interface: one fetch, errors as the service tells them (RFC 9457), decimals unharmed.
+// The REST client: one fetch per call, errors as in RFC 9457, and exact decimals.
 
 import { parseJson, writeJson } from '../model/json';
 import type { ProblemBody } from '../model/types';
 
-/** Longest wait for an answer; the service itself gives up before. */
+/** Longest wait for a response; the service itself times out earlier. */
 const TIMEOUT_MS = 10_000;
 
-/** Something was not done, and why. */
+/** A failed call, with its reason. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -17,9 +17,9 @@ export class Problem extends Error {
     this.name = 'Problem';
   }
 
-  /** The service cannot be reached at all. */
+  /** The service cannot be reached. */
   static unreachable(): Problem {
-    return new Problem(0, 'unreachable', 'The service does not answer');
+    return new Problem(0, 'unreachable', 'The service does not respond');
   }
 }
 
@@ -33,7 +33,7 @@ export interface Options {
 
 export class Rest {
   credentials: Credentials | null = null;
-  /** Called when the service wants to know who asks. */
+  /** Called when the service requires a login. */
   onLoginNeeded: (problem: Problem) => void = () => {};
 
   constructor(
@@ -57,7 +57,7 @@ export class Rest {
     return this.call('DELETE', path);
   }
 
-  /** As above; `tolerate` names a status whose body is as good as an answer. */
+  /** Sends a call. The body of a response with the status `tolerate` is a result, not a problem. */
   async call(method: string, path: string, options: Options = {}, tolerate?: number): Promise<unknown> {
     const { status, ok, text } = await this.send(method, path, options);
     if (ok || status === tolerate) return text === '' ? undefined : parseJson(text);
@@ -66,7 +66,7 @@ export class Rest {
     throw problem;
   }
 
-  /** What STOMP's CONNECT carries: a token is a passcode without a login. */
+  /** Headers of STOMP CONNECT. A token is a passcode without a login. */
   connectHeaders(): Record<string, string> {
     const credentials = this.credentials;
     if (!credentials) return {};
@@ -104,6 +104,6 @@ function problemOf(status: number, text: string): Problem {
     const body = JSON.parse(text) as Partial<ProblemBody>;
     return new Problem(status, body.code ?? `http-${status}`, body.detail ?? body.title ?? `Status ${status}`);
   } catch {
-    return new Problem(status, `http-${status}`, `The service answered with status ${status}`);
+    return new Problem(status, `http-${status}`, `The service responded with status ${status}`);
   }
 }

@@ -11,14 +11,14 @@ describe('decimals', () => {
     expect(add('0.1', '0.2')).toBe('0.3');
   });
 
-  it('refuse what is none', () => {
+  it('reject invalid text', () => {
     for (const text of ['', '.', '-', '1e5', '1,5', 'x', '0.123456789', undefined]) expect(units(text)).toBeNull();
     expect(units('0.1234567800')).toBe(12345678n);
     expect(units('.5')).toBe(50000000n);
     expect(units('-.5')).toBe(-50000000n);
   });
 
-  it('know steps exactly', () => {
+  it('step exactly', () => {
     expect(isMultiple(units('232.35')!, '0.05')).toBe(true);
     expect(isMultiple(units('232.36')!, '0.05')).toBe(false);
     expect(places('0.25')).toBe(2);
@@ -29,14 +29,14 @@ describe('decimals', () => {
     expect(decimal(multiply(units('232.5')!, units('3')!))).toBe('697.5');
   });
 
-  it('are ordered by value and not by text', () => {
+  it('are ordered by value, not by text', () => {
     expect(compare('9', '10')).toBe(-1);
     expect(compare('-2', '-10')).toBe(1);
     expect(compare('1.50', '1.5')).toBe(0);
     expect(compare(undefined, '1')).toBe(-1);
   });
 
-  it('are shown for people', () => {
+  it('are formatted for display', () => {
     expect(formatDecimal('1234567.5', 2)).toBe('1\u202f234\u202f567.50');
     expect(formatDecimal('-0.004', 2, 2)).toBe('0.00');
     expect(formatDecimal('-0.005', 2, 2)).toBe('−0.01');

@@ -1,14 +1,14 @@
-// Exact decimals. The service counts in units of 10⁻⁸; here a decimal is its text, and arithmetic is done on whole units.
-// A JavaScript number serves for drawing only.
+// Exact decimals. The service computes in units of 10⁻⁸. Here a decimal is its text, and arithmetic
+// uses integer units. JavaScript numbers are used for drawing only.
 
-/** A decimal as it stood in the message: `232.5`, `-0.00000001`. */
+/** A decimal as in the message: `232.5`, `-0.00000001`. */
 export type Decimal = string;
 
 const PLACES = 8;
 const SCALE = 100_000_000n;
 const SHAPE = /^([+-]?)(\d*)(?:\.(\d*))?$/;
 
-/** Units of 10⁻⁸; null if the text is no decimal, or has more places than can be kept. */
+/** Returns units of 10⁻⁸; null if the text is not a decimal or has too many places. */
 export function units(text: Decimal | undefined): bigint | null {
   const parts = text === undefined ? null : SHAPE.exec(text.trim());
   if (!parts) return null;
@@ -19,7 +19,7 @@ export function units(text: Decimal | undefined): bigint | null {
   return sign === '-' ? -size : size;
 }
 
-/** The shortest text of a number of units. */
+/** Returns the shortest text of a number of units. */
 export function decimal(amount: bigint): Decimal {
   const size = amount < 0n ? -amount : amount;
   const part = (size % SCALE).toString().padStart(PLACES, '0').replace(/0+$/, '');
@@ -27,20 +27,23 @@ export function decimal(amount: bigint): Decimal {
   return amount < 0n ? `-${text}` : text;
 }
 
-/** Digits behind the point of a step such as a tick: `0.25` has two. */
+/** Returns the decimal places of a step such as a tick: `0.25` has two. */
 export function places(step: Decimal): number {
   const text = decimal(units(step) ?? 0n);
   const point = text.indexOf('.');
   return point < 0 ? 0 : text.length - point - 1;
 }
 
-/** Whether an amount is a whole number of steps. */
+/** Returns whether an amount is a multiple of a step. */
 export function isMultiple(amount: bigint, step: Decimal): boolean {
   const size = units(step) ?? 0n;
   return size <= 0n || amount % size === 0n;
 }
 
-/** The next multiple of a step, so many steps on; from between two multiples the first one is the nearest in that direction. */
+/**
+ * Returns the multiple of a step `by` steps away. From between two multiples, the first step goes
+ * to the nearest multiple in that direction.
+ */
 export function stepBy(amount: bigint, step: Decimal, by: bigint): bigint {
   const size = units(step) ?? 0n;
   if (size <= 0n) return amount;
@@ -49,7 +52,7 @@ export function stepBy(amount: bigint, step: Decimal, by: bigint): bigint {
   return by > 0n ? amount - rest + by * size : amount - rest + (by + 1n) * size;
 }
 
-/** Price times quantity, in units, rounded towards zero. */
+/** Multiplies two amounts in units; rounds towards zero. */
 export function multiply(a: bigint, b: bigint): bigint {
   return (a * b) / SCALE;
 }
@@ -77,8 +80,8 @@ export function isZero(amount: Decimal | undefined): boolean {
 }
 
 /**
- * For people: thousands apart, at least `least` places (more only if the number has them and `most` lets it), a true minus.
- * Rounds half away from zero where places are cut.
+ * Formats a decimal for display: with separated thousands, a minus sign, and at least `least` and
+ * at most `most` places. Rounds half away from zero.
  */
 export function formatDecimal(amount: Decimal | undefined, least = 0, most = PLACES): string {
   if (amount === undefined) return '';
@@ -93,7 +96,7 @@ export function formatDecimal(amount: Decimal | undefined, least = 0, most = PLA
   return joinDigits(sign, (rounded / SCALE).toString(), (rounded % SCALE).toString().padStart(PLACES, '0'), least);
 }
 
-/** As the service writes decimals, and not a zero with a minus: nothing to be counted, so its digits are taken as they are. */
+/** A decimal as the service writes it, except a negative zero. Its digits need no arithmetic. */
 const PLAIN = /^(-(?!0(?:\.0*)?$))?(0|[1-9]\d*)(?:\.(\d+))?$/;
 
 function joinDigits(sign: string, whole: string, digits: string, least: number): string {
@@ -102,7 +105,7 @@ function joinDigits(sign: string, whole: string, digits: string, least: number):
   return part === '' ? sign + parted : `${sign}${parted}.${part}`;
 }
 
-/** With a plus where it gains. */
+/** Formats a decimal for display, with a plus sign if it is above zero. */
 export function formatSigned(amount: Decimal | undefined, least = 0, most = PLACES): string {
   const text = formatDecimal(amount, least, most);
   return (units(amount) ?? 0n) > 0n ? `+${text}` : text;

@@ -1,5 +1,5 @@
-// An order before it is sent: what is wrong with it as far as this side can tell, and the request it becomes. The service checks
-// everything again; this only saves the way there.
+// Checks an order before it is sent, and builds its request. The service repeats all checks; these
+// give an earlier response.
 
 import { type Decimal, decimal, formatDecimal, isMultiple, multiply, units } from './decimal';
 import type { Account, Limits, Order, OrderType, Position, Risk, Security, Side, Strategy, Tick, Tif } from './types';
@@ -12,10 +12,10 @@ export interface Draft {
   limit: Decimal;
   stop: Decimal;
   tif: Tif;
-  /** In the reader's zone, as a `datetime-local` field gives it. */
+  /** In the time zone of the browser, as a `datetime-local` field returns it. */
   tifDate: string;
   strategyName: string;
-  /** Null: the service picks the only account of the exchange. */
+  /** Null: the service uses the only account of the exchange. */
   accountId: number | null;
   exchangeOrder: boolean;
 }
@@ -25,11 +25,11 @@ export type Field = 'security' | 'quantity' | 'limit' | 'stop' | 'tifDate' | 'ac
 export interface Finding {
   field: Field;
   text: string;
-  /** An error keeps the order here; a warning only says so. */
+  /** An error prevents sending the order; a warning does not. */
   isError: boolean;
 }
 
-/** What is known context the order. */
+/** Data that the checks of an order need. */
 export interface OrderContext {
   security: Security | undefined;
   tick: Tick | undefined;
@@ -46,7 +46,7 @@ export const hasStop = (type: OrderType): boolean => type === 'STOP' || type ===
 
 export function findings(draft: Draft, context: OrderContext): Finding[] {
   const { security } = context;
-  if (!security) return [{ field: 'security', text: 'Choose a security', isError: true }];
+  if (!security) return [{ field: 'security', text: 'Select a security', isError: true }];
   return [
     ...checkState(draft, context, security),
     ...checkQuantity(draft, security),
@@ -58,7 +58,7 @@ export function findings(draft: Draft, context: OrderContext): Finding[] {
   ];
 }
 
-/** The body of the request: nothing that its type does not have. */
+/** Returns the body of the request, with only the prices of the order type. */
 export function request(draft: Draft): Record<string, unknown> {
   return {
     securityId: draft.securityId,
@@ -74,7 +74,7 @@ export function request(draft: Draft): Record<string, unknown> {
   };
 }
 
-/** What the order would cost or bring, before commission, as far as a price is known. */
+/** Returns the value of the order without commission, or null if no price is known. */
 export function value(draft: Draft, { security, tick }: OrderContext): Decimal | null {
   const size = units(security?.contractSize);
   const qty = units(draft.quantity);
@@ -82,12 +82,12 @@ export function value(draft: Draft, { security, tick }: OrderContext): Decimal |
   return size === null || qty === null || at === null ? null : decimal(multiply(multiply(at, qty), size));
 }
 
-/** The path segment of each type. */
+/** Path segment of each order type. */
 export const PATH: Record<OrderType, string> = {
   MARKET: 'market', LIMIT: 'limit', STOP: 'stop', STOP_LIMIT: 'stoplimit',
 };
 
-/** The body that changes an open order; null if nothing would change. */
+/** Returns the body that modifies an open order; null if nothing changes. */
 export function change(order: Order, changes: { quantity: Decimal; limit: Decimal; stop: Decimal }): Record<string, unknown> | null {
   const differs = (now: Decimal | undefined, then: Decimal): boolean => units(then) !== null && units(now) !== units(then);
   const body: Record<string, unknown> = {};
@@ -97,7 +97,7 @@ export function change(order: Order, changes: { quantity: Decimal; limit: Decima
   return Object.keys(body).length ? { intId: order.intId, accountId: order.accountId, ...body } : null;
 }
 
-/** Whether a changed order would still be on the grid. */
+/** Checks quantity and prices of a modified order. */
 export function changeFindings(order: Order, changes: { quantity: Decimal; limit: Decimal; stop: Decimal }, security: Security): Finding[] {
   const filled = units(order.filledQuantity) ?? 0n;
   const wanted = units(changes.quantity);
@@ -125,22 +125,22 @@ function checkState(draft: Draft, context: OrderContext, security: Security): Fi
 
 function checkQuantity(draft: { quantity: Decimal }, security: Security): Finding[] {
   const qty = units(draft.quantity);
-  if (qty === null || qty <= 0n) return [error('quantity', 'Above zero')];
-  return isMultiple(qty, security.lotSize) ? [] : [error('quantity', `Multiples of ${formatDecimal(security.lotSize)}`)];
+  if (qty === null || qty <= 0n) return [error('quantity', 'Must be above zero')];
+  return isMultiple(qty, security.lotSize) ? [] : [error('quantity', `Must be a multiple of ${formatDecimal(security.lotSize)}`)];
 }
 
 function checkPrice(field: 'limit' | 'stop', text: Decimal, security: Security): Finding[] {
   const exact = units(text);
-  if (exact === null) return [error(field, `A ${field} price`)];
-  if (exact <= 0n && security.type !== 'FUTURE') return [error(field, 'Above zero')];
-  return isMultiple(exact, security.tickSize) ? [] : [error(field, `Multiples of ${formatDecimal(security.tickSize)}`)];
+  if (exact === null) return [error(field, `Enter a ${field} price`)];
+  if (exact <= 0n && security.type !== 'FUTURE') return [error(field, 'Must be above zero')];
+  return isMultiple(exact, security.tickSize) ? [] : [error(field, `Must be a multiple of ${formatDecimal(security.tickSize)}`)];
 }
 
 function checkExpiry(draft: Draft, now: number): Finding[] {
   if (draft.tif !== 'GTD') return [];
   const until = Date.parse(draft.tifDate);
-  if (Number.isNaN(until)) return [error('tifDate', 'Until when')];
-  return until <= now ? [error('tifDate', 'Not in the past')] : [];
+  if (Number.isNaN(until)) return [error('tifDate', 'Enter a date and time')];
+  return until <= now ? [error('tifDate', 'Must be in the future')] : [];
 }
 
 function checkRisk(draft: Draft, context: OrderContext, security: Security): Finding[] {
@@ -170,7 +170,7 @@ function limited(draft: Draft, context: OrderContext, limits: Limits): Finding[]
     found.push(error('order', `Value above ${formatDecimal(limits.maxOrderValue)} (${who})`));
   }
   if (limits.maxOpenOrders > 0 && context.openOrders >= limits.maxOpenOrders && limits.strategyName) {
-    found.push(error('order', `${limits.maxOpenOrders} orders open already (${who})`));
+    found.push(error('order', `${limits.maxOpenOrders} orders are already open (${who})`));
   }
   const after = positionAfter(context.position?.quantity, draft);
   if (limits.strategyName && above(after, limits.maxPosition)) {
@@ -179,7 +179,7 @@ function limited(draft: Draft, context: OrderContext, limits: Limits): Finding[]
   return [...found, ...checkCollar(draft, context.tick, limits, who)];
 }
 
-/** How far a limit price may be from the last. */
+/** Checks the distance of a limit price from the last price. */
 function checkCollar(draft: Draft, tick: Tick | undefined, limits: Limits, who: string): Finding[] {
   const [pct, last, limit] = [units(limits.priceCollarPct) ?? 0n, units(tick?.last), units(draft.limit)];
   if (!hasLimit(draft.type) || pct <= 0n || last === null || limit === null) return [];
@@ -189,22 +189,22 @@ function checkCollar(draft: Draft, tick: Tick | undefined, limits: Limits, who: 
     : [];
 }
 
-/** Legal, and perhaps not meant. */
+/** Warns about orders that are valid and may not be intended. */
 function checkMarket(draft: Draft, tick: Tick | undefined): Finding[] {
   const [bid, ask, limit, stop] = [units(tick?.bid), units(tick?.ask), units(draft.limit), units(draft.stop)];
   const buys = draft.side === 'BUY';
   const found: Finding[] = [];
   if (draft.type === 'LIMIT' && limit !== null && (buys ? ask !== null && limit >= ask : bid !== null && limit <= bid)) {
-    found.push(warning('limit', 'Crosses the market: fills at once'));
+    found.push(warning('limit', 'Crosses the market: the order fills immediately'));
   }
   if (hasStop(draft.type) && stop !== null && (buys ? ask !== null && stop <= ask : bid !== null && stop >= bid)) {
-    found.push(warning('stop', 'Already reached: triggers at once'));
+    found.push(warning('stop', 'Already reached: the order triggers immediately'));
   }
-  if (!tick?.bid && !tick?.ask && draft.type === 'MARKET') found.push(warning('order', 'No quote: may find no market'));
+  if (!tick?.bid && !tick?.ask && draft.type === 'MARKET') found.push(warning('order', 'No quote: the order may not fill'));
   return found;
 }
 
-/** The size of the position after the order, without a sign. */
+/** Returns the absolute size of the position after the order. */
 function positionAfter(held: Decimal | undefined, draft: Draft): bigint | null {
   const qty = units(draft.quantity);
   if (qty === null) return null;
@@ -218,7 +218,7 @@ function expectedPrice(draft: Draft, tick: Tick | undefined): Decimal | undefine
   return (draft.side === 'BUY' ? tick?.ask : tick?.bid) ?? tick?.last;
 }
 
-/** Typed by hand, `+.50` say, as JSON wants it. */
+/** Normalises typed text such as `+.50` for JSON. */
 function plain(text: Decimal): Decimal {
   const exact = units(text);
   return exact === null ? text : decimal(exact);
