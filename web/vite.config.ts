@@ -1,5 +1,5 @@
-// How the page is built: one entry, the two chart libraries apart and loaded when their panels open, everything compressed once
-// here so that the service only has to pick.
+// Build of the page: one entry point, two chart libraries that load when their panels open, and
+// files compressed at build time, so that the service only selects an encoding.
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
@@ -8,7 +8,7 @@ import { svelte } from '@sveltejs/vite-plugin-svelte';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
-/** Where a service runs while one works on the page: `PITLANE=http://127.0.0.1:9090 npm run dev`. */
+/** Address of the service during development: `PITLANE=http://127.0.0.1:9090 npm run dev`. */
 const service = process.env['PITLANE'] ?? 'http://127.0.0.1:9090';
 
 export default defineConfig({
@@ -16,7 +16,7 @@ export default defineConfig({
   build: {
     target: 'es2022',
     outDir: 'dist/page',
-    // The policy of the page forbids data: scripts and inline styles, so nothing is inlined.
+    // The content security policy forbids data: scripts and inline styles, so nothing is inlined.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
@@ -30,11 +30,11 @@ export default defineConfig({
     ),
   },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
-  // Svelte's reactive parts as a browser has them, for tests of stores.
+  // The tests of stores need the browser build of Svelte's reactivity.
   resolve: process.env['VITEST'] ? { conditions: ['browser'] } : {},
 });
 
-/** Beside each file its gzip and brotli forms, where they are smaller. */
+/** Writes the gzip and brotli forms of each file beside it if they are smaller. */
 function compressed(): Plugin {
   return {
     name: 'compressed',

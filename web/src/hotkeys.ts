@@ -1,21 +1,21 @@
-// Keys that act while no field has the focus.
+// Hot keys, which work while no field has the focus.
 
 export const HOT_KEYS: [string[], string][] = [
   [['/'], 'Search securities'],
-  [['b'], 'Buy: to the quantity'],
-  [['s'], 'Sell: to the quantity'],
-  [['1', '2', '3', '4'], 'Market, limit, stop, stop limit'],
-  [['↑', '↓'], 'In a field: one tick or lot, ten with Shift'],
-  [['Enter'], 'In the ticket: send'],
-  [['c'], 'Cancel the chosen order'],
-  [['x'], 'Close the chosen position'],
-  [['['], 'Panel before'],
+  [['b'], 'Buy: move to the quantity'],
+  [['s'], 'Sell: move to the quantity'],
+  [['1', '2', '3', '4'], 'Order type: market, limit, stop, stop limit'],
+  [['↑', '↓'], 'In a field: change by one tick or lot, with Shift by ten'],
+  [['Enter'], 'In the order form: send the order'],
+  [['c'], 'Cancel the selected order'],
+  [['x'], 'Close the selected position'],
+  [['['], 'Previous panel'],
   [[']'], 'Next panel'],
   [['Esc'], 'Leave a field'],
-  [['?'], 'This list'],
+  [['?'], 'Show this list'],
 ];
 
-/** Whether a key belongs to what has the focus. */
+/** Returns whether the focused element handles the key itself. */
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement | null;
   return target?.closest('input, select, textarea, dialog, [contenteditable]') !== null;

@@ -3,8 +3,8 @@ import './app.css';
 import { mount } from 'svelte';
 
 import App from './App.svelte';
-import { desk } from './stores/desk.svelte';
+import { app } from './stores/app.svelte';
 
-desk.start();
-// In a turn of its own: what was just asked for is on its way meanwhile.
+app.start();
+// In a separate task, so that the requests are sent before the page is rendered.
 setTimeout(() => mount(App, { target: document.getElementById('app')! }));

@@ -7,17 +7,17 @@ const SOH = '\x01';
 export class FixClient {
   #socket;
   #seq = 1;
-  #heard = '';
+  #received = '';
 
   /** Logged on when this returns. */
   async open(address, { sender = 'CLIENT1', target = 'PITLANE' } = {}) {
     const [host, port] = address.split(':');
     this.ids = [`49=${sender}`, `56=${target}`];
     this.#socket = connect(Number(port), host);
-    this.#socket.on('data', (bytes) => (this.#heard += bytes.toString('latin1')));
+    this.#socket.on('data', (bytes) => (this.#received += bytes.toString('latin1')));
     await new Promise((done, fail) => this.#socket.once('connect', done).once('error', fail));
     this.#send('A', ['98=0', '108=30', '141=Y']);
-    await this.hears('35=A');
+    await this.waitFor('35=A');
     return this;
   }
 
@@ -26,9 +26,9 @@ export class FixClient {
   }
 
   /** Until a field has come, or the connection ends. */
-  async hears(field) {
-    while (!this.#heard.includes(`${SOH}${field}${SOH}`)) {
-      if (this.#socket.readableEnded || this.#socket.destroyed) throw new Error(`the session ended: ${this.#heard.replaceAll(SOH, '|')}`);
+  async waitFor(field) {
+    while (!this.#received.includes(`${SOH}${field}${SOH}`)) {
+      if (this.#socket.readableEnded || this.#socket.destroyed) throw new Error(`the session ended: ${this.#received.replaceAll(SOH, '|')}`);
       await new Promise((done) => this.#socket.once('data', done).once('close', done));
     }
   }

@@ -175,7 +175,7 @@ test('an order of a FIX client appears with its session, and can be cancelled', 
   const [told] = (await service.call('GET', '/rest/execution/order')).filter((one) => one.symbol === 'NVDA');
   assert.match(told.source, /^FIX/);
   await order.first().getByRole('button', { name: /^Cancel/ }).click();
-  await client.hears('39=4');
+  await client.waitFor('39=4');
   client.close();
 });
 

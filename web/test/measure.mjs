@@ -8,7 +8,7 @@ import { get } from 'node:http';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { Bare } from './bare.mjs';
+import { DevToolsBrowser } from './devtools.mjs';
 import { Service } from './service.mjs';
 
 const SECURITIES = 500;
@@ -36,7 +36,7 @@ for (const variant of process.env.VARIANTS ? VARIANTS : VARIANTS.slice(0, 1)) aw
 /** As shipped: the first price, and what was fetched for it, each time by a browser that has nothing yet. */
 async function opening() {
   const service = await new Service().start();
-  const chrome = new Bare(VARIANTS[0].args);
+  const chrome = new DevToolsBrowser(VARIANTS[0].args);
   const times = [];
   let files = [];
   for (let n = 0; n < OPENINGS; n++) {
@@ -90,7 +90,7 @@ function octets(url, encoding) {
 async function busy({ name, args, size }) {
   const folder = market();
   const service = await new Service([`refdata.dir=${folder}`, `feed.rate=${UPDATES_PER_S}`, 'broker.maxRatePerConnection=0']).start();
-  const chrome = new Bare(args);
+  const chrome = new DevToolsBrowser(args);
   const blank = await chrome.open('about:blank', size);
   const { frames: empty } = await blank.evaluate(countFrames, EMPTY_MS);
   await blank.close();

@@ -1,10 +1,10 @@
-"""Quotes both sides around the middle of one security, for a given time, within a bounded position.
+"""Quotes both sides around the mid price of one security for a given time within a position limit.
 
-    python market_maker.py [--url http://127.0.0.1:9090] [--symbol AAPL] [--seconds 60] [--quantity 5] [--position-max 20]
+    python market_maker.py [--url http://127.0.0.1:9090] [--symbol AAPL] [--seconds 60]
+                           [--quantity 5] [--position-max 20]
 
-It asks for one thing only, that what stands in the market is what it wants to stand there: after each tick the two quotes are
-compared with what they should be, and modified, sent or cancelled. A lost stream takes them out at once. Whatever ends it, the
-last act is to cancel.
+After each tick it compares its two quotes with the desired quotes, and sends, modifies or cancels
+them. It cancels both immediately when the event stream is lost, and always before it exits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pitlane import Conflict, Gap, LimitOrder, Order, Pitlane, Refused, Security, Side, Tick
 
 STRATEGY = "MARKET_MAKER"
-# So far from the middle, in ticks.
+# Distance of a quote from the mid price, in ticks.
 DISTANCE_TICKS = 3
 
 
@@ -41,14 +41,14 @@ class MarketMaker:
 
     def handle(self, event: Tick | Gap) -> None:
         if isinstance(event, Gap):
-            # Blind: nobody leaves prices in a market that he cannot see.
+            # Without market data the quotes could be far from the market.
             self.withdraw()
         elif event.mid is not None:
             for side in Side:
                 self.quote(side, self.price(side, event.mid))
 
     def price(self, side: Side, mid: Decimal) -> Decimal:
-        """The nearest price of the grid that is far enough from the middle."""
+        """Returns the nearest price on the tick grid that is far enough from the mid price."""
         tick = self.security.tick_size
         away = DISTANCE_TICKS * tick
         if side is Side.BUY:
@@ -56,7 +56,7 @@ class MarketMaker:
         return ((mid + away) / tick).to_integral_value(ROUND_CEILING) * tick
 
     def quote(self, side: Side, price: Decimal) -> None:
-        resting = self.standing(side)
+        resting = self.resting_quote(side)
         room = self.room(side)
         try:
             if resting is not None and room < resting.remaining_quantity:
@@ -70,11 +70,11 @@ class MarketMaker:
                 self.quotes[side] = self.client.modify(resting, limit=price)
                 self.quoted += 1
         except (Conflict, Refused):
-            # Filled a moment ago, or not wanted: the next tick finds out.
+            # The quote was filled or refused. The next tick quotes again.
             self.quotes.pop(side, None)
 
-    def standing(self, side: Side) -> Order | None:
-        """The quote as it is now, not as it was when it was sent."""
+    def resting_quote(self, side: Side) -> Order | None:
+        """Returns the current state of the quote if it is open."""
         known = self.quotes.get(side)
         if known is None:
             return None
@@ -85,7 +85,7 @@ class MarketMaker:
         return order
 
     def room(self, side: Side) -> Decimal:
-        """How much more may be traded on this side before the position is too large."""
+        """Returns the quantity that may be traded on this side within the position limit."""
         held = self.position()
         return self.position_max - (held if side is Side.BUY else -held)
 
@@ -109,14 +109,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--quantity", type=Decimal, default=Decimal(5))
     parser.add_argument("--position-max", type=Decimal, default=Decimal(20))
-    wishes = parser.parse_args()
-    with Pitlane(wishes.url) as client:
-        (security,) = [found for found in client.search(wishes.symbol) if found.symbol == wishes.symbol]
-        maker = MarketMaker(client, security, wishes.quantity, wishes.position_max)
-        maker.run(wishes.seconds)
-        worth = client.portfolio(STRATEGY)
+    arguments = parser.parse_args()
+    with Pitlane(arguments.url) as client:
+        (security,) = [found for found in client.search(arguments.symbol) if found.symbol == arguments.symbol]
+        maker = MarketMaker(client, security, arguments.quantity, arguments.position_max)
+        maker.run(arguments.seconds)
+        portfolio = client.portfolio(STRATEGY)
         print(
-            f"quoted {maker.quoted} times, holding {maker.position()}, worth {worth.net_liquidation_value} {worth.base_currency}"
+            f"quoted {maker.quoted} times, holding {maker.position()},"
+            f" net value {portfolio.net_liquidation_value} {portfolio.base_currency}"
         )
 
 

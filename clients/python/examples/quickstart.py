@@ -1,4 +1,4 @@
-"""Ten lines against a running service: python quickstart.py [http://127.0.0.1:9090]"""
+"""A first example for a running service: python quickstart.py [http://127.0.0.1:9090]"""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""One service for all tests that leave it as it is; those that end or ruin one start their own."""
+"""Fixtures: one service shared by all tests that leave it intact, and services for single tests."""
 
 import asyncio
 from typing import Any, Awaitable, Callable, Iterator, TypeVar
@@ -10,8 +10,8 @@ from pitlane import Order, OrderUpdate, Pitlane
 
 T = TypeVar("T")
 
-PATIENCE_S = 20
-"""For what must come; nothing takes that long."""
+TIMEOUT_S = 20
+"""Limit for events that must arrive; none takes that long."""
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +28,8 @@ def client(shared: Service) -> Iterator[Pitlane]:
 
 
 @pytest.fixture()
-def own() -> Iterator[Callable[..., Service]]:
-    """Makes services that are this test's alone."""
+def new_service() -> Iterator[Callable[..., Service]]:
+    """Creates services that only this test uses."""
     made: list[Service] = []
 
     def make(*settings: str) -> Service:
@@ -41,19 +41,19 @@ def own() -> Iterator[Callable[..., Service]]:
         service.remove()
 
 
-def ended(client: Pitlane, *orders: Order) -> list[Order]:
-    """These orders when they have ended: a market order waits for somebody to trade with."""
+def wait_until_finished(client: Pitlane, *orders: Order) -> list[Order]:
+    """Returns the orders once they are finished. A market order may wait for liquidity."""
     with client.orders() as updates:
         left = {order.int_id for order in orders if client.order(order.int_id).is_open}
         while left:
-            update = updates.get(timeout_s=PATIENCE_S)
+            update = updates.get(timeout_s=TIMEOUT_S)
             if isinstance(update, OrderUpdate) and update.status.is_finished:
                 left.discard(update.int_id)
     return [client.order(order.int_id) for order in orders]
 
 
 def run(work: Awaitable[T], seconds: float = 30) -> T:
-    """A test for asyncio, which never hangs."""
+    """Runs an asyncio test with a time limit."""
 
     async def limited() -> Any:
         return await asyncio.wait_for(work, seconds)

@@ -1,4 +1,4 @@
-"""The real binary, on loopback and free ports, with a folder of its own."""
+"""The real binary on free loopback ports, with its own data folder."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Service:
         return str(self.folder / "self-signed.pem")
 
     def start(self) -> "Service":
-        """A second time at the same addresses, as after a crash."""
+        """Starts the service. A restart uses the same addresses, as after a crash."""
         listen = {"http": "http", "https": "https", "stomp": "stomp", "stomp+tls": "stomp.tls_listen"}
         keys = {name: key if "." in key else f"{key}.listen" for name, key in listen.items()}
         sets = [f"{key}={self.addresses.get(name, '127.0.0.1:0')}" for name, key in keys.items()]
-        # Small journals, since none lives long; and a test asks faster than a person.
+        # Small journals, because no test runs long; no order rate limit, because tests are fast.
         sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
         sets += ["fix.listen=", "log.level=warn", *self.settings]
         command = [BINARY, "serve", "--quiet", "--data", str(self.folder)]
@@ -54,13 +54,13 @@ class Service:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         late.cancel()
-        assert line.startswith("ready"), f"the service ended before it was ready: {line!r}"
+        assert line.startswith("ready"), f"the service exited before it was ready: {line!r}"
         self.addresses = dict(re.findall(r"([a-z+]+)=(127\.0\.0\.1:\d+)", line))
-        threading.Thread(target=_forget, args=(self.process.stdout,), daemon=True).start()
+        threading.Thread(target=_discard_output, args=(self.process.stdout,), daemon=True).start()
         return self
 
     def user(self, name: str, role: str, password: str, strategies: str = "*") -> "Service":
-        """Somebody who may log in; call before the start."""
+        """Creates a user; call it before the start."""
         file = str(self.folder / "users")
         command = [BINARY, "user", "add", name, "--role", role, "--strategies", strategies, "--file", file]
         subprocess.run(command, input=f"{password}\n", text=True, check=True, stdout=subprocess.DEVNULL)
@@ -68,7 +68,7 @@ class Service:
         return self
 
     def token(self, name: str, role: str) -> str:
-        """A token for a machine; call before the start."""
+        """Creates a token; call it before the start."""
         file = str(self.folder / "tokens")
         command = [BINARY, "token", "create", name, "--role", role, "--file", file]
         done = subprocess.run(command, text=True, check=True, capture_output=True)
@@ -87,8 +87,8 @@ class Service:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _forget(lines: IO[str]) -> None:
-    """What it prints further is read, so that its pipe never fills."""
+def _discard_output(lines: IO[str]) -> None:
+    """Reads the remaining output, so that the pipe never fills."""
     with lines:
         for _ in lines:
             pass

@@ -1,11 +1,11 @@
-"""Orders as a strategy's author writes them."""
+"""Orders: submit, modify, cancel, and the errors."""
 
 import dataclasses
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
-from conftest import ended, run
+from conftest import wait_until_finished, run
 
 from pitlane import (
     AsyncPitlane,
@@ -25,7 +25,7 @@ from pitlane.problems import BadBody
 from pitlane.refusals import BadLot, DuplicateOrderId, NoAuctionAhead, OrderFinished, UnknownOrder, UnknownSecurity
 
 
-def test_the_prices_tell_the_type_of_an_order(client):
+def test_the_prices_determine_the_type_of_an_order(client):
     kinds = {
         OrderType.MARKET: {},
         OrderType.LIMIT: {"limit": "10.25"},
@@ -43,7 +43,7 @@ def test_the_prices_tell_the_type_of_an_order(client):
             client.cancel(order)
 
 
-def test_every_time_in_force_is_understood(client):
+def test_every_time_in_force_is_accepted(client):
     soon = datetime.now(timezone.utc) + timedelta(hours=1)
     for tif in TimeInForce:
         order = LimitOrder(40, Side.BUY, 1000, "0.5", tif, soon if tif is TimeInForce.GTD else None)
@@ -60,7 +60,7 @@ def test_every_time_in_force_is_understood(client):
     assert len(client.cancel_all(security_id=40)) == 3
 
 
-def test_an_order_is_modified_under_a_new_id_and_found_by_the_old_one(client):
+def test_a_modified_order_has_a_new_id_and_is_found_by_the_old_one(client):
     first = client.buy(3, 10, limit=100, strategy="MOMENTUM")
     second = client.modify(first.int_id, quantity=5, limit="101.5")
     assert (second.orig_int_id, second.quantity, second.limit) == (first.int_id, 5, Decimal("101.5"))
@@ -77,13 +77,13 @@ def test_an_order_is_modified_under_a_new_id_and_found_by_the_old_one(client):
         client.modify(third)
 
 
-def test_send_answers_the_id_alone(client):
+def test_send_returns_only_the_id(client):
     int_id = client.send(StopLimitOrder(3, Side.BUY, 1, limit=9999, stop=9998))
     assert client.order(int_id).type is OrderType.STOP_LIMIT
     client.cancel(int_id)
 
 
-def test_cancel_all_cancels_what_is_meant(client):
+def test_cancel_all_cancels_the_orders_of_a_strategy_or_security(client):
     of_pairs = [client.buy(4, 1, limit=price, strategy="PAIRS").int_id for price in (10, 11)]
     other = client.buy(4, 1, limit=12, strategy="MARKET_MAKER")
     assert sorted(client.cancel_all(strategy="PAIRS", security_id=4)) == sorted(of_pairs)
@@ -91,7 +91,7 @@ def test_cancel_all_cancels_what_is_meant(client):
     assert client.cancel_all(security_id=4) == [other.int_id]
 
 
-def test_an_id_is_good_for_one_order(client):
+def test_an_id_creates_one_order(client):
     order = LimitOrder(5, Side.BUY, 1, 10, int_id="mine-1")
     first = client.submit(order)
     assert client.submit(order) == first
@@ -102,7 +102,7 @@ def test_an_id_is_good_for_one_order(client):
     client.cancel("mine-1")
 
 
-def test_ids_may_come_from_the_service(shared):
+def test_the_service_can_create_the_ids(shared):
     with Pitlane(shared.url, ids="service") as client:
         order = client.buy(5, 1, limit=10)
         assert order.int_id.startswith("r")
@@ -110,14 +110,14 @@ def test_ids_may_come_from_the_service(shared):
         client.cancel(order)
 
 
-def test_any_text_is_an_id(client):
+def test_any_printable_text_is_a_valid_id(client):
     for odd in ("..", "a/b", "a%2Fb", "ä"[:0] + "x?y#z", "a.b*c>"):
         order = client.buy(5, 1, limit=10, int_id=odd)
         assert client.order(odd).int_id == order.int_id == odd
         client.cancel(odd)
 
 
-def test_a_refusal_is_an_exception_of_its_own(client):
+def test_each_reason_of_a_refusal_has_its_own_exception(client):
     with pytest.raises(BadLot) as caught:
         client.buy(1, "0.5", limit=100)
     problem = caught.value
@@ -131,7 +131,7 @@ def test_a_refusal_is_an_exception_of_its_own(client):
         client.security(999)
     assert isinstance(unknown.value, NotFound) and unknown.value.status == 404
     with pytest.raises(UnknownOrder):
-        client.order("nobody's")
+        client.order("unknown")
     with pytest.raises(BadBody) as bad:
         client.submit(MarketOrder(1, "HOLD", 1))
     assert bad.value.status == 400
@@ -140,16 +140,16 @@ def test_a_refusal_is_an_exception_of_its_own(client):
 
 
 def test_a_flat_position_cannot_be_closed(client):
-    ended(client, client.sell(10, 3, strategy="PAIRS"))
+    wait_until_finished(client, client.sell(10, 3, strategy="PAIRS"))
     position = next(row for row in client.positions() if (row.security_id, row.strategy_name) == (10, "PAIRS"))
     assert position.quantity == -3
-    (closing,) = ended(client, client.close_position(position.id))
+    (closing,) = wait_until_finished(client, client.close_position(position.id))
     assert (closing.side, closing.quantity, closing.status) == (Side.BUY, 3, OrderStatus.FILLED)
     with pytest.raises(Conflict):
         client.close_position(position)
 
 
-def test_asyncio_does_the_same(shared):
+def test_orders_work_with_asyncio(shared):
     async def trade():
         async with AsyncPitlane(shared.url) as client:
             order = await client.buy(6, 1, limit=10)

@@ -1,4 +1,4 @@
-"""One class for each code that the service can answer with."""
+"""Every problem code of the service has an exception class."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from service import ROOT
 from pitlane import BadRequest, Conflict, NotFound, Overloaded, Problem, Refused, Unavailable, problems, refusals
 from pitlane.problems import problem_of
 
-# Told by events and by an order's `reason`, never by an answer: how orders end and what happens to them.
+# Reasons in events and in the `reason` of an order, never in a response.
 NEVER = {
     "requested",
     "expired-day",
@@ -27,7 +27,7 @@ NEVER = {
     "in-doubt",
     "adjusted",
 }
-# Of the WebSocket's handshake, which is not a call of ours.
+# Codes of the WebSocket handshake, which is not a call of the client.
 HANDSHAKE = {"bad-websocket", "no-upgrade", "upgrade-required"}
 
 
@@ -60,7 +60,7 @@ def test_every_problem_of_the_http_thread_has_a_class():
     assert codes - HANDSHAKE - set(classes()) == set()
 
 
-def test_a_code_that_is_new_falls_to_the_family_of_its_status():
+def test_an_unknown_code_gives_the_class_of_its_status():
     families = {
         400: BadRequest,
         404: NotFound,
@@ -76,7 +76,7 @@ def test_a_code_that_is_new_falls_to_the_family_of_its_status():
         assert (problem.status, problem.reason, problem.message) == (status, "brand-new", "words")
 
 
-def test_an_answer_that_is_no_problem_is_one_all_the_same():
+def test_an_error_without_problem_json_is_a_problem_too():
     problem = problem_of(502, {}, "<html>bad gateway" + "x" * 1000)
     assert problem.reason == "http-502" and problem.message.startswith("<html>") and len(problem.message) == 200
 
@@ -92,6 +92,6 @@ def test_an_answer_that_is_no_problem_is_one_all_the_same():
         ("bad-lot", "the quantity is not a multiple of the lot size", "quantity"),
     ],
 )
-def test_the_field_is_named_where_it_is_known(code, detail, field):
+def test_the_field_is_set_if_it_is_known(code, detail, field):
     status = 400 if code.startswith("bad-b") or code == "bad-query" else 422
     assert problem_of(status, {"code": code, "detail": detail}, "").field == field

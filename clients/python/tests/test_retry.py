@@ -1,4 +1,4 @@
-"""A lost answer never makes a second order. The connections are cut by a proxy, wherever chance will have it."""
+"""A lost response never creates a second order. A proxy cuts the connections at random places."""
 
 import asyncio
 import socket
@@ -6,21 +6,21 @@ import threading
 from collections import Counter
 
 import pytest
-from conftest import ended, run
+from conftest import wait_until_finished, run
 from proxy import Proxy
 
 from pitlane import AsyncPitlane, NewTransaction, OutcomeUnknown, Pitlane, Refused, Retry, TransactionType, Unreachable
 from pitlane.problems import TooManyRequests
 from pitlane.refusals import BadLot
 
-# A cut is met by the next attempt at once; nine of ten connections may break in a row.
-STUBBORN = Retry(attempts=200, wait_s_first=0.0005, wait_s_max=0.002)
+# Retries follow almost immediately; nine of ten connections may break in a row.
+MANY_RETRIES = Retry(attempts=200, wait_s_first=0.0005, wait_s_max=0.002)
 ORDERS = 60
 
 
 @pytest.fixture()
-def broken(own):
-    service = own("feed.on=true").start()
+def broken(new_service):
+    service = new_service("feed.on=true").start()
     proxies = []
 
     def make(seed):
@@ -33,9 +33,9 @@ def broken(own):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_every_order_is_made_once(broken, seed):
+def test_every_order_is_created_once(broken, seed):
     service, proxy = broken(seed)
-    with Pitlane(f"http://{proxy.address}", retry=STUBBORN) as client:
+    with Pitlane(f"http://{proxy.address}", retry=MANY_RETRIES) as client:
         resting = [client.buy(1, 1, limit=100 + number) for number in range(ORDERS)]
         bought = [client.buy(2, 1) for _ in range(ORDERS)]
         changed = [client.modify(order, quantity=2) for order in resting]
@@ -48,12 +48,12 @@ def test_every_order_is_made_once(broken, seed):
             refused += 1
         credits = [client.record(NewTransaction(TransactionType.CREDIT, 1, currency="USD")) for _ in range(10)]
     assert proxy.cuts > ORDERS / 2
-    with Pitlane(service.url) as straight:
-        ended(straight, *bought)
-        open_orders, history = straight.open_orders(), straight.order_history()
-        transactions = straight.transactions()
+    with Pitlane(service.url) as direct:
+        wait_until_finished(direct, *bought)
+        open_orders, history = direct.open_orders(), direct.order_history()
+        transactions = direct.transactions()
     assert {order.int_id for order in open_orders} == {order.int_id for order in changed[1::2]}
-    # Modified once: the id before is that of the submission.
+    # Each order was modified once: the previous id is that of the submission.
     assert {order.orig_int_id for order in open_orders} == {order.int_id for order in resting[1::2]}
     assert all(order.quantity == 2 for order in open_orders)
     outcomes = Counter(order.status.value for order in history)
@@ -64,26 +64,26 @@ def test_every_order_is_made_once(broken, seed):
     assert sorted(credited) == sorted(credit.id for credit in credits)
 
 
-def test_every_order_is_made_once_by_many_at_a_time(broken):
+def test_concurrent_orders_are_created_once(broken):
     service, proxy = broken(3)
 
     async def trade():
-        async with AsyncPitlane(f"http://{proxy.address}", retry=STUBBORN) as client:
+        async with AsyncPitlane(f"http://{proxy.address}", retry=MANY_RETRIES) as client:
             return await asyncio.gather(*(client.buy(1, 1, limit=100) for _ in range(ORDERS)))
 
     made = {order.int_id for order in run(trade())}
     assert proxy.cuts > 0
-    with Pitlane(service.url) as straight:
-        assert {order.int_id for order in straight.open_orders()} == made
-        assert len(straight.open_orders()) == len(made) == ORDERS
+    with Pitlane(service.url) as direct:
+        assert {order.int_id for order in direct.open_orders()} == made
+        assert len(direct.open_orders()) == len(made) == ORDERS
 
 
-def test_what_must_not_be_done_twice_is_not_asked_twice(broken):
-    """A position is reduced under an id of the service's: whoever loses that answer has to look."""
+def test_a_request_that_is_not_idempotent_is_not_repeated(broken):
+    """The service chooses the id of an order that reduces a position, so a retry is not safe."""
     service, proxy = broken(4)
-    with Pitlane(service.url) as straight, Pitlane(f"http://{proxy.address}", retry=STUBBORN) as client:
-        straight.record(NewTransaction(TransactionType.BUY, "230", security_id=1, quantity=1000))
-        (position,) = straight.positions()
+    with Pitlane(service.url) as direct, Pitlane(f"http://{proxy.address}", retry=MANY_RETRIES) as client:
+        direct.record(NewTransaction(TransactionType.BUY, "230", security_id=1, quantity=1000))
+        (position,) = direct.positions()
         known, unknown = set(), 0
         for _ in range(40):
             try:
@@ -91,14 +91,14 @@ def test_what_must_not_be_done_twice_is_not_asked_twice(broken):
             except OutcomeUnknown:
                 unknown += 1
         assert known and unknown
-        made = {order.int_id for order in [*straight.open_orders(), *straight.order_history()]}
+        made = {order.int_id for order in [*direct.open_orders(), *direct.order_history()]}
         assert known <= made
         assert len(made) <= len(known) + unknown
 
 
-def test_an_order_survives_the_end_of_the_service(own):
-    """The answer is lost, the service dies and starts again: the same order, not a second one."""
-    service = own().start()
+def test_a_retry_after_a_restart_returns_the_same_order(new_service):
+    """The response is lost because the service is killed and restarted: there is one order."""
+    service = new_service().start()
     with Pitlane(service.url, retry=Retry(attempts=100, wait_s_first=0.02, wait_s_max=0.05)) as client:
         order = client.buy(1, 1, limit=100)
         service.end(9)
@@ -109,9 +109,9 @@ def test_an_order_survives_the_end_of_the_service(own):
         assert again.int_id == order.int_id and len(client.open_orders()) == 1
 
 
-def test_a_refusal_survives_the_end_of_the_service(own):
-    """The answer was a refusal and is lost with the service: asked again, it is a refusal, and no order."""
-    service = own().start()
+def test_a_retry_after_a_restart_returns_the_same_refusal(new_service):
+    """A refused order stays refused after a restart, and no order is created."""
+    service = new_service().start()
     with Pitlane(service.url, retry=Retry(attempts=100, wait_s_first=0.02, wait_s_max=0.05)) as client:
         for _ in range(2):
             with pytest.raises(Refused):
@@ -121,8 +121,8 @@ def test_a_refusal_survives_the_end_of_the_service(own):
         assert client.open_orders() == [] and len(client.order_history()) == 1
 
 
-def test_who_asks_too_often_waits_as_he_is_told(own):
-    service = own("http.rate_per_peer=20").start()
+def test_a_throttled_client_waits_for_retry_after(new_service):
+    service = new_service("http.rate_per_peer=20").start()
     with Pitlane(service.url, retry=Retry(attempts=1)) as hasty, pytest.raises(TooManyRequests) as caught:
         for _ in range(1000):
             hasty.accounts()
@@ -131,7 +131,7 @@ def test_who_asks_too_often_waits_as_he_is_told(own):
         assert len({len(patient.accounts()) for _ in range(5)}) == 1
 
 
-def test_nobody_there_is_told_and_nothing_was_done():
+def test_a_service_that_does_not_run_is_unreachable():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = "127.0.0.1:{}".format(listener.getsockname()[1])
     with Pitlane(f"http://{address}", retry=Retry(attempts=2, wait_s_first=0)) as client:
@@ -139,12 +139,12 @@ def test_nobody_there_is_told_and_nothing_was_done():
             client.buy(1, 1)
 
 
-def test_an_answer_that_never_comes_names_the_order():
+def test_a_lost_response_names_the_order():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = "127.0.0.1:{}".format(silent.getsockname()[1])
         with Pitlane(f"http://{address}", retry=Retry(attempts=2, wait_s_first=0), timeout_s=0.05) as client:
             with pytest.raises(OutcomeUnknown) as caught:
-                client.buy(1, 1, int_id="look-for-me")
-            assert caught.value.int_id == "look-for-me"
+                client.buy(1, 1, int_id="lost-1")
+            assert caught.value.int_id == "lost-1"
             with pytest.raises(Unreachable):
                 client.positions()

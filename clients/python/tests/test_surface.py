@@ -5,7 +5,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from conftest import ended
+from conftest import wait_until_finished
 
 from pitlane import (
     AsyncPitlane,
@@ -26,7 +26,7 @@ from pitlane import (
     wire,
 )
 
-# Not calls, but the page and the description for people.
+# The web page and the documentation, which are not calls.
 PAGES = {"/", "/assets/{file}", "/docs", "/docs/viewer.css", "/docs/viewer.js", "/favicon.svg"}
 
 
@@ -37,34 +37,34 @@ def operations(description):
 
 
 class Log:
-    """Which described operations a client has asked for."""
+    """Records the described operations that a client has called."""
 
     def __init__(self, client, described):
-        self.asked = set()
-        # Literal paths before those with a blank in them.
+        self.called = set()
+        # Literal paths before paths with parameters.
         self.described = sorted(described, key=lambda operation: operation[1].count("{"))
-        client._http.event_hooks = {"request": [self.note], "response": []}
+        client._http.event_hooks = {"request": [self.record], "response": []}
 
-    def note(self, request):
+    def record(self, request):
         path = request.url.raw_path.decode().partition("?")[0]
         for method, template in self.described:
             pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
             if method == request.method and re.fullmatch(pattern, path):
-                self.asked.add((method, template))
+                self.called.add((method, template))
                 return
         raise AssertionError(f"{request.method} {path} is not described")
 
 
-def test_every_operation_has_a_method(own):
-    with Pitlane(own().start().url) as client:
+def test_every_operation_has_a_method(new_service):
+    with Pitlane(new_service().start().url) as client:
         described = operations(client.description())
         assert len(described) > 60
         log = Log(client, described)
-        ask_everything(client)
-        assert described - log.asked == set()
+        call_everything(client)
+        assert described - log.called == set()
 
 
-def ask_everything(client):
+def call_everything(client):
     assert client.is_live() and client.health().ready
     assert client.version().name == "pitlane"
     assert client.identity().role == "admin"
@@ -95,7 +95,7 @@ def reference(client):
 def orders(client):
     assert client.next_order_id(1) != client.next_order_id(1)
     client.validate(MarketOrder(1, Side.BUY, 1))
-    (market,) = ended(client, client.buy(1, 10))
+    (market,) = wait_until_finished(client, client.buy(1, 10))
     limit = client.modify(client.buy(1, 1, limit=100), limit="100.5")
     stop = client.modify(client.submit(StopOrder(1, Side.SELL, 1, 10)), stop="10.5")
     both = client.modify(client.sell(1, 1, limit=10, stop="10.5"), quantity=2)
@@ -106,7 +106,7 @@ def orders(client):
         assert client.order(order.int_id).status == "CANCELED"
     assert client.open_orders() == []
     assert len(client.order_history()) == 4
-    # Ids that look like other paths are ids all the same.
+    # An id may look like another path.
     for odd in ("market", "limit", "stop", "stoplimit"):
         with pytest.raises(NotFound):
             client.order(odd)
@@ -116,9 +116,9 @@ def orders(client):
 
 def ledger(client):
     (position,) = client.positions()
-    (reducing,) = ended(client, client.reduce_position(position, 4))
+    (reducing,) = wait_until_finished(client, client.reduce_position(position, 4))
     assert reducing.quantity == reducing.filled_quantity == 4
-    (closing,) = ended(client, client.close_position(position))
+    (closing,) = wait_until_finished(client, client.close_position(position))
     assert closing.quantity == closing.filled_quantity == 6
     client.reset_positions()
     assert client.positions()[0].quantity == 0
@@ -132,7 +132,7 @@ def ledger(client):
 
 
 def operation(client):
-    # Empty in the first second.
+    # The list is empty in the first second.
     assert all(row.p99_ns >= row.p50_ns > 0 for row in client.latency())
     assert client.adapters()[0].name == "SIM"
     assert client.members() == []
@@ -140,7 +140,7 @@ def operation(client):
         client.end_session("stomp-0-99")
     with pytest.raises(NotFound):
         client.reset_session("fix-0-99")
-    # Ours, which followed the orders, may be among them: the list is of the last second.
+    # The list may contain the session of this client: it is updated once per second.
     assert {session.kind for session in client.sessions()} <= {"STOMP"}
     client.set_limits(Limits(strategy_name="MOMENTUM", max_order_qty=Decimal(7)))
     limits = {row.strategy_name: row for row in client.risk().limits}
@@ -149,15 +149,15 @@ def operation(client):
     assert client.health().kill_switch_state is SwitchState.ALL
     client.lift_kill_switch()
     assert client.feeds() == ["SIM"]
-    client.unwant_market_data(1)
-    client.want_market_data(1)
+    client.unsubscribe_market_data(1)
+    client.subscribe_market_data(1)
     client.set_rates(Rates(max_rate_per_connection=Decimal("12.5")))
     assert client.rates().max_rate_per_connection == Decimal("12.5")
     assert client.broker_url().startswith("stomp://")
     assert client.websocket_url().startswith("ws://")
 
 
-def test_both_clients_have_the_same_surface():
+def test_both_clients_have_the_same_methods():
     def surface(kind):
         members = inspect.getmembers(kind, inspect.isfunction)
         return {name: str(inspect.signature(member)).replace("Async", "") for name, member in members if name[0] != "_"}
@@ -177,7 +177,7 @@ NAMES = {
     "IdentityVO": values.Identity,
     "LimitsVO": values.Limits,
     "ListenerVO": values.Listener,
-    "MissingVO": values.Missing,
+    "MissingVO": values.MissingAmount,
     "OrderVO": values.Order,
     "PortfolioVO": values.Portfolio,
     "PositionVO": values.Position,
@@ -189,15 +189,15 @@ NAMES = {
     "SecurityVO": values.Security,
     "SenderVO": values.Sender,
     "SessionVO": values.Session,
-    "ShardVO": values.Shard,
+    "ShardVO": values.ShardHealth,
     "StageVO": values.Latency,
     "StrategyVO": values.Strategy,
     "TransactionVO": values.Transaction,
     "UnconfirmedVO": values.Unconfirmed,
     "Version": values.Version,
-    "WayVO": values.Way,
+    "WayVO": values.AdapterHealth,
     "BrokerVO": values.Broker,
-    "OutpostVO": values.Outpost,
+    "OutpostVO": values.RemoteStrategy,
     "MemberVO": values.Member,
     "StandbyVO": values.Standby,
     "MarketOrderVO": requests.MarketOrder,
@@ -206,7 +206,7 @@ NAMES = {
     "StopLimitOrderVO": requests.StopLimitOrder,
     "TransactionRequestVO": requests.NewTransaction,
 }
-# Read without a value of their own, or made of several here.
+# Schemas without a class of the client, or with several.
 OTHERS = {
     "AnyOrderVO",
     "Brief",
@@ -231,7 +231,7 @@ OTHERS = {
 }
 
 
-def test_every_value_has_all_its_members(client):
+def test_every_value_has_all_members_of_its_schema(client):
     schemas = client.description()["components"]["schemas"]
     assert set(schemas) == set(NAMES) | OTHERS
     for name, kind in NAMES.items():

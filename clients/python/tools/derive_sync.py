@@ -1,7 +1,7 @@
-"""Derives the client for plain threads from the one for asyncio: the same calls, without the waiting words.
+"""Generates the client for plain threads from the client for asyncio.
 
 python tools/derive_sync.py           writes src/pitlane/_sync
-python tools/derive_sync.py --check   says whether it is as derived
+python tools/derive_sync.py --check   exits with 1 if src/pitlane/_sync is not up to date
 """
 
 import re
@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "pitlane"
-MARK = "# Derived from {} by tools/derive_sync.py: change that one.\n"
+HEADER = "# Generated from {} by tools/derive_sync.py. Change that file instead.\n"
 
-# In this order; a word is replaced where it stands alone.
-WORDS = [
+# Patterns and their replacements, applied in this order.
+REPLACEMENTS = [
     (r"asyncio\.get_running_loop\(\)\.time\(\)", "time.monotonic()"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"\bimport asyncio\b", "import time"),
@@ -23,17 +23,17 @@ WORDS = [
     (r"\baclose\b", "close"),
     (r"\bstream\.asynchronous\b", "stream.synchronous"),
     (
-        r"The client for asyncio\. What is below `_sync` is derived from here by `tools/derive_sync\.py`\.",
+        r"The client for asyncio\. `tools/derive_sync\.py` generates the modules of `_sync` from these\.",
         "The client for plain threads.",
     ),
 ]
 
 
-def derived(source: Path) -> str:
+def derive(source: Path) -> str:
     text = source.read_text()
-    for pattern, word in WORDS:
-        text = re.sub(pattern, word, text)
-    return MARK.format(f"_async/{source.name}") + text
+    for pattern, replacement in REPLACEMENTS:
+        text = re.sub(pattern, replacement, text)
+    return HEADER.format(f"_async/{source.name}") + text
 
 
 def main() -> int:
@@ -43,13 +43,13 @@ def main() -> int:
         path.name for path in (PACKAGE / "_sync").glob("*.py") if path.name not in {source.name for source in sources}
     ]
     for source in sources:
-        target, text = PACKAGE / "_sync" / source.name, derived(source)
+        target, text = PACKAGE / "_sync" / source.name, derive(source)
         if not target.exists() or target.read_text() != text:
             stale.append(source.name)
             if not is_check:
                 target.write_text(text)
     if is_check and stale:
-        print("not as derived:", *stale)
+        print("not up to date:", *stale)
     return int(is_check and bool(stale))
 
 

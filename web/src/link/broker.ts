@@ -1,31 +1,36 @@
-// STOMP over WebSocket. Who listens to a topic goes on listening over every loss of the connection; what was missed meanwhile
-// is fetched again by whoever keeps a state, see sync.ts.
+// STOMP over WebSocket. A listener stays subscribed across every loss of the connection. A store
+// with state fetches what it missed, see sync.ts.
 //
-//   WebSocket ─┬─ a message ──────────────────────────► who listens
-//              └─ anything else, one message a second ─► library ─► connecting, receipts, errors, signs of life
+//   WebSocket ─┬─ a message ────────────────────────────► listener
+//              └─ other frames, one message per second ─► library ─► connection, receipts, errors
 
 import { Client, type IMessage, ReconnectionTimeMode, type StompSubscription } from '@stomp/stompjs';
 
 import { readMessage } from './message';
 
 const HEARTBEAT_MS = 5_000;
-/** So often a message goes through the library, which otherwise would not know that the service lives. */
-const SIGN_MS = 1_000;
-/** First and longest wait before another attempt to connect. */
+/**
+ * Interval at which one message passes through the library, which otherwise detects no heart-beat.
+ */
+const KEEPALIVE_MS = 1_000;
+/** First and longest delay before another attempt to connect. */
 const RETRY_MS = 250;
 const RETRY_MS_MAX = 4_000;
 
 export type Handler = (topic: string, body: string) => void;
 
-export interface Wishes {
-  /** Asks for the newest known message of each topic first. */
+export interface SubscribeOptions {
+  /** Requests the newest known message of each topic first. */
   lastValue?: boolean;
-  /** Called on each connection when the subscription holds, and all before it: from now on nothing is missed. */
-  whenHeard?: () => void;
+  /**
+   * Called on each connection when this and all earlier subscriptions are active: no later message
+   * is missed.
+   */
+  onSubscribed?: () => void;
 }
 
-interface Listener extends Wishes {
-  /** Of its subscription, on every connection. */
+interface Listener extends SubscribeOptions {
+  /** Id of its subscription, the same on every connection. */
   id: string;
   pattern: string;
   handler: Handler;
@@ -33,25 +38,28 @@ interface Listener extends Wishes {
 }
 
 export interface Broker {
-  /** Hears a topic or a pattern, until the answer is called. */
-  listen(pattern: string, handler: Handler, options?: Wishes): () => void;
+  /** Subscribes to a topic or a pattern. The returned function ends the subscription. */
+  listen(pattern: string, handler: Handler, options?: SubscribeOptions): () => void;
 }
 
 export class StompBroker implements Broker {
-  /** A connection begins; nothing of it has been heard yet. */
-  onBegin: () => void = () => {};
-  /** Everything that is listened to is being heard, so that a snapshot asked for now misses nothing. */
+  /** A connection has begun; no message has arrived yet. */
+  onConnected: () => void = () => {};
+  /** All subscriptions are active, so that a snapshot requested now misses nothing. */
   onUp: () => void = () => {};
   onDown: (reason: string) => void = () => {};
-  /** The service refused the login. No further attempt is made until `start`: the service would take them for guesses. */
+  /**
+   * The service refused the login. The next attempt is at `start`: the service counts attempts as
+   * guesses.
+   */
   onRefused: (reason: string) => void = () => {};
 
   private readonly client: Client;
   private readonly listeners = new Map<string, Listener>();
   private nextId = 1;
   private reason = '';
-  /** This connection has logged in. */
-  private isIn = false;
+  /** Whether this connection has logged in. */
+  private isLoggedIn = false;
   private isRefused = false;
 
   constructor(url: string, connectHeaders: () => Record<string, string>) {
@@ -64,7 +72,8 @@ export class StompBroker implements Broker {
       heartbeatIncoming: HEARTBEAT_MS,
       heartbeatOutgoing: HEARTBEAT_MS,
       discardWebsocketOnCommFailure: true,
-      // Otherwise each message is written out again as text, for a log that nobody reads: a tenth of all work at 5,000 a second.
+      // Otherwise the library formats each message for an unused log: a tenth of all work at 5,000
+      // messages per second.
       logRawCommunication: true,
       beforeConnect: (client) => {
         client.connectHeaders = connectHeaders();
@@ -72,7 +81,7 @@ export class StompBroker implements Broker {
       onConnect: () => this.connected(),
       onStompError: (frame) => {
         this.reason = frame.headers['message'] ?? 'the service ended the connection';
-        this.isRefused = !this.isIn && 'passcode' in this.client.connectHeaders;
+        this.isRefused = !this.isLoggedIn && 'passcode' in this.client.connectHeaders;
       },
       onWebSocketClose: () => this.closed(),
     });
@@ -86,8 +95,8 @@ export class StompBroker implements Broker {
     await this.client.deactivate();
   }
 
-  listen(pattern: string, handler: Handler, wishes: Wishes = {}): () => void {
-    const listener: Listener = { ...wishes, id: `s${this.nextId++}`, pattern, handler, subscription: null };
+  listen(pattern: string, handler: Handler, options: SubscribeOptions = {}): () => void {
+    const listener: Listener = { ...options, id: `s${this.nextId++}`, pattern, handler, subscription: null };
     this.listeners.set(listener.id, listener);
     if (this.client.connected) this.subscribe(listener);
     return () => {
@@ -98,13 +107,13 @@ export class StompBroker implements Broker {
 
   private socket(url: string): WebSocket {
     const socket = new WebSocket(url, this.client.stompVersions.protocolVersions());
-    let signAt = 0;
-    // Before the library, which sets its own handler later.
+    let keepaliveAt = 0;
+    // Runs before the handler of the library, which is added later.
     socket.addEventListener('message', (event) => {
       const message = readMessage(event.data);
       const listener = message && this.listeners.get(message.subscription);
-      if (!listener || event.timeStamp - signAt > SIGN_MS) {
-        signAt = event.timeStamp;
+      if (!listener || event.timeStamp - keepaliveAt > KEEPALIVE_MS) {
+        keepaliveAt = event.timeStamp;
         return;
       }
       event.stopImmediatePropagation();
@@ -117,7 +126,7 @@ export class StompBroker implements Broker {
     for (const listener of this.listeners.values()) listener.subscription = null;
     const { reason, isRefused } = this;
     this.reason = '';
-    this.isIn = this.isRefused = false;
+    this.isLoggedIn = this.isRefused = false;
     this.onDown(reason);
     if (!isRefused) return;
     void this.stop();
@@ -125,24 +134,24 @@ export class StompBroker implements Broker {
   }
 
   private connected(): void {
-    this.isIn = true;
-    this.onBegin();
+    this.isLoggedIn = true;
+    this.onConnected();
     const listeners = [...this.listeners.values()];
     for (const listener of listeners) this.subscribe(listener, listener === listeners.at(-1));
   }
 
   private subscribe(listener: Listener, isLast = false): void {
-    const hear = ({ headers, body }: IMessage): void =>
+    const handle = ({ headers, body }: IMessage): void =>
       listener.handler((headers['destination'] ?? '').replace('/topic/', ''), body);
     const headers: Record<string, string> = { id: listener.id };
     if (listener.lastValue) headers['last-value'] = 'true';
-    if (listener.whenHeard || isLast) {
-      headers['receipt'] = `heard-${listener.id}`;
+    if (listener.onSubscribed || isLast) {
+      headers['receipt'] = `subscribed-${listener.id}`;
       this.client.watchForReceipt(headers['receipt'], () => {
-        listener.whenHeard?.();
+        listener.onSubscribed?.();
         if (isLast) this.onUp();
       });
     }
-    listener.subscription = this.client.subscribe(`/topic/${listener.pattern}`, hear, headers);
+    listener.subscription = this.client.subscribe(`/topic/${listener.pattern}`, handle, headers);
   }
 }

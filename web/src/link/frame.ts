@@ -1,39 +1,42 @@
-// Drawing at most once per animation frame, however much comes in between.
+// Schedules drawing at most once per animation frame, whatever the number of messages.
 
-/** A hidden page gets no frames; it is brought up to date so often instead. */
+/** Update interval of a hidden page, which gets no animation frames. */
 const HIDDEN_MS = 500;
 
-const due = new Set<() => void>();
-let asked = false;
+const pending = new Set<() => void>();
+let isScheduled = false;
 
-/** Does the work before the next frame is drawn; asked for twice, it is done once. */
+/** Runs the work before the next frame is drawn; once per frame, however often it is requested. */
 export function atNextFrame(work: () => void): void {
-  due.add(work);
-  if (asked) return;
-  asked = true;
+  pending.add(work);
+  if (isScheduled) return;
+  isScheduled = true;
   const hasFrames = typeof requestAnimationFrame === 'function' && !document.hidden;
   if (hasFrames) requestAnimationFrame(flush);
   else setTimeout(flush, typeof document === 'undefined' ? 0 : HIDDEN_MS);
 }
 
-/** Does the work when what is drawn in this frame has been painted. */
+/** Runs the work after this frame has been painted. */
 export function afterPaint(work: () => void): void {
   if (typeof requestAnimationFrame === 'function' && !document.hidden) requestAnimationFrame(() => setTimeout(work));
   else setTimeout(work);
 }
 
-/** For what never rests: after quiet at the next frame, else at the first one after so long. Frames between are for the reader. */
-export function paced(work: () => void, everyMs: number): () => void {
-  let isAsked = false;
+/**
+ * Limits frequent work: it runs at the next frame, but not sooner than `everyMs` after the previous
+ * run.
+ */
+export function throttled(work: () => void, everyMs: number): () => void {
+  let isScheduled = false;
   let doneAt = -Infinity;
   const run = (): void => {
-    isAsked = false;
+    isScheduled = false;
     doneAt = performance.now();
     work();
   };
   return () => {
-    if (isAsked) return;
-    isAsked = true;
+    if (isScheduled) return;
+    isScheduled = true;
     const wait = doneAt + everyMs - performance.now();
     if (wait <= 0) atNextFrame(run);
     else setTimeout(() => atNextFrame(run), wait);
@@ -41,8 +44,8 @@ export function paced(work: () => void, everyMs: number): () => void {
 }
 
 function flush(): void {
-  asked = false;
-  const works = [...due];
-  due.clear();
+  isScheduled = false;
+  const works = [...pending];
+  pending.clear();
   for (const work of works) work();
 }

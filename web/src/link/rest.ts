@@ -1,12 +1,12 @@
-// The REST interface: one fetch, errors as the service tells them (RFC 9457), decimals unharmed.
+// The REST client: one fetch per call, errors as in RFC 9457, and exact decimals.
 
 import { parseJson, writeJson } from '../model/json';
 import type { ProblemBody } from '../model/types';
 
-/** Longest wait for an answer; the service itself gives up before. */
+/** Longest wait for a response; the service itself times out earlier. */
 const TIMEOUT_MS = 10_000;
 
-/** Something was not done, and why. */
+/** A failed call, with its reason. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -17,9 +17,9 @@ export class Problem extends Error {
     this.name = 'Problem';
   }
 
-  /** The service cannot be reached at all. */
+  /** The service cannot be reached. */
   static unreachable(): Problem {
-    return new Problem(0, 'unreachable', 'The service does not answer');
+    return new Problem(0, 'unreachable', 'The service does not respond');
   }
 }
 
@@ -33,12 +33,12 @@ export interface Options {
 
 export class Rest {
   credentials: Credentials | null = null;
-  /** Called when the service wants to know who asks. */
+  /** Called when the service requires a login. */
   onLoginNeeded: (problem: Problem) => void = () => {};
 
   constructor(
     private readonly base = '',
-    private readonly send: typeof fetch = (...request) => fetch(...request),
+    private readonly fetcher: typeof fetch = (...request) => fetch(...request),
   ) {}
 
   get<T>(path: string): Promise<T> {
@@ -57,23 +57,23 @@ export class Rest {
     return this.call('DELETE', path);
   }
 
-  /** As above; `tolerate` names a status whose body is as good as an answer. */
+  /** Sends a call. The body of a response with the status `tolerate` is a result, not a problem. */
   async call(method: string, path: string, options: Options = {}, tolerate?: number): Promise<unknown> {
-    const { status, ok, text } = await this.fetched(method, path, options);
+    const { status, ok, text } = await this.send(method, path, options);
     if (ok || status === tolerate) return text === '' ? undefined : parseJson(text);
     const problem = problemOf(status, text);
     if (status === 401) this.onLoginNeeded(problem);
     throw problem;
   }
 
-  /** What STOMP's CONNECT carries: a token is a passcode without a login. */
+  /** Headers of STOMP CONNECT. A token is a passcode without a login. */
   connectHeaders(): Record<string, string> {
-    const shown = this.credentials;
-    if (!shown) return {};
-    return 'token' in shown ? { passcode: shown.token } : { login: shown.login, passcode: shown.password };
+    const credentials = this.credentials;
+    if (!credentials) return {};
+    return 'token' in credentials ? { passcode: credentials.token } : { login: credentials.login, passcode: credentials.password };
   }
 
-  private async fetched(method: string, path: string, { body, headers }: Options): Promise<{ status: number; ok: boolean; text: string }> {
+  private async send(method: string, path: string, { body, headers }: Options): Promise<{ status: number; ok: boolean; text: string }> {
     const init: RequestInit = {
       method,
       headers: { ...this.authorization(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
@@ -83,7 +83,7 @@ export class Rest {
     };
     if (body !== undefined) init.body = typeof body === 'object' ? writeJson(body) : String(body);
     try {
-      const response = await this.send(this.base + path, init);
+      const response = await this.fetcher(this.base + path, init);
       return { status: response.status, ok: response.ok, text: await response.text() };
     } catch {
       throw Problem.unreachable();
@@ -91,11 +91,11 @@ export class Rest {
   }
 
   private authorization(): Record<string, string> {
-    const shown = this.credentials;
-    if (!shown) return {};
-    if ('token' in shown) return { Authorization: `Bearer ${shown.token}` };
-    const octets = new TextEncoder().encode(`${shown.login}:${shown.password}`);
-    return { Authorization: `Basic ${btoa(String.fromCharCode(...octets))}` };
+    const credentials = this.credentials;
+    if (!credentials) return {};
+    if ('token' in credentials) return { Authorization: `Bearer ${credentials.token}` };
+    const bytes = new TextEncoder().encode(`${credentials.login}:${credentials.password}`);
+    return { Authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
   }
 }
 
@@ -104,6 +104,6 @@ function problemOf(status: number, text: string): Problem {
     const body = JSON.parse(text) as Partial<ProblemBody>;
     return new Problem(status, body.code ?? `http-${status}`, body.detail ?? body.title ?? `Status ${status}`);
   } catch {
-    return new Problem(status, `http-${status}`, `The service answered with status ${status}`);
+    return new Problem(status, `http-${status}`, `The service responded with status ${status}`);
   }
 }

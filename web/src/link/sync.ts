@@ -1,106 +1,114 @@
-// A snapshot by REST, then deltas by STOMP.
+// Synchronises a store: a snapshot by REST, then changes by STOMP.
 //
-//   start ── messages wait ──► snapshot comes ──► it is put in, what waited is put on top ──► messages go straight in
-//     ▲                                                                                               │
-//     └────────────────────── a gap, or the link was lost: again from the start ◄─────────────────────┘
+//   start ── messages queue ──► snapshot arrives ──► apply it, then the queue ──► apply messages
+//     ▲                                                                                │
+//     └────────────────── a gap, or a lost connection: restart ◄───────────────────────┘
 //
-// Messages that waited may be older than the snapshot. That does no harm: whoever puts them in knows what is newer (orders have
-// the time of their last change), or is given full images whose last one is the newest.
+// Queued messages may be older than the snapshot. This is harmless: a store compares times (an
+// order has the time of its last change), or messages are full images, of which the last one is the
+// newest.
 
 import { atNextFrame } from './frame';
 import { Problem } from './rest';
 
-/** Messages kept while a snapshot is on its way: some seconds of a very busy day. Beyond, the snapshot is fetched once more. */
-const WAITING_MAX = 20_000;
+/**
+ * Messages queued during a snapshot: some seconds of a very busy day. Beyond, the snapshot is
+ * fetched again.
+ */
+const QUEUE_MAX = 20_000;
 const RETRY_MS = 500;
-/** After a gap: what else is missing comes in meanwhile, and is not asked for one by one. */
+/** Delay after a gap, so that several gaps in a row cause one snapshot. */
 const GAP_MS = 200;
 const RETRY_MS_MAX = 5_000;
 
 export class Sync<Message> {
-  private waiting: Message[] | null = [];
+  private queue: Message[] | null = [];
   private run = 0;
   private overflow = false;
 
   constructor(
     private readonly parts: {
-      /** Fetches and gives back how to put it in, so that nothing is half replaced. */
+      /**
+       * Fetches the data and returns a function that applies it, so that the data is replaced as a
+       * whole.
+       */
       snapshot: () => Promise<() => void>;
       apply: (message: Message) => void;
-      /** Draws, once per frame. */
+      /** Draws the store, once per frame. */
       draw: () => void;
       onFailure?: (problem: unknown) => void;
     },
   ) {}
 
-  /** Whether what is shown stems from a snapshot, and nothing is missing. */
-  get isWhole(): boolean {
-    return this.waiting === null;
+  /** Whether the store has a snapshot and has missed no message since. */
+  get isComplete(): boolean {
+    return this.queue === null;
   }
 
-  hear(message: Message): void {
-    if (this.waiting === null) {
+  handle(message: Message): void {
+    if (this.queue === null) {
       this.parts.apply(message);
       atNextFrame(this.parts.draw);
-    } else if (this.waiting.length < WAITING_MAX) {
-      this.waiting.push(message);
+    } else if (this.queue.length < QUEUE_MAX) {
+      this.queue.push(message);
     } else {
       this.overflow = true;
     }
   }
 
-  /** Something is missing: everything is fetched again, once, however often that is noticed. */
+  /** Reports a missing message. Fetches a snapshot once, however often this is called. */
   gap(): void {
-    if (this.waiting !== null) return;
-    this.waiting = [];
+    if (this.queue !== null) return;
+    this.queue = [];
     setTimeout(() => void this.restart(), GAP_MS);
   }
 
-  /** Fetches everything again. Who asks several times gets the newest only. */
+  /** Fetches a snapshot. A later call replaces an earlier one. */
   async restart(): Promise<void> {
     const run = ++this.run;
-    this.waiting ??= [];
+    this.queue ??= [];
     for (let wait = RETRY_MS; run === this.run; wait = Math.min(wait * 2, RETRY_MS_MAX)) {
       try {
-        const putIn = await this.parts.snapshot();
+        const applySnapshot = await this.parts.snapshot();
         if (run !== this.run) return;
-        if (!this.overflow) return this.finish(putIn);
+        if (!this.overflow) return this.finish(applySnapshot);
         this.overflow = false;
-        this.waiting = [];
+        this.queue = [];
       } catch (problem) {
         this.parts.onFailure?.(problem);
-        // What is refused stays refused until somebody logs in, or the service is another one; both restart us.
+        // These stay refused until a login or another version of the service; both call `restart`.
         if (problem instanceof Problem && [401, 403, 404].includes(problem.status)) return;
         await new Promise((done) => setTimeout(done, wait));
       }
     }
   }
 
-  private finish(putIn: () => void): void {
-    putIn();
-    const waited = this.waiting ?? [];
-    this.waiting = null;
-    for (const message of waited) this.parts.apply(message);
+  private finish(applySnapshot: () => void): void {
+    applySnapshot();
+    const queued = this.queue ?? [];
+    this.queue = null;
+    for (const message of queued) this.parts.apply(message);
     atNextFrame(this.parts.draw);
   }
 }
 
 /**
- * Watches the numbers of messages. A shard numbers what it says, and a security belongs to one shard: so within one kind of
- * message about one security the numbers rise. They have holes, since each subscriber gets only what it asked for; but if they
- * fall, the service has begun anew and what we have is from another life.
+ * Checks sequence numbers. A shard numbers its messages, and a security belongs to one shard, so
+ * the numbers of one kind of message about one security increase. They have gaps, because a
+ * subscriber receives only a part of the messages. If a number decreases, the service has restarted
+ * and the data is out of date.
  */
 export class Sequence {
   private readonly newest = new Map<number | string, number>();
 
-  /** Whether the message follows what was heard before. */
+  /** Returns whether the number is not below the previous one. */
   follows(key: number | string, seq: number): boolean {
     if (seq < (this.newest.get(key) ?? 0)) return false;
     this.newest.set(key, seq);
     return true;
   }
 
-  forget(): void {
+  reset(): void {
     this.newest.clear();
   }
 }

@@ -1,4 +1,4 @@
-// Bars made from prices, for the chart. Drawn, so numbers will do.
+// Bars for the chart, computed from prices. They are only drawn, so floating-point numbers suffice.
 
 export interface Bar {
   /** Start, seconds since the epoch. */
@@ -9,7 +9,10 @@ export interface Bar {
   close: number;
 }
 
-/** Lengths a reader can choose, in seconds, and how many bars of each are kept: a screen's width and some history. */
+/**
+ * Bar lengths in seconds, and the number of bars kept of each: the width of a screen and some
+ * history.
+ */
 export const BAR_LENGTHS = { '1s': 1, '10s': 10, '1m': 60 } as const;
 export type BarLength = keyof typeof BAR_LENGTHS;
 export const BARS_MAX = 480;
@@ -20,8 +23,8 @@ const LENGTHS = Object.keys(BAR_LENGTHS) as BarLength[];
 export class Candles {
   private readonly lists: Record<BarLength, Bar[]> = { '1s': [], '10s': [], '1m': [] };
 
-  /** Takes in a price of a time, in seconds since the epoch. What is no number is no price. */
-  take(price: number, at: number): void {
+  /** Adds a price at a time in seconds since the epoch. Ignores NaN. */
+  addPrice(price: number, at: number): void {
     if (Number.isNaN(price) || Number.isNaN(at)) return;
     for (const length of LENGTHS) {
       put(this.lists[length], Math.floor(at / BAR_LENGTHS[length]) * BAR_LENGTHS[length], price);
@@ -41,7 +44,7 @@ function put(bars: Bar[], time: number, price: number): void {
     if (bars.length > BARS_MAX) bars.shift();
     return;
   }
-  // A tick that comes late belongs to a bar that is closed: it would be drawn into the past.
+  // A late tick belongs to a closed bar, which must not change.
   if (newest.time > time) return;
   newest.high = Math.max(newest.high, price);
   newest.low = Math.min(newest.low, price);

@@ -1,4 +1,4 @@
-// Rows as CSV (RFC 4180), for a spreadsheet.
+// Formats rows as CSV (RFC 4180).
 
 export function csv(header: string[], rows: (string | number | undefined)[][]): string {
   return [header, ...rows].map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';
@@ -6,12 +6,12 @@ export function csv(header: string[], rows: (string | number | undefined)[][]): 
 
 function cell(value: string | number | undefined): string {
   const text = String(value ?? '');
-  // A spreadsheet would take such a text for a formula and run it; plain numbers may begin with a minus.
+  // A spreadsheet would run such a text as a formula. Numbers may begin with a minus.
   const safe = /^[=+@\t\r]|^-(?![\d.])/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Hands a text to the reader as a file. */
+/** Downloads a text as a file. */
 export function download(name: string, text: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }));

@@ -1,14 +1,14 @@
-// Exact decimals. The service counts in units of 10⁻⁸; here a decimal is its text, and arithmetic is done on whole units.
-// A JavaScript number serves for drawing only.
+// Exact decimals. The service computes in units of 10⁻⁸. Here a decimal is its text, and arithmetic
+// uses integer units. JavaScript numbers are used for drawing only.
 
-/** A decimal as it stood in the message: `232.5`, `-0.00000001`. */
+/** A decimal as in the message: `232.5`, `-0.00000001`. */
 export type Decimal = string;
 
 const PLACES = 8;
 const SCALE = 100_000_000n;
 const SHAPE = /^([+-]?)(\d*)(?:\.(\d*))?$/;
 
-/** Units of 10⁻⁸; null if the text is no decimal, or has more places than can be kept. */
+/** Returns units of 10⁻⁸; null if the text is not a decimal or has too many places. */
 export function units(text: Decimal | undefined): bigint | null {
   const parts = text === undefined ? null : SHAPE.exec(text.trim());
   if (!parts) return null;
@@ -19,7 +19,7 @@ export function units(text: Decimal | undefined): bigint | null {
   return sign === '-' ? -size : size;
 }
 
-/** The shortest text of a number of units. */
+/** Returns the shortest text of a number of units. */
 export function decimal(amount: bigint): Decimal {
   const size = amount < 0n ? -amount : amount;
   const part = (size % SCALE).toString().padStart(PLACES, '0').replace(/0+$/, '');
@@ -27,21 +27,24 @@ export function decimal(amount: bigint): Decimal {
   return amount < 0n ? `-${text}` : text;
 }
 
-/** Digits behind the point of a step such as a tick: `0.25` has two. */
+/** Returns the decimal places of a step such as a tick: `0.25` has two. */
 export function places(step: Decimal): number {
   const text = decimal(units(step) ?? 0n);
   const point = text.indexOf('.');
   return point < 0 ? 0 : text.length - point - 1;
 }
 
-/** Whether an amount is a whole number of steps. */
+/** Returns whether an amount is a multiple of a step. */
 export function isMultiple(amount: bigint, step: Decimal): boolean {
   const size = units(step) ?? 0n;
   return size <= 0n || amount % size === 0n;
 }
 
-/** The next multiple of a step, so many steps on; from between two multiples the first one is the nearest in that direction. */
-export function stepped(amount: bigint, step: Decimal, by: bigint): bigint {
+/**
+ * Returns the multiple of a step `by` steps away. From between two multiples, the first step goes
+ * to the nearest multiple in that direction.
+ */
+export function stepBy(amount: bigint, step: Decimal, by: bigint): bigint {
   const size = units(step) ?? 0n;
   if (size <= 0n) return amount;
   const rest = ((amount % size) + size) % size;
@@ -49,8 +52,8 @@ export function stepped(amount: bigint, step: Decimal, by: bigint): bigint {
   return by > 0n ? amount - rest + by * size : amount - rest + (by + 1n) * size;
 }
 
-/** Price times quantity, in units, rounded towards zero. */
-export function times(a: bigint, b: bigint): bigint {
+/** Multiplies two amounts in units; rounds towards zero. */
+export function multiply(a: bigint, b: bigint): bigint {
   return (a * b) / SCALE;
 }
 
@@ -64,7 +67,7 @@ export function add(...amounts: (Decimal | undefined)[]): Decimal {
   return decimal(amounts.reduce((sum, amount) => sum + (units(amount) ?? 0n), 0n));
 }
 
-export function negative(amount: Decimal): Decimal {
+export function negate(amount: Decimal): Decimal {
   return decimal(-(units(amount) ?? 0n));
 }
 
@@ -77,33 +80,33 @@ export function isZero(amount: Decimal | undefined): boolean {
 }
 
 /**
- * For people: thousands apart, at least `least` places (more only if the number has them and `most` lets it), a true minus.
- * Rounds half away from zero where places are cut.
+ * Formats a decimal for display: with separated thousands, a minus sign, and at least `least` and
+ * at most `most` places. Rounds half away from zero.
  */
-export function shown(amount: Decimal | undefined, least = 0, most = PLACES): string {
+export function formatDecimal(amount: Decimal | undefined, least = 0, most = PLACES): string {
   if (amount === undefined) return '';
   const plain = PLAIN.exec(amount);
-  if (plain && (plain[3]?.length ?? 0) <= Math.max(least, most)) return laidOut(plain[1] ? '−' : '', plain[2]!, plain[3] ?? '', least);
+  if (plain && (plain[3]?.length ?? 0) <= Math.max(least, most)) return joinDigits(plain[1] ? '−' : '', plain[2]!, plain[3] ?? '', least);
   const exact = units(amount);
   if (exact === null) return '';
   const cut = 10n ** BigInt(PLACES - Math.max(least, most));
   const size = exact < 0n ? -exact : exact;
   const rounded = ((size + cut / 2n) / cut) * cut;
   const sign = exact < 0n && rounded > 0n ? '−' : '';
-  return laidOut(sign, (rounded / SCALE).toString(), (rounded % SCALE).toString().padStart(PLACES, '0'), least);
+  return joinDigits(sign, (rounded / SCALE).toString(), (rounded % SCALE).toString().padStart(PLACES, '0'), least);
 }
 
-/** As the service writes decimals, and not a zero with a minus: nothing to be counted, so its digits are taken as they are. */
+/** A decimal as the service writes it, except a negative zero. Its digits need no arithmetic. */
 const PLAIN = /^(-(?!0(?:\.0*)?$))?(0|[1-9]\d*)(?:\.(\d+))?$/;
 
-function laidOut(sign: string, whole: string, digits: string, least: number): string {
+function joinDigits(sign: string, whole: string, digits: string, least: number): string {
   const part = (digits.endsWith('0') ? digits.replace(/0+$/, '') : digits).padEnd(least, '0');
   const parted = whole.length > 3 ? whole.replace(/\B(?=(\d{3})+$)/g, '\u202f') : whole;
   return part === '' ? sign + parted : `${sign}${parted}.${part}`;
 }
 
-/** With a plus where it gains. */
-export function signed(amount: Decimal | undefined, least = 0, most = PLACES): string {
-  const text = shown(amount, least, most);
+/** Formats a decimal for display, with a plus sign if it is above zero. */
+export function formatSigned(amount: Decimal | undefined, least = 0, most = PLACES): string {
+  const text = formatDecimal(amount, least, most);
   return (units(amount) ?? 0n) > 0n ? `+${text}` : text;
 }

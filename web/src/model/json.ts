@@ -1,5 +1,5 @@
-// Reading JSON without harm to decimals: numbers under the names below stay text, all other numbers are ids, counts and
-// times. JSON.parse alone would make doubles of them.
+// Reads and writes JSON with exact decimals. Numbers under the names below stay text; all other
+// numbers are ids, counts and times. JSON.parse alone would convert decimals to doubles.
 
 /** Every name under which the service sends an exact decimal. */
 const DECIMALS = new Set([
@@ -8,11 +8,14 @@ const DECIMALS = new Set([
   'netLiquidationValue', 'strike', 'tickSize', 'lotSize', 'contractSize',
   'bid', 'bidSize', 'ask', 'askSize', 'last', 'lastSize', 'volume', 'size', 'open', 'high', 'low', 'close',
   'maxOrderQty', 'maxOrderValue', 'maxPosition', 'priceCollarPct', 'credit',
-  // Nanoseconds since the epoch and 64-bit ids, which a double does not hold either.
+  // Nanoseconds since the epoch, which a double cannot represent either.
   'ts',
 ]);
 
-/** A whole string, and the number behind it if it is the name of one. Strings are eaten whole, so nothing inside one can match. */
+/**
+ * A complete string, and the number after it if the string is a name. A string matches as a whole,
+ * so its content cannot match.
+ */
 const TOKEN = /"((?:[^"\\]|\\.)*)"(?:(\s*:\s*)(-?\d[\d.eE+-]*))?/g;
 
 export function parseJson(text: string): unknown {
@@ -25,8 +28,8 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * Writing: decimals are text here and become JSON numbers again, digit by digit. A reader of our requests takes text too,
- * but numbers are what the interface describes.
+ * Writes decimals as JSON numbers, digit by digit. The service accepts text too, but its
+ * description says numbers.
  */
 export function writeJson(body: Record<string, unknown>): string {
   const members = Object.entries(body)

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { BARS_MAX, Candles } from './candles';
 import { csv } from './csv';
 import { peekNumber, peekText } from './peek';
-import { type Draft, type Surroundings, change, findings, request, value } from './ticket';
+import { type Draft, type OrderContext, change, findings, request, value } from './ticket';
 import { instantOf, latency, nanoseconds } from './time';
-import { fault, matches } from './topic';
+import { matches, patternError } from './topic';
 import type { Limits, Order, Security, Tick } from './types';
 
 const AAPL: Security = {
@@ -20,7 +20,7 @@ const DRAFT: Draft = {
   securityId: 1, type: 'LIMIT', side: 'BUY', quantity: '10', limit: '232.45', stop: '', tif: 'DAY', tifDate: '',
   strategyName: 'SERVER', accountId: null, exchangeOrder: false,
 };
-const AROUND: Surroundings = {
+const CONTEXT: OrderContext = {
   security: AAPL, tick: TICK, account: undefined, strategy: undefined, position: undefined, risk: null, openOrders: 0, now: 0,
 };
 const LIMITS: Limits = {
@@ -28,56 +28,56 @@ const LIMITS: Limits = {
   maxPosition: '0', maxOrdersPerS: 0, duplicateWindowMs: 0,
 };
 
-const told = (draft: Partial<Draft>, around: Partial<Surroundings> = {}): string[] =>
-  findings({ ...DRAFT, ...draft }, { ...AROUND, ...around }).map(({ field, grave }) => (grave ? field : `${field}?`));
-const limited = (limits: Partial<Limits>): Partial<Surroundings> =>
+const fieldsOf = (draft: Partial<Draft>, context: Partial<OrderContext> = {}): string[] =>
+  findings({ ...DRAFT, ...draft }, { ...CONTEXT, ...context }).map(({ field, isError }) => (isError ? field : `${field}?`));
+const limited = (limits: Partial<Limits>): Partial<OrderContext> =>
   ({ risk: { killSwitch: false, limits: [{ ...LIMITS, ...limits }], restrictions: [] } });
 
-describe('the ticket', () => {
-  it('has nothing against a good order', () => expect(told({})).toEqual([]));
+describe('the order form', () => {
+  it('accepts a valid order', () => expect(fieldsOf({})).toEqual([]));
 
-  it('knows form', () => {
-    expect(told({ quantity: '15' })).toEqual(['quantity']);
-    expect(told({ quantity: '0' })).toEqual(['quantity']);
-    expect(told({ limit: '232.46' })).toEqual(['limit']);
-    expect(told({ limit: '' })).toEqual(['limit']);
-    expect(told({ type: 'MARKET', limit: '' })).toEqual([]);
-    expect(told({ type: 'STOP', limit: '', stop: '1.01' })).toContain('stop');
-    expect(told({ type: 'STOP_LIMIT', stop: '240', limit: '240.5' })).toEqual([]);
-    expect(told({ tif: 'GTD' })).toEqual(['tifDate']);
-    expect(told({ tif: 'GTD', tifDate: '1969-01-01T00:00' })).toEqual(['tifDate']);
-    expect(told({}, { security: undefined })).toEqual(['security']);
-    expect(told({}, { security: { ...AAPL, tradeable: false } })).toEqual(['security']);
+  it('checks quantity, prices and dates', () => {
+    expect(fieldsOf({ quantity: '15' })).toEqual(['quantity']);
+    expect(fieldsOf({ quantity: '0' })).toEqual(['quantity']);
+    expect(fieldsOf({ limit: '232.46' })).toEqual(['limit']);
+    expect(fieldsOf({ limit: '' })).toEqual(['limit']);
+    expect(fieldsOf({ type: 'MARKET', limit: '' })).toEqual([]);
+    expect(fieldsOf({ type: 'STOP', limit: '', stop: '1.01' })).toContain('stop');
+    expect(fieldsOf({ type: 'STOP_LIMIT', stop: '240', limit: '240.5' })).toEqual([]);
+    expect(fieldsOf({ tif: 'GTD' })).toEqual(['tifDate']);
+    expect(fieldsOf({ tif: 'GTD', tifDate: '1969-01-01T00:00' })).toEqual(['tifDate']);
+    expect(fieldsOf({}, { security: undefined })).toEqual(['security']);
+    expect(fieldsOf({}, { security: { ...AAPL, tradeable: false } })).toEqual(['security']);
   });
 
-  it('knows risk', () => {
-    expect(told({ quantity: '20' }, limited({ maxOrderQty: '10' }))).toEqual(['quantity']);
-    expect(told({}, limited({ maxOrderValue: '2324.5' }))).toEqual([]);
-    expect(told({}, limited({ maxOrderValue: '2324.49' }))).toEqual(['order']);
-    expect(told({ limit: '220' }, limited({ priceCollarPct: '5' }))).toEqual(['limit']);
-    expect(told({ limit: '221' }, limited({ priceCollarPct: '5' }))).toEqual([]);
-    expect(told({}, limited({ tradingEnabled: false }))).toEqual(['order']);
-    expect(told({}, limited({ maxPosition: '9' }))).toEqual(['quantity']);
-    expect(told({ quantity: '20' }, { ...limited({ maxOrderQty: '10', strategyName: 'PAIRS' }) })).toEqual([]);
-    expect(told({}, { risk: { killSwitch: true, limits: [], restrictions: [] } })).toEqual(['order']);
+  it('checks risk limits', () => {
+    expect(fieldsOf({ quantity: '20' }, limited({ maxOrderQty: '10' }))).toEqual(['quantity']);
+    expect(fieldsOf({}, limited({ maxOrderValue: '2324.5' }))).toEqual([]);
+    expect(fieldsOf({}, limited({ maxOrderValue: '2324.49' }))).toEqual(['order']);
+    expect(fieldsOf({ limit: '220' }, limited({ priceCollarPct: '5' }))).toEqual(['limit']);
+    expect(fieldsOf({ limit: '221' }, limited({ priceCollarPct: '5' }))).toEqual([]);
+    expect(fieldsOf({}, limited({ tradingEnabled: false }))).toEqual(['order']);
+    expect(fieldsOf({}, limited({ maxPosition: '9' }))).toEqual(['quantity']);
+    expect(fieldsOf({ quantity: '20' }, { ...limited({ maxOrderQty: '10', strategyName: 'PAIRS' }) })).toEqual([]);
+    expect(fieldsOf({}, { risk: { killSwitch: true, limits: [], restrictions: [] } })).toEqual(['order']);
     const restrictions = [{ strategyName: 'SERVER', securityId: 1 }];
-    expect(told({}, { risk: { killSwitch: false, limits: [], restrictions } })).toEqual(['security']);
+    expect(fieldsOf({}, { risk: { killSwitch: false, limits: [], restrictions } })).toEqual(['security']);
   });
 
-  it('warns of what is legal and perhaps not meant', () => {
-    expect(told({ limit: '232.55' })).toEqual(['limit?']);
-    expect(told({ side: 'SELL', limit: '232.45' })).toEqual(['limit?']);
-    expect(told({ type: 'STOP', stop: '232.5' })).toEqual(['stop?']);
+  it('warns about orders that are valid but unusual', () => {
+    expect(fieldsOf({ limit: '232.55' })).toEqual(['limit?']);
+    expect(fieldsOf({ side: 'SELL', limit: '232.45' })).toEqual(['limit?']);
+    expect(fieldsOf({ type: 'STOP', stop: '232.5' })).toEqual(['stop?']);
   });
 
-  it('sends what the type has and nothing else', () => {
+  it('sends only the prices of the order type', () => {
     expect(request({ ...DRAFT, stop: '5' })).toMatchObject({ limit: '232.45', stop: undefined });
     expect(request({ ...DRAFT, type: 'MARKET' })).toMatchObject({ limit: undefined, stop: undefined });
     expect(request({ ...DRAFT, quantity: '+010.50' })['quantity']).toBe('10.5');
-    expect(value(DRAFT, AROUND)).toBe('2324.5');
+    expect(value(DRAFT, CONTEXT)).toBe('2324.5');
   });
 
-  it('asks for a change only of what changed', () => {
+  it('sends only changed values of a modification', () => {
     const order = { intId: 'a', accountId: 1, type: 'LIMIT', quantity: '10', limit: '232.45' } as Order;
     expect(change(order, { quantity: '10.0', limit: '232.450', stop: '' })).toBeNull();
     expect(change(order, { quantity: '20', limit: '232.45', stop: '9' })).toEqual({ intId: 'a', accountId: 1, quantity: '20' });
@@ -87,9 +87,9 @@ describe('the ticket', () => {
 describe('candles', () => {
   const start = Date.parse('2026-11-15T10:00:00Z') / 1000;
 
-  it('open where the one before closed, and take no tick from the past', () => {
+  it('open at the previous close and ignore late ticks', () => {
     const candles = new Candles();
-    for (const [second, price] of [[0, 10], [0, 12], [1, 11], [0, 99], [1, NaN]] as const) candles.take(price, start + second);
+    for (const [second, price] of [[0, 10], [0, 12], [1, 11], [0, 99], [1, NaN]] as const) candles.addPrice(price, start + second);
     expect(candles.of('1s')).toEqual([
       { time: start, open: 10, high: 12, low: 10, close: 12 },
       { time: start + 1, open: 12, high: 12, low: 11, close: 11 },
@@ -97,22 +97,22 @@ describe('candles', () => {
     expect(candles.of('1m')).toHaveLength(1);
   });
 
-  it('stay within their bound', () => {
+  it('keep at most BARS_MAX bars', () => {
     const candles = new Candles();
-    for (let s = 0; s < BARS_MAX + 50; s++) candles.take(1, s);
+    for (let s = 0; s < BARS_MAX + 50; s++) candles.addPrice(1, s);
     expect(candles.of('1s')).toHaveLength(BARS_MAX);
   });
 });
 
-describe('one member of a message', () => {
+describe('peek', () => {
   const body = '{"type":"TICK","seq":17,"symbol":"a\\"last\\":5","last":-232.50,"volume":0.5,"dateTime":"2026-11-15T10:00:00.123Z"}';
 
-  it('is found without the others', () => {
+  it('finds one member of a message', () => {
     expect([peekNumber(body, '"seq":'), peekNumber(body, '"last":'), peekNumber(body, '"volume":')]).toEqual([17, -232.5, 0.5]);
     expect(peekText(body, '"dateTime":', 19)).toBe('2026-11-15T10:00:00');
   });
 
-  it('may be missing', () => {
+  it('returns NaN or an empty text for a missing member', () => {
     expect(peekNumber(body, '"bid":')).toBeNaN();
     expect(peekText(body, '"feed":', 3)).toBe('');
   });
@@ -129,9 +129,9 @@ describe('topics', () => {
     expect(matches('>', 'anything.at.all')).toBe(true);
   });
 
-  it('are told from what is none', () => {
-    for (const good of ['tick.*', 'a.>', '>', 'the service.>']) expect(fault(good)).toBeNull();
-    for (const bad of ['', 'a..b', 'a.>.b', 'a.b*', 'a b', '/topic/a']) expect(fault(bad)).not.toBeNull();
+  it('are distinguished from invalid patterns', () => {
+    for (const good of ['tick.*', 'a.>', '>', 'the service.>']) expect(patternError(good)).toBeNull();
+    for (const bad of ['', 'a..b', 'a.>.b', 'a.b*', 'a b', '/topic/a']) expect(patternError(bad)).not.toBeNull();
   });
 });
 
@@ -149,7 +149,7 @@ describe('time', () => {
 });
 
 describe('CSV', () => {
-  it('quotes what needs it and disarms formulas', () => {
+  it('quotes special characters and disables formulas', () => {
     expect(csv(['a', 'b'], [['x,"y"', -5], ['=1+1', undefined]])).toBe('a,b\r\n"x,""y""",-5\r\n\'=1+1,\r\n');
   });
 });

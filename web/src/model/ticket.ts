@@ -1,7 +1,7 @@
-// An order before it is sent: what is wrong with it as far as this side can tell, and the request it becomes. The service checks
-// everything again; this only saves the way there.
+// Checks an order before it is sent, and builds its request. The service repeats all checks; these
+// give an earlier response.
 
-import { type Decimal, decimal, isMultiple, shown, times, units } from './decimal';
+import { type Decimal, decimal, formatDecimal, isMultiple, multiply, units } from './decimal';
 import type { Account, Limits, Order, OrderType, Position, Risk, Security, Side, Strategy, Tick, Tif } from './types';
 
 export interface Draft {
@@ -12,10 +12,10 @@ export interface Draft {
   limit: Decimal;
   stop: Decimal;
   tif: Tif;
-  /** In the reader's zone, as a `datetime-local` field gives it. */
+  /** In the time zone of the browser, as a `datetime-local` field returns it. */
   tifDate: string;
   strategyName: string;
-  /** Null: the service picks the only account of the exchange. */
+  /** Null: the service uses the only account of the exchange. */
   accountId: number | null;
   exchangeOrder: boolean;
 }
@@ -25,12 +25,12 @@ export type Field = 'security' | 'quantity' | 'limit' | 'stop' | 'tifDate' | 'ac
 export interface Finding {
   field: Field;
   text: string;
-  /** An error keeps the order here; a warning only says so. */
-  grave: boolean;
+  /** An error prevents sending the order; a warning does not. */
+  isError: boolean;
 }
 
-/** What is known around the order. */
-export interface Surroundings {
+/** Data that the checks of an order need. */
+export interface OrderContext {
   security: Security | undefined;
   tick: Tick | undefined;
   account: Account | undefined;
@@ -44,21 +44,21 @@ export interface Surroundings {
 export const hasLimit = (type: OrderType): boolean => type === 'LIMIT' || type === 'STOP_LIMIT';
 export const hasStop = (type: OrderType): boolean => type === 'STOP' || type === 'STOP_LIMIT';
 
-export function findings(draft: Draft, around: Surroundings): Finding[] {
-  const { security } = around;
-  if (!security) return [{ field: 'security', text: 'Choose a security', grave: true }];
+export function findings(draft: Draft, context: OrderContext): Finding[] {
+  const { security } = context;
+  if (!security) return [{ field: 'security', text: 'Select a security', isError: true }];
   return [
-    ...standing(draft, around, security),
-    ...quantity(draft, security),
-    ...(hasLimit(draft.type) ? price('limit', draft.limit, security) : []),
-    ...(hasStop(draft.type) ? price('stop', draft.stop, security) : []),
-    ...expiry(draft, around.now),
-    ...risk(draft, around, security),
-    ...manners(draft, around.tick),
+    ...checkState(draft, context, security),
+    ...checkQuantity(draft, security),
+    ...(hasLimit(draft.type) ? checkPrice('limit', draft.limit, security) : []),
+    ...(hasStop(draft.type) ? checkPrice('stop', draft.stop, security) : []),
+    ...checkExpiry(draft, context.now),
+    ...checkRisk(draft, context, security),
+    ...checkMarket(draft, context.tick),
   ];
 }
 
-/** The body of the request: nothing that its type does not have. */
+/** Returns the body of the request, with only the prices of the order type. */
 export function request(draft: Draft): Record<string, unknown> {
   return {
     securityId: draft.securityId,
@@ -74,88 +74,88 @@ export function request(draft: Draft): Record<string, unknown> {
   };
 }
 
-/** What the order would cost or bring, before commission, as far as a price is known. */
-export function value(draft: Draft, { security, tick }: Surroundings): Decimal | null {
+/** Returns the value of the order without commission, or null if no price is known. */
+export function value(draft: Draft, { security, tick }: OrderContext): Decimal | null {
   const size = units(security?.contractSize);
   const qty = units(draft.quantity);
-  const at = units(expected(draft, tick));
-  return size === null || qty === null || at === null ? null : decimal(times(times(at, qty), size));
+  const at = units(expectedPrice(draft, tick));
+  return size === null || qty === null || at === null ? null : decimal(multiply(multiply(at, qty), size));
 }
 
-/** The path segment of each type. */
+/** Path segment of each order type. */
 export const PATH: Record<OrderType, string> = {
   MARKET: 'market', LIMIT: 'limit', STOP: 'stop', STOP_LIMIT: 'stoplimit',
 };
 
-/** The body that changes an open order; null if nothing would change. */
-export function change(order: Order, wish: { quantity: Decimal; limit: Decimal; stop: Decimal }): Record<string, unknown> | null {
+/** Returns the body that modifies an open order; null if nothing changes. */
+export function change(order: Order, changes: { quantity: Decimal; limit: Decimal; stop: Decimal }): Record<string, unknown> | null {
   const differs = (now: Decimal | undefined, then: Decimal): boolean => units(then) !== null && units(now) !== units(then);
   const body: Record<string, unknown> = {};
-  if (differs(order.quantity, wish.quantity)) body['quantity'] = plain(wish.quantity);
-  if (hasLimit(order.type) && differs(order.limit, wish.limit)) body['limit'] = plain(wish.limit);
-  if (hasStop(order.type) && differs(order.stop, wish.stop)) body['stop'] = plain(wish.stop);
+  if (differs(order.quantity, changes.quantity)) body['quantity'] = plain(changes.quantity);
+  if (hasLimit(order.type) && differs(order.limit, changes.limit)) body['limit'] = plain(changes.limit);
+  if (hasStop(order.type) && differs(order.stop, changes.stop)) body['stop'] = plain(changes.stop);
   return Object.keys(body).length ? { intId: order.intId, accountId: order.accountId, ...body } : null;
 }
 
-/** Whether a changed order would still be on the grid. */
-export function changeFindings(order: Order, wish: { quantity: Decimal; limit: Decimal; stop: Decimal }, security: Security): Finding[] {
+/** Checks quantity and prices of a modified order. */
+export function changeFindings(order: Order, changes: { quantity: Decimal; limit: Decimal; stop: Decimal }, security: Security): Finding[] {
   const filled = units(order.filledQuantity) ?? 0n;
-  const wanted = units(wish.quantity);
+  const wanted = units(changes.quantity);
   return [
-    ...quantity(wish, security),
+    ...checkQuantity(changes, security),
     ...(wanted !== null && wanted > 0n && wanted < filled
-      ? [error('quantity', `Already filled: ${shown(order.filledQuantity)}`)]
+      ? [error('quantity', `Already filled: ${formatDecimal(order.filledQuantity)}`)]
       : []),
-    ...(hasLimit(order.type) ? price('limit', wish.limit, security) : []),
-    ...(hasStop(order.type) ? price('stop', wish.stop, security) : []),
+    ...(hasLimit(order.type) ? checkPrice('limit', changes.limit, security) : []),
+    ...(hasStop(order.type) ? checkPrice('stop', changes.stop, security) : []),
   ];
 }
 
-function standing(draft: Draft, around: Surroundings, security: Security): Finding[] {
+function checkState(draft: Draft, context: OrderContext, security: Security): Finding[] {
   const found: Finding[] = [];
   if (!security.tradeable) found.push(error('security', `${security.symbol} is not tradeable`));
-  if (around.account && !around.account.active) found.push(error('account', `Account ${around.account.name} is not active`));
-  const { strategy } = around;
+  if (context.account && !context.account.active) found.push(error('account', `Account ${context.account.name} is not active`));
+  const { strategy } = context;
   if (strategy && strategy.name !== 'SERVER' && strategy.phase !== 'RUNNING') {
     found.push(error('strategy', `${strategy.name} is in ${strategy.phase}, not RUNNING`));
   }
-  if (around.risk?.killSwitch) found.push(error('order', 'The kill switch is on'));
+  if (context.risk?.killSwitch) found.push(error('order', 'The kill switch is on'));
   return found;
 }
 
-function quantity(draft: { quantity: Decimal }, security: Security): Finding[] {
+function checkQuantity(draft: { quantity: Decimal }, security: Security): Finding[] {
   const qty = units(draft.quantity);
-  if (qty === null || qty <= 0n) return [error('quantity', 'Above zero')];
-  return isMultiple(qty, security.lotSize) ? [] : [error('quantity', `Multiples of ${shown(security.lotSize)}`)];
+  if (qty === null || qty <= 0n) return [error('quantity', 'Must be above zero')];
+  return isMultiple(qty, security.lotSize) ? [] : [error('quantity', `Must be a multiple of ${formatDecimal(security.lotSize)}`)];
 }
 
-function price(field: 'limit' | 'stop', text: Decimal, security: Security): Finding[] {
+function checkPrice(field: 'limit' | 'stop', text: Decimal, security: Security): Finding[] {
   const exact = units(text);
-  if (exact === null) return [error(field, `A ${field} price`)];
-  if (exact <= 0n && security.type !== 'FUTURE') return [error(field, 'Above zero')];
-  return isMultiple(exact, security.tickSize) ? [] : [error(field, `Multiples of ${shown(security.tickSize)}`)];
+  if (exact === null) return [error(field, `Enter a ${field} price`)];
+  if (exact <= 0n && security.type !== 'FUTURE') return [error(field, 'Must be above zero')];
+  return isMultiple(exact, security.tickSize) ? [] : [error(field, `Must be a multiple of ${formatDecimal(security.tickSize)}`)];
 }
 
-function expiry(draft: Draft, now: number): Finding[] {
+function checkExpiry(draft: Draft, now: number): Finding[] {
   if (draft.tif !== 'GTD') return [];
   const until = Date.parse(draft.tifDate);
-  if (Number.isNaN(until)) return [error('tifDate', 'Until when')];
-  return until <= now ? [error('tifDate', 'Not in the past')] : [];
+  if (Number.isNaN(until)) return [error('tifDate', 'Enter a date and time')];
+  return until <= now ? [error('tifDate', 'Must be in the future')] : [];
 }
 
-function risk(draft: Draft, around: Surroundings, security: Security): Finding[] {
-  const { risk: rules } = around;
+function checkRisk(draft: Draft, context: OrderContext, security: Security): Finding[] {
+  const { risk: rules } = context;
   if (!rules) return [];
-  const mine = (row: { strategyName?: string; accountName?: string }): boolean =>
-    row.strategyName === draft.strategyName || (row.accountName !== undefined && row.accountName === around.account?.name);
-  const found = rules.limits.filter(mine).flatMap((limits) => limited(draft, around, limits));
-  if (rules.restrictions.some((row) => row.securityId === security.id && mine(row))) {
+  const applies = (row: { strategyName?: string; accountName?: string }): boolean =>
+    row.strategyName === draft.strategyName || (row.accountName !== undefined && row.accountName === context.account?.name);
+  const found = rules.limits.filter(applies).flatMap((limits) => limited(draft, context, limits));
+  if (rules.restrictions.some((row) => row.securityId === security.id && applies(row))) {
     found.push(error('security', `${security.symbol} is restricted`));
   }
   return found;
 }
 
-function limited(draft: Draft, around: Surroundings, limits: Limits): Finding[] {
+function limited(draft: Draft, context: OrderContext, limits: Limits): Finding[] {
   const who = limits.strategyName ?? limits.accountName ?? '';
   const found: Finding[] = [];
   const above = (amount: bigint | null, most: Decimal): boolean => {
@@ -164,65 +164,65 @@ function limited(draft: Draft, around: Surroundings, limits: Limits): Finding[] 
   };
   const qty = units(draft.quantity);
   if (!limits.tradingEnabled) found.push(error('order', `Trading is off for ${who}`));
-  if (above(qty, limits.maxOrderQty)) found.push(error('quantity', `At most ${shown(limits.maxOrderQty)} (${who})`));
-  const cost = value(draft, around);
+  if (above(qty, limits.maxOrderQty)) found.push(error('quantity', `At most ${formatDecimal(limits.maxOrderQty)} (${who})`));
+  const cost = value(draft, context);
   if (above(cost === null ? null : units(cost), limits.maxOrderValue)) {
-    found.push(error('order', `Value above ${shown(limits.maxOrderValue)} (${who})`));
+    found.push(error('order', `Value above ${formatDecimal(limits.maxOrderValue)} (${who})`));
   }
-  if (limits.maxOpenOrders > 0 && around.openOrders >= limits.maxOpenOrders && limits.strategyName) {
-    found.push(error('order', `${limits.maxOpenOrders} orders open already (${who})`));
+  if (limits.maxOpenOrders > 0 && context.openOrders >= limits.maxOpenOrders && limits.strategyName) {
+    found.push(error('order', `${limits.maxOpenOrders} orders are already open (${who})`));
   }
-  const after = signedQuantity(around.position?.quantity, draft);
+  const after = positionAfter(context.position?.quantity, draft);
   if (limits.strategyName && above(after, limits.maxPosition)) {
-    found.push(error('quantity', `Position above ${shown(limits.maxPosition)} (${who})`));
+    found.push(error('quantity', `Position above ${formatDecimal(limits.maxPosition)} (${who})`));
   }
-  return [...found, ...collar(draft, around.tick, limits, who)];
+  return [...found, ...checkCollar(draft, context.tick, limits, who)];
 }
 
-/** How far a limit price may be from the last. */
-function collar(draft: Draft, tick: Tick | undefined, limits: Limits, who: string): Finding[] {
+/** Checks the distance of a limit price from the last price. */
+function checkCollar(draft: Draft, tick: Tick | undefined, limits: Limits, who: string): Finding[] {
   const [pct, last, limit] = [units(limits.priceCollarPct) ?? 0n, units(tick?.last), units(draft.limit)];
   if (!hasLimit(draft.type) || pct <= 0n || last === null || limit === null) return [];
   const away = limit > last ? limit - last : last - limit;
-  return away * 100n > times(last < 0n ? -last : last, pct)
-    ? [error('limit', `More than ${shown(limits.priceCollarPct)} % from last (${who})`)]
+  return away * 100n > multiply(last < 0n ? -last : last, pct)
+    ? [error('limit', `More than ${formatDecimal(limits.priceCollarPct)} % from last (${who})`)]
     : [];
 }
 
-/** Legal, and perhaps not meant. */
-function manners(draft: Draft, tick: Tick | undefined): Finding[] {
+/** Warns about orders that are valid and may not be intended. */
+function checkMarket(draft: Draft, tick: Tick | undefined): Finding[] {
   const [bid, ask, limit, stop] = [units(tick?.bid), units(tick?.ask), units(draft.limit), units(draft.stop)];
   const buys = draft.side === 'BUY';
   const found: Finding[] = [];
   if (draft.type === 'LIMIT' && limit !== null && (buys ? ask !== null && limit >= ask : bid !== null && limit <= bid)) {
-    found.push(warning('limit', 'Crosses the market: fills at once'));
+    found.push(warning('limit', 'Crosses the market: the order fills immediately'));
   }
   if (hasStop(draft.type) && stop !== null && (buys ? ask !== null && stop <= ask : bid !== null && stop >= bid)) {
-    found.push(warning('stop', 'Already reached: triggers at once'));
+    found.push(warning('stop', 'Already reached: the order triggers immediately'));
   }
-  if (!tick?.bid && !tick?.ask && draft.type === 'MARKET') found.push(warning('order', 'No quote: may find no market'));
+  if (!tick?.bid && !tick?.ask && draft.type === 'MARKET') found.push(warning('order', 'No quote: the order may not fill'));
   return found;
 }
 
-/** The size of the position after the order, without a sign. */
-function signedQuantity(held: Decimal | undefined, draft: Draft): bigint | null {
+/** Returns the absolute size of the position after the order. */
+function positionAfter(held: Decimal | undefined, draft: Draft): bigint | null {
   const qty = units(draft.quantity);
   if (qty === null) return null;
   const after = (units(held) ?? 0n) + (draft.side === 'BUY' ? qty : -qty);
   return after < 0n ? -after : after;
 }
 
-function expected(draft: Draft, tick: Tick | undefined): Decimal | undefined {
+function expectedPrice(draft: Draft, tick: Tick | undefined): Decimal | undefined {
   if (hasLimit(draft.type)) return draft.limit;
   if (hasStop(draft.type)) return draft.stop;
   return (draft.side === 'BUY' ? tick?.ask : tick?.bid) ?? tick?.last;
 }
 
-/** Typed by hand, `+.50` say, as JSON wants it. */
+/** Normalises typed text such as `+.50` for JSON. */
 function plain(text: Decimal): Decimal {
   const exact = units(text);
   return exact === null ? text : decimal(exact);
 }
 
-const error = (field: Field, text: string): Finding => ({ field, text, grave: true });
-const warning = (field: Field, text: string): Finding => ({ field, text, grave: false });
+const error = (field: Field, text: string): Finding => ({ field, text, isError: true });
+const warning = (field: Field, text: string): Finding => ({ field, text, isError: false });

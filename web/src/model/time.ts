@@ -1,15 +1,16 @@
-// Instants in the reader's zone. The service speaks UTC with nanoseconds; what is compared is compared in nanoseconds.
+// Times. The service uses UTC with nanoseconds; comparisons use nanoseconds, and the page shows the
+// time zone of the browser.
 
 import type { Instant } from './types';
 
-/** Nanoseconds since the epoch; null if it is no instant. */
+/** Returns nanoseconds since the epoch; null if the text is not a time. */
 export function nanoseconds(instant: Instant): bigint | null {
   const parts = /^(.*?)(?:\.(\d{1,9}))?Z$/.exec(instant);
   const ms = parts ? Date.parse(`${parts[1]}Z`) : NaN;
   return Number.isNaN(ms) ? null : BigInt(ms) * 1_000_000n + BigInt((parts?.[2] ?? '').padEnd(9, '0'));
 }
 
-/** The instant of so many nanoseconds, as the service writes it. */
+/** Formats nanoseconds since the epoch like the service. */
 export function instantOf(ns: bigint): Instant {
   const second = new Date(Number(ns / 1_000_000_000n) * 1000).toISOString().slice(0, 19);
   return `${second}.${(ns % 1_000_000_000n).toString().padStart(9, '0')}Z`;
@@ -20,20 +21,20 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
 });
 const DAY = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: '2-digit', day: '2-digit' });
 
-/** `14:03:59.123` in the reader's zone. */
+/** Formats a time as `14:03:59.123` in the time zone of the browser. */
 export function clock(instant: Instant | number | undefined): string {
   const ms = typeof instant === 'number' ? instant : Date.parse(instant ?? '');
   if (Number.isNaN(ms)) return '';
   return `${CLOCK.format(ms)}.${String(Math.floor(ms) % 1000).padStart(3, '0')}`;
 }
 
-/** Day and time, for what may be older than today; the whole of it belongs into a title. */
+/** Formats date and time, for times that may be older than today. */
 export function full(instant: Instant | undefined): string {
   const ms = Date.parse(instant ?? '');
   return Number.isNaN(ms) ? '' : `${DAY.format(ms)} ${clock(ms)}`;
 }
 
-/** `2 h 05 min`, `12 s`: how long something has lasted. */
+/** Formats a duration as `2 h 05 min` or `12 s`. */
 export function lasted(ms: number): string {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return `${s} s`;
@@ -42,11 +43,11 @@ export function lasted(ms: number): string {
   return days ? `${days} d ${hours} h` : `${hours} h ${String(Math.floor(s / 60) % 60).padStart(2, '0')} min`;
 }
 
-/** `1.25 µs`: latencies, three digits. */
+/** Formats a latency with three digits: `1.25 µs`. */
 export function latency(ns: number): string {
   const [value, unit] = ns < 1000 ? [ns, 'ns'] : ns < 1e6 ? [ns / 1e3, 'µs'] : ns < 1e9 ? [ns / 1e6, 'ms'] : [ns / 1e9, 's'];
   return `${unit === 'ns' ? value : value.toPrecision(3)} ${unit}`;
 }
 
-/** The reader's zone, for headings. */
+/** The time zone of the browser, for headings. */
 export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -1,12 +1,12 @@
-// Topic patterns, for the browser of topics: `*` is one segment, `>` at the end all that follows.
+// Topic patterns: `*` matches one segment, `>` at the end matches all remaining segments.
 
-/** What is wrong with a pattern, or null. */
-export function fault(pattern: string): string | null {
+/** Returns the error of a pattern, or null. */
+export function patternError(pattern: string): string | null {
   const segments = pattern.split('.');
-  if (segments.some((segment) => segment === '')) return 'a segment is empty';
-  if (segments.slice(0, -1).includes('>')) return '“>” stands only at the end';
-  if (segments.some((segment) => segment.length > 1 && /[*>]/.test(segment))) return '“*” and “>” stand for whole segments';
-  return /[/\s]/.test(pattern.replace('the service', '')) ? 'no spaces and no slashes' : null;
+  if (segments.some((segment) => segment === '')) return 'A segment is empty';
+  if (segments.slice(0, -1).includes('>')) return '“>” is allowed only at the end';
+  if (segments.some((segment) => segment.length > 1 && /[*>]/.test(segment))) return '“*” and “>” must be whole segments';
+  return /[/\s]/.test(pattern.replace('the service', '')) ? 'Spaces and slashes are not allowed' : null;
 }
 
 export function matches(pattern: string, topic: string): boolean {
@@ -18,7 +18,7 @@ export function matches(pattern: string, topic: string): boolean {
   return wanted.length === given.length && wanted.every((segment, at) => segment === '*' || segment === given[at]);
 }
 
-/** Families of topics, offered as starting points. */
+/** Patterns that the page suggests. */
 export const SUGGESTED = [
   'tick.*', 'book.*', 'bar.>', 'pitlane.>', 'order.>', 'position.>', 'transaction.*', 'cash-balance.>',
   'subscription.>', 'session.*', 'lifecycle.*', 'log-event.*', 'generic-event.*',

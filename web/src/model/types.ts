@@ -1,9 +1,9 @@
-// The value objects of the service, as REST and topics carry them. Decimals are text, see decimal.ts; what may be absent is
-// optional.
+// The value objects of REST and topics. Decimals are text, see decimal.ts. Members that may be
+// absent are optional.
 
 import type { Decimal } from './decimal';
 
-/** RFC 3339 in UTC, with up to nine places of a second. */
+/** RFC 3339 in UTC, with up to nine decimal places of the second. */
 export type Instant = string;
 
 export interface Account {
@@ -55,7 +55,7 @@ export interface Strategy {
   autoActivate: boolean;
   phase: Phase;
   mode: 'REAL_TIME' | 'SIMULATION';
-  /** Why it stopped, where it did not by itself. */
+  /** Reason of the stop, if the strategy failed. */
   reason?: string;
 }
 
@@ -94,9 +94,9 @@ export interface Order {
   lastQuantity?: Decimal;
   lastPrice?: Decimal;
   reason?: string;
-  /** REST, STRATEGY, SERVER, or `FIX:` and the session's name. */
+  /** REST, STRATEGY, SERVER, or `FIX:` and the name of the session. */
   source: string;
-  /** The venue was lost before it answered; the status is the last one known. */
+  /** The venue disconnected before it responded; the status is the last known one. */
   unknown?: boolean;
   dateTime: Instant;
   lastUpdate: Instant;
@@ -143,7 +143,7 @@ export interface CashBalance {
   strategyId: number;
   strategyName?: string;
   currency: string;
-  /** Absent if it is more than can be counted. */
+  /** Absent if it exceeds the numeric range. */
   amount?: Decimal;
 }
 
@@ -156,7 +156,7 @@ export interface Portfolio {
   realizedPL?: Decimal;
   unrealizedPL?: Decimal;
   holdings: Holding[];
-  /** What is not in the sums. */
+  /** Amounts that are not included in the totals. */
   missing: { what: string; securityId?: number; currency?: string }[];
 }
 
@@ -168,7 +168,7 @@ export interface Holding {
   unrealizedPL?: Decimal;
 }
 
-/** The limits of one strategy or account. Zero means: no such limit. */
+/** The limits of one strategy or account. Zero: no limit. */
 export interface Limits {
   strategyName?: string;
   accountName?: string;
@@ -184,7 +184,7 @@ export interface Limits {
   creditCurrency?: string;
 }
 
-/** In how many shards a switch is on. */
+/** Whether a switch is on in all, some or no shards. */
 export type SwitchState = 'ALL' | 'SOME' | 'NONE';
 
 export interface Risk {
@@ -198,9 +198,9 @@ export interface Ready {
   phase: string;
   durability: { level: string; journal: string };
   killSwitch: boolean;
-  /** Absent at servers of an earlier version. */
+  /** Absent in earlier versions of the service. */
   killSwitchState?: SwitchState;
-  /** Shards that have not heard the last word on it, as their servers are away. */
+  /** Shards that have not applied the last change of the switch, because their servers are away. */
   killSwitchUnconfirmed?: number[];
   shards: { shard: number; complete: boolean; seq: number }[];
   adapters: { id: number; name: string; connected: boolean }[];
@@ -225,7 +225,7 @@ export interface Stage {
   maxNs: number;
 }
 
-/** Somebody who is connected. Which figures there are depends on the protocol, so the rest is open. */
+/** A connected session. Its other members depend on the protocol. */
 export interface Session {
   id: number | string;
   [name: string]: unknown;
@@ -248,11 +248,11 @@ export interface ProblemBody {
   requestId?: string;
 }
 
-// What topics carry: every message begins with these three.
+// Messages of topics. Every message begins with these three members.
 
 export interface Stamp {
   type: string;
-  /** Of the shard, rising. */
+  /** Sequence number of the shard; it increases. */
   seq: number;
   /** Nanoseconds since the epoch, as text. */
   ts: string;
@@ -316,7 +316,7 @@ export interface OrderStatusMessage extends Stamp {
   unknown?: boolean;
 }
 
-/** An OrderVO; its own `type` stands as `orderType`. */
+/** An OrderVO, with its `type` as `orderType`. */
 export type OrderMessage = Stamp & Omit<Order, 'type'> & { orderType: OrderType };
 
 export type TransactionMessage = Stamp & Omit<Transaction, 'type'> & { transactionType: TransactionType };

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 
-import { type Column, fitted, grouped, ordered } from './columns';
+import { type Column, fitWidths, groupRows, sortRows } from './columns';
 
 const column: Column<{ n?: number }> = { key: 'n', label: 'n', width: 1, sort: (row) => row.n };
 
 describe('tables', () => {
   it('order rows both ways, and what has no value last', () => {
     const rows = [{ n: 2 }, {}, { n: 1 }, { n: 3 }];
-    expect(ordered(rows, column, false).map((row) => row.n)).toEqual([1, 2, 3, undefined]);
-    expect(ordered(rows, column, true).map((row) => row.n)).toEqual([3, 2, 1, undefined]);
-    expect(ordered(rows, undefined, true)).toEqual(rows);
+    expect(sortRows(rows, column, false).map((row) => row.n)).toEqual([1, 2, 3, undefined]);
+    expect(sortRows(rows, column, true).map((row) => row.n)).toEqual([3, 2, 1, undefined]);
+    expect(sortRows(rows, undefined, true)).toEqual(rows);
   });
 
   it('group rows under headings, in the order they have', () => {
-    const items = grouped(['b2', 'a1', 'b1'], { key: 'k', label: 'k', of: (row) => row[0]! });
+    const items = groupRows(['b2', 'a1', 'b1'], { key: 'k', label: 'k', of: (row) => row[0]! });
     expect(items).toEqual([
       { group: 'a', count: 1 }, { row: 'a1', at: 0 },
       { group: 'b', count: 2 }, { row: 'b2', at: 1 }, { row: 'b1', at: 2 },
@@ -21,9 +21,9 @@ describe('tables', () => {
   });
 
   it('let the widest columns give way where there is little room', () => {
-    expect(fitted([100, 60, 400], 600)).toEqual([100, 60, 400]);
-    expect(fitted([100, 60, 400], 374)).toEqual([100, 60, 214]);
-    expect(fitted([86, 48, 80, 88], 256)).toEqual([69, 48, 69, 69]);
-    expect(fitted([50, 50], 0)).toEqual([0, 0]);
+    expect(fitWidths([100, 60, 400], 600)).toEqual([100, 60, 400]);
+    expect(fitWidths([100, 60, 400], 374)).toEqual([100, 60, 214]);
+    expect(fitWidths([86, 48, 80, 88], 256)).toEqual([69, 48, 69, 69]);
+    expect(fitWidths([50, 50], 0)).toEqual([0, 0]);
   });
 });

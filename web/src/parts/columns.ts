@@ -12,10 +12,10 @@ export interface Column<T> {
   text?: (row: T) => string;
   /** In place of text. */
   cell?: Snippet<[T]>;
-  /** By what rows are ordered; without it the column cannot be sorted. */
+  /** By what rows are sortRows; without it the column cannot be sorted. */
   sort?: (row: T) => string | number | bigint | undefined;
   /** A value whose moves light up. */
-  lights?: (row: T) => string | undefined;
+  flash?: (row: T) => string | undefined;
   tone?: (row: T) => 'up' | 'down' | 'dim' | 'warn' | undefined;
   /** Not shown until chosen; or, with a number, by itself where the table is at least so wide. */
   extra?: boolean | number;
@@ -34,14 +34,14 @@ export interface Grouping<T> {
 export type Item<T> = { group: string; count: number } | { row: T; at: number };
 
 /** A letter, and what of a cell is not for letters, in pixels; rather too much. */
-const LETTER_PX = 7;
+const CHAR_PX = 7;
 const PADDING_PX = 14;
 
-/** Whether a text may not fit. Only such cells are cut: a border around each would cost more than all their letters. */
-export const isLong = (text: string, width: number): boolean => text.length * LETTER_PX > width - PADDING_PX;
+/** Whether a text may not fit. Only such cells are cut: a border context each would cost more than all their letters. */
+export const isLong = (text: string, width: number): boolean => text.length * CHAR_PX > width - PADDING_PX;
 
 /** Rows in order; what has no value stands last, whichever way. */
-export function ordered<T>(rows: readonly T[], column: Column<T> | undefined, down: boolean): T[] {
+export function sortRows<T>(rows: readonly T[], column: Column<T> | undefined, down: boolean): T[] {
   const by = column?.sort;
   if (!by) return [...rows];
   const keyed = rows.map((row) => ({ row, key: by(row) }));
@@ -54,7 +54,7 @@ export function ordered<T>(rows: readonly T[], column: Column<T> | undefined, do
 }
 
 /** Rows with a heading before each group, groups by name. */
-export function grouped<T>(rows: readonly T[], grouping: Grouping<T> | undefined): Item<T>[] {
+export function groupRows<T>(rows: readonly T[], grouping: Grouping<T> | undefined): Item<T>[] {
   if (!grouping) return rows.map((row, at) => ({ row, at }));
   const groups = new Map<string, T[]>();
   for (const row of rows) {
@@ -70,7 +70,7 @@ export function grouped<T>(rows: readonly T[], grouping: Grouping<T> | undefined
 }
 
 /** Widths that fit into a room: the widest give first, and none more than another of its kind. */
-export function fitted(widths: readonly number[], room: number): number[] {
+export function fitWidths(widths: readonly number[], room: number): number[] {
   let left = room;
   let most = Infinity;
   const rising = [...widths].sort((a, b) => a - b);

@@ -20,16 +20,16 @@ interface OpenApi {
 
 const METHODS = ['get', 'post', 'put', 'delete'];
 
-export class Api {
+export class ApiStore {
   calls: Call[] = $state.raw([]);
-  fault = $state('');
-  private asked: Promise<void> | null = null;
+  error = $state('');
+  private loading: Promise<void> | null = null;
 
   constructor(private readonly rest: Rest) {}
 
   /** Asked for twice, it is fetched once; after a failure again. */
   load(): Promise<void> {
-    return (this.asked ??= this.fetched());
+    return (this.loading ??= this.fetchCalls());
   }
 
   /** Whether there is a call, by its path with `{}` for what varies. */
@@ -37,18 +37,18 @@ export class Api {
     return this.calls.some((call) => call.method === method && call.path.replace(/\{[^}]*\}/g, '{}') === path);
   }
 
-  private async fetched(): Promise<void> {
+  private async fetchCalls(): Promise<void> {
     try {
       const { paths } = await this.rest.get<OpenApi>('/openapi.json');
-      this.fault = '';
+      this.error = '';
       this.calls = Object.entries(paths).flatMap(([path, operations]) =>
         Object.entries(operations)
           .filter(([method]) => METHODS.includes(method))
           .map(([method, { summary, description, tags }]) => ({ method: method.toUpperCase(), path, summary: summary ?? description ?? '', tag: tags?.[0] ?? '' })),
       );
     } catch (problem) {
-      this.fault = problem instanceof Error ? problem.message : String(problem);
-      this.asked = null;
+      this.error = problem instanceof Error ? problem.message : String(problem);
+      this.loading = null;
     }
   }
 }

@@ -6,7 +6,7 @@ import { Sync } from '../link/sync';
 import { parseJson } from '../model/json';
 import type { CashBalance, CashMessage } from '../model/types';
 
-export class Cash {
+export class CashStore {
   rows: CashBalance[] = $state.raw([]);
 
   private readonly byKey = new Map<string, CashBalance>();
@@ -26,7 +26,7 @@ export class Cash {
         this.rows = [...this.byKey.values()];
       },
     });
-    broker.listen('cash-balance.>', (_, body) => this.sync.hear(parseJson(body) as CashMessage));
+    broker.listen('cash-balance.>', (_, body) => this.sync.handle(parseJson(body) as CashMessage));
   }
 
   restart(): Promise<void> {

@@ -4,7 +4,7 @@ import type { Rest } from '../link/rest';
 import type { Stage } from '../model/types';
 import { Poll } from './poll.svelte';
 
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** Five minutes. */
 const POINTS_MAX = 300;
 
@@ -18,20 +18,20 @@ export interface StagePoint {
 
 export const keyOf = (stage: Stage): string => `${stage.thread} ${stage.stage}`;
 
-export class Latencies {
+export class LatencyStore {
   private readonly poll: Poll<Stage[]>;
   private history = new Map<string, StagePoint[]>();
 
   constructor(rest: Rest) {
-    this.poll = new Poll(rest, '/rest/ext/latency', LOOK_MS);
+    this.poll = new Poll(rest, '/rest/ext/latency', POLL_MS);
   }
 
   get stages(): Stage[] {
     return this.poll.value ?? [];
   }
 
-  get fault(): string {
-    return this.poll.fault;
+  get error(): string {
+    return this.poll.error;
   }
 
   watch(): () => void {
@@ -39,7 +39,7 @@ export class Latencies {
   }
 
   /** Adds what was last heard to the lines. */
-  note(stages: Stage[]): void {
+  record(stages: Stage[]): void {
     const at = Date.now() / 1000;
     for (const stage of stages) {
       const points = this.history.get(keyOf(stage)) ?? [];

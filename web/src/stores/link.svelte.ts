@@ -10,7 +10,7 @@ const RANK: Record<Role, number> = { read: 0, trade: 1, admin: 2 };
 /** Survives a reload of the page and ends with the tab. */
 const KEY = 'pitlane.login';
 
-export class Link {
+export class LinkStore {
   state: LinkState = $state('CONNECTING');
   /** Why it is down, where the service said so. */
   reason = $state('');
@@ -20,12 +20,12 @@ export class Link {
   isRefused = $state(false);
   identity: Identity | null = $state.raw(null);
   loginNeeded = $state(false);
-  loginFault = $state('');
+  loginError = $state('');
 
   constructor(private readonly rest: Rest) {
-    rest.credentials = remembered();
+    rest.credentials = loadCredentials();
     rest.onLoginNeeded = (problem) => {
-      this.loginFault = rest.credentials ? problem.message : '';
+      this.loginError = rest.credentials ? problem.message : '';
       this.loginNeeded = true;
     };
   }
@@ -43,7 +43,7 @@ export class Link {
   }
 
   /** Asks who we are. A service that does not say so lets everybody do everything. */
-  async ask(): Promise<void> {
+  async loadIdentity(): Promise<void> {
     try {
       this.identity = await this.rest.get<Identity>('/rest/ext/identity');
       this.loginNeeded = false;
@@ -54,11 +54,11 @@ export class Link {
 
   async login(credentials: Credentials): Promise<boolean> {
     this.rest.credentials = credentials;
-    this.loginFault = '';
-    await this.ask();
+    this.loginError = '';
+    await this.loadIdentity();
     if (!this.identity) return false;
     this.loginNeeded = false;
-    remember(credentials);
+    saveCredentials(credentials);
     return true;
   }
 
@@ -68,17 +68,17 @@ export class Link {
   }
 
   logout(): void {
-    remember(null);
+    saveCredentials(null);
     this.rest.credentials = null;
   }
 
   /** Whether what takes a role is shown. The service decides again on every call. */
-  may(role: Role): boolean {
+  hasRole(role: Role): boolean {
     return this.identity !== null && RANK[this.identity.role] >= RANK[role];
   }
 }
 
-function remembered(): Credentials | null {
+function loadCredentials(): Credentials | null {
   try {
     return JSON.parse(sessionStorage.getItem(KEY) ?? 'null') as Credentials | null;
   } catch {
@@ -86,7 +86,7 @@ function remembered(): Credentials | null {
   }
 }
 
-function remember(credentials: Credentials | null): void {
+function saveCredentials(credentials: Credentials | null): void {
   try {
     if (credentials) sessionStorage.setItem(KEY, JSON.stringify(credentials));
     else sessionStorage.removeItem(KEY);

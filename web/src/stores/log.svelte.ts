@@ -5,7 +5,7 @@ import { atNextFrame } from '../link/frame';
 import { parseJson } from '../model/json';
 import type { LogMessage } from '../model/types';
 
-/** Kept at most; the service's own log has all. */
+/** SavedSettings at most; the service's own log has all. */
 export const LOG_MAX = 1_000;
 
 export interface LogRow extends LogMessage {
@@ -13,7 +13,7 @@ export interface LogRow extends LogMessage {
   id: number;
 }
 
-export class Log {
+export class LogStore {
   /** Newest first. */
   rows: LogRow[] = $state.raw([]);
   /** Errors that came since somebody last looked. */
@@ -22,16 +22,16 @@ export class Log {
   private next = 1;
 
   constructor(broker: Broker) {
-    broker.listen('log-event.*', (_, body) => this.hear(parseJson(body) as LogMessage));
+    broker.listen('log-event.*', (_, body) => this.handle(parseJson(body) as LogMessage));
   }
 
-  hear(message: LogMessage): void {
+  handle(message: LogMessage): void {
     this.pending.push({ ...message, id: this.next++ });
     if (this.pending.length > LOG_MAX) this.pending.shift();
     atNextFrame(this.draw);
   }
 
-  seen(): void {
+  markSeen(): void {
     this.unseen = 0;
   }
 

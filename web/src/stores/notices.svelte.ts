@@ -12,7 +12,7 @@ const SHOWN_MAX = 4;
 const GOOD_MS = 3_000;
 const BAD_MS = 9_000;
 
-export class Notices {
+export class NoticeStore {
   shown: Notice[] = $state.raw([]);
   private next = 1;
 

@@ -11,22 +11,22 @@ import type { Order, OrderMessage, OrderStatus, OrderStatusMessage, OrderType } 
 /** Finished orders shown: a long day by hand. The service has all of them. */
 const FINISHED_MAX = 2_000;
 
-const OVER: readonly OrderStatus[] = ['FILLED', 'CANCELED', 'REJECTED', 'EXPIRED'];
+const FINISHED: readonly OrderStatus[] = ['FILLED', 'CANCELED', 'REJECTED', 'EXPIRED'];
 
-export const isOpen = (order: Order): boolean => !OVER.includes(order.status);
+export const isOpen = (order: Order): boolean => !FINISHED.includes(order.status);
 
-type Message = OrderMessage | OrderStatusMessage;
+type OrderTopicMessage = OrderMessage | OrderStatusMessage;
 
-export class Orders {
+export class OrderStore {
   /** Newest first. */
   rows: Order[] = $state.raw([]);
   open: Order[] = $state.raw([]);
-  whole = $state(false);
+  isComplete = $state(false);
 
   private readonly byId = new Map<string, Order>();
   private readonly sequence = new Sequence();
-  private readonly sync: Sync<Message>;
-  private leave = (): void => {};
+  private readonly sync: Sync<OrderTopicMessage>;
+  private unsubscribe = (): void => {};
 
   constructor(
     private readonly rest: Rest,
@@ -37,20 +37,20 @@ export class Orders {
       apply: (message) => this.apply(message),
       draw: () => this.draw(),
     });
-    broker.listen('order.>', (_, body) => this.sync.hear(parseJson(body) as OrderMessage));
+    broker.listen('order.>', (_, body) => this.sync.handle(parseJson(body) as OrderMessage));
   }
 
   /** Status topics begin with a name that is a setting of the service. Orders are fetched when that is heard too. */
   listen(prefix: string): void {
-    this.leave();
-    const hear = (_: string, body: string): void => this.sync.hear(parseJson(body) as OrderStatusMessage);
-    this.leave = this.broker.listen(`${prefix}.>`, hear, { whenHeard: () => void this.restart() });
+    this.unsubscribe();
+    const handle = (_: string, body: string): void => this.sync.handle(parseJson(body) as OrderStatusMessage);
+    this.unsubscribe = this.broker.listen(`${prefix}.>`, handle, { onSubscribed: () => void this.restart() });
   }
 
   /** At the beginning, after every loss of the link, and after a gap. */
   restart(): Promise<void> {
-    this.sequence.forget();
-    this.whole = false;
+    this.sequence.reset();
+    this.isComplete = false;
     return this.sync.restart();
   }
 
@@ -83,31 +83,31 @@ export class Orders {
     };
   }
 
-  private apply(message: Message): void {
+  private apply(message: OrderTopicMessage): void {
     if (!this.sequence.follows(`${message.type}.${message.securityId}`, message.seq)) {
-      this.again();
+      this.refetch();
       return;
     }
     const known = this.known(message);
     if (known && (nanoseconds(known.lastUpdate) ?? 0n) > BigInt(message.ts)) return;
-    const order = message.type === 'ORDER' ? entered(message as OrderMessage) : told(message as OrderStatusMessage, known);
+    const order = message.type === 'ORDER' ? orderFromMessage(message as OrderMessage) : orderFromStatus(message as OrderStatusMessage, known);
     if (!order) {
       // A status of an order nobody has told us of: something is missing.
-      this.again();
+      this.refetch();
       return;
     }
     if (known) this.byId.delete(known.intId);
     this.byId.set(order.intId, order);
   }
 
-  private again(): void {
-    this.sequence.forget();
-    this.whole = false;
+  private refetch(): void {
+    this.sequence.reset();
+    this.isComplete = false;
     this.sync.gap();
   }
 
   /** Under its id now, or the one before. */
-  private known({ intId, origIntId }: Message): Order | undefined {
+  private known({ intId, origIntId }: OrderTopicMessage): Order | undefined {
     return this.byId.get(intId) ?? (origIntId === undefined ? undefined : this.byId.get(origIntId));
   }
 
@@ -117,7 +117,7 @@ export class Orders {
     const finished = rows.length - this.open.length;
     if (finished > FINISHED_MAX) this.drop(rows, finished - FINISHED_MAX);
     this.rows = rows;
-    this.whole = this.sync.isWhole;
+    this.isComplete = this.sync.isComplete;
   }
 
   /** The oldest finished ones. */
@@ -133,12 +133,12 @@ export class Orders {
 }
 
 /** An order as it was submitted or modified: whole, whatever was known of it. */
-function entered({ orderType, seq: _seq, ts: _ts, type: _type, ...rest }: OrderMessage): Order {
+function orderFromMessage({ orderType, seq: _seq, ts: _ts, type: _type, ...rest }: OrderMessage): Order {
   return { ...rest, type: orderType };
 }
 
 /** An order after something happened to it. */
-function told(message: OrderStatusMessage, known: Order | undefined): Order | undefined {
+function orderFromStatus(message: OrderStatusMessage, known: Order | undefined): Order | undefined {
   if (!known) return undefined;
   const { seq: _seq, ts, type: _type, execType: _execType, ...rest } = message;
   return { ...known, unknown: false, reason: undefined, ...rest, lastUpdate: instantOf(BigInt(ts)) };

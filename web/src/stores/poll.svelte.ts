@@ -1,10 +1,10 @@
-// What the service only tells when asked: fetched at intervals while somebody looks.
+// What the service only tells when asked: fetched at intervals while somebody pollCount.
 
 import type { Rest } from '../link/rest';
 
 export class Poll<T> {
   value: T | null = $state.raw(null);
-  fault = $state('');
+  error = $state('');
 
   constructor(
     private readonly rest: Rest,
@@ -14,17 +14,17 @@ export class Poll<T> {
 
   /** Until the answer is called; made for `$effect`. */
   watch(): () => void {
-    void this.look();
-    const timer = setInterval(() => void this.look(), this.everyMs);
+    void this.refresh();
+    const timer = setInterval(() => void this.refresh(), this.everyMs);
     return () => clearInterval(timer);
   }
 
-  async look(): Promise<void> {
+  async refresh(): Promise<void> {
     try {
       this.value = await this.rest.get<T>(this.path);
-      this.fault = '';
+      this.error = '';
     } catch (problem) {
-      this.fault = problem instanceof Error ? problem.message : String(problem);
+      this.error = problem instanceof Error ? problem.message : String(problem);
     }
   }
 }

@@ -3,7 +3,7 @@
 import type { Rest } from '../link/rest';
 import type { Portfolio } from '../model/types';
 
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** Two hours of points. */
 const POINTS_MAX = 7_200;
 
@@ -29,7 +29,7 @@ export class PortfolioStore {
   ) {}
 
   watch(): () => void {
-    const timer = setInterval(() => void this.look(), LOOK_MS);
+    const timer = setInterval(() => void this.refresh(), POLL_MS);
     return () => clearInterval(timer);
   }
 
@@ -39,10 +39,10 @@ export class PortfolioStore {
     this.strategy = strategy;
     this.points = [];
     this.now = null;
-    void this.look();
+    void this.refresh();
   }
 
-  async look(): Promise<void> {
+  async refresh(): Promise<void> {
     const { strategy } = this;
     const query = strategy === '' ? '' : `?strategy=${encodeURIComponent(strategy)}`;
     try {

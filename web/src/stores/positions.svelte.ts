@@ -3,13 +3,13 @@
 import type { Broker } from '../link/broker';
 import type { Rest } from '../link/rest';
 import { Sequence, Sync } from '../link/sync';
-import { type Decimal, decimal, isZero, times, units } from '../model/decimal';
+import { type Decimal, decimal, isZero, multiply, units } from '../model/decimal';
 import { parseJson } from '../model/json';
 import type { Position, PositionMessage, Security, Tick } from '../model/types';
 
-export class Positions {
+export class PositionStore {
   rows: Position[] = $state.raw([]);
-  whole = $state(false);
+  isComplete = $state(false);
 
   private readonly byId = new Map<Position['id'], Position>();
   private readonly sequence = new Sequence();
@@ -30,15 +30,15 @@ export class Positions {
       apply: (message) => this.apply(message),
       draw: () => {
         this.rows = [...this.byId.values()];
-        this.whole = this.sync.isWhole;
+        this.isComplete = this.sync.isComplete;
       },
     });
-    broker.listen('position.>', (_, body) => this.sync.hear(parseJson(body) as PositionMessage));
+    broker.listen('position.>', (_, body) => this.sync.handle(parseJson(body) as PositionMessage));
   }
 
   restart(): Promise<void> {
-    this.sequence.forget();
-    this.whole = false;
+    this.sequence.reset();
+    this.isComplete = false;
     return this.sync.restart();
   }
 
@@ -56,8 +56,8 @@ export class Positions {
 
   private apply(message: PositionMessage): void {
     if (!this.sequence.follows(message.id, message.seq)) {
-      this.sequence.forget();
-      this.whole = false;
+      this.sequence.reset();
+      this.isComplete = false;
       this.sync.gap();
       return;
     }
@@ -73,14 +73,14 @@ export interface Valuation {
 }
 
 /** A position at a tick, as the service counts it: long at the bid, short at the ask, last where there is no quote. */
-export function valued(position: Position, tick: Tick | undefined, security: Security | undefined): Valuation {
+export function valuationAt(position: Position, tick: Tick | undefined, security: Security | undefined): Valuation {
   const qty = units(position.quantity) ?? 0n;
   if (qty === 0n) return { marketValue: '0', unrealizedPL: '0' };
   const price = (qty > 0n ? tick?.bid : tick?.ask) ?? tick?.last;
   const [at, size, average] = [units(price), units(security?.contractSize), units(position.avgPrice)];
   if (at === null || size === null) return position;
-  const worth = times(times(at, qty), size);
-  const cost = average === null ? null : times(times(average, qty), size);
+  const worth = multiply(multiply(at, qty), size);
+  const cost = average === null ? null : multiply(multiply(average, qty), size);
   return {
     marketPrice: price,
     marketValue: decimal(worth),

@@ -15,9 +15,9 @@ export class Quote {
   readonly candles = new Candles();
 
   /** Rises with each tick that is to be shown. */
-  private turn = $state(0);
-  /** Heard and not shown, shown and not read, read: a tick is one of them after the other. */
-  private heard: string | undefined;
+  private version = $state(0);
+  /** TopicMessage and not shown, shown and not read, read: a tick is one of them after the other. */
+  private received: string | undefined;
   private unread: string | undefined;
   private read: Tick | undefined;
   /** Number of the newest message. */
@@ -35,7 +35,7 @@ export class Quote {
 
   get tick(): Tick | undefined {
     // Read, so that whoever asks is asked again when there is another.
-    void this.turn;
+    void this.version;
     if (this.unread !== undefined) {
       this.read = parseJson(this.unread) as Tick;
       this.unread = undefined;
@@ -65,22 +65,22 @@ export class Quote {
   }
 
   /** Takes the body of a tick. Answers whether it is the first since something was shown. */
-  hear(body: string): boolean {
+  handle(body: string): boolean {
     const seq = peekNumber(body, '"seq":');
     // What waited in a slot may come after a newer one that did not have to wait.
     if (seq < this.seq) return false;
     this.seq = seq;
-    this.candles.take(priceOf(body), secondOf(body));
-    const isFirst = this.heard === undefined;
-    this.heard = body;
+    this.candles.addPrice(priceOf(body), secondOf(body));
+    const isFirst = this.received === undefined;
+    this.received = body;
     return isFirst;
   }
 
   /** Shows what was heard last. Answers whether its price opens the day here. */
   show(): boolean {
-    this.unread = this.heard ?? this.unread;
-    this.heard = undefined;
-    this.turn++;
+    this.unread = this.received ?? this.unread;
+    this.received = undefined;
+    this.version++;
     this.subscribed ??= true;
     if (this.opening !== undefined) return false;
     this.opening = this.tick?.last;
@@ -88,7 +88,7 @@ export class Quote {
   }
 
   /** A connection begins: numbers may begin anew with it. */
-  begin(): void {
+  reset(): void {
     this.seq = 0;
   }
 }

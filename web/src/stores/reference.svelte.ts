@@ -4,7 +4,7 @@ import type { Rest } from '../link/rest';
 import { places } from '../model/decimal';
 import type { Account, Exchange, Security } from '../model/types';
 
-export class Reference {
+export class ReferenceStore {
   securities: Security[] = $state.raw([]);
   exchanges: Exchange[] = $state.raw([]);
   accounts: Account[] = $state.raw([]);

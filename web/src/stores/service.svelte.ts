@@ -3,29 +3,29 @@
 import type { Rest } from '../link/rest';
 import type { Ready, Risk, Version } from '../model/types';
 
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** Limits change by hand: seldom. */
 const RISK_EVERY = 5;
 
-export class Service {
+export class ServiceStore {
   ready: Ready | null = $state.raw(null);
   version: Version | null = $state.raw(null);
   risk: Risk | null = $state.raw(null);
   params: Record<string, string> = $state.raw({});
-  private looks = 0;
+  private pollCount = 0;
 
   constructor(private readonly rest: Rest) {}
 
   /** Until the answer is called. */
   watch(): () => void {
-    const timer = setInterval(() => void this.look(), LOOK_MS);
+    const timer = setInterval(() => void this.refresh(), POLL_MS);
     return () => clearInterval(timer);
   }
 
   /** Answers when the settings are there, or cannot be had. */
   async load(): Promise<void> {
     const params = this.rest.get<Record<string, string>>('/rest/config-params');
-    void this.look();
+    void this.refresh();
     this.rest.get<Version>('/version').then((version) => (this.version = version), () => {});
     try {
       this.params = await params;
@@ -34,11 +34,11 @@ export class Service {
     }
   }
 
-  async look(): Promise<void> {
+  async refresh(): Promise<void> {
     try {
       // 503 says why it is not ready, in the same words.
       this.ready = (await this.rest.call('GET', '/health/ready', {}, 503)) as Ready;
-      if (this.looks++ % RISK_EVERY === 0) this.risk = await this.rest.get<Risk>('/rest/ext/risk');
+      if (this.pollCount++ % RISK_EVERY === 0) this.risk = await this.rest.get<Risk>('/rest/ext/risk');
     } catch {
       // The link's sign tells of it.
     }
@@ -47,8 +47,8 @@ export class Service {
   async kill(on: boolean): Promise<void> {
     if (on) await this.rest.post('/rest/ext/kill-switch');
     else await this.rest.delete('/rest/ext/kill-switch');
-    this.looks = 0;
-    await this.look();
+    this.pollCount = 0;
+    await this.refresh();
   }
 
   get isKilled(): boolean {

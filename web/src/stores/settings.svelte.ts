@@ -1,4 +1,4 @@
-// What the reader has chosen, kept in this browser.
+// What the reader has chosen, saved in this browser.
 
 import type { BarLength } from '../model/candles';
 import type { OrderType, Side, Tif } from '../model/types';
@@ -13,7 +13,7 @@ export interface TableSettings {
   group?: string;
 }
 
-interface Kept {
+interface SavedSettings {
   theme: 'dark' | 'light' | 'system';
   /** All strategies when empty. */
   strategy: string;
@@ -29,7 +29,7 @@ interface Kept {
   finished: boolean;
 }
 
-const FIRST: Kept = {
+const DEFAULTS: SavedSettings = {
   theme: 'system',
   strategy: '',
   securityId: null,
@@ -43,8 +43,8 @@ const FIRST: Kept = {
   finished: true,
 };
 
-export class Settings {
-  kept: Kept = $state(load());
+export class SettingsStore {
+  saved: SavedSettings = $state(load());
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Call after a change; an effect of the page does. */
@@ -60,25 +60,25 @@ export class Settings {
   }
 
   table(id: string): TableSettings {
-    return this.kept.tables[id] ?? {};
+    return this.saved.tables[id] ?? {};
   }
 
   setTable(id: string, part: TableSettings): void {
-    this.kept.tables[id] = { ...this.table(id), ...part };
+    this.saved.tables[id] = { ...this.table(id), ...part };
   }
 
   get isDark(): boolean {
-    if (this.kept.theme !== 'system') return this.kept.theme === 'dark';
+    if (this.saved.theme !== 'system') return this.saved.theme === 'dark';
     return typeof matchMedia === 'undefined' || !matchMedia('(prefers-color-scheme: light)').matches;
   }
 }
 
 /** What was kept, with today's first values for what is new; nonsense is dropped. */
-function load(): Kept {
+function load(): SavedSettings {
   try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Kept>;
-    return { ...structuredClone(FIRST), ...kept, ticket: { ...FIRST.ticket, ...kept.ticket } };
+    const saved = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<SavedSettings>;
+    return { ...structuredClone(DEFAULTS), ...saved, ticket: { ...DEFAULTS.ticket, ...saved.ticket } };
   } catch {
-    return structuredClone(FIRST);
+    return structuredClone(DEFAULTS);
   }
 }

@@ -5,17 +5,17 @@ import { Problem, Rest } from '../link/rest';
 import { Sequence, Sync } from '../link/sync';
 import { matches } from '../model/topic';
 import type { Order, Position, Security } from '../model/types';
-import { Link } from './link.svelte';
-import { LOG_MAX, Log } from './log.svelte';
-import { Market } from './market.svelte';
-import { Orders, isOpen } from './orders.svelte';
-import { Positions, valued } from './positions.svelte';
-import { Reference } from './reference.svelte';
-import { Topics } from './topics.svelte';
-import { Transactions } from './transactions.svelte';
+import { LinkStore } from './link.svelte';
+import { LOG_MAX, LogStore } from './log.svelte';
+import { MarketStore } from './market.svelte';
+import { OrderStore, isOpen } from './orders.svelte';
+import { PositionStore, valuationAt } from './positions.svelte';
+import { ReferenceStore } from './reference.svelte';
+import { TopicStore } from './topics.svelte';
+import { TransactionStore } from './transactions.svelte';
 
 /** A broker in this process: patterns as the real one has them. */
-class Near implements Broker {
+class LocalBroker implements Broker {
   private readonly listeners = new Set<{ pattern: string; handler: Handler }>();
 
   listen(pattern: string, handler: Handler): () => void {
@@ -31,7 +31,7 @@ class Near implements Broker {
 }
 
 /** REST whose answers are texts, as recorded from the service. */
-function restOf(answers: Record<string, string | (() => string | Promise<string>)>): Rest {
+function fakeRest(answers: Record<string, string | (() => string | Promise<string>)>): Rest {
   return new Rest('', async (input, init) => {
     const found = answers[`${init?.method} ${String(input)}`];
     if (found === undefined) return new Response('{"code":"not-found","detail":"nothing here"}', { status: 404 });
@@ -56,16 +56,16 @@ const status = (seq: number, after: number, rest: string): string =>
 const FILLED_40 = '"status":"PARTIALLY_FILLED","execType":"F","filledQuantity":40,"remainingQuantity":60,"avgPrice":232.45,"lastQuantity":40,"lastPrice":232.45';
 
 describe('orders', () => {
-  let near: Near;
+  let broker: LocalBroker;
   beforeEach(() => {
-    near = new Near();
+    broker = new LocalBroker();
   });
-  const ordersOf = (open: string | (() => string | Promise<string>), history = '[]'): Orders => {
-    const orders = new Orders(restOf({ 'GET /rest/execution/order': open, 'GET /rest/ext/order/history?limit=2000': history }), near);
+  const ordersOf = (open: string | (() => string | Promise<string>), history = '[]'): OrderStore => {
+    const orders = new OrderStore(fakeRest({ 'GET /rest/execution/order': open, 'GET /rest/ext/order/history?limit=2000': history }), broker);
     orders.listen('pitlane');
     return orders;
   };
-  const only = (orders: Orders): Order => {
+  const only = (orders: OrderStore): Order => {
     expect(orders.rows).toHaveLength(1);
     return orders.rows[0]!;
   };
@@ -73,18 +73,18 @@ describe('orders', () => {
   it('begin with a snapshot and go on with what happens', async () => {
     const orders = ordersOf(`[${ORDER}]`);
     await orders.restart();
-    near.publish('pitlane.SERVER.A1', status(7, 9, FILLED_40));
+    broker.publish('pitlane.SERVER.A1', status(7, 9, FILLED_40));
     await settled();
     expect(only(orders)).toMatchObject({ status: 'PARTIALLY_FILLED', filledQuantity: '40', limit: '232.5', type: 'LIMIT' });
-    expect(orders.whole).toBe(true);
+    expect(orders.isComplete).toBe(true);
   });
 
   it('put on top of a snapshot what came while it was fetched, but nothing older than it', async () => {
     let answer = (_: string): void => {};
     const orders = ordersOf(() => new Promise<string>((done) => (answer = done)));
     const started = orders.restart();
-    near.publish('pitlane.SERVER.A1', status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'));
-    near.publish('pitlane.SERVER.A1', status(8, 9, FILLED_40));
+    broker.publish('pitlane.SERVER.A1', status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'));
+    broker.publish('pitlane.SERVER.A1', status(8, 9, FILLED_40));
     expect(orders.rows).toHaveLength(0);
     answer(`[${ORDER}]`);
     await started;
@@ -95,7 +95,7 @@ describe('orders', () => {
   it('do not let an old message undo the snapshot', async () => {
     const orders = ordersOf(`[${ORDER}]`);
     const started = orders.restart();
-    near.publish('pitlane.SERVER.A1', status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'));
+    broker.publish('pitlane.SERVER.A1', status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'));
     await started;
     await settled();
     expect(only(orders).status).toBe('NEW');
@@ -104,11 +104,11 @@ describe('orders', () => {
   it('change their id when they are modified', async () => {
     const orders = ordersOf(`[${ORDER}]`);
     await orders.restart();
-    near.publish('order.SERVER.A2', `{"type":"ORDER","seq":9,"ts":${TEN + 10n},"intId":"A2","origIntId":"A1","orderType":"LIMIT","side":"BUY",
+    broker.publish('order.SERVER.A2', `{"type":"ORDER","seq":9,"ts":${TEN + 10n},"intId":"A2","origIntId":"A1","orderType":"LIMIT","side":"BUY",
       "quantity":200,"limit":231,"tif":"DAY","strategyId":0,"strategyName":"SERVER","accountId":1,"securityId":1,"symbol":"AAPL","exchangeId":1,
       "exchangeOrder":false,"status":"NEW","filledQuantity":0,"remainingQuantity":200,"source":"REST",
       "dateTime":"2026-11-15T10:00:00.000000001Z","lastUpdate":"2026-11-15T10:00:00.00000001Z"}`);
-    near.publish('pitlane.SERVER.A2', status(9, 10, '"origIntId":"A1","status":"NEW","execType":"5","filledQuantity":0,"remainingQuantity":200')
+    broker.publish('pitlane.SERVER.A2', status(9, 10, '"origIntId":"A1","status":"NEW","execType":"5","filledQuantity":0,"remainingQuantity":200')
       .replace('"intId":"A1"', '"intId":"A2"').replace('"quantity":100', '"quantity":200'));
     await settled();
     expect(only(orders)).toMatchObject({ intId: 'A2', origIntId: 'A1', quantity: '200', limit: '231', remainingQuantity: '200' });
@@ -119,9 +119,9 @@ describe('orders', () => {
     const answers = ['[]', `[${ORDER}]`];
     const orders = ordersOf(() => answers.shift() ?? '[]');
     await orders.restart();
-    near.publish('pitlane.SERVER.A1', status(7, 3, FILLED_40));
-    await vi.waitFor(() => expect(orders.whole).toBe(false));
-    await vi.waitFor(() => expect(orders.whole).toBe(true));
+    broker.publish('pitlane.SERVER.A1', status(7, 3, FILLED_40));
+    await vi.waitFor(() => expect(orders.isComplete).toBe(false));
+    await vi.waitFor(() => expect(orders.isComplete).toBe(true));
     expect(only(orders).intId).toBe('A1');
   });
 
@@ -129,12 +129,12 @@ describe('orders', () => {
     let fetched = 0;
     const orders = ordersOf(() => (fetched++, `[${ORDER}]`));
     await orders.restart();
-    near.publish('pitlane.SERVER.A1', status(70, 9, FILLED_40));
-    near.publish('pitlane.SERVER.A1', status(3, 10, FILLED_40));
+    broker.publish('pitlane.SERVER.A1', status(70, 9, FILLED_40));
+    broker.publish('pitlane.SERVER.A1', status(3, 10, FILLED_40));
     await settled();
-    await vi.waitFor(() => expect(orders.whole).toBe(true));
+    await vi.waitFor(() => expect(orders.isComplete).toBe(true));
     expect(fetched).toBe(2);
-    expect(orders.whole).toBe(true);
+    expect(orders.isComplete).toBe(true);
   });
 
   it('are over when they are', () => {
@@ -146,7 +146,7 @@ describe('orders', () => {
   it('are asked for with the type of the order in the path, and decimals as numbers', async () => {
     const sent: [string, string][] = [];
     const rest = new Rest('', async (input, init) => (sent.push([String(input), String(init?.body)]), new Response(ORDER)));
-    const orders = new Orders(rest, near);
+    const orders = new OrderStore(rest, broker);
     expect(await orders.submit('STOP_LIMIT', { securityId: 1, quantity: '10', limit: '1.10', stop: '1' })).toBe('A1');
     expect(sent).toEqual([['/rest/execution/order/stoplimit', '{"securityId":1,"quantity":10,"limit":1.10,"stop":1}']]);
   });
@@ -165,11 +165,11 @@ describe('a snapshot and what follows', () => {
       apply: (message) => applied.push(message),
       draw: () => {},
     });
-    sync.hear(1);
+    sync.handle(1);
     const done = sync.restart();
     await vi.advanceTimersByTimeAsync(5_000);
     await done;
-    sync.hear(2);
+    sync.handle(2);
     await vi.runAllTimersAsync();
     expect([tries, applied]).toEqual([3, [0, 1, 2]]);
     vi.useRealTimers();
@@ -179,7 +179,7 @@ describe('a snapshot and what follows', () => {
     const sequence = new Sequence();
     expect([sequence.follows(1, 5), sequence.follows(1, 9), sequence.follows(1, 9), sequence.follows(1, 8)]).toEqual([true, true, true, false]);
     expect(sequence.follows(2, 1)).toBe(true);
-    sequence.forget();
+    sequence.reset();
     expect(sequence.follows(1, 1)).toBe(true);
   });
 });
@@ -190,59 +190,59 @@ describe('the market', () => {
     `{"type":"TICK","seq":${seq},"ts":1,"securityId":1,"bid":${bid},"bidSize":1,"ask":${ask},"askSize":2,"last":${bid},"lastSize":1,"volume":5,"dateTime":"2026-11-15T10:00:00Z"}`;
 
   it('shows the newest tick, exact, and never an older one', async () => {
-    const near = new Near();
-    const rest = restOf({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
-    const reference = new Reference(rest);
-    const market = new Market(rest, near, reference);
+    const broker = new LocalBroker();
+    const rest = fakeRest({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
+    const reference = new ReferenceStore(rest);
+    const market = new MarketStore(rest, broker, reference);
     // Prices may come before the securities.
-    near.publish('tick.1', tick(5, '90071992.54740993', '90071992.54740995'));
+    broker.publish('tick.1', tick(5, '90071992.54740993', '90071992.54740995'));
     await reference.load();
-    market.arrange();
+    market.createQuotes();
     await settled();
     const quote = market.quote(1)!;
     expect(quote.tick?.bid).toBe('90071992.54740993');
     expect(quote.spread).toBe('0.00000002');
-    near.publish('tick.1', tick(7, '11', '12'));
-    near.publish('tick.1', tick(6, '13', '14'));
+    broker.publish('tick.1', tick(7, '11', '12'));
+    broker.publish('tick.1', tick(6, '13', '14'));
     await vi.waitFor(() => expect(quote.tick?.bid).toBe('11'));
-    expect(market.ticksHeard).toBe(3);
+    expect(market.ticksReceived).toBe(3);
     expect(reference.security(1)?.tickSize).toBe('0.01');
     expect(quote.change).toBe('-90071981.54740993');
     expect(quote.changePct).toBeCloseTo(-100);
     expect(quote.candles.of('1s')).toMatchObject([{ high: 90071992.54740993, low: 11, close: 11 }]);
-    market.begin();
-    near.publish('tick.1', tick(1, '12', '13'));
+    market.reset();
+    broker.publish('tick.1', tick(1, '12', '13'));
     await vi.waitFor(() => expect(quote.tick?.bid).toBe('12'));
   });
 
   it('reads no tick that another one has overtaken before it was shown', async () => {
-    const near = new Near();
-    const rest = restOf({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
-    const reference = new Reference(rest);
-    const market = new Market(rest, near, reference);
+    const broker = new LocalBroker();
+    const rest = fakeRest({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
+    const reference = new ReferenceStore(rest);
+    const market = new MarketStore(rest, broker, reference);
     await reference.load();
-    market.arrange();
-    near.publish('tick.1', '{"type":"TICK","seq":1,"cut off');
-    near.publish('tick.1', tick(2, '11', '12'));
+    market.createQuotes();
+    broker.publish('tick.1', '{"type":"TICK","seq":1,"cut off');
+    broker.publish('tick.1', tick(2, '11', '12'));
     await vi.waitFor(() => expect(market.quote(1)?.tick?.bid).toBe('11'));
   });
 
   it('shows the depth of the security that is looked at, the newest, and of no other', async () => {
-    const near = new Near();
-    const rest = restOf({});
-    const market = new Market(rest, near, new Reference(rest));
+    const broker = new LocalBroker();
+    const rest = fakeRest({});
+    const market = new MarketStore(rest, broker, new ReferenceStore(rest));
     const book = (id: number, price: string): string =>
       `{"type":"BOOK","seq":1,"ts":1,"securityId":${id},"symbol":"S","feed":"SIM","bids":[{"price":${price},"size":5}],"asks":[],"dateTime":"2026-11-15T10:00:00Z"}`;
-    market.look(1);
-    near.publish('book.1', book(1, '90071992.54740993'));
-    near.publish('book.2', book(2, '7'));
+    market.showDepth(1);
+    broker.publish('book.1', book(1, '90071992.54740993'));
+    broker.publish('book.2', book(2, '7'));
     await settled();
     expect(market.book?.bids).toEqual([{ price: '90071992.54740993', size: '5' }]);
-    near.publish('book.1', book(1, '11'));
-    near.publish('book.1', book(1, '12'));
+    broker.publish('book.1', book(1, '11'));
+    broker.publish('book.1', book(1, '12'));
     await vi.waitFor(() => expect(market.book?.bids[0]?.price).toBe('12'));
-    market.look(2);
-    near.publish('book.1', book(1, '13'));
+    market.showDepth(2);
+    broker.publish('book.1', book(1, '13'));
     await settled();
     expect(market.book).toBeUndefined();
   });
@@ -253,17 +253,17 @@ describe('positions', () => {
   const security = { contractSize: '50' } as Security;
   const quote = { bid: '11', ask: '12', last: '11.5' } as never;
 
-  it('are valued as the service does it', () => {
-    expect(valued(position, quote, security)).toEqual({ marketPrice: '12', marketValue: '-1800', unrealizedPL: '-300' });
-    expect(valued({ ...position, quantity: '3' }, quote, security)).toEqual({ marketPrice: '11', marketValue: '1650', unrealizedPL: '150' });
-    expect(valued({ ...position, quantity: '0' }, quote, security).unrealizedPL).toBe('0');
+  it('are valuationAt as the service does it', () => {
+    expect(valuationAt(position, quote, security)).toEqual({ marketPrice: '12', marketValue: '-1800', unrealizedPL: '-300' });
+    expect(valuationAt({ ...position, quantity: '3' }, quote, security)).toEqual({ marketPrice: '11', marketValue: '1650', unrealizedPL: '150' });
+    expect(valuationAt({ ...position, quantity: '0' }, quote, security).unrealizedPL).toBe('0');
   });
 
   it('are full images, and the newest counts', async () => {
-    const near = new Near();
-    const positions = new Positions(restOf({ 'GET /rest/position': '[{"id":1,"quantity":5,"securityId":1,"strategyName":"SERVER"}]' }), near);
+    const broker = new LocalBroker();
+    const positions = new PositionStore(fakeRest({ 'GET /rest/position': '[{"id":1,"quantity":5,"securityId":1,"strategyName":"SERVER"}]' }), broker);
     await positions.restart();
-    near.publish('position.SERVER.1', '{"type":"POSITION","seq":1,"ts":1,"id":1,"strategyName":"SERVER","securityId":1,"quantity":8.5,"realizedPL":0}');
+    broker.publish('position.SERVER.1', '{"type":"POSITION","seq":1,"ts":1,"id":1,"strategyName":"SERVER","securityId":1,"quantity":8.5,"realizedPL":0}');
     await settled();
     expect(positions.of('SERVER', 1)?.quantity).toBe('8.5');
   });
@@ -271,11 +271,11 @@ describe('positions', () => {
 
 describe('transactions', () => {
   it('are counted once, whoever told of them', async () => {
-    const near = new Near();
+    const broker = new LocalBroker();
     const body = '"id":4,"uuid":"u","dateTime":"2026-11-15T10:00:00Z","strategyId":0,"accountId":1,"price":1.50,"commission":0,"currency":"USD"';
-    const transactions = new Transactions(restOf({ 'GET /rest/transaction/daily?limit=5000': `[{"type":"BUY",${body}}]` }), near);
+    const transactions = new TransactionStore(fakeRest({ 'GET /rest/transaction/daily?limit=5000': `[{"type":"BUY",${body}}]` }), broker);
     await transactions.restart();
-    near.publish('transaction.SERVER', `{"type":"TRANSACTION","seq":1,"ts":1,"transactionType":"BUY",${body}}`);
+    broker.publish('transaction.SERVER', `{"type":"TRANSACTION","seq":1,"ts":1,"transactionType":"BUY",${body}}`);
     await settled();
     expect(transactions.rows).toMatchObject([{ id: 4, type: 'BUY', price: '1.50' }]);
   });
@@ -283,32 +283,32 @@ describe('transactions', () => {
 
 describe('the log', () => {
   it('keeps a bound and counts what nobody has seen', async () => {
-    const near = new Near();
-    const log = new Log(near);
+    const broker = new LocalBroker();
+    const log = new LogStore(broker);
     for (let n = 0; n < LOG_MAX + 10; n++) {
-      near.publish('log-event.error', `{"type":"LOG_EVENT","seq":0,"ts":1,"level":"ERROR","logger":"l","message":"m${n}","fields":{}}`);
+      broker.publish('log-event.error', `{"type":"LOG_EVENT","seq":0,"ts":1,"level":"ERROR","logger":"l","message":"m${n}","fields":{}}`);
     }
     await settled();
     expect([log.rows.length, log.rows[0]?.message]).toEqual([LOG_MAX, `m${LOG_MAX + 9}`]);
     expect(log.unseen).toBeGreaterThan(0);
-    log.seen();
+    log.markSeen();
     expect(log.unseen).toBe(0);
   });
 });
 
 describe('the browser of topics', () => {
   it('counts by topic and stops when told', async () => {
-    const near = new Near();
-    const topics = new Topics(near);
+    const broker = new LocalBroker();
+    const topics = new TopicStore(broker);
     expect(topics.add('a..b')).not.toBeNull();
     expect(topics.add('tick.*')).toBeNull();
-    near.publish('tick.1', '{}');
-    near.publish('tick.1', '{}');
-    near.publish('tick.2', '{}');
+    broker.publish('tick.1', '{}');
+    broker.publish('tick.1', '{}');
+    broker.publish('tick.2', '{}');
     await settled();
     expect(topics.counts.map(({ topic, count }) => [topic, count])).toEqual([['tick.1', 2], ['tick.2', 1]]);
     topics.remove('tick.*');
-    near.publish('tick.1', '{}');
+    broker.publish('tick.1', '{}');
     await settled();
     expect(topics.total).toBe(3);
   });
@@ -316,15 +316,15 @@ describe('the browser of topics', () => {
 
 describe('who we are', () => {
   it('is everybody where the service does not say', async () => {
-    const link = new Link(restOf({}));
-    await link.ask();
-    expect(link.may('admin')).toBe(true);
+    const link = new LinkStore(fakeRest({}));
+    await link.loadIdentity();
+    expect(link.hasRole('admin')).toBe(true);
   });
 
   it('decides what is shown', async () => {
-    const link = new Link(restOf({ 'GET /rest/ext/identity': '{"name":"eve","role":"read"}' }));
-    await link.ask();
-    expect([link.may('read'), link.may('trade')]).toEqual([true, false]);
+    const link = new LinkStore(fakeRest({ 'GET /rest/ext/identity': '{"name":"eve","role":"read"}' }));
+    await link.loadIdentity();
+    expect([link.hasRole('read'), link.hasRole('trade')]).toEqual([true, false]);
   });
 
   it('is asked for when the service wants a login', async () => {
@@ -332,12 +332,12 @@ describe('who we are', () => {
       new Headers(init?.headers).get('Authorization') === `Basic ${btoa('eve:s')}`
         ? new Response('{"name":"eve","role":"trade"}')
         : new Response('{"code":"login-required","detail":"this takes a login"}', { status: 401 }));
-    const link = new Link(rest);
-    await link.ask();
+    const link = new LinkStore(rest);
+    await link.loadIdentity();
     expect([link.loginNeeded, link.identity]).toEqual([true, null]);
     expect(await link.login({ login: 'eve', password: 'wrong' })).toBe(false);
-    expect(link.loginFault).toBe('this takes a login');
+    expect(link.loginError).toBe('this takes a login');
     expect(await link.login({ login: 'eve', password: 's' })).toBe(true);
-    expect([link.loginNeeded, link.may('trade'), rest.connectHeaders()]).toEqual([false, true, { login: 'eve', passcode: 's' }]);
+    expect([link.loginNeeded, link.hasRole('trade'), rest.connectHeaders()]).toEqual([false, true, { login: 'eve', passcode: 's' }]);
   });
 });

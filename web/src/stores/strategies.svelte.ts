@@ -6,7 +6,7 @@ import { Sync } from '../link/sync';
 import { parseJson } from '../model/json';
 import type { LifecycleMessage, Phase, Strategy } from '../model/types';
 
-export class Strategies {
+export class StrategyStore {
   rows: Strategy[] = $state.raw([]);
 
   private byName = new Map<string, Strategy>();
@@ -31,7 +31,7 @@ export class Strategies {
         this.rows = [...this.byName.values()];
       },
     });
-    broker.listen('lifecycle.*', (_, body) => this.sync.hear(parseJson(body) as LifecycleMessage));
+    broker.listen('lifecycle.*', (_, body) => this.sync.handle(parseJson(body) as LifecycleMessage));
   }
 
   restart(): Promise<void> {
@@ -43,7 +43,7 @@ export class Strategies {
   }
 
   /** Through the phases between. One that has stopped may begin again. */
-  async lead(name: string, phase: Phase): Promise<void> {
+  async setPhase(name: string, phase: Phase): Promise<void> {
     await this.rest.put(`/rest/ext/strategy/${encodeURIComponent(name)}/phase`, { body: { phase } });
   }
 }

@@ -1,14 +1,14 @@
-// The browser of topics: what was heard under the patterns the reader chose.
+// The browser of topics: what was message under the patterns the reader chose.
 
 import type { Broker } from '../link/broker';
 import { atNextFrame } from '../link/frame';
-import { fault } from '../model/topic';
+import { patternError } from '../model/topic';
 
 /** Messages shown, and topics counted. */
 const MESSAGES_MAX = 300;
 const TOPICS_MAX = 2_000;
 
-export interface Heard {
+export interface TopicMessage {
   id: number;
   at: number;
   topic: string;
@@ -21,33 +21,33 @@ export interface TopicCount {
   at: number;
 }
 
-export class Topics {
+export class TopicStore {
   patterns: string[] = $state.raw([]);
-  messages: Heard[] = $state.raw([]);
+  messages: TopicMessage[] = $state.raw([]);
   counts: TopicCount[] = $state.raw([]);
   paused = $state(false);
   total = $state(0);
 
-  private readonly leave = new Map<string, () => void>();
+  private readonly subscriptions = new Map<string, () => void>();
   private readonly byTopic = new Map<string, TopicCount>();
-  private pending: Heard[] = [];
+  private pending: TopicMessage[] = [];
   private next = 1;
 
   constructor(private readonly broker: Broker) {}
 
   /** Answers what is wrong with the pattern, or null. */
   add(pattern: string): string | null {
-    const wrong = fault(pattern);
-    if (wrong || this.leave.has(pattern)) return wrong;
-    this.leave.set(pattern, this.broker.listen(pattern, (topic, body) => this.hear(topic, body), { lastValue: true }));
-    this.patterns = [...this.leave.keys()];
+    const wrong = patternError(pattern);
+    if (wrong || this.subscriptions.has(pattern)) return wrong;
+    this.subscriptions.set(pattern, this.broker.listen(pattern, (topic, body) => this.handle(topic, body), { lastValue: true }));
+    this.patterns = [...this.subscriptions.keys()];
     return null;
   }
 
   remove(pattern: string): void {
-    this.leave.get(pattern)?.();
-    this.leave.delete(pattern);
-    this.patterns = [...this.leave.keys()];
+    this.subscriptions.get(pattern)?.();
+    this.subscriptions.delete(pattern);
+    this.patterns = [...this.subscriptions.keys()];
   }
 
   clear(): void {
@@ -58,12 +58,12 @@ export class Topics {
     this.total = 0;
   }
 
-  private hear(topic: string, body: string): void {
-    const heard = { id: this.next++, at: Date.now(), topic, body };
+  private handle(topic: string, body: string): void {
+    const message = { id: this.next++, at: Date.now(), topic, body };
     const count = this.byTopic.get(topic);
-    if (count) Object.assign(count, { count: count.count + 1, at: heard.at });
-    else if (this.byTopic.size < TOPICS_MAX) this.byTopic.set(topic, { topic, count: 1, at: heard.at });
-    this.pending.push(heard);
+    if (count) Object.assign(count, { count: count.count + 1, at: message.at });
+    else if (this.byTopic.size < TOPICS_MAX) this.byTopic.set(topic, { topic, count: 1, at: message.at });
+    this.pending.push(message);
     if (this.pending.length > MESSAGES_MAX) this.pending.shift();
     atNextFrame(this.draw);
   }

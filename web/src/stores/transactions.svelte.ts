@@ -9,10 +9,10 @@ import type { Transaction, TransactionMessage } from '../model/types';
 /** Shown at most; the CSV holds what is shown. */
 const ROWS_MAX = 5_000;
 
-export class Transactions {
+export class TransactionStore {
   /** Newest first. */
   rows: Transaction[] = $state.raw([]);
-  whole = $state(false);
+  isComplete = $state(false);
 
   private readonly byId = new Map<Transaction['id'], Transaction>();
   private readonly sync: Sync<TransactionMessage>;
@@ -33,11 +33,11 @@ export class Transactions {
       apply: ({ transactionType, seq: _seq, ts: _ts, ...rest }) => this.byId.set(rest.id, { ...rest, type: transactionType }),
       draw: () => this.draw(),
     });
-    broker.listen('transaction.*', (_, body) => this.sync.hear(parseJson(body) as TransactionMessage));
+    broker.listen('transaction.*', (_, body) => this.sync.handle(parseJson(body) as TransactionMessage));
   }
 
   restart(): Promise<void> {
-    this.whole = false;
+    this.isComplete = false;
     return this.sync.restart();
   }
 
@@ -49,6 +49,6 @@ export class Transactions {
     const rows = [...this.byId.values()].sort((a, b) => (a.dateTime < b.dateTime ? 1 : a.dateTime > b.dateTime ? -1 : 0));
     for (const row of rows.splice(ROWS_MAX)) this.byId.delete(row.id);
     this.rows = rows;
-    this.whole = this.sync.isWhole;
+    this.isComplete = this.sync.isComplete;
   }
 }

@@ -1,11 +1,30 @@
-"""A client for Pitlane: REST and events, for plain threads (`Pitlane`) and for asyncio (`AsyncPitlane`), with the same surface."""
+"""A client for Pitlane: REST and events.
+
+`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods.
+"""
 
 from ._async.client import AsyncPitlane
 from ._sync.client import Pitlane
+from .dataframes import to_dataframe
+from .enums import (
+    ExecType,
+    OptionType,
+    OrderStatus,
+    OrderType,
+    Phase,
+    Role,
+    SecurityType,
+    Side,
+    SwitchState,
+    TimeInForce,
+    TransactionType,
+)
 from .errors import (
     BadRequest,
+    BrokerRefused,
     Closed,
     Conflict,
+    DecodeError,
     LoginRefused,
     LoginRequired,
     NotFound,
@@ -15,12 +34,10 @@ from .errors import (
     Overloaded,
     PitlaneError,
     Problem,
-    Refusal,
     Refused,
     StreamError,
     StreamLost,
     Unavailable,
-    Unintelligible,
     Unreachable,
 )
 from .events import (
@@ -31,7 +48,6 @@ from .events import (
     Event,
     Gap,
     GenericEvent,
-    Happening,
     Level,
     LogEvent,
     OrderTerms,
@@ -40,14 +56,14 @@ from .events import (
     PhaseChange,
     PositionChange,
     SessionChange,
+    StreamItem,
     SubscriptionChange,
     Tick,
 )
-from .frames import frame
 from .requests import LimitOrder, MarketOrder, NewOrder, NewTransaction, StopLimitOrder, StopOrder
 from .retry import Retry
 from .stream.asynchronous import AsyncSubscription
-from .stream.mailbox import Policy
+from .stream.event_queue import Policy
 from .stream.synchronous import Subscription
 from .values import (
     Account,
@@ -76,19 +92,6 @@ from .values import (
     Unconfirmed,
     Version,
 )
-from .words import (
-    ExecType,
-    OptionType,
-    OrderStatus,
-    OrderType,
-    Phase,
-    Role,
-    SecurityType,
-    Side,
-    SwitchState,
-    TimeInForce,
-    TransactionType,
-)
 
 __version__ = "0.1.0"
 
@@ -101,18 +104,19 @@ __all__ = [
     "Bar",
     "Book",
     "Booking",
+    "BrokerRefused",
     "CashBalance",
     "CashChange",
     "Closed",
     "Confirmation",
     "Conflict",
+    "DecodeError",
     "Event",
     "Exchange",
     "ExecType",
     "Forex",
     "Gap",
     "GenericEvent",
-    "Happening",
     "Health",
     "Holding",
     "Identity",
@@ -120,11 +124,11 @@ __all__ = [
     "Level",
     "LimitOrder",
     "Limits",
-    "Member",
     "LogEvent",
     "LoginRefused",
     "LoginRequired",
     "MarketOrder",
+    "Member",
     "NewOrder",
     "NewTransaction",
     "NotFound",
@@ -149,7 +153,6 @@ __all__ = [
     "PositionChange",
     "Problem",
     "Rates",
-    "Refusal",
     "Refused",
     "Retry",
     "Risk",
@@ -165,6 +168,7 @@ __all__ = [
     "StopOrder",
     "Strategy",
     "StreamError",
+    "StreamItem",
     "StreamLost",
     "Subscription",
     "SubscriptionChange",
@@ -175,8 +179,7 @@ __all__ = [
     "TransactionType",
     "Unavailable",
     "Unconfirmed",
-    "Unintelligible",
     "Unreachable",
     "Version",
-    "frame",
+    "to_dataframe",
 ]

@@ -1,4 +1,4 @@
-"""One request, as a value: what is asked, how its answer is read, and whether it may be asked again."""
+"""One request as a value, with the reader of its response and the rule for retries."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from urllib.parse import quote
 import httpx
 
 from . import wire
-from .errors import OutcomeUnknown, Problem, Unintelligible, Unreachable
+from .errors import OutcomeUnknown, Problem, DecodeError, Unreachable
 from .problems import problem_of
-from .retry import Repeat
+from .retry import RetryRule
 from .values import Confirmation
 
 T = TypeVar("T")
 
-PREFER_ANSWER: Mapping[str, str] = {"Prefer": "return=representation"}
+PREFER_REPRESENTATION: Mapping[str, str] = {"Prefer": "return=representation"}
 
 
 @dataclass(frozen=True)
@@ -27,51 +27,54 @@ class Call(Generic[T]):
     query: Mapping[str, Any] | None = None
     body: bytes | None = None
     headers: Mapping[str, str] | None = None
-    repeat: Repeat = Repeat.FREELY
+    repeat: RetryRule = RetryRule.IDEMPOTENT
 
 
 def get(path: str, kind: type[T], **query: Any) -> Call[T]:
-    """Reads a value of this kind."""
-    return Call("GET", path, reading(kind), {name: value for name, value in query.items() if value is not None})
+    """Returns a call that reads a value of this kind."""
+    return Call("GET", path, reader_of(kind), {name: value for name, value in query.items() if value is not None})
 
 
-def write(method: str, path: str, body: Any = None, repeat: Repeat = Repeat.FREELY) -> Call[None]:
-    """Has something done that is answered without a body."""
-    return Call(method, path, nothing, None, None if body is None else wire.render(body), repeat=repeat)
+def write(method: str, path: str, body: Any = None, repeat: RetryRule = RetryRule.IDEMPOTENT) -> Call[None]:
+    """Returns a call whose response has no body."""
+    return Call(method, path, read_nothing, None, None if body is None else wire.render(body), repeat=repeat)
 
 
-def confirmed(method: str, path: str, body: Any = None) -> Call[Confirmation]:
-    """Has something decided that every shard of a cluster is to apply."""
+def confirmed_write(method: str, path: str, body: Any = None) -> Call[Confirmation]:
+    """Returns a call for a decision that every shard of a cluster must apply."""
     rendered = None if body is None else wire.render(body)
-    return Call(method, path, reading(Confirmation), None, rendered, repeat=Repeat.FREELY)
+    return Call(method, path, reader_of(Confirmation), None, rendered, repeat=RetryRule.IDEMPOTENT)
 
 
-def reading(kind: type[T]) -> Callable[[httpx.Response], T]:
+def reader_of(kind: type[T]) -> Callable[[httpx.Response], T]:
     def read(response: httpx.Response) -> T:
         return wire.decode(kind, wire.parse(response.content))
 
     return read
 
 
-def nothing(response: httpx.Response) -> None:
+def read_nothing(response: httpx.Response) -> None:
     return None
 
 
-def text(response: httpx.Response) -> str:
+def read_text(response: httpx.Response) -> str:
     return response.text
 
 
-def located(response: httpx.Response) -> int:
-    """The number at the end of Location."""
+def read_location_id(response: httpx.Response) -> int:
+    """Returns the number at the end of the Location header."""
     place = str(response.headers.get("location", ""))
     number = place.rpartition("/")[2]
     if not number.isdigit():
-        raise Unintelligible(f"no number in the Location {place!r}")
+        raise DecodeError(f"the Location {place!r} does not end in a number")
     return int(number)
 
 
-def segment(name: object) -> str:
-    """A name as one segment of a path. Dots alone would be taken for the folder above."""
+def path_segment(name: object) -> str:
+    """Returns a name as one segment of a path.
+
+    Encodes `.` and `..`, which would change the path.
+    """
     quoted = quote(str(name), safe="")
     return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted
 
@@ -83,7 +86,7 @@ def headers_of(call: Call[Any]) -> dict[str, str]:
     return headers
 
 
-def problem_in(response: httpx.Response) -> Problem:
+def problem_from(response: httpx.Response) -> Problem:
     kind = response.headers.get("content-type", "")
     members = wire.parse(response.content) if kind.startswith("application/problem+json") else {}
     problem = problem_of(response.status_code, members if isinstance(members, dict) else {}, response.text)
@@ -92,9 +95,9 @@ def problem_in(response: httpx.Response) -> Problem:
     return problem
 
 
-def given_up(call: Call[Any], error: Exception, may_be_done: bool) -> Exception:
-    """What is told when nothing better than this came of the last attempt."""
-    words = f"{call.method} {call.path}: {type(error).__name__}: {error}"
+def final_error(call: Call[Any], error: Exception, may_be_done: bool) -> Exception:
+    """Returns the error to raise after the last attempt."""
+    message = f"{call.method} {call.path}: {type(error).__name__}: {error}"
     if may_be_done and call.method != "GET":
-        return OutcomeUnknown(words)
-    return error if isinstance(error, Problem) else Unreachable(words)
+        return OutcomeUnknown(message)
+    return error if isinstance(error, Problem) else Unreachable(message)

@@ -1,13 +1,14 @@
-"""What can go wrong, by who is at fault. Everything here is a `PitlaneError`.
+"""Exceptions, grouped by cause. All of them are `PitlaneError`s.
 
 ```text
 PitlaneError
-├ Problem                 the service answered no: status, code, message, field
+├ Problem                 the service refused the request: status, code, message, field
 │ └ BadRequest, NotFound, Refused, … └ one class for each code, in problems.py
-├ Unreachable             nobody answered, and nothing was done
-├ OutcomeUnknown          sent, not answered, and not safe to send again: look before asking again
-├ Unintelligible          the answer is not what the service says it would be
-└ StreamError             a subscription has ended: Refusal, LoginRefused, Overflow, StreamLost, Closed
+├ Unreachable             there was no response, and the request had no effect
+├ OutcomeUnknown          the response was lost, and a retry is not safe: read the state first
+├ DecodeError             a response or message does not match its description
+└ StreamError             a subscription ended: BrokerRefused, LoginRefused, Overflow, StreamLost,
+                          Closed
 ```
 """
 
@@ -20,11 +21,11 @@ _NAMED = re.compile(r"(?:unknown|missing|duplicate) field `(\w+)`|parameter `(\w
 
 
 class PitlaneError(Exception):
-    """Any of ours."""
+    """Base class of all exceptions of this package."""
 
 
 class Problem(PitlaneError):
-    """The service answered that it did not do it (RFC 9457)."""
+    """The service refused or failed to execute the request (RFC 9457)."""
 
     code: ClassVar[str] = ""
     about: ClassVar[str | None] = None
@@ -33,17 +34,17 @@ class Problem(PitlaneError):
         super().__init__(f"{message} ({reason}, {status})")
         self.status = status
         self.reason = reason
-        """The code of the answer: stable, and the same that events and FIX carry."""
+        """Stable code of the problem; events and FIX messages carry the same code."""
         self.message = message
         self.members: Mapping[str, Any] = members or {}
-        """Everything that the answer said."""
+        """All members of the response."""
         self.retry_after_s: int | None = None
         self.repeated = False
-        """Whether an earlier attempt at the same request was sent and its answer lost."""
+        """Whether an earlier attempt of the same request was sent and its response was lost."""
 
     @property
     def field(self) -> str | None:
-        """The member of the request that is wrong, where that is known."""
+        """The member of the request that is wrong, if known."""
         named = self.members.get("field")
         if isinstance(named, str):
             return named
@@ -52,82 +53,85 @@ class Problem(PitlaneError):
 
     @property
     def request_id(self) -> str | None:
-        """By which the service's log calls the request."""
+        """The id of the request in the log of the service."""
         named = self.members.get("requestId")
         return named if isinstance(named, str) else None
 
     @property
     def int_id(self) -> str | None:
-        """The order that was refused, where one was made."""
+        """The id of the rejected order, if the service created one."""
         named = self.members.get("intId")
         return named if isinstance(named, str) else None
 
 
 class BadRequest(Problem):
-    """Malformed: 400 and its kin."""
+    """The request is malformed: 400 and similar."""
 
 
 class LoginRequired(Problem):
-    """Who is it? 401."""
+    """The request needs a valid login: 401."""
 
 
 class NotPermitted(Problem):
-    """Known, and may not: 403."""
+    """The login lacks the permission: 403."""
 
 
 class NotFound(Problem):
-    """There is no such thing: 404, or 422 where an order names it."""
+    """The resource does not exist: 404, or 422 if an order refers to it."""
 
 
 class Conflict(Problem):
-    """Not possible as things stand: 409."""
+    """The request is not possible in the current state: 409."""
 
 
 class Refused(Problem):
-    """Well formed, and refused by validation or risk: 422. Nothing was sent to a venue."""
+    """Validation or a risk check refused the request: 422. Nothing was sent to a venue."""
 
 
 class Overloaded(Problem):
-    """Too many requests: 429."""
+    """The client sent too many requests: 429."""
 
 
 class Unavailable(Problem):
-    """Not now: 503."""
+    """The service cannot execute the request now: 503."""
 
 
 class Unreachable(PitlaneError):
-    """No connection, as often as was tried. Nothing was done."""
+    """No attempt reached the service. The request had no effect."""
 
 
 class OutcomeUnknown(PitlaneError):
-    """The request was sent and the answer was lost. It may have been done, and asking again could do it twice."""
+    """The response was lost.
+
+    The request may have been executed, and a retry could execute it twice.
+    """
 
     int_id: str | None = None
-    """The order that it was about: `client.order(int_id)` tells."""
+    """The id of the order; `client.order(int_id)` returns its state."""
 
 
-class Unintelligible(PitlaneError):
-    """An answer or a message that is not as described."""
+class DecodeError(PitlaneError):
+    """A response or a message does not match its description."""
 
 
 class StreamError(PitlaneError):
-    """A subscription has ended."""
+    """A subscription has ended. The subclass is the reason."""
 
 
-class Refusal(StreamError):
-    """The broker does not permit it, or does not understand it."""
+class BrokerRefused(StreamError):
+    """The broker refused the subscription or the message."""
 
 
 class LoginRefused(StreamError):
-    """The broker does not know the login."""
+    """The broker refused the login."""
 
 
 class Overflow(StreamError):
-    """The events were read too slowly, and none may be left out."""
+    """The events were read too slowly, and the policy does not allow dropping them."""
 
 
 class Closed(StreamError):
-    """The subscription was closed on this side."""
+    """The client closed the subscription."""
 
 
 class StreamLost(StreamError):

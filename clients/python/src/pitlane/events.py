@@ -1,4 +1,4 @@
-"""What the service tells by topic, as typed values. Every one has the topic it came by, its number and its time."""
+"""Events of the service as typed values. Each has its topic, its sequence number and its time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from decimal import Decimal
 from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
 
 from . import wire
-from .errors import Unintelligible
+from .errors import DecodeError
 from .values import CashBalance, Position, Transaction
-from .words import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce
+from .enums import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce
 
 
 @dataclass(frozen=True)
 class Event:
-    """`seq` rises within a shard; `ts` is engine time in nanoseconds since the epoch."""
+    """Base class of events.
+
+    `seq` increases within a shard. `ts` is the time of the engine in nanoseconds since the epoch.
+    """
 
     topic: str
     seq: int
@@ -23,21 +26,24 @@ class Event:
 
     @property
     def at(self) -> datetime:
-        return wire.moment_of_ns(self.ts)
+        """The time of the engine, with microseconds."""
+        return wire.time_of_ns(self.ts)
 
 
 @dataclass(frozen=True)
 class Gap:
-    """The connection was lost, and what is told meanwhile does not come. Told at once, and again when events come once more.
+    """The connection was lost; events that are published in the meantime do not arrive.
 
-    Whoever has quotes in the market takes them out at the first, and reads orders and positions anew at the second.
+    A subscription returns one `Gap` immediately, and a second one when events arrive again. A
+    strategy with quotes in the market should cancel them at the first, and read its orders and
+    positions again at the second.
     """
 
     pattern: str
     since: datetime
     reason: str
     until: Optional[datetime] = None
-    """None: it has just begun."""
+    """End of the gap; None at its beginning."""
 
     @property
     def is_over(self) -> bool:
@@ -46,7 +52,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Tick(Event):
-    """A market as it stands: a side without a quote is None."""
+    """The current market of a security. A side without a quote is None."""
 
     security_id: int
     symbol: Optional[str] = None
@@ -73,7 +79,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Book(Event):
-    """Depth, the best level first."""
+    """The depth of a market, with the best level first."""
 
     security_id: int
     bids: Tuple[Level, ...] = ()
@@ -97,7 +103,7 @@ class Bar(Event):
 
 @dataclass(frozen=True)
 class OrderUpdate(Event):
-    """What happened to an order, and how it stands."""
+    """A change of an order, and its state after the change."""
 
     int_id: str
     status: OrderStatus
@@ -120,7 +126,7 @@ class OrderUpdate(Event):
 
 @dataclass(frozen=True)
 class OrderTerms(Event):
-    """An order as it was submitted or modified, whole: what `Order` has, with its type under another name."""
+    """An order as submitted or modified: the fields of `Order`, with its type as `order_type`."""
 
     int_id: str
     order_type: OrderType
@@ -158,7 +164,7 @@ class PositionChange(Event):
 
 @dataclass(frozen=True)
 class Booking(Event):
-    """An executed or recorded transaction."""
+    """A transaction was executed or recorded."""
 
     transaction: Transaction
 
@@ -170,7 +176,7 @@ class CashChange(Event):
 
 @dataclass(frozen=True)
 class SubscriptionChange(Event):
-    """Market data of a security was subscribed to or no longer is."""
+    """A strategy subscribed to market data of a security, or ended its subscription."""
 
     strategy_id: int
     security_id: int
@@ -182,7 +188,7 @@ class SubscriptionChange(Event):
 
 @dataclass(frozen=True)
 class SessionChange(Event):
-    """The state of an adapter or of a FIX client."""
+    """The state of an adapter or of a FIX session changed."""
 
     name: str
     state: str
@@ -190,12 +196,12 @@ class SessionChange(Event):
 
 @dataclass(frozen=True)
 class PhaseChange(Event):
-    """A strategy has entered another phase of its life."""
+    """A strategy entered another phase of its lifecycle."""
 
     strategy_id: int
     phase: Phase
     strategy_name: Optional[str] = None
-    # Why it was stopped, if it failed.
+    # Reason of the stop, if the strategy failed.
     reason: Optional[str] = None
 
 
@@ -209,7 +215,7 @@ class LogEvent(Event):
 
 @dataclass(frozen=True)
 class GenericEvent(Event):
-    """Something that a strategy told the others."""
+    """A message from one strategy to the others."""
 
     name: str
     data: Any
@@ -217,13 +223,13 @@ class GenericEvent(Event):
 
 @dataclass(frozen=True)
 class OtherEvent(Event):
-    """Of a type that this version of the client does not know."""
+    """An event of a type that this version of the client does not know."""
 
     type: str
     raw: Mapping[str, Any]
 
 
-Happening = Union[Event, Gap]
+StreamItem = Union[Event, Gap]
 
 _KINDS: Mapping[str, Type[Event]] = {
     "TICK": Tick,
@@ -238,7 +244,7 @@ _KINDS: Mapping[str, Type[Event]] = {
     "GENERIC_EVENT": GenericEvent,
 }
 
-# Value objects of REST, with the members of a message beside them.
+# Events that wrap a value of REST.
 _WRAPPED: Mapping[str, Callable[..., Event]] = {
     "POSITION": lambda raw, **stamp: PositionChange(**stamp, position=wire.decode(Position, raw)),
     "CASH_BALANCE": lambda raw, **stamp: CashChange(**stamp, cash=wire.decode(CashBalance, raw)),
@@ -249,10 +255,10 @@ _WRAPPED: Mapping[str, Callable[..., Event]] = {
 
 
 def event_of(topic: str, body: bytes) -> Event:
-    """The event that a message tells."""
+    """Decodes the event of a message."""
     raw = wire.parse(body)
     if not isinstance(raw, dict) or type(raw.get("seq")) is not int or type(raw.get("ts")) is not int:
-        raise Unintelligible(f"{topic}: not a message of the service: {body[:80]!r}")
+        raise DecodeError(f"{topic}: the message has no seq or ts: {body[:80]!r}")
     name = raw.get("type")
     kind = _KINDS.get(str(name))
     if kind is not None:

@@ -1,8 +1,12 @@
-"""Ids of orders. The service never makes a second order of the same id, and that is what makes asking again safe."""
+"""Ids of orders. The service never creates two orders with the same id, so a retry is safe."""
 
 from uuid import uuid4
 
 
 def new_order_id() -> str:
-    """Unique by chance alone: 122 bits. Letters, digits and dashes, so that it is one segment of a topic and of a path as it is."""
+    """Returns a random id with 122 bits, which makes it unique.
+
+    It has letters, digits and dashes only, so it is one segment of a topic and of a path without
+    escapes.
+    """
     return f"py-{uuid4().hex}"

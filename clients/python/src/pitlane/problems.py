@@ -1,4 +1,4 @@
-"""One class for each code of a problem, below the family that says what kind of no it is.
+"""One exception class for each problem code, derived from the class of its status.
 
 ```python
 try:
@@ -25,19 +25,22 @@ from .errors import (
     Unavailable,
 )
 from .values import Order
-from .words import OrderStatus
+from .enums import OrderStatus
 
 
 def problem_of(status: int, members: Mapping[str, Any], text: str) -> Problem:
-    """The exception for an answer that is not 2xx. A code that we do not know yet falls to the family of its status."""
+    """Returns the exception for a response other than 2xx.
+
+    An unknown code gives the class of its status.
+    """
     reason = str(members.get("code", "")) or f"http-{status}"
-    message = str(members.get("detail", "")) or text.strip()[:TEXT_MAX] or "no further words"
+    message = str(members.get("detail", "")) or text.strip()[:TEXT_MAX] or "no message"
     kind = _BY_CODE.get(reason) or _BY_STATUS.get(status, Problem)
     return kind(status, reason, message, members)
 
 
-def not_rejected(order: Order) -> Order:
-    """An order that was rejected is a refusal, by whatever answer it is told."""
+def raise_if_rejected(order: Order) -> Order:
+    """Returns the order, or raises its reject reason, whatever response reported it."""
     if order.status is not OrderStatus.REJECTED:
         return order
     reason = order.reason or "rejected"
@@ -45,7 +48,7 @@ def not_rejected(order: Order) -> Order:
 
 
 TEXT_MAX = 200
-"""Of an answer that is no problem+json, as much is quoted: it may be a page."""
+"""Characters quoted from a response that is not problem+json: it may be a whole web page."""
 
 _BY_STATUS: Mapping[int, type[Problem]] = {
     400: BadRequest,
@@ -60,7 +63,7 @@ _BY_STATUS: Mapping[int, type[Problem]] = {
 
 
 class LoginMissing(LoginRequired):
-    """This takes a login."""
+    """The call needs a login."""
 
     code = "login-required"
 
@@ -84,37 +87,37 @@ class RoleTooLow(NotPermitted):
 
 
 class OtherStrategy(NotPermitted):
-    """It belongs to a strategy that the login may not touch."""
+    """The resource belongs to a strategy that the login may not access."""
 
     code = "other-strategy"
 
 
 class ForeignOrigin(NotPermitted):
-    """A web page of another origin asked."""
+    """The request came from a web page of another origin."""
 
     code = "foreign-origin"
 
 
 class LockedOut(Overloaded):
-    """Too many failed logins."""
+    """There were too many failed logins."""
 
     code = "locked-out"
 
 
 class TooManyRequests(Overloaded):
-    """Too many requests from this address or by this login."""
+    """There were too many requests from this address or by this login."""
 
     code = "too-many-requests"
 
 
 class BadBody(BadRequest):
-    """The body is not what the call takes."""
+    """The body does not match the call."""
 
     code = "bad-body"
 
 
 class BadQuery(BadRequest):
-    """A parameter is unknown, doubled or wrong."""
+    """A query parameter is unknown, repeated or invalid."""
 
     code = "bad-query"
 
@@ -126,13 +129,13 @@ class BadPath(BadRequest):
 
 
 class BadSearch(BadRequest):
-    """The expression of a search is wrong."""
+    """The search query is invalid."""
 
     code = "bad-search"
 
 
 class BadUuid(BadRequest):
-    """The uuid is none."""
+    """The uuid is invalid."""
 
     code = "bad-uuid"
     about = "uuid"
@@ -152,37 +155,37 @@ class BodyTooLarge(BadRequest):
 
 
 class BodyTooSlow(BadRequest):
-    """The body came too slowly."""
+    """The body arrived too slowly."""
 
     code = "body-too-slow"
 
 
 class NotJson(BadRequest):
-    """The body is not said to be JSON."""
+    """The Content-Type of the body is not JSON."""
 
     code = "not-json"
 
 
 class MethodNotAllowed(BadRequest):
-    """The path exists, but not with this method."""
+    """The path does not support this method."""
 
     code = "method-not-allowed"
 
 
 class ForeignHost(BadRequest):
-    """The service does not go by this name."""
+    """The service does not accept this host name."""
 
     code = "foreign-host"
 
 
 class BadHost(BadRequest):
-    """The Host is none."""
+    """The Host header is invalid."""
 
     code = "bad-host"
 
 
 class AmbiguousRequest(BadRequest):
-    """The request can be read in two ways."""
+    """The request is ambiguous."""
 
     code = "ambiguous-request"
 
@@ -194,14 +197,14 @@ class UnexpectedBody(BadRequest):
 
 
 class SubscribeContradicts(BadRequest):
-    """The body wants the opposite of the path."""
+    """The body contradicts the path."""
 
     code = "subscribe-contradicts"
     about = "subscribe"
 
 
 class NoSuchPath(NotFound):
-    """There is nothing at this path."""
+    """There is no resource at this path."""
 
     code = "not-found"
 
@@ -237,19 +240,19 @@ class NoListener(NotFound):
 
 
 class AmbiguousOrderId(Conflict):
-    """Several open orders have this id; account_id tells which is meant."""
+    """Several open orders have this id; pass account_id to choose one."""
 
     code = "ambiguous-order-id"
 
 
 class PhaseOrder(Conflict):
-    """The strategy cannot go to this phase from where it is."""
+    """The strategy cannot enter this phase from its current phase."""
 
     code = "phase-order"
 
 
 class ServerRuns(Refused):
-    """The server itself has no other phase."""
+    """The phase of the server itself cannot change."""
 
     code = "server-runs"
 
@@ -269,37 +272,37 @@ class WrongExchange(Refused):
 
 
 class StrategiesDiffer(Refused):
-    """Strategy_id and strategy_name are different strategies."""
+    """The strategy_id and the strategy_name belong to different strategies."""
 
     code = "strategies-differ"
 
 
 class CannotChange(Refused):
-    """This cannot be changed in an order."""
+    """This value of an order cannot be changed."""
 
     code = "cannot-change"
 
 
 class BadLimits(Refused):
-    """The limits are none."""
+    """The limits are invalid."""
 
     code = "bad-limits"
 
 
 class BadReferenceData(Refused):
-    """The reference data has faults, and nothing was changed."""
+    """The reference data has errors, and nothing was changed."""
 
     code = "bad-reference-data"
 
 
 class NoReferenceFiles(Refused):
-    """There are no files to be read again."""
+    """There are no reference data files to reload."""
 
     code = "no-reference-files"
 
 
 class CacheBusy(Conflict):
-    """The reference data is being read already."""
+    """The reference data is already being reloaded."""
 
     code = "cache-busy"
 
@@ -317,13 +320,13 @@ class Stopping(Unavailable):
 
 
 class NoRoom(Unavailable):
-    """Too many connections; those left are for clients with a valid login."""
+    """Too many connections; the remaining ones are reserved for clients with a valid login."""
 
     code = "no-room"
 
 
 class NoAnswer(Unavailable):
-    """No answer in time; it may still take effect."""
+    """The service did not respond in time; the request may still take effect."""
 
     code = "no-answer"
 
@@ -335,7 +338,7 @@ class AuditFailed(Unavailable):
 
 
 def _by_code() -> dict[str, type[Problem]]:
-    assert refusals.BadLot in Refused.__subclasses__(), "known by having been read"
+    assert refusals.BadLot in Refused.__subclasses__(), "the module refusals is imported"
     families = list(_BY_STATUS.values())
     kinds = [kind for family in families for kind in family.__subclasses__()]
     return {kind.code: kind for kind in kinds}

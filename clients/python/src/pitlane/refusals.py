@@ -1,4 +1,4 @@
-"""Why an order, a position or a transaction was refused: one class for each reason of the platform, by its stable code."""
+"""Reasons to refuse an order, a position or a transaction: one exception class for each code."""
 
 from .errors import Conflict, NotFound, Refused, Unavailable
 
@@ -127,34 +127,34 @@ class TifDateSuperfluous(Refused):
 
 
 class TifDatePast(Refused):
-    """The date of GTD lies in the past."""
+    """The date of GTD is in the past."""
 
     code = "tif-date-past"
     about = "tifDate"
 
 
 class TifNotAllowed(Refused):
-    """The order type does not go with this time in force."""
+    """The order type does not support this time in force."""
 
     code = "tif-not-allowed"
     about = "tif"
 
 
 class NoAuctionAhead(Refused):
-    """The exchange has no such auction ahead in this session."""
+    """The exchange has no such auction later in this session."""
 
     code = "no-auction-ahead"
     about = "tif"
 
 
 class Overflow(Refused):
-    """The amount is too large to be counted."""
+    """The amount exceeds the numeric range."""
 
     code = "overflow"
 
 
 class DuplicateOrderId(Refused):
-    """The order id has been used before."""
+    """The order id has already been used."""
 
     code = "duplicate-order-id"
     about = "intId"
@@ -174,7 +174,7 @@ class UnknownOrder(NotFound):
 
 
 class OrderFinished(Conflict):
-    """Too late: the order is finished."""
+    """The order is already finished."""
 
     code = "order-finished"
 
@@ -198,7 +198,7 @@ class Busy(Unavailable):
 
 
 class TooManyOrders(Unavailable):
-    """The platform holds as many orders as it can."""
+    """The platform has reached its maximum number of orders."""
 
     code = "too-many-orders"
 
@@ -248,25 +248,25 @@ class NoReferencePrice(Refused):
 
 
 class MaxOpenOrders(Refused):
-    """Too many open orders."""
+    """There are too many open orders."""
 
     code = "max-open-orders"
 
 
 class MaxPosition(Refused):
-    """The position could grow above its limit."""
+    """The position could exceed its limit."""
 
     code = "max-position"
 
 
 class OrderRate(Refused):
-    """Too many orders in this second."""
+    """There are too many orders in this second."""
 
     code = "order-rate"
 
 
 class DuplicateOrder(Refused):
-    """The same order was sent a moment ago."""
+    """An identical order was sent within the duplicate window."""
 
     code = "duplicate-order"
 
@@ -284,14 +284,14 @@ class PositionFlat(Conflict):
 
 
 class PositionTooSmall(Refused):
-    """The position is smaller than that."""
+    """The position is smaller than the quantity."""
 
     code = "position-too-small"
     about = "quantity"
 
 
 class CloseInProgress(Conflict):
-    """The position is being closed already."""
+    """The position is already being closed."""
 
     code = "close-in-progress"
 
@@ -303,19 +303,19 @@ class ReduceOnly(Refused):
 
 
 class VenueRejected(Refused):
-    """Refused by the venue."""
+    """The venue rejected the order."""
 
     code = "venue-rejected"
 
 
 class SelfTrade(Refused):
-    """It would have met an order of the same account."""
+    """The order would have traded with an order of the same account."""
 
     code = "self-trade"
 
 
 class PriceBand(Refused):
-    """The price is outside the venue's band."""
+    """The price is outside the price band of the venue."""
 
     code = "price-band"
 
@@ -327,31 +327,31 @@ class Halted(Refused):
 
 
 class ImmediateOrCancel(Refused):
-    """Immediate or cancel: the rest is cancelled."""
+    """Immediate or cancel: the remaining quantity is cancelled."""
 
     code = "ioc"
 
 
 class FillOrKill(Refused):
-    """Fill or kill: it could not be filled whole."""
+    """Fill or kill: the order could not be filled completely."""
 
     code = "fok"
 
 
 class NoLiquidity(Refused):
-    """There is nothing to trade against."""
+    """There is no liquidity to trade against."""
 
     code = "no-liquidity"
 
 
 class VenueCancelled(Refused):
-    """Cancelled by the venue."""
+    """The venue cancelled the order."""
 
     code = "venue-cancelled"
 
 
 class SimulatedReject(Refused):
-    """Refused by the simulated venue's dice."""
+    """The simulated venue rejected the order at random."""
 
     code = "simulated-reject"
 
@@ -369,7 +369,7 @@ class UnknownExecution(NotFound):
 
 
 class BadTransaction(Refused):
-    """The transaction lacks a value or has one too many."""
+    """The transaction lacks a value or has a superfluous one."""
 
     code = "bad-transaction"
 
@@ -381,13 +381,13 @@ class UnknownScope(NotFound):
 
 
 class StorageFailed(Unavailable):
-    """The platform cannot store it now, so it did not take it."""
+    """The platform cannot store the request now, so it refused it."""
 
     code = "storage-failed"
 
 
 class BrokerLost(Unavailable):
-    """The way to the server is lost: the message broker or the server is away."""
+    """The connection to the server is lost: the message broker or the server is away."""
 
     code = "broker-lost"
 

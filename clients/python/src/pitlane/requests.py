@@ -1,6 +1,6 @@
-"""What one asks for: orders, and transactions recorded by hand. What is None is left to the service.
+"""Orders and manual transactions to send. The service chooses each value that is None.
 
-An amount is a `Decimal`, an `int` or a text such as "100.25", never a float.
+An amount is a `Decimal`, an `int` or a string such as "100.25", never a float.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from datetime import date, datetime
 from typing import ClassVar, Union
 
 from .wire import Number
-from .words import OrderType, Side, TimeInForce, TransactionType
+from .enums import OrderType, Side, TimeInForce, TransactionType
 
 
 @dataclass(frozen=True)
 class MarketOrder:
-    """At whatever price there is."""
+    """An order that fills at the best available price."""
 
     type: ClassVar[OrderType] = OrderType.MARKET
 
@@ -34,7 +34,7 @@ class MarketOrder:
 
 @dataclass(frozen=True)
 class LimitOrder:
-    """At its limit price or better."""
+    """An order that fills at its limit price or better."""
 
     type: ClassVar[OrderType] = OrderType.LIMIT
 
@@ -54,7 +54,7 @@ class LimitOrder:
 
 @dataclass(frozen=True)
 class StopOrder:
-    """A market order once its stop price is reached."""
+    """An order that becomes a market order when its stop price is reached."""
 
     type: ClassVar[OrderType] = OrderType.STOP
 
@@ -74,7 +74,7 @@ class StopOrder:
 
 @dataclass(frozen=True)
 class StopLimitOrder:
-    """A limit order once its stop price is reached."""
+    """An order that becomes a limit order when its stop price is reached."""
 
     type: ClassVar[OrderType] = OrderType.STOP_LIMIT
 
@@ -98,7 +98,10 @@ NewOrder = Union[MarketOrder, LimitOrder, StopOrder, StopLimitOrder]
 
 @dataclass(frozen=True)
 class OrderChange:
-    """What shall be otherwise; what is None stays. The type of an order cannot change."""
+    """Changed values of an order.
+
+    A value of None stays unchanged. The type of an order cannot change.
+    """
 
     quantity: Number | None = None
     limit: Number | None = None
@@ -109,7 +112,10 @@ class OrderChange:
 
 @dataclass(frozen=True)
 class NewTransaction:
-    """A trade with `security_id`, `quantity` and `price`, or a movement of cash with `price` and `currency`."""
+    """A trade or a cash transfer.
+
+    A trade has `security_id`, `quantity` and `price`; a cash transfer has `price` and `currency`.
+    """
 
     type: TransactionType
     price: Number
@@ -123,7 +129,7 @@ class NewTransaction:
     uuid: str | None = None
 
 
-def order_of(
+def build_order(
     security_id: int,
     side: Side,
     quantity: Number,
@@ -135,7 +141,7 @@ def order_of(
     strategy_name: str | None,
     account_id: int | None,
 ) -> NewOrder:
-    """The order whose type is told by the prices that are there."""
+    """Returns an order whose type follows from the given prices."""
     if limit is None and stop is None:
         return MarketOrder(security_id, side, quantity, tif, tif_date, int_id, None, strategy_name, account_id)
     if stop is None:

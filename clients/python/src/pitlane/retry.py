@@ -1,7 +1,8 @@
-"""How often, and what may be asked again.
+"""The number of retries, and the requests that may be retried.
 
-A request that was never sent may always be sent again. One that was sent and not answered may be sent again only if doing it
-twice is doing it once: reads, writes under an id of ours, and writes that set something to a value.
+A request that was never sent may always be retried. A request whose response was lost may be
+retried only if it is idempotent: reads, writes with an id of the client, and writes that set a
+value.
 """
 
 from __future__ import annotations
@@ -14,46 +15,52 @@ import httpx
 from .errors import Overloaded, Problem, Unavailable
 
 
-class Repeat(Enum):
-    FREELY = auto()
-    """Twice is once."""
-    UNSENT = auto()
-    """Only if it certainly was not done."""
+class RetryRule(Enum):
+    """When a request may be retried."""
+
+    IDEMPOTENT = auto()
+    """Always: executing the request twice has the same effect as executing it once."""
+    ONLY_UNSENT = auto()
+    """Only if the service cannot have executed the request."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How long a call goes on. `Retry(attempts=1)`: it is said once."""
+    """The number of attempts of a call and the delays between them.
+
+    `Retry(attempts=1)`: no retry.
+    """
 
     attempts: int = 8
     wait_s_first: float = 0.05
     wait_s_max: float = 2.0
-    """Each wait is twice the one before, up to this."""
-    asked_s_max: float = 10.0
-    """Whoever is told by Retry-After to wait for longer is told so at once."""
+    """Longest delay; each delay is twice the previous one, up to this."""
+    retry_after_s_max: float = 10.0
+    """If Retry-After asks for a longer delay, the call fails immediately instead."""
 
-    def goes_on(self, attempt: int, asked_s: int | None) -> bool:
-        """Whether there is another attempt after this one, which count from 1."""
-        return attempt < self.attempts and (asked_s or 0) <= self.asked_s_max
+    def allows_another(self, attempt: int, retry_after_s: int | None) -> bool:
+        """Returns whether another attempt follows attempt number `attempt`, counted from 1."""
+        return attempt < self.attempts and (retry_after_s or 0) <= self.retry_after_s_max
 
-    def wait_s(self, attempt: int, asked_s: int | None) -> float:
+    def delay_s(self, attempt: int, retry_after_s: int | None) -> float:
+        """Returns the delay after attempt number `attempt`, in seconds."""
         grown = self.wait_s_first * 2.0 ** min(attempt - 1, 30)
-        return min(self.wait_s_max, max(grown, float(asked_s or 0)))
+        return min(self.wait_s_max, max(grown, float(retry_after_s or 0)))
 
 
-ONCE = Retry(attempts=1)
+NO_RETRY = Retry(attempts=1)
 
 
 def is_unsent(error: httpx.TransportError) -> bool:
-    """Whether the service cannot have seen the request."""
+    """Returns whether the service cannot have received the request."""
     return isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
 
 
-def is_passing(problem: Problem) -> bool:
-    """Whether the same request may fare better in a moment."""
+def is_transient(problem: Problem) -> bool:
+    """Returns whether the same request may succeed soon."""
     return isinstance(problem, (Overloaded, Unavailable))
 
 
-def is_undecided(problem: Problem) -> bool:
-    """Whether the service itself does not know if it was done."""
+def is_outcome_unknown(problem: Problem) -> bool:
+    """Returns whether the service itself does not know if it executed the request."""
     return problem.reason == "no-answer"

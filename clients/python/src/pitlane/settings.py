@@ -1,4 +1,7 @@
-"""How a client is set up. Each field is a keyword of `Pitlane(...)` and `AsyncPitlane(...)`."""
+"""Settings of a client.
+
+Each field is a keyword argument of `Pitlane(...)` and `AsyncPitlane(...)`.
+"""
 
 from __future__ import annotations
 
@@ -20,30 +23,36 @@ class Settings:
     login: tuple[str, str] | None = field(default=None, repr=False)
     """Name and password."""
     token: str | None = field(default=None, repr=False)
-    """Instead of a login."""
+    """A token, instead of a login."""
     verify: Verify = True
-    """Of TLS: a context, the path of a certificate to trust, or whether to look at all."""
+    """TLS verification: a context, the path of a trusted certificate, or whether to verify."""
     transport: Transport = "tcp"
-    """Of events: STOMP over TCP, or over WebSocket, where market data is throttled by the service."""
+    """Transport of events:
+
+    STOMP over TCP, or over WebSocket, where the service throttles market data.
+    """
     broker: str | None = None
-    """Where events come from: `stomp://host:port`, `stomp+ssl://…`, `ws://…` or `wss://…`. None: the service is asked."""
+    """Address of the broker: `stomp://host:port`, `stomp+ssl://…`, `ws://…` or `wss://…`.
+
+    None: the client reads it from the service.
+    """
     ids: Ids = "own"
-    """Who makes the ids of orders: we, or the service by a call before each order."""
+    """Source of order ids: the client, or the service, which takes a call before each order."""
     retry: Retry = Retry()
     timeout_s: float = 10.0
-    """Of one attempt at a call."""
+    """Timeout of one attempt of a call, in seconds."""
     heart_beat_s: float = 5.0
-    """Of the stream of events: twice this without a word, and the connection counts as lost."""
+    """Heart-beat interval of the event stream; after twice this silence the connection is lost."""
 
     def __post_init__(self) -> None:
         if urlsplit(self.base_url).scheme not in ("http", "https"):
-            raise ValueError(f"{self.base_url!r} is no address such as http://127.0.0.1:9090")
+            raise ValueError(f"{self.base_url!r} is not an HTTP address such as http://127.0.0.1:9090")
         if self.login is not None and self.token is not None:
-            raise ValueError("a login or a token, not both")
+            raise ValueError("login and token exclude each other")
         if self.transport not in ("tcp", "ws"):
-            raise ValueError(f"transport is tcp or ws, not {self.transport!r}")
+            raise ValueError(f"transport must be tcp or ws, not {self.transport!r}")
         if self.heart_beat_s < 1:
-            raise ValueError("heart_beat_s is at least 1: the service beats no faster")
+            raise ValueError("heart_beat_s must be at least 1, the shortest interval of the service")
 
     @property
     def is_secure(self) -> bool:
@@ -55,10 +64,11 @@ class Settings:
 
     @property
     def credentials(self) -> tuple[str | None, str | None]:
-        """As STOMP has them: a token is a passcode without a login."""
+        """Login and passcode for STOMP. A token is a passcode without a login."""
         return self.login if self.login is not None else (None, self.token)
 
     def tls(self) -> ssl.SSLContext:
+        """Returns the TLS context for `verify`."""
         if isinstance(self.verify, ssl.SSLContext):
             return self.verify
         context = ssl.create_default_context(cafile=self.verify if isinstance(self.verify, str) else None)

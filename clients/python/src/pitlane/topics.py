@@ -1,23 +1,31 @@
-"""Names of topics, and patterns over them: segments with dots between, `*` for one segment, `>` at the end for all below."""
+"""Topics and patterns.
+
+A topic has segments separated by dots. In a pattern, `*` matches one segment, and `>` at the end
+matches all remaining segments.
+"""
 
 from __future__ import annotations
 
-# Where only the newest value counts; everything else is told whole.
+# Topics of which only the newest value matters. Subscribers receive every message of other topics.
 _NEWEST = ("tick.", "book.")
 
 
 def check(pattern: str) -> str:
-    """Refuses what the broker would refuse, since it ends the connection of all subscriptions with it."""
+    """Rejects an invalid pattern.
+
+    The broker would close the connection of all subscriptions for it.
+    """
     segments = pattern.split(".")
     for place, segment in enumerate(segments):
         is_last = place == len(segments) - 1
         wild = "*" in segment or ">" in segment
         if segment == "" or (wild and segment != "*" and not (segment == ">" and is_last)):
             raise ValueError(
-                f"{pattern!r} is no topic: segments with dots between, `*` for one, `>` at the end for the rest"
+                f"{pattern!r} is not a topic: use segments separated by dots, `*` for one segment, "
+                "and `>` at the end for the rest"
             )
     if any(character in pattern for character in "\r\n\0"):
-        raise ValueError("a topic is one line")
+        raise ValueError("a topic must not contain line ends or NUL")
     return pattern
 
 
@@ -31,15 +39,15 @@ def tick(security_id: int | None) -> str:
 
 def generic_event(name: str) -> str:
     if "." in name or "*" in name or ">" in name:
-        raise ValueError(f"{name!r} is no name of an event: it is one segment of a topic")
+        raise ValueError(f"{name!r} is not an event name: it must be one segment of a topic")
     return check(f"generic-event.{name}")
 
 
 def order_updates(prefix: str, strategy: str | None, int_id: str | None) -> str:
-    """The topics of order status. In an id, what has a meaning in topics is percent-encoded."""
+    """Returns the pattern of order status topics, with the id percent-encoded."""
     return f"{prefix}.{strategy or '*'}.{'*' if int_id is None else segment(int_id)}"
 
 
 def segment(text: str) -> str:
-    """Any text as one segment of a topic: the broker writes `.`, `*`, `>`, `/` and `%` by their codes."""
+    """Returns a text as one topic segment. Like the broker, encodes `.`, `*`, `>`, `/` and `%`."""
     return "".join(f"%{ord(character):02X}" if character in ".*>/%" else character for character in text)

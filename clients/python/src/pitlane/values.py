@@ -1,6 +1,8 @@
-"""What the service knows, as frozen values. Amounts are `Decimal`, times are `datetime` with a zone; `None` means: not told.
+"""Responses of the service as frozen values.
 
-`Optional` rather than `X | None`: these annotations are read at run time, and Python 3.9 cannot read the other form.
+Amounts are `Decimal`, times are `datetime` with a time zone, and an absent value is None. The
+annotations use `Optional` instead of `X | None`, because they are evaluated at run time and Python
+3.9 does not support the other form.
 """
 
 from dataclasses import dataclass
@@ -8,7 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Mapping, Optional, Tuple
 
-from .words import (
+from .enums import (
     Mode,
     OptionType,
     OrderStatus,
@@ -35,7 +37,10 @@ class Account:
 
 @dataclass(frozen=True)
 class Exchange:
-    """`open` and `close` are HH:MM:SS in `time_zone`; equal: all day."""
+    """An exchange.
+
+    `open` and `close` are HH:MM:SS in `time_zone`; if they are equal, it is open all day.
+    """
 
     id: int
     name: str
@@ -96,13 +101,16 @@ class Strategy:
     auto_activate: bool
     phase: Phase
     mode: Mode
-    # Why it was stopped, if it failed.
+    # Reason of the stop, if the strategy failed.
     reason: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Sender:
-    """Who sent an order, a modification or a cancel. `protocol` is REST, FIX, STOMP, STRATEGY, INTERNAL or UNLISTED."""
+    """The sender of an order, a modification or a cancel.
+
+    `protocol` is REST, FIX, STOMP, STRATEGY, INTERNAL or UNLISTED.
+    """
 
     protocol: str
     login: Optional[str] = None
@@ -112,7 +120,10 @@ class Sender:
 
 @dataclass(frozen=True)
 class Order:
-    """An order as it stands. After a modification `int_id` is a new one, and `orig_int_id` the one before."""
+    """The current state of an order.
+
+    A modification gives it a new `int_id`; `orig_int_id` is the previous.
+    """
 
     int_id: str
     type: OrderType
@@ -152,7 +163,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Position:
-    """`quantity` above zero is long, below zero short."""
+    """A position. A `quantity` above zero is long, below zero short."""
 
     id: int
     strategy_id: int
@@ -170,7 +181,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Transaction:
-    """`price` is per unit for trades, and the amount for movements of cash."""
+    """A transaction. `price` is the price per unit of a trade, or the amount of a cash transfer."""
 
     id: int
     uuid: str
@@ -199,7 +210,7 @@ class CashBalance:
 
 @dataclass(frozen=True)
 class Holding:
-    """What is owned in one currency."""
+    """The part of a portfolio in one currency."""
 
     currency: str
     cash: Optional[Decimal] = None
@@ -209,8 +220,8 @@ class Holding:
 
 
 @dataclass(frozen=True)
-class Missing:
-    """Something that is not in the sums of a portfolio, and why."""
+class MissingAmount:
+    """An amount that is not included in the totals of a portfolio, and the reason."""
 
     what: str
     currency: Optional[str] = None
@@ -221,7 +232,7 @@ class Missing:
 class Portfolio:
     base_currency: str
     holdings: Tuple[Holding, ...]
-    missing: Tuple[Missing, ...]
+    missing: Tuple[MissingAmount, ...]
     strategy_name: Optional[str] = None
     net_liquidation_value: Optional[Decimal] = None
     cash: Optional[Decimal] = None
@@ -232,7 +243,10 @@ class Portfolio:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a strategy or an account; zero means: no such limit. In a request, what is None stays as it is."""
+    """Limits of a strategy or an account; zero: no limit.
+
+    In a request, None leaves a limit unchanged.
+    """
 
     strategy_name: Optional[str] = None
     account_name: Optional[str] = None
@@ -250,7 +264,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Restriction:
-    """A security that may not be traded, and by whom."""
+    """A security that a strategy or an account may not trade."""
 
     security_id: int
     strategy_name: Optional[str] = None
@@ -259,7 +273,7 @@ class Restriction:
 
 @dataclass(frozen=True)
 class Unconfirmed:
-    """A decision of an operator that some shards have not applied yet, as their servers are away."""
+    """An operator's decision that some shards have not applied, because their servers are away."""
 
     directive: str
     shards: Tuple[int, ...]
@@ -270,9 +284,10 @@ class Unconfirmed:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Which shards have applied a switch or limits: all, or some while the servers of the others are away.
+    """Whether all shards have applied a switch or limits, or only some.
 
-    The others apply it when their servers are back.
+    The servers of the other shards are away; these shards apply the change when their servers
+    return.
     """
 
     confirmed: SwitchState
@@ -281,7 +296,11 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Risk:
-    """`kill_switch` is true if the switch is on in any shard; `kill_switch_state` tells in which."""
+    """Limits, restrictions and the kill switch.
+
+    `kill_switch` is true if the switch is on in any shard. `kill_switch_state` is the state over
+    all shards.
+    """
 
     kill_switch: bool
     limits: Tuple[Limits, ...]
@@ -292,7 +311,10 @@ class Risk:
 
 @dataclass(frozen=True)
 class Rates:
-    """Market data over WebSocket, in events a second. In a request, what is None stays as it is."""
+    """Rates of market data over WebSocket, in events per second.
+
+    In a request, None leaves one unchanged.
+    """
 
     max_rate_per_connection: Optional[Decimal] = None
     min_rate_per_consumer: Optional[Decimal] = None
@@ -333,7 +355,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Latency:
-    """How long one stage took in one thread, in nanoseconds."""
+    """Durations of one stage in one thread, in nanoseconds."""
 
     thread: str
     stage: str
@@ -358,15 +380,15 @@ class Durability:
 
 
 @dataclass(frozen=True)
-class Shard:
+class ShardHealth:
     shard: int
     complete: bool
     seq: int
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to a venue."""
+class AdapterHealth:
+    """The state of an adapter to a venue."""
 
     id: int
     name: str
@@ -380,8 +402,8 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class Outpost:
-    """A strategy in a process of its own."""
+class RemoteStrategy:
+    """A strategy in its own process."""
 
     name: str
     present: bool
@@ -390,10 +412,10 @@ class Outpost:
 
 @dataclass(frozen=True)
 class Broker:
-    """The message broker, and the strategies behind it."""
+    """The state of the message broker, and the strategies that are connected through it."""
 
     connected: bool
-    strategies: Tuple[Outpost, ...] = ()
+    strategies: Tuple[RemoteStrategy, ...] = ()
     reason: Optional[str] = None
     missing_rights: Tuple[str, ...] = ()
     wide_logins: Tuple[str, ...] = ()
@@ -401,7 +423,7 @@ class Broker:
 
 @dataclass(frozen=True)
 class Member:
-    """Another server of the cluster, as the one that is asked sees it."""
+    """Another server of the cluster, as seen by the server that answers."""
 
     name: str
     shards: Tuple[int, ...]
@@ -418,7 +440,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Standby:
-    """Of two servers that stand in for each other, this one."""
+    """The state of this server in a pair of leader and standby."""
 
     stand: str
     epoch: int
@@ -429,7 +451,10 @@ class Standby:
 
 @dataclass(frozen=True)
 class Health:
-    """Whether orders would be taken. Who has not logged in is told `ready` only."""
+    """The state of the service.
+
+    `ready`: it accepts orders. Without a login, only `ready` is present.
+    """
 
     ready: bool
     phase: Optional[str] = None
@@ -437,8 +462,8 @@ class Health:
     kill_switch: Optional[bool] = None
     kill_switch_state: Optional[SwitchState] = None
     kill_switch_unconfirmed: Tuple[int, ...] = ()
-    shards: Tuple[Shard, ...] = ()
-    adapters: Tuple[Way, ...] = ()
+    shards: Tuple[ShardHealth, ...] = ()
+    adapters: Tuple[AdapterHealth, ...] = ()
     listeners: Tuple[Listener, ...] = ()
     broker: Optional[Broker] = None
     members: Optional[Tuple[Member, ...]] = None

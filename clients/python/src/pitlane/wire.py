@@ -1,6 +1,8 @@
-"""JSON to values and back, exactly: numbers never pass through a float, and what is not as described is told, not guessed.
+"""Converts JSON to values and back.
 
-A value is a frozen dataclass; its annotations say how its members are read. `int_id` here is `intId` there.
+Numbers are never converted to floats, and JSON that does not match its description is an error. A
+value is a frozen dataclass; its annotations determine how its members are read. `int_id` in Python
+is `intId` in JSON.
 """
 
 from __future__ import annotations
@@ -13,37 +15,43 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Callable, Mapping, Type, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .errors import Unintelligible
+from .errors import DecodeError
 
 T = TypeVar("T")
 
 Number = Union[Decimal, int, str]
-"""What is taken where an amount is asked for. A float is refused: 0.1 is none of the amounts that one means by it."""
+"""Types of an amount.
 
-# Names that the rule does not give.
+A float is an error, because a float cannot represent amounts such as 0.1 exactly.
+"""
+
+# Names that do not follow the rule.
 _IRREGULAR = {"realized_pl": "realizedPL", "unrealized_pl": "unrealizedPL"}
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+_RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 
 
 def decode(kind: Type[T], value: Any) -> T:
-    """A value of this kind from parsed JSON. Members that we do not know are passed over: the service may learn new ones."""
+    """Reads a value of this kind from parsed JSON.
+
+    Ignores unknown members, so the service may add some.
+    """
     try:
         read: Callable[[Any], T] = reader(kind)
         return read(value)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise Unintelligible(f"not a {getattr(kind, '__name__', kind)}: {error!r}") from error
+        raise DecodeError(f"not a {getattr(kind, '__name__', kind)}: {error!r}") from error
 
 
 def parse(text: Union[str, bytes]) -> Any:
-    """JSON with exact numbers."""
+    """Parses JSON with exact numbers."""
     try:
         return _JSON.decode(text if isinstance(text, str) else text.decode())
     except ValueError as error:
-        raise Unintelligible(f"not JSON: {error}") from error
+        raise DecodeError(f"not JSON: {error}") from error
 
 
 def render(value: Any) -> bytes:
-    """JSON of a value; what is absent is left out."""
+    """Returns the JSON of a value, without members that are None."""
     return json.dumps(encode(value), separators=(",", ":")).encode()
 
 
@@ -56,16 +64,16 @@ def encode(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (Decimal, float)):
-        return exact(value)
+        return decimal_text(value)
     if isinstance(value, datetime):
-        return moment_text(value)
+        return format_time(value)
     if isinstance(value, date):
         return value.isoformat()
     return value
 
 
-def exact(value: Any) -> str:
-    """An amount as text without an exponent."""
+def decimal_text(value: Any) -> str:
+    """Returns an amount as text without an exponent."""
     return format(decimal(value), "f")
 
 
@@ -73,30 +81,30 @@ def decimal(value: Any) -> Decimal:
     if type(value) is int:
         return Decimal(value)
     if isinstance(value, (bool, float)) or not isinstance(value, (Decimal, int, str)):
-        raise TypeError(f"an amount is a Decimal, an int or a text, not {type(value).__name__} {value!r}")
+        raise TypeError(f"an amount must be a Decimal, an int or a str, not {type(value).__name__} {value!r}")
     number = Decimal(value)
     if not number.is_finite():
-        raise ValueError(f"{value!r} is no amount")
+        raise ValueError(f"{value!r} is not an amount")
     return number
 
 
-def moment(text: str) -> datetime:
-    """RFC 3339. A datetime has microseconds; what is finer is cut off."""
-    match = _MOMENT.fullmatch(text)
+def parse_time(text: str) -> datetime:
+    """Parses a time of RFC 3339. A datetime has microseconds; finer digits are truncated."""
+    match = _RFC3339.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no time")
+        raise ValueError(f"{text!r} is not a time")
     seconds, fraction, zone = match.groups()
     micros = (fraction or "")[:6].ljust(6, "0")
     return datetime.fromisoformat(f"{seconds}.{micros}{'+00:00' if zone == 'Z' else zone}")
 
 
-def moment_text(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     if at.tzinfo is None:
-        raise ValueError("a time needs a zone, for example datetime.now(timezone.utc)")
+        raise ValueError("a time needs a time zone, for example datetime.now(timezone.utc)")
     return at.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def moment_of_ns(nanoseconds: int) -> datetime:
+def time_of_ns(nanoseconds: int) -> datetime:
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     return datetime.fromtimestamp(seconds, timezone.utc) + timedelta(microseconds=rest // 1000)
 
@@ -107,7 +115,7 @@ def json_name(name: str) -> str:
 
 
 def reader(kind: Any) -> Callable[[Any], Any]:
-    """How a value of this kind is read. Made once for each of the kinds there are."""
+    """Returns the function that reads a value of this kind, created once per kind."""
     read = _readers.get(kind)
     if read is None:
         read = _readers[kind] = _reader(kind)
@@ -133,20 +141,20 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     plain: dict[Any, Callable[[Any], Any]] = {
         Any: lambda value: value,
         Decimal: decimal,
-        datetime: moment,
+        datetime: parse_time,
         date: date.fromisoformat,
     }
     if kind in plain:
         return plain[kind]
     if issubclass(kind, Enum):
         return kind  # type: ignore[no-any-return]
-    return _exactly(kind)
+    return _plain_reader(kind)
 
 
 def _list_reader(make: Callable[[Any], Any], read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read_list(value: Any) -> Any:
         if not isinstance(value, list):
-            raise TypeError(f"{value!r} is no list")
+            raise TypeError(f"{value!r} is not a list")
         return make(map(read, value))
 
     return read_list
@@ -158,25 +166,25 @@ def _object_reader(kind: Any) -> Callable[[Any], Any]:
 
     def read_object(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise TypeError(f"{value!r} is no object")
-        # A member without a default that is absent is told by the constructor.
-        return kind(**{name: read(value[there]) for name, there, read in members if there in value})
+            raise TypeError(f"{value!r} is not an object")
+        # The constructor raises an error if a member without a default is absent.
+        return kind(**{name: read(value[key]) for name, key, read in members if key in value})
 
     return read_object
 
 
-def _exactly(kind: Any) -> Callable[[Any], Any]:
+def _plain_reader(kind: Any) -> Callable[[Any], Any]:
     def read_plain(value: Any) -> Any:
-        # A bool is an int to Python, and to nobody else.
+        # In Python a bool is an int; in JSON it is not.
         if type(value) is not kind:
-            raise TypeError(f"{value!r} is no {kind.__name__}")
+            raise TypeError(f"{value!r} is not of type {kind.__name__}")
         return value
 
     return read_plain
 
 
 def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 _JSON = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_number)

@@ -1,1 +1,1 @@
-"""The client for asyncio. What is below `_sync` is derived from here by `tools/derive_sync.py`."""
+"""The client for asyncio. `tools/derive_sync.py` generates the modules of `_sync` from these."""

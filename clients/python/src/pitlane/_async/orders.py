@@ -1,7 +1,7 @@
-"""Orders: submitted, modified, cancelled, read.
+"""Calls that submit, modify, cancel and read orders.
 
-Every order and every modification goes out under an id of its own, so that a lost answer never makes a second one: the same
-request is said again, and the service answers as it did the first time.
+Every order and every modification is sent with its own id, so that a lost response never creates a
+second order: the client repeats the same request, and the service repeats its first response.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import dataclasses
 from datetime import date, datetime
 from typing import TypeVar
 
-from ..call import PREFER_ANSWER, Call, get, nothing, reading, segment, write
+from ..call import PREFER_REPRESENTATION, Call, get, read_nothing, reader_of, path_segment, write
 from ..errors import NotFound, OutcomeUnknown, Problem
 from ..ids import new_order_id
-from ..problems import not_rejected
+from ..problems import raise_if_rejected
 from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
-from ..requests import NewOrder, OrderChange, order_of
+from ..requests import NewOrder, OrderChange, build_order
 from ..values import Account, Order
 from ..wire import Number, encode, render
-from ..words import OrderStatus, OrderType, Side, TimeInForce
-from .caller import AsyncCaller
+from ..enums import OrderStatus, OrderType, Side, TimeInForce
+from .rest import AsyncRestClient
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _PATHS = {
 }
 
 
-class AsyncOrders(AsyncCaller):
+class AsyncOrders(AsyncRestClient):
     async def buy(
         self,
         security_id: int,
@@ -45,9 +45,12 @@ class AsyncOrders(AsyncCaller):
         strategy: str | None = None,
         account_id: int | None = None,
     ) -> Order:
-        """A market, limit, stop or stop-limit order, by the prices that are there."""
+        """Submits a buy order.
+
+        The prices determine its type: market, limit, stop or stop-limit.
+        """
         return await self.submit(
-            order_of(security_id, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+            build_order(security_id, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
         )
 
     async def sell(
@@ -63,27 +66,29 @@ class AsyncOrders(AsyncCaller):
         strategy: str | None = None,
         account_id: int | None = None,
     ) -> Order:
+        """Submits a sell order, like `buy`."""
         return await self.submit(
-            order_of(security_id, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+            build_order(security_id, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
         )
 
     async def submit(self, order: NewOrder) -> Order:
-        """Submits an order; answered with the order as it stands then."""
+        """Submits an order and returns its current state."""
         named = await self._named(order)
         path = f"/rest/execution/order/{_PATHS[order.type]}"
-        call = Call("POST", path, reading(Order), body=render(named), headers=PREFER_ANSWER)
+        call = Call("POST", path, reader_of(Order), body=render(named), headers=PREFER_REPRESENTATION)
         try:
-            return not_rejected(await self._write(call, named))
+            return raise_if_rejected(await self._write(call, named))
         except DuplicateOrderId as problem:
-            # Nobody else has an id that we made: it is the order of the attempt whose answer was lost.
+            # The client generated the id, so this is the order of the attempt whose response was
+            # lost.
             if problem.repeated and order.int_id is None:
-                return not_rejected(await self.order(str(named.int_id)))
+                return raise_if_rejected(await self.order(str(named.int_id)))
             raise
 
     async def send(self, order: NewOrder) -> str:
-        """Submits an order without asking how it stands; the answer is its id."""
+        """Submits an order without reading its state, and returns its id."""
         named = await self._named(order)
-        call = Call("POST", f"/rest/execution/order/{_PATHS[order.type]}", nothing, body=render(named))
+        call = Call("POST", f"/rest/execution/order/{_PATHS[order.type]}", read_nothing, body=render(named))
         try:
             await self._write(call, named)
         except DuplicateOrderId as problem:
@@ -92,7 +97,10 @@ class AsyncOrders(AsyncCaller):
         return str(named.int_id)
 
     async def validate(self, order: NewOrder) -> None:
-        """All checks that the order would meet, and nothing is sent: returns, or raises what would refuse it."""
+        """Runs all checks of an order without submitting it.
+
+        Raises the error with which the service would refuse the order.
+        """
         body = {"type": order.type, **encode(order)}
         await self._run(write("POST", "/rest/ext/execution/order/validate", body))
 
@@ -108,15 +116,18 @@ class AsyncOrders(AsyncCaller):
         new_int_id: str | None = None,
         account_id: int | None = None,
     ) -> Order:
-        """Changes an open order; what is None stays. The order has a new id from then on."""
+        """Modifies an open order and returns it with its new id.
+
+        A value of None stays unchanged.
+        """
         change = OrderChange(quantity, limit, stop, tif, tif_date)
         if change == OrderChange():
-            raise ValueError("nothing is to be changed")
+            raise ValueError("modify needs at least one changed value")
         current = await self.order(order) if isinstance(order, str) else order
         new_id = new_int_id or await self._new_id(account_id or current.account_id)
         body = {"intId": current.int_id, "newIntId": new_id, "accountId": account_id, **encode(change)}
         path = f"/rest/execution/modify/order/{_PATHS[current.type]}"
-        call = Call("POST", path, reading(Order), body=render(body), headers=PREFER_ANSWER)
+        call = Call("POST", path, reader_of(Order), body=render(body), headers=PREFER_REPRESENTATION)
         try:
             return await self._run(call)
         except OutcomeUnknown as unknown:
@@ -128,26 +139,30 @@ class AsyncOrders(AsyncCaller):
     async def cancel(
         self, order: Order | str, *, account_id: int | None = None, handle: str | None = None
     ) -> None:
-        """Requests the cancellation of an open order. The outcome is reported by `orders()` and by `order(int_id)`.
+        """Requests the cancellation of an open order.
 
-        Where several open orders have the id, the refusal has `candidates`, each with its `handle`.
+        `orders()` and `order(int_id)` report the outcome. If several open orders have the id, the
+        error has `candidates`, each with its `handle`.
         """
         int_id = order if isinstance(order, str) else order.int_id
         asked = {"accountId": account_id, "handle": handle}
         query = {name: value for name, value in asked.items() if value is not None}
         try:
-            await self._run(Call("DELETE", f"/rest/execution/order/{segment(int_id)}", nothing, query))
+            await self._run(Call("DELETE", f"/rest/execution/order/{path_segment(int_id)}", read_nothing, query))
         except OutcomeUnknown as unknown:
             unknown.int_id = int_id
             raise
         except (OrderFinished, RequestPending) as problem:
-            # Asked again after a lost answer, and the first had its effect.
+            # A retry after a lost response: the first attempt has taken effect.
             ends = (OrderStatus.CANCELED, OrderStatus.PENDING_CANCEL)
             if not problem.repeated or (await self.order(int_id)).status not in ends:
                 raise
 
     async def cancel_all(self, *, strategy: str | None = None, security_id: int | None = None) -> list[str]:
-        """Cancels every open order, or those of a strategy or security; answers their ids. What has ended meanwhile is not among them."""
+        """Cancels all open orders, or those of a strategy or security, and returns their ids.
+
+        The ids of orders that finish in the meantime are not included.
+        """
         cancelled: list[str] = []
         for order in await self.open_orders():
             if strategy not in (None, order.strategy_name) or security_id not in (None, order.security_id):
@@ -160,24 +175,28 @@ class AsyncOrders(AsyncCaller):
         return cancelled
 
     async def open_orders(self, limit: int | None = None) -> list[Order]:
+        """Returns all open orders."""
         return await self._run(get("/rest/execution/order", list[Order], limit=limit))
 
     async def order_history(self, limit: int | None = None) -> list[Order]:
-        """Orders that ended today, the last one first."""
+        """Returns the orders that finished today, the latest first."""
         return await self._run(get("/rest/ext/order/history", list[Order], limit=limit))
 
     async def orders_with_id(self, int_id: str) -> list[Order]:
-        """All orders that have or had this id: more than one if two clients used the same text."""
-        return await self._run(get(f"/rest/execution/order/{segment(int_id)}", list[Order]))
+        """Returns all orders that have or had this id: several if two clients used the same id."""
+        return await self._run(get(f"/rest/execution/order/{path_segment(int_id)}", list[Order]))
 
     async def order(self, int_id: str) -> Order:
-        """The order by any id it has had, as it stands now. Where a FIX client has used the same text, the one of REST is meant."""
+        """Returns the current state of an order by any id that it has had.
+
+        If a FIX client has used the same id, this returns the order that was entered over REST.
+        """
         found = await self.orders_with_id(int_id)
         return next((order for order in found if order.source == "REST"), found[0])
 
     async def next_order_id(self, account_id: int) -> str:
-        """An id that nobody else will ever be given."""
-        call = Call("POST", "/rest/next-order-id", reading(str), body=render(account_id))
+        """Returns an order id that the service never gives to another client."""
+        call = Call("POST", "/rest/next-order-id", reader_of(str), body=render(account_id))
         return await self._run(call)
 
     async def _write(self, call: Call[T], order: NewOrder) -> T:
@@ -188,7 +207,7 @@ class AsyncOrders(AsyncCaller):
             raise
 
     async def _modified_before(self, new_id: str, problem: Problem) -> Order:
-        """The order, if the attempt whose answer was lost has modified it."""
+        """Returns the order if the attempt whose response was lost has modified it."""
         if problem.repeated:
             try:
                 return await self.order(new_id)
@@ -205,7 +224,7 @@ class AsyncOrders(AsyncCaller):
         if self._settings.ids == "own":
             return new_order_id()
         if account_id is None:
-            # Ids are the same for all accounts; the call wants one all the same.
+            # The ids do not depend on the account, but the call requires one.
             accounts = await self._run(get("/rest/account", list[Account]))
             account_id = next(account.id for account in accounts if account.active)
         return await self.next_order_id(account_id)

@@ -1,59 +1,69 @@
-"""What there is to trade, where, and for whom."""
+"""Reference data: securities, accounts, exchanges and strategies."""
 
 from __future__ import annotations
 
 from typing import Mapping
 
-from ..call import get, segment, write
+from ..call import get, path_segment, write
 from ..values import Account, Exchange, Forex, Security, SecurityFamily, Strategy
-from ..words import Phase
-from .caller import AsyncCaller
+from ..enums import Phase
+from .rest import AsyncRestClient
 
 
-class AsyncReference(AsyncCaller):
+class AsyncReference(AsyncRestClient):
     async def securities(self, limit: int | None = None) -> list[Security]:
-        """All securities."""
+        """Returns all securities."""
         return await self._run(get("/rest/security", list[Security], limit=limit))
 
     async def security(self, security_id: int) -> Security:
+        """Returns one security."""
         return await self._run(get(f"/rest/security/{security_id:d}", Security))
 
     async def search(self, query: str = "", limit: int | None = None) -> list[Security]:
-        """Securities that match: words of symbol, description or ISIN, and `field:value`, as in "apple type:STOCK"."""
+        """Returns the securities that match a query.
+
+        A query has words of the symbol, the description or the ISIN, and terms `field:value`, as in
+        "apple type:STOCK".
+        """
         return await self._run(get("/rest/security.search", list[Security], query=query, limit=limit))
 
     async def forex(self, base_currency: str, transaction_currency: str) -> Forex:
-        """The currency pair."""
+        """Returns a currency pair."""
         pair = {"baseCurrency": base_currency, "transactionCurrency": transaction_currency}
         return await self._run(get("/rest/forex", Forex, **pair))
 
     async def families(self) -> list[SecurityFamily]:
-        """All security families."""
+        """Returns all security families."""
         return await self._run(get("/rest/security-family", list[SecurityFamily]))
 
     async def family(self, family_id: int) -> SecurityFamily:
+        """Returns one security family."""
         return await self._run(get(f"/rest/security-family/{family_id:d}", SecurityFamily))
 
     async def accounts(self) -> list[Account]:
+        """Returns all accounts."""
         return await self._run(get("/rest/account", list[Account]))
 
     async def account(self, name: str) -> Account:
-        return await self._run(get(f"/rest/account/{segment(name)}", Account))
+        """Returns one account."""
+        return await self._run(get(f"/rest/account/{path_segment(name)}", Account))
 
     async def exchanges(self) -> list[Exchange]:
+        """Returns all exchanges."""
         return await self._run(get("/rest/exchange", list[Exchange]))
 
     async def strategies(self) -> list[Strategy]:
+        """Returns all strategies."""
         return await self._run(get("/rest/strategy", list[Strategy]))
 
     async def set_phase(self, strategy_name: str, phase: Phase) -> None:
-        """Leads a strategy to another phase of its life."""
-        await self._run(write("PUT", f"/rest/ext/strategy/{segment(strategy_name)}/phase", {"phase": phase}))
+        """Moves a strategy to another phase of its lifecycle."""
+        await self._run(write("PUT", f"/rest/ext/strategy/{path_segment(strategy_name)}/phase", {"phase": phase}))
 
     async def config_params(self) -> Mapping[str, str]:
-        """Every setting of the service that holds."""
+        """Returns the effective settings of the service."""
         return await self._run(get("/rest/config-params", dict[str, str]))
 
     async def clear_caches(self) -> None:
-        """Has the reference data read again."""
+        """Makes the service reload the reference data."""
         await self._run(write("POST", "/rest/cache/clear-all"))

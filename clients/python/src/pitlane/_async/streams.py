@@ -1,4 +1,4 @@
-"""Events by topic, from the service's broker."""
+"""Subscriptions to events, by topic, at the broker of the service."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, Union
 
 from .. import topics
 from ..call import get
-from ..events import Event, Gap, Happening, OrderUpdate, Tick
-from ..retry import ONCE
+from ..events import Event, Gap, StreamItem, OrderUpdate, Tick
+from ..retry import NO_RETRY
 from ..settings import Settings
-from ..stream.asynchronous import AsyncFeed, AsyncSubscription
-from ..stream.mailbox import CAPACITY, Policy
+from ..stream.asynchronous import AsyncSubscriptionManager, AsyncSubscription
+from ..stream.event_queue import CAPACITY, Policy
 from ..values import Health
-from .caller import AsyncCaller
+from .rest import AsyncRestClient
 
 
-class AsyncStreams(AsyncCaller):
+class AsyncStreams(AsyncRestClient):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._feed = AsyncFeed(self._broker, settings)
+        self._subscriptions = AsyncSubscriptionManager(self._broker, settings)
 
     def subscribe(
         self,
@@ -28,29 +28,39 @@ class AsyncStreams(AsyncCaller):
         last_value: bool = False,
         policy: Policy = Policy.BY_TOPIC,
         capacity: int = CAPACITY,
-    ) -> AsyncSubscription[Happening]:
-        """Events of every topic that matches, such as `tick.*`, `order.MOMENTUM.*` or `log-event.>`.
+    ) -> AsyncSubscription[StreamItem]:
+        """Subscribes to all topics that match, as in `tick.*`, `order.MOMENTUM.*` or `log-event.>`.
 
-        `last_value`: first the newest known value of each market-data topic. A lost connection is opened again, and told by `Gap`.
+        With `last_value`, the subscription first returns the newest known value of each market data
+        topic. The client reopens a lost connection and reports the loss by a `Gap`.
         """
-        return self._feed.subscribe(pattern, last_value=last_value, policy=policy, capacity=capacity)
+        return self._subscriptions.subscribe(pattern, last_value=last_value, policy=policy, capacity=capacity)
 
     def ticks(
         self, security_id: int | None = None, *, policy: Policy = Policy.BY_TOPIC
     ) -> AsyncSubscription[Union[Tick, Gap]]:
-        """Market data of one security, or of all; first what is known now."""
-        return self._feed.subscribe(topics.tick(security_id), last_value=True, policy=policy)
+        """Subscribes to market data of one security, or of all.
+
+        The newest known values come first.
+        """
+        return self._subscriptions.subscribe(topics.tick(security_id), last_value=True, policy=policy)
 
     def orders(
         self, strategy: str | None = None, int_id: str | None = None, *, prefix: str = "pitlane"
     ) -> AsyncSubscription[Union[OrderUpdate, Gap]]:
-        """What happens to orders: all of them, a strategy's, or one. `prefix` is the service's `broker.orderTopicPrefix`."""
-        return self._feed.subscribe(topics.order_updates(prefix, strategy, int_id))
+        """Subscribes to updates of all orders, of a strategy's orders, or of one order.
+
+        `prefix` is the setting `broker.orderTopicPrefix` of the service.
+        """
+        return self._subscriptions.subscribe(topics.order_updates(prefix, strategy, int_id))
 
     async def collect(
         self, pattern: str, *, count: int, seconds: float | None = None, capacity: int = CAPACITY
     ) -> list[Event]:
-        """So many events, every one; fewer if the time is up before. What a gap took is not there."""
+        """Returns the next `count` events, or fewer if `seconds` pass first.
+
+        No event is left out, except during a `Gap`.
+        """
         events: list[Event] = []
         async with self.subscribe(pattern, policy=Policy.EVERY, capacity=capacity) as subscription:
             end = None if seconds is None else _clock() + seconds
@@ -64,23 +74,24 @@ class AsyncStreams(AsyncCaller):
         return events
 
     async def publish(self, name: str, data: Any) -> None:
-        """Tells other strategies: `data` goes as JSON to whoever subscribed to `generic-event.<name>`."""
-        await self._feed.publish(topics.generic_event(name), data)
+        """Publishes `data` as JSON to the subscribers of `generic-event.<name>`."""
+        await self._subscriptions.publish(topics.generic_event(name), data)
 
     async def _broker(self) -> str:
-        """Where the stream comes from. Asked once: the hub itself tries again."""
+        """Returns the address of the broker. Does not retry, because the `BrokerClient` does."""
         if self._settings.broker is not None:
             return self._settings.broker
         if self._settings.transport == "ws":
-            return await self._run(get("/rest/broker/url/ws", str), ONCE)
+            return await self._run(get("/rest/broker/url/ws", str), NO_RETRY)
         if self._settings.is_secure:
-            # The service names its plain port first; who came by TLS wants no password in the clear.
-            health: Health = await self._run(get("/health/ready", Health), ONCE)
+            # The service returns its port without TLS. A client that uses TLS must not send its
+            # password in plain text.
+            health: Health = await self._run(get("/health/ready", Health), NO_RETRY)
             for listener in health.listeners:
                 if listener.name == "stomp+tls":
                     return f"stomp+ssl://{self._settings.host}:{listener.address.rpartition(':')[2]}"
-            raise ValueError("the service has no STOMP over TLS: transport='ws', or name a broker")
-        return await self._run(get("/rest/broker/url/main", str), ONCE)
+            raise ValueError("the service has no listener for STOMP over TLS: use transport='ws' or set broker")
+        return await self._run(get("/rest/broker/url/main", str), NO_RETRY)
 
 
 def _clock() -> float:

@@ -1,2 +1,2 @@
-# Derived from _async/__init__.py by tools/derive_sync.py: change that one.
+# Generated from _async/__init__.py by tools/derive_sync.py. Change that file instead.
 """The client for plain threads."""

@@ -1,12 +1,12 @@
-# Derived from _async/client.py by tools/derive_sync.py: change that one.
-"""The client: everything the service offers, under one name."""
+# Generated from _async/client.py by tools/derive_sync.py. Change that file instead.
+"""The client, which combines all groups of calls in one class."""
 
 from __future__ import annotations
 
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..frames import DECIMALS, Decimals, frame
+from ..dataframes import DECIMALS, Decimals, to_dataframe
 from ..retry import Retry
 from ..settings import Ids, Settings, Transport, Verify
 from .ledger import Ledger
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Pitlane(Reference, Orders, Ledger, Operation, Streams):
-    """A client of one service. Use it as a context manager, or `close()` it."""
+    """A client of one service. Use it as a context manager, or call `close()`."""
 
     def __init__(
         self,
@@ -41,19 +41,21 @@ class Pitlane(Reference, Orders, Ledger, Operation, Streams):
         )
 
     def dataframe(self, what: str, *, decimals: Decimals = DECIMALS, **arguments: Any) -> pandas.DataFrame:
-        """A table of what a call answers: securities, families, accounts, exchanges, strategies, orders (open ones), history,
-        positions, transactions, cash, adapters, sessions or latency.
+        """Returns the result of a call as a table.
 
-        Amounts stay `Decimal` unless `decimals="float"`; further arguments go to the call.
+        `what` is securities, families, accounts, exchanges, strategies, orders (the open orders),
+        history, positions, transactions, cash, adapters, sessions or latency. Amounts stay
+        `Decimal` unless `decimals="float"`. Further arguments are passed to the call.
         """
         calls = {"orders": "open_orders", "history": "order_history"}
         if what not in _TABLES:
-            raise ValueError(f"there is no table {what!r}, only {', '.join(_TABLES)}")
+            raise ValueError(f"unknown table {what!r}: expected one of {', '.join(_TABLES)}")
         rows = getattr(self, calls.get(what, what))(**arguments)
-        return frame(rows, decimals=decimals)
+        return to_dataframe(rows, decimals=decimals)
 
     def close(self) -> None:
-        self._feed.close()
+        """Ends all subscriptions and closes all connections."""
+        self._subscriptions.close()
         self._http.close()
 
     def __enter__(self) -> Pitlane:

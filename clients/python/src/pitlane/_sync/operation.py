@@ -1,122 +1,135 @@
-# Derived from _async/operation.py by tools/derive_sync.py: change that one.
-"""Running it: health, limits, sessions, market data, the end."""
+# Generated from _async/operation.py by tools/derive_sync.py. Change that file instead.
+"""Calls for operators: health, limits, sessions, market data, shutdown."""
 
 from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ..call import Call, confirmed, get, segment, text, write
+from ..call import Call, confirmed_write, get, path_segment, read_text, write
 from ..problems import UnknownSession
-from ..retry import ONCE, Repeat
+from ..retry import NO_RETRY, RetryRule
 from ..values import Adapter, Confirmation, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
-from .caller import Caller
+from .rest import RestClient
 
 SERVER = "SERVER"
-"""The strategy that is the server itself."""
+"""The strategy of the server itself."""
 
 
-class Operation(Caller):
+class Operation(RestClient):
     def is_live(self) -> bool:
-        """Whether the process serves. Raises `Unreachable` if nobody answers."""
-        answer = self._run(get("/health/live", dict[str, str]), ONCE)
+        """Returns whether the process runs. Raises `Unreachable` if there is no response."""
+        answer = self._run(get("/health/live", dict[str, str]), NO_RETRY)
         return answer.get("status") == "LIVE"
 
     def health(self) -> Health:
-        """Whether orders would be taken, and how everything stands. Raises `Unavailable` if not, at once."""
-        return self._run(get("/health/ready", Health), ONCE)
+        """Returns the state of the service and its parts.
+
+        Raises `Unavailable`, without a retry, if the service does not accept orders.
+        """
+        return self._run(get("/health/ready", Health), NO_RETRY)
 
     def version(self) -> Version:
+        """Returns the version of the service and of its formats."""
         return self._run(get("/version", Version))
 
     def identity(self) -> Identity:
-        """Who one is here."""
+        """Returns the name and the role of the login."""
         return self._run(get("/rest/ext/identity", Identity))
 
     def metrics(self) -> str:
-        """Counters and gauges in the text format of Prometheus."""
-        return self._run(Call("GET", "/metrics", text))
+        """Returns counters and gauges in the text format of Prometheus."""
+        return self._run(Call("GET", "/metrics", read_text))
 
     def description(self) -> Mapping[str, Any]:
-        """The service's own description of its calls, as OpenAPI has it."""
+        """Returns the OpenAPI description of the service."""
         return self._run(get("/openapi.json", dict[str, Any]))
 
     def latency(self) -> list[Latency]:
-        """Percentiles of each stage in each thread, over its last second with work."""
+        """Returns latency percentiles per stage and thread, over the last second with work."""
         return self._run(get("/rest/ext/latency", list[Latency]))
 
     def adapters(self) -> list[Adapter]:
-        """The ways to venues."""
+        """Returns the adapters to venues."""
         return self._run(get("/rest/ext/adapter", list[Adapter]))
 
     def members(self) -> list[Member]:
-        """The other servers of the cluster; none where there is none."""
+        """Returns the other servers of the cluster; empty if there is no cluster."""
         return self._run(get("/rest/ext/cluster", list[Member]))
 
     def sessions(self) -> list[Session]:
-        """Who is connected, as of the last second."""
+        """Returns the connected sessions. The list is updated once per second."""
         return self._run(get("/rest/ext/session", list[Session]))
 
     def end_session(self, session_id: str) -> None:
-        """Sends a client away."""
+        """Disconnects a client."""
         try:
-            self._run(write("DELETE", f"/rest/ext/session/{segment(session_id)}"))
+            self._run(write("DELETE", f"/rest/ext/session/{path_segment(session_id)}"))
         except UnknownSession as problem:
             if not problem.repeated:
                 raise
 
     def reset_session(self, session_id: str) -> None:
-        """Has both numbers of a FIX session begin with one."""
-        path = f"/rest/ext/session/{segment(session_id)}/reset"
-        self._run(write("POST", path, repeat=Repeat.UNSENT))
+        """Resets both sequence numbers of a FIX session to 1."""
+        path = f"/rest/ext/session/{path_segment(session_id)}/reset"
+        self._run(write("POST", path, repeat=RetryRule.ONLY_UNSENT))
 
     def risk(self) -> Risk:
-        """Limits, switches and restrictions."""
+        """Returns limits, switches and restrictions."""
         return self._run(get("/rest/ext/risk", Risk))
 
     def set_limits(self, limits: Limits) -> Confirmation:
-        """Changes limits of the strategy or account that they name, until the next start."""
-        return self._run(confirmed("PUT", "/rest/ext/risk", limits))
+        """Changes limits of the named strategy or account until the next start of the service."""
+        return self._run(confirmed_write("PUT", "/rest/ext/risk", limits))
 
     def kill_switch(self) -> Confirmation:
-        """Cancels every open order and has new ones refused.
+        """Cancels every open order and makes the service refuse new ones.
 
-        In a cluster the answer names the shards whose servers are away: they still trade, until they are back and hear of it.
+        In a cluster the result names the shards whose servers are away. These shards still trade;
+        they apply the switch when their servers return.
         """
-        return self._run(confirmed("POST", "/rest/ext/kill-switch"))
+        return self._run(confirmed_write("POST", "/rest/ext/kill-switch"))
 
     def lift_kill_switch(self) -> Confirmation:
-        return self._run(confirmed("DELETE", "/rest/ext/kill-switch"))
+        """Makes the service accept orders again."""
+        return self._run(confirmed_write("DELETE", "/rest/ext/kill-switch"))
 
     def feeds(self) -> list[str]:
-        """Names of the market data feeds."""
+        """Returns the names of the market data feeds."""
         return self._run(get("/rest/subscription/marketdata/supported-feed", list[str]))
 
-    def want_market_data(self, security_id: int, strategy: str = SERVER) -> None:
-        """Subscribes a strategy to market data of a security: its topic speaks while somebody is subscribed."""
-        self._run(write("PUT", "/rest/subscription/marketdata/subscribe", _wish(strategy, security_id, True)))
+    def subscribe_market_data(self, security_id: int, strategy: str = SERVER) -> None:
+        """Subscribes a strategy to market data of a security.
 
-    def unwant_market_data(self, security_id: int, strategy: str = SERVER) -> None:
-        self._run(write("PUT", "/rest/subscription/marketdata/unsubscribe", _wish(strategy, security_id, False)))
+        The service publishes the topic of a security while at least one strategy is subscribed.
+        """
+        body = _subscription_body(strategy, security_id, True)
+        self._run(write("PUT", "/rest/subscription/marketdata/subscribe", body))
+
+    def unsubscribe_market_data(self, security_id: int, strategy: str = SERVER) -> None:
+        """Ends the subscription of a strategy to market data of a security."""
+        body = _subscription_body(strategy, security_id, False)
+        self._run(write("PUT", "/rest/subscription/marketdata/unsubscribe", body))
 
     def rates(self) -> Rates:
-        """How fast market data goes over WebSocket."""
+        """Returns the rate limits of market data over WebSocket."""
         return self._run(get("/rest/ext/broker/rate", Rates))
 
     def set_rates(self, rates: Rates) -> None:
+        """Changes the rate limits of market data over WebSocket."""
         self._run(write("PUT", "/rest/ext/broker/rate", rates))
 
     def broker_url(self) -> str:
-        """Where STOMP is spoken over TCP."""
+        """Returns the address of STOMP over TCP."""
         return self._run(get("/rest/broker/url/main", str))
 
     def websocket_url(self) -> str:
-        """Where STOMP is spoken over WebSocket."""
+        """Returns the address of STOMP over WebSocket."""
         return self._run(get("/rest/broker/url/ws", str))
 
     def shut_down(self) -> None:
-        """Stops the service, in good order."""
-        self._run(write("POST", "/rest/runtime/exit-vm", repeat=Repeat.UNSENT))
+        """Shuts the service down gracefully."""
+        self._run(write("POST", "/rest/runtime/exit-vm", repeat=RetryRule.ONLY_UNSENT))
 
 
-def _wish(strategy: str, security_id: int, subscribe: bool) -> dict[str, object]:
+def _subscription_body(strategy: str, security_id: int, subscribe: bool) -> dict[str, object]:
     return {"strategyName": strategy, "securityId": security_id, "subscribe": subscribe}

@@ -1,1 +1,1 @@
-"""STOMP 1.2 as a consumer speaks it, without its socket: frames, and the session."""
+"""The client side of STOMP 1.2 without a socket: the codec and the session."""

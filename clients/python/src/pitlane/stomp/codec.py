@@ -1,12 +1,12 @@
-"""Frames and octets.
+"""Encodes and decodes STOMP frames.
 
 ```text
 COMMAND LF
 name:value LF …        escaped: \\\\ \\n \\r \\c
 LF
-body NUL               as long as content-length says, else up to the first NUL
+body NUL               content-length bytes, or everything up to the first NUL
 ```
-Between frames there may be any number of line ends; they are heart-beats.
+There may be any number of line ends between frames; they are heart-beats.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import re
 from dataclasses import dataclass, field
 from typing import Iterator, Mapping
 
-# What the service keeps to, and a little more: its heads are below 1 KiB, its bodies below 64 KiB.
+# Above the limits of the service: its heads are below 1 KiB, its bodies below 64 KiB.
 HEAD_BYTES_MAX = 64 * 1024
 BODY_BYTES_MAX = 1024 * 1024
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", ":": "\\c"}
 _UNESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
 _ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
-# Their headers are as in 1.0, so that any version can read them.
+# These frames do not escape headers, as in STOMP 1.0, so that every version can read them.
 _UNESCAPED = ("CONNECT", "CONNECTED")
 
 
 class FrameError(Exception):
-    """Octets that are no frames."""
+    """The data is not a valid frame."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ def encode(frame: Frame) -> bytes:
 
 
 class Decoder:
-    """Octets cut anywhere go in, whole frames come out. After an error it must not be used further."""
+    """Decodes frames from data in pieces of any size. Must not be used after an error."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        # The frame whose head is there already, and the length of its body if it is known.
+        # Command and headers of the current frame, and the length of its body if known.
         self._head: tuple[str, dict[str, str]] | None = None
         self._length: int | None = None
-        # Up to here the buffer was searched in vain.
+        # Offset up to which the buffer has been searched.
         self._searched = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
@@ -95,7 +95,7 @@ class Decoder:
         return True
 
     def _blank_line(self) -> int | None:
-        """Where the head ends: after the first empty line."""
+        """Returns the end of the head, which is after the first empty line."""
         at = self._searched
         while (at := self._buffer.find(b"\n", at)) >= 0:
             rest = self._buffer[at + 1 : at + 3]
@@ -104,7 +104,7 @@ class Decoder:
             if rest == b"\r\n":
                 return at + 3
             if bytes(rest) in (b"", b"\r"):
-                # It cannot be told yet.
+                # The next bytes decide.
                 self._searched = at
                 return None
             at += 1
@@ -121,7 +121,7 @@ class Decoder:
         if len(self._buffer) <= self._length:
             return None
         if self._buffer[self._length] != 0:
-            raise FrameError("a body does not end where content-length says")
+            raise FrameError("a body does not end after content-length bytes")
         return self._length
 
     def _drop(self, count: int) -> None:
@@ -141,22 +141,22 @@ def _plain(match: re.Match[str]) -> str:
     try:
         return _UNESCAPES[match.group(1)]
     except KeyError:
-        raise FrameError(f"there is no escape {match.group()!r}") from None
+        raise FrameError(f"unknown escape {match.group()!r}") from None
 
 
-def _head(octets: bytes) -> tuple[str, dict[str, str]]:
+def _head(data: bytes) -> tuple[str, dict[str, str]]:
     try:
-        text = octets.decode()
+        text = data.decode()
     except UnicodeDecodeError as error:
-        raise FrameError("a head is not UTF-8") from error
+        raise FrameError("the head of a frame is not UTF-8") from error
     command, *lines = [line[:-1] if line.endswith("\r") else line for line in text.split("\n")]
     read = str if command in _UNESCAPED else unescape
     headers: dict[str, str] = {}
     for line in filter(None, lines):
         name, colon, value = line.partition(":")
         if not colon:
-            raise FrameError(f"a header without a colon: {line[:40]!r}")
-        # Of repeated headers the first counts.
+            raise FrameError(f"header without a colon: {line[:40]!r}")
+        # The first of repeated headers is used.
         headers.setdefault(read(name), read(value))
     return command, headers
 
@@ -166,5 +166,5 @@ def _content_length(headers: Mapping[str, str]) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) > BODY_BYTES_MAX:
-        raise FrameError(f"content-length is {text[:20]!r}")
+        raise FrameError(f"invalid content-length {text[:20]!r}")
     return int(text)

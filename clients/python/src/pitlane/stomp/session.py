@@ -1,11 +1,12 @@
-"""A STOMP session of a consumer, without its socket: octets, wishes and time go in, happenings and octets come out.
+"""The client side of a STOMP session, without a socket.
 
 ```text
-new ── connect ──► greeting ── CONNECTED ──► open ── ERROR, silence, disconnect ──► ended
-                       └────── ERROR ─────────────────────────────────────────────────▲
+new ── connect ──► connecting ── CONNECTED ──► open ── ERROR, silence, disconnect ──► ended
+                       └──────── ERROR ─────────────────────────────────────────────────▲
 ```
-The caller gives everything that comes (`handle_bytes`, `handle_timeout`), then drains `poll_event` and `poll_transmit`, and
-comes back at `poll_timeout`. Times are seconds of any clock that does not go back.
+The caller passes all input to `handle_bytes` and `handle_timeout`, then drains `poll_event` and
+`poll_transmit`, and calls `handle_timeout` again at `poll_timeout`. Times are seconds of a
+monotonic clock.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Mapping, Union
 
 from .codec import Decoder, Frame, FrameError, encode
 
-# We let twice the agreed interval pass, as the service does.
-PATIENCE = 2.0
-# A greeting that is not answered in this time is not answered at all.
-GREETING_S_MAX = 10.0
+# Heart-beat intervals without data after which the connection is lost. The service uses the same
+# factor.
+HEART_BEAT_TOLERANCE = 2.0
+# Time within which the broker must answer CONNECT, in seconds.
+CONNECT_S_MAX = 10.0
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,19 @@ class Message:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What was asked for under this id has taken effect."""
+    """The request with this id has taken effect."""
 
     id: str
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Nothing comes after this. `receipt`: the request that was refused, if it was one of ours."""
+    """The session has ended; this is its last event.
 
-    words: str
+    `receipt` is the id of the refused request, if a request of this session was the reason.
+    """
+
+    message: str
     receipt: str | None = None
     is_login_refused: bool = False
 
@@ -57,7 +62,7 @@ SessionEvent = Union[Connected, Message, Receipt, Ended]
 _PREFIX = "/topic/"
 
 
-class Session:
+class StompSession:
     def __init__(self, host: str, login: str | None, passcode: str | None, heart_beat_s: float) -> None:
         self._host, self._login, self._passcode = host, login, passcode
         self._offer_ms = round(heart_beat_s * 1000)
@@ -65,35 +70,36 @@ class Session:
         self._events: deque[SessionEvent] = deque()
         self._out = bytearray()
         self._is_open = self._has_ended = False
-        # Agreed intervals in seconds; zero: none.
-        self._send_s = self._hear_s = 0.0
-        self._sent_at = self._heard_at = 0.0
+        # Negotiated heart-beat intervals in seconds; zero: no heart-beats.
+        self._send_s = self._receive_s = 0.0
+        self._sent_at = self._received_at = 0.0
 
     def connect(self, now: float) -> None:
+        """Sends CONNECT."""
         headers = {"accept-version": "1.2,1.1", "host": self._host, "heart-beat": f"{self._offer_ms},{self._offer_ms}"}
         if self._login is not None:
             headers["login"] = self._login
         if self._passcode is not None:
             headers["passcode"] = self._passcode
-        self._heard_at = now
-        self._say(Frame("CONNECT", headers))
+        self._received_at = now
+        self._send_frame(Frame("CONNECT", headers))
 
     def subscribe(self, id: str, topic: str, headers: Mapping[str, str]) -> None:
-        """Confirmed by a receipt of the same id."""
-        self._say(Frame("SUBSCRIBE", {"id": id, "destination": _PREFIX + topic, "receipt": id, **headers}))
+        """Sends SUBSCRIBE. A `Receipt` with the same id confirms it."""
+        self._send_frame(Frame("SUBSCRIBE", {"id": id, "destination": _PREFIX + topic, "receipt": id, **headers}))
 
     def unsubscribe(self, id: str) -> None:
-        self._say(Frame("UNSUBSCRIBE", {"id": id}))
+        self._send_frame(Frame("UNSUBSCRIBE", {"id": id}))
 
     def send(self, topic: str, body: bytes, receipt: str) -> None:
         headers = {"destination": _PREFIX + topic, "content-type": "application/json", "receipt": receipt}
-        self._say(Frame("SEND", headers, body))
+        self._send_frame(Frame("SEND", headers, body))
 
     def disconnect(self, receipt: str) -> None:
-        self._say(Frame("DISCONNECT", {"receipt": receipt}))
+        self._send_frame(Frame("DISCONNECT", {"receipt": receipt}))
 
     def handle_bytes(self, now: float, data: bytes) -> None:
-        self._heard_at = now
+        self._received_at = now
         try:
             for frame in self._decoder.feed(data):
                 if not self._has_ended:
@@ -101,16 +107,16 @@ class Session:
         except FrameError as error:
             self._end(str(error))
 
-    def handle_end(self, words: str) -> None:
-        """The connection is gone."""
-        self._end(words)
+    def handle_end(self, message: str) -> None:
+        """Ends the session because the connection was lost."""
+        self._end(message)
 
     def handle_timeout(self, now: float) -> None:
         if self._has_ended:
             return
-        if not self._is_open and now - self._heard_at >= GREETING_S_MAX:
-            self._end("the greeting was not answered")
-        elif self._hear_s and now - self._heard_at >= PATIENCE * self._hear_s:
+        if not self._is_open and now - self._received_at >= CONNECT_S_MAX:
+            self._end("the broker did not answer CONNECT in time")
+        elif self._receive_s and now - self._received_at >= HEART_BEAT_TOLERANCE * self._receive_s:
             self._end("no heart-beat")
         elif self._send_s and now - self._sent_at >= self._send_s:
             self._out += b"\n"
@@ -119,7 +125,7 @@ class Session:
         return self._events.popleft() if self._events else None
 
     def poll_transmit(self, now: float) -> bytes:
-        """What must be written now."""
+        """Returns the data to write."""
         out = bytes(self._out)
         if out:
             self._sent_at = now
@@ -127,14 +133,14 @@ class Session:
         return out
 
     def poll_timeout(self) -> float | None:
-        """When `handle_timeout` has something to do."""
+        """Returns the time at which the caller must call `handle_timeout`."""
         if self._has_ended:
             return None
         if not self._is_open:
-            return self._heard_at + GREETING_S_MAX
+            return self._received_at + CONNECT_S_MAX
         times = []
-        if self._hear_s:
-            times.append(self._heard_at + PATIENCE * self._hear_s)
+        if self._receive_s:
+            times.append(self._received_at + HEART_BEAT_TOLERANCE * self._receive_s)
         if self._send_s:
             times.append(self._sent_at + self._send_s)
         return min(times, default=None)
@@ -149,29 +155,29 @@ class Session:
             self._events.append(Receipt(headers.get("receipt-id", "")))
         elif frame.command == "CONNECTED" and not self._is_open:
             self._is_open = True
-            self._agree(headers.get("heart-beat", "0,0"))
+            self._negotiate_heart_beat(headers.get("heart-beat", "0,0"))
             self._events.append(Connected(headers.get("version", "1.0")))
         elif frame.command == "ERROR":
-            words = headers.get("message") or frame.body.decode(errors="replace") or "no words"
-            is_login_refused = not self._is_open and "login" in words
-            self._end(words, headers.get("receipt-id"), is_login_refused)
+            message = headers.get("message") or frame.body.decode(errors="replace") or "no message"
+            is_login_refused = not self._is_open and "login" in message
+            self._end(message, headers.get("receipt-id"), is_login_refused)
         else:
-            self._end(f"an unexpected {frame.command[:16]}")
+            self._end(f"unexpected frame {frame.command[:16]}")
 
-    def _agree(self, text: str) -> None:
-        """An interval is the longer of what one offers and the other wants; zero on either side: none."""
+    def _negotiate_heart_beat(self, text: str) -> None:
+        """Sets the intervals: the longer of offer and request; zero on either side means none."""
         sends, _, wants = text.partition(",")
         if not (sends.isdigit() and wants.isdigit()):
-            raise FrameError(f"heart-beat is {text[:20]!r}")
-        # A quarter earlier, so that it arrives in time.
+            raise FrameError(f"invalid heart-beat {text[:20]!r}")
+        # A quarter of the interval earlier, so that the heart-beat arrives in time.
         self._send_s = max(self._offer_ms, int(wants)) * 0.75 / 1000 if int(wants) else 0.0
-        self._hear_s = max(self._offer_ms, int(sends)) / 1000 if int(sends) else 0.0
+        self._receive_s = max(self._offer_ms, int(sends)) / 1000 if int(sends) else 0.0
 
-    def _say(self, frame: Frame) -> None:
+    def _send_frame(self, frame: Frame) -> None:
         if not self._has_ended:
             self._out += encode(frame)
 
-    def _end(self, words: str, receipt: str | None = None, is_login_refused: bool = False) -> None:
+    def _end(self, message: str, receipt: str | None = None, is_login_refused: bool = False) -> None:
         if not self._has_ended:
             self._has_ended = True
-            self._events.append(Ended(words, receipt, is_login_refused))
+            self._events.append(Ended(message, receipt, is_login_refused))

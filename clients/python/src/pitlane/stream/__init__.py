@@ -1,1 +1,1 @@
-"""The stream of events: one connection to the broker, shared by all subscriptions of a client."""
+"""Subscriptions to events. All subscriptions of a client share one connection to the broker."""

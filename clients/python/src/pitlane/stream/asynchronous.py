@@ -1,4 +1,4 @@
-"""Events for asyncio: the hub lives in the caller's loop."""
+"""Subscriptions for asyncio. The `BrokerClient` runs in the event loop of the caller."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from types import TracebackType
 from typing import Any, Awaitable, Callable, Generic, TypeVar, cast
 
 from ..errors import Closed, StreamLost
-from ..events import Happening
+from ..events import StreamItem
 from ..settings import Settings
-from .hub import Hub, not_confirmed
-from .inbox import Inbox
+from .broker_client import BrokerClient, not_confirmed
+from .subscription_state import SubscriptionState
 
-E = TypeVar("E", bound=Happening)
+E = TypeVar("E", bound=StreamItem)
 
 
-class _Bell:
-    """All happens in one thread, so there is nothing to hold."""
+class _LoopCondition:
+    """A condition for one event loop. It needs no lock, because everything runs in one thread."""
 
     def __init__(self) -> None:
-        self._rung = asyncio.Event()
+        self._event = asyncio.Event()
 
     def __enter__(self) -> None:
         pass
@@ -28,46 +28,53 @@ class _Bell:
         pass
 
     def notify_all(self) -> None:
-        self._rung.set()
+        self._event.set()
 
     async def wait(self) -> None:
-        self._rung.clear()
-        await self._rung.wait()
+        self._event.clear()
+        await self._event.wait()
 
 
 class AsyncSubscription(Generic[E]):
-    """Events as they come: `async for event in subscription`. `async with` ends it in the end."""
+    """A subscription: `async for event in subscription` reads it, and `async with` closes it."""
 
-    def __init__(self, hub: Hub, bell: _Bell, inbox: Inbox, timeout_s: float) -> None:
-        self._hub, self._bell, self._inbox, self._timeout_s = hub, bell, inbox, timeout_s
+    def __init__(
+        self, broker: BrokerClient, condition: _LoopCondition, state: SubscriptionState, timeout_s: float
+    ) -> None:
+        self._broker, self._condition = broker, condition
+        self._state, self._timeout_s = state, timeout_s
 
     @property
     def pattern(self) -> str:
-        return self._inbox.pattern
+        return self._state.pattern
 
     @property
     def replaced(self) -> int:
-        """Events that were replaced by newer ones before they were read."""
-        return self._inbox.replaced
+        """Number of events that newer events replaced before they were read."""
+        return self._state.replaced
 
     async def ready(self) -> None:
-        """Returns when the broker has confirmed it: no event after this is missed."""
+        """Waits until the broker has confirmed the subscription. No later event is missed."""
         try:
             await asyncio.wait_for(self._settled(), self._timeout_s)
         except asyncio.TimeoutError:
             await self.close()
-            raise not_confirmed(self.pattern, self._timeout_s, self._hub) from None
+            raise not_confirmed(self.pattern, self._timeout_s, self._broker) from None
 
     async def get(self, timeout_s: float | None = None) -> E:
-        """The next event. Raises `TimeoutError` if none comes in time, and `Closed` after the end."""
+        """Returns the next event.
+
+        Raises `TimeoutError` if none arrives in time, and `Closed` after the end.
+        """
         try:
             return await asyncio.wait_for(self._next(), timeout_s)
         except asyncio.TimeoutError:
             raise TimeoutError(f"no event of {self.pattern!r} within {timeout_s:g} s") from None
 
     async def close(self) -> None:
-        self._hub.remove(self._inbox)
-        self._inbox.end()
+        """Ends the subscription."""
+        self._broker.remove(self._state)
+        self._state.end()
 
     def __aiter__(self) -> AsyncSubscription[E]:
         return self
@@ -88,43 +95,43 @@ class AsyncSubscription(Generic[E]):
         await self.close()
 
     async def _next(self) -> E:
-        if not self._inbox.is_settled:
+        if not self._state.is_settled:
             await self.ready()
-        while (happening := self._inbox.take()) is None:
-            await self._bell.wait()
-        return cast(E, happening)
+        while (item := self._state.take()) is None:
+            await self._condition.wait()
+        return cast(E, item)
 
     async def _settled(self) -> None:
-        while not self._inbox.is_settled:
-            await self._bell.wait()
+        while not self._state.is_settled:
+            await self._condition.wait()
 
 
-class AsyncFeed:
+class AsyncSubscriptionManager:
     """All subscriptions of one client."""
 
     def __init__(self, resolve: Callable[[], Awaitable[str]], settings: Settings) -> None:
         self._resolve, self._settings = resolve, settings
-        # Made at the first use, which is in the loop it belongs to.
-        self._hub: Hub | None = None
+        # Created at the first use, so that it belongs to the running event loop.
+        self._broker: BrokerClient | None = None
 
     def subscribe(self, pattern: str, **settings: Any) -> AsyncSubscription[Any]:
-        hub, bell = self._there(), _Bell()
-        inbox = Inbox(bell, pattern, **settings)
-        hub.add(inbox)
-        return AsyncSubscription(hub, bell, inbox, self._settings.timeout_s)
+        broker, condition = self._ensure_started(), _LoopCondition()
+        state = SubscriptionState(condition, pattern, **settings)
+        broker.add(state)
+        return AsyncSubscription(broker, condition, state, self._settings.timeout_s)
 
     async def publish(self, topic: str, data: Any) -> None:
         try:
-            await asyncio.wait_for(self._there().publish(topic, data), self._settings.timeout_s)
+            await asyncio.wait_for(self._ensure_started().publish(topic, data), self._settings.timeout_s)
         except asyncio.TimeoutError:
-            raise StreamLost(f"the broker did not take {topic!r} in time") from None
+            raise StreamLost(f"the broker did not confirm the message to {topic!r} in time") from None
 
     async def close(self) -> None:
-        hub, self._hub = self._hub, None
-        if hub is not None:
-            await hub.close()
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            await broker.close()
 
-    def _there(self) -> Hub:
-        if self._hub is None or self._hub.is_closed:
-            self._hub = Hub(self._resolve, self._settings)
-        return self._hub
+    def _ensure_started(self) -> BrokerClient:
+        if self._broker is None or self._broker.is_closed:
+            self._broker = BrokerClient(self._resolve, self._settings)
+        return self._broker

@@ -1,24 +1,24 @@
-"""The words of the service. Each is a text, so that `Side.BUY == "BUY"`."""
+"""Enumerations of the service. Each member is a string, so that `Side.BUY == "BUY"`."""
 
 from enum import Enum
 
 
-class Word(str, Enum):
-    """A word from a closed list, printed as it travels."""
+class StringEnum(str, Enum):
+    """Base class: a string from a closed list, printed as in JSON."""
 
     def __str__(self) -> str:
         return str(self.value)
 
 
-class SwitchState(Word):
-    """In how many shards something is on, or applied."""
+class SwitchState(StringEnum):
+    """Whether a switch is on, or a change applied, in all, some or no shards."""
 
     ALL = "ALL"
     SOME = "SOME"
     NONE = "NONE"
 
 
-class Side(Word):
+class Side(StringEnum):
     BUY = "BUY"
     SELL = "SELL"
 
@@ -27,14 +27,14 @@ class Side(Word):
         return Side.SELL if self is Side.BUY else Side.BUY
 
 
-class OrderType(Word):
+class OrderType(StringEnum):
     MARKET = "MARKET"
     LIMIT = "LIMIT"
     STOP = "STOP"
     STOP_LIMIT = "STOP_LIMIT"
 
 
-class TimeInForce(Word):
+class TimeInForce(StringEnum):
     DAY = "DAY"
     GTC = "GTC"
     ATO = "ATO"
@@ -44,7 +44,7 @@ class TimeInForce(Word):
     ATC = "ATC"
 
 
-class OrderStatus(Word):
+class OrderStatus(StringEnum):
     PENDING_NEW = "PENDING_NEW"
     NEW = "NEW"
     PARTIALLY_FILLED = "PARTIALLY_FILLED"
@@ -63,8 +63,8 @@ class OrderStatus(Word):
 _FINISHED = frozenset({OrderStatus.FILLED, OrderStatus.CANCELED, OrderStatus.REJECTED, OrderStatus.EXPIRED})
 
 
-class ExecType(Word):
-    """What happened to an order."""
+class ExecType(StringEnum):
+    """The kind of a change of an order."""
 
     PENDING_NEW = "PENDING_NEW"
     NEW = "NEW"
@@ -80,7 +80,7 @@ class ExecType(Word):
     ORDER_STATUS = "ORDER_STATUS"
 
 
-class SecurityType(Word):
+class SecurityType(StringEnum):
     STOCK = "STOCK"
     FUTURE = "FUTURE"
     OPTION = "OPTION"
@@ -92,12 +92,12 @@ class SecurityType(Word):
     CRYPTO = "CRYPTO"
 
 
-class OptionType(Word):
+class OptionType(StringEnum):
     CALL = "CALL"
     PUT = "PUT"
 
 
-class TransactionType(Word):
+class TransactionType(StringEnum):
     BUY = "BUY"
     SELL = "SELL"
     EXPIRATION = "EXPIRATION"
@@ -109,8 +109,8 @@ class TransactionType(Word):
     REBALANCE = "REBALANCE"
 
 
-class Phase(Word):
-    """Where a strategy is in its life."""
+class Phase(StringEnum):
+    """The phase of a strategy in its lifecycle."""
 
     INIT = "INIT"
     PREFEED = "PREFEED"
@@ -120,13 +120,13 @@ class Phase(Word):
     EXIT = "EXIT"
 
 
-class Mode(Word):
+class Mode(StringEnum):
     REAL_TIME = "REAL_TIME"
     SIMULATION = "SIMULATION"
 
 
-class Role(Word):
-    """Each may all that the one before may."""
+class Role(StringEnum):
+    """The role of a login. Each role includes the permissions of the previous one."""
 
     READ = "read"
     TRADE = "trade"

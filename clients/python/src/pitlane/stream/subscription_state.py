@@ -1,4 +1,7 @@
-"""One subscription as the hub sees it: where messages go, and how it ends. Whoever reads it brings the way to wait."""
+"""The state of one subscription: its queue of events and its end.
+
+The reader supplies the condition.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ from datetime import datetime
 from typing import Any, Mapping, Protocol
 
 from ..errors import Closed, Overflow, StreamError
-from ..events import Gap, Happening
+from ..events import Gap, StreamItem
 from ..topics import check
-from .mailbox import CAPACITY, Mailbox, Policy
+from .event_queue import CAPACITY, EventQueue, Policy
 
 
-class Bell(Protocol):
-    """Held while something changes, and rung afterwards: a `threading.Condition`, or what asyncio has instead."""
+class ConditionLike(Protocol):
+    """Held during a change and notified after it: a `threading.Condition`, or one for asyncio."""
 
     def __enter__(self) -> Any: ...
 
@@ -21,29 +24,29 @@ class Bell(Protocol):
     def notify_all(self) -> None: ...
 
 
-class Inbox:
+class SubscriptionState:
     def __init__(
         self,
-        bell: Bell,
+        condition: ConditionLike,
         pattern: str,
         *,
         last_value: bool = False,
         policy: Policy = Policy.BY_TOPIC,
         capacity: int = CAPACITY,
     ) -> None:
-        self._bell = bell
+        self._condition = condition
         self.pattern = check(pattern)
         self.headers: Mapping[str, str] = {"last-value": "true"} if last_value else {}
-        self._mailbox = Mailbox(policy, capacity)
+        self._queue = EventQueue(policy, capacity)
         self._is_confirmed = self._is_closed = False
-        # The gap that is not over yet.
+        # The gap that has begun and not ended.
         self._gap: Gap | None = None
         self._failure: StreamError | None = None
 
     @property
     def replaced(self) -> int:
-        """Events that were replaced by newer ones before they were read."""
-        return self._mailbox.replaced
+        """Number of events that newer events replaced before they were read."""
+        return self._queue.replaced
 
     @property
     def has_ended(self) -> bool:
@@ -51,55 +54,58 @@ class Inbox:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known if events will come."""
+        """Whether the broker has confirmed the subscription, or it has ended."""
         return self._is_confirmed or self.has_ended
 
     def put(self, topic: str, body: bytes) -> None:
-        with self._bell:
+        with self._condition:
             try:
-                self._mailbox.put(topic, body)
+                self._queue.put(topic, body)
             except Overflow as overflow:
                 self._failure = overflow
-            self._bell.notify_all()
+            self._condition.notify_all()
 
     def confirm(self, now: datetime) -> None:
-        """From here on events come, or come again."""
-        with self._bell:
+        """Marks the subscription as confirmed: events arrive from now on. Ends an open gap."""
+        with self._condition:
             self._is_confirmed = True
             if self._gap is not None:
                 self._put_gap(Gap(self.pattern, self._gap.since, self._gap.reason, now))
                 self._gap = None
-            self._bell.notify_all()
+            self._condition.notify_all()
 
     def lose(self, now: datetime, reason: str) -> None:
-        """From here on they do not."""
-        with self._bell:
+        """Marks the connection as lost: events do not arrive from now on. Begins a gap."""
+        with self._condition:
             if self._is_confirmed and self._gap is None:
                 self._gap = Gap(self.pattern, now, reason)
                 self._put_gap(self._gap)
-            self._bell.notify_all()
+            self._condition.notify_all()
 
     def fail(self, error: StreamError) -> None:
-        with self._bell:
+        with self._condition:
             self._failure = self._failure or error
-            self._bell.notify_all()
+            self._condition.notify_all()
 
     def end(self) -> None:
-        with self._bell:
+        with self._condition:
             self._is_closed = True
-            self._bell.notify_all()
+            self._condition.notify_all()
 
-    def take(self) -> Happening | None:
-        """The next event; None: there is none now. What waited before an end is read before that is told. With the bell held."""
-        happening = self._mailbox.take()
-        if happening is None and self._failure is not None:
+    def take(self) -> StreamItem | None:
+        """Returns the next event, or None if none waits. The caller must hold the condition.
+
+        Events that waited before the end are returned before the end is raised.
+        """
+        item = self._queue.take()
+        if item is None and self._failure is not None:
             raise self._failure
-        if happening is None and self._is_closed:
+        if item is None and self._is_closed:
             raise Closed(f"{self.pattern!r} is closed")
-        return happening
+        return item
 
     def _put_gap(self, gap: Gap) -> None:
         try:
-            self._mailbox.put_gap(gap)
+            self._queue.put_gap(gap)
         except Overflow as overflow:
             self._failure = overflow

@@ -1,17 +1,17 @@
-"""Tables: exact as long as nobody asks for floats."""
+"""Tables: amounts are exact unless the caller requests floats."""
 
 from datetime import datetime
 from decimal import Decimal
 
 import pandas
 import pytest
-from conftest import ended, run
+from conftest import wait_until_finished, run
 
-from pitlane import AsyncPitlane, frame
+from pitlane import AsyncPitlane, to_dataframe
 
 
-def test_every_table_is_there_and_exact(client):
-    ended(client, client.buy(9, 2))
+def test_every_table_exists_and_is_exact(client):
+    wait_until_finished(client, client.buy(9, 2))
     client.buy(9, 1, limit=1)
     names = [
         "securities",
@@ -35,24 +35,24 @@ def test_every_table_is_there_and_exact(client):
     client.cancel_all(security_id=9)
 
 
-def test_floats_come_when_asked_for(client):
+def test_amounts_are_floats_on_request(client):
     table = client.dataframe("securities", decimals="float", limit=3)
     assert len(table) == 3 and table["tick_size"].dtype == "float64" and table["tick_size"][0] == 0.01
-    # What is not told is missing, and is no zero.
+    # An absent value is missing, not zero.
     assert pandas.isna(client.dataframe("securities")["strike"][0])
     with pytest.raises(ValueError):
         client.dataframe("nonsense")
 
 
-def test_ticks_become_a_table(client):
-    table = frame(client.collect("tick.*", count=20))
+def test_ticks_convert_to_a_table(client):
+    table = to_dataframe(client.collect("tick.*", count=20))
     assert len(table) == 20 and isinstance(table["last"].dropna().iloc[0], Decimal)
     exact = table["last"].dropna().astype(str).map(Decimal)
     assert (exact == table["last"].dropna()).all()
-    assert frame(client.collect("log-event.error", count=1, seconds=0)).empty
+    assert to_dataframe(client.collect("log-event.error", count=1, seconds=0)).empty
 
 
-def test_asyncio_has_tables_too(shared):
+def test_the_asyncio_client_returns_tables(shared):
     async def table():
         async with AsyncPitlane(shared.url) as client:
             return await client.dataframe("accounts")

@@ -1,4 +1,4 @@
-"""Calls over HTTP, each asked again as long as that is safe and worth it."""
+"""Calls over HTTP. Each call is retried while a retry is safe and can succeed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import Any, TypeVar
 
 import httpx
 
-from ..call import Call, given_up, headers_of, problem_in
-from ..retry import Repeat, Retry, is_passing, is_undecided, is_unsent
+from ..call import Call, final_error, headers_of, problem_from
+from ..retry import RetryRule, Retry, is_transient, is_outcome_unknown, is_unsent
 from ..settings import Settings
 
 T = TypeVar("T")
 
-# Below the 60 s after which the service closes a connection that rests, so that no request meets a closing one.
+# Below the 60 s after which the service closes an idle connection, so that no request is sent on a
+# connection that is being closed.
 KEEP_ALIVE_S = 30.0
-# As many calls at once as a busy strategy makes; the service takes 1,024 connections from one address.
+# Enough for the concurrent calls of a busy strategy. The service accepts 1,024 connections from one
+# address.
 CONNECTIONS_MAX = 64
 
 
-class AsyncCaller:
-    """What all calls have in common."""
+class AsyncRestClient:
+    """Base class of the client: sends calls and retries them."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -32,37 +34,41 @@ class AsyncCaller:
             verify=settings.tls() if settings.is_secure else False,
             timeout=settings.timeout_s,
             limits=httpx.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEEP_ALIVE_S),
-            # Nothing of the environment stands between a client and its service: no proxy, no netrc.
+            # The environment must not change how a client reaches its service: no proxy, no netrc.
             trust_env=False,
         )
 
     async def _run(self, call: Call[T], retry: Retry | None = None) -> T:
-        """Asks until there is an answer. A `Problem` says by `repeated` whether an earlier attempt may have been done."""
+        """Sends a call and retries it until there is a response.
+
+        `Problem.repeated` is true if the service may have executed an earlier attempt.
+        """
         retry = retry or self._settings.retry
         may_be_done, attempt = False, 1
         while True:
-            asked_s: int | None = None
+            retry_after_s: int | None = None
             try:
                 response = await self._send(call)
                 if response.is_success:
                     return call.read(response)
-                problem = problem_in(response)
+                problem = problem_from(response)
                 problem.repeated = may_be_done
-                if not is_passing(problem):
+                if not is_transient(problem):
                     raise problem
-                may_be_done = may_be_done or is_undecided(problem)
+                may_be_done = may_be_done or is_outcome_unknown(problem)
                 error: Exception = problem
-                asked_s = problem.retry_after_s
+                retry_after_s = problem.retry_after_s
             except httpx.LocalProtocolError:
-                # Of our own making, such as a line end in a token: it stays the same.
+                # A fault of the request itself, such as a line end in a token: a retry cannot help.
                 raise
             except httpx.TransportError as lost:
                 may_be_done = may_be_done or not is_unsent(lost)
                 error = lost
-            if not retry.goes_on(attempt, asked_s) or (may_be_done and call.repeat is Repeat.UNSENT):
-                outcome = given_up(call, error, may_be_done)
+            is_unsafe = may_be_done and call.repeat is RetryRule.ONLY_UNSENT
+            if is_unsafe or not retry.allows_another(attempt, retry_after_s):
+                outcome = final_error(call, error, may_be_done)
                 raise outcome from (None if outcome is error else error)
-            await asyncio.sleep(retry.wait_s(attempt, asked_s))
+            await asyncio.sleep(retry.delay_s(attempt, retry_after_s))
             attempt += 1
 
     async def _send(self, call: Call[Any]) -> httpx.Response:

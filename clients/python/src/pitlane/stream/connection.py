@@ -1,4 +1,4 @@
-"""The connection below a STOMP session: a TCP stream, TLS, or a WebSocket. Each reads octets until there are none, and writes."""
+"""Connections for STOMP: TCP, TLS or WebSocket."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from urllib.parse import urlsplit
 
 READ_BYTES_MAX = 256 * 1024
 CLOSE_S_MAX = 2.0
-# Above what one message of the service may have.
+# Above the largest message of the service.
 MESSAGE_BYTES_MAX = 2 * 1024 * 1024
 
 
-class TcpLine:
+class TcpConnection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     async def read(self) -> bytes:
-        """Empty: the other side has closed."""
+        """Reads data; empty if the other side has closed the connection."""
         return await self._reader.read(READ_BYTES_MAX)
 
-    async def write(self, octets: bytes) -> None:
-        self._writer.write(octets)
+    async def write(self, data: bytes) -> None:
+        self._writer.write(data)
         await self._writer.drain()
 
     async def close(self) -> None:
@@ -30,11 +30,11 @@ class TcpLine:
         try:
             await asyncio.wait_for(self._writer.wait_closed(), CLOSE_S_MAX)
         except (OSError, asyncio.TimeoutError):
-            # It is gone either way.
+            # The connection is closed in either case.
             self._writer.transport.abort()
 
 
-class WebSocketLine:
+class WebSocketConnection:
     def __init__(self, socket: Any) -> None:
         self._socket = socket
 
@@ -47,11 +47,11 @@ class WebSocketLine:
             return b""
         return message.encode() if isinstance(message, str) else message
 
-    async def write(self, octets: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         from websockets.exceptions import ConnectionClosed
 
         try:
-            await self._socket.send(octets.decode())
+            await self._socket.send(data.decode())
         except ConnectionClosed as closed:
             raise ConnectionError(str(closed)) from closed
 
@@ -59,21 +59,21 @@ class WebSocketLine:
         await self._socket.close()
 
 
-Line = Union[TcpLine, WebSocketLine]
+Connection = Union[TcpConnection, WebSocketConnection]
 
 
-async def open_line(url: str, tls: Callable[[], ssl.SSLContext]) -> Line:
-    """To `stomp://`, `stomp+ssl://`, `ws://` or `wss://`. Raises OSError when there is nobody."""
+async def open_connection(url: str, tls: Callable[[], ssl.SSLContext]) -> Connection:
+    """Connects to `stomp://`, `stomp+ssl://`, `ws://` or `wss://`. Raises OSError if that fails."""
     parts = urlsplit(url)
     if parts.scheme in ("ws", "wss"):
         return await _open_websocket(url, tls() if parts.scheme == "wss" else None)
     if parts.scheme not in ("stomp", "stomp+ssl") or parts.hostname is None or parts.port is None:
-        raise ValueError(f"{url!r} is no address of a broker such as stomp://127.0.0.1:61613")
+        raise ValueError(f"{url!r} is not a broker address such as stomp://127.0.0.1:61613")
     context = tls() if parts.scheme == "stomp+ssl" else None
-    return TcpLine(*await asyncio.open_connection(parts.hostname, parts.port, ssl=context))
+    return TcpConnection(*await asyncio.open_connection(parts.hostname, parts.port, ssl=context))
 
 
-async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Line:
+async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Connection:
     try:
         from websockets.asyncio.client import connect
         from websockets.exceptions import WebSocketException
@@ -85,7 +85,7 @@ async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Line:
             url,
             ssl=context,
             subprotocols=[Subprotocol("v12.stomp"), Subprotocol("v11.stomp")],
-            # STOMP has heart-beats of its own, and events are too small to gain by compression.
+            # STOMP has its own heart-beats, and events are too small to benefit from compression.
             ping_interval=None,
             compression=None,
             max_size=MESSAGE_BYTES_MAX,
@@ -94,4 +94,4 @@ async def _open_websocket(url: str, context: ssl.SSLContext | None) -> Line:
         )
     except WebSocketException as error:
         raise ConnectionError(str(error)) from error
-    return WebSocketLine(socket)
+    return WebSocketConnection(socket)

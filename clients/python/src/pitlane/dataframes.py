@@ -1,4 +1,7 @@
-"""Values and events as tables of pandas, which is there if one asks for it: `pip install 'pitlane[pandas]'`."""
+"""Values and events as pandas DataFrames.
+
+Needs the extra `pandas`: `pip install 'pitlane[pandas]'`.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ Decimals = Literal["exact", "float"]
 DECIMALS: Decimals = "exact"
 
 
-def frame(rows: Iterable[Any], *, decimals: Decimals = DECIMALS) -> pandas.DataFrame:
-    """One row for each value, one column for each of its members.
+def to_dataframe(rows: Iterable[Any], *, decimals: Decimals = DECIMALS) -> pandas.DataFrame:
+    """Returns a table with one row per value and one column per field.
 
-    Amounts stay `Decimal` and are exact; "float" makes columns that numpy counts with. What is not told is missing.
+    Amounts stay exact `Decimal`s; "float" converts them for use with numpy. An absent value is
+    missing in the table.
     """
     try:
         import pandas
@@ -26,7 +30,7 @@ def frame(rows: Iterable[Any], *, decimals: Decimals = DECIMALS) -> pandas.DataF
     values = list(rows)
     columns = list(dict.fromkeys(field.name for value in values for field in dataclasses.fields(value)))
     cells = {name: [_cell(getattr(value, name, None)) for value in values] for name in columns}
-    # Made of objects first, so that nothing is turned into a float on the way.
+    # The object type first, so that pandas converts no amount to a float.
     table = pandas.DataFrame(cells, columns=columns, dtype=object).infer_objects()
     if decimals == "float":
         for name in columns:

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 
 const ARGS = ['--headless', '--remote-debugging-pipe', '--no-sandbox', '--disable-background-networking', '--disable-dev-shm-usage', '--disable-extensions', '--no-first-run'];
 
-export class Bare {
+export class DevToolsBrowser {
   #next = 1;
   #waiting = new Map();
   #folder = mkdtempSync(join(tmpdir(), 'pitlane-chromium-'));
@@ -21,7 +21,7 @@ export class Bare {
     this.#process.stdio[4].setEncoding('utf8').on('data', (text) => {
       const messages = (rest + text).split('\0');
       rest = messages.pop();
-      for (const message of messages) this.#hear(JSON.parse(message));
+      for (const message of messages) this.#handle(JSON.parse(message));
     });
   }
 
@@ -31,7 +31,7 @@ export class Bare {
     return new Promise((done, fail) => this.#waiting.set(id, { done, fail, method }));
   }
 
-  #hear({ id, result, error }) {
+  #handle({ id, result, error }) {
     const asked = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (error) asked?.fail(new Error(`${asked.method}: ${error.message}`));
@@ -47,7 +47,7 @@ export class Bare {
     const { browserContextId } = await this.send('Target.createBrowserContext');
     const { targetId } = await this.send('Target.createTarget', { url: 'about:blank', browserContextId });
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
-    const page = new BarePage((method, params) => this.send(method, params, sessionId), () => this.send('Target.disposeBrowserContext', { browserContextId }));
+    const page = new DevToolsPage((method, params) => this.send(method, params, sessionId), () => this.send('Target.disposeBrowserContext', { browserContextId }));
     await page.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
     await page.send('Page.enable');
     if (script) await page.send('Page.addScriptToEvaluateOnNewDocument', { source: `(${script})()` });
@@ -64,7 +64,7 @@ export class Bare {
   }
 }
 
-class BarePage {
+class DevToolsPage {
   constructor(send, close) {
     Object.assign(this, { send, close });
   }

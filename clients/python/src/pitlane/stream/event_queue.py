@@ -1,4 +1,4 @@
-"""What waits for a reader: bounded, with a named policy of what happens when the reader is slower than the market."""
+"""The bounded queue of a subscription, with a policy for readers slower than the market."""
 
 from __future__ import annotations
 
@@ -7,36 +7,42 @@ from enum import Enum
 from typing import Tuple, Union
 
 from ..errors import Overflow
-from ..events import Gap, Happening, event_of
+from ..events import Gap, StreamItem, event_of
 from ..topics import is_market_data
 
-# As many as the service itself keeps for a slow reader.
+# The service queues the same number of events for a slow reader.
 CAPACITY = 10_000
 
 _Message = Tuple[str, bytes]
 
 
 class Policy(Enum):
-    """Nothing is ever left out silently of what is told whole: a full mailbox ends the subscription with `Overflow`."""
+    """Which events may be replaced by newer ones while they wait.
+
+    Other events are never dropped silently: a full queue ends the subscription with `Overflow`.
+    """
 
     BY_TOPIC = "by-topic"
-    """The newest of each tick and book, everything else whole."""
+    """Keeps the newest message of each tick and book topic, and every message of other topics."""
     NEWEST = "newest"
-    """Of each topic only the newest that was not read yet."""
+    """Keeps the newest unread message of each topic."""
     EVERY = "every"
-    """All of it."""
+    """Keeps every message."""
 
 
-class Mailbox:
-    """Not for two threads at once. Messages are read into events when they are taken, so that what is replaced costs nothing."""
+class EventQueue:
+    """A queue of messages. Not thread-safe.
+
+    Messages are decoded when they are taken, so that a replaced message costs no decoding.
+    """
 
     def __init__(self, policy: Policy = Policy.BY_TOPIC, capacity: int = CAPACITY) -> None:
         self._policy, self._capacity = policy, capacity
-        # In the order of arrival; a topic that waits keeps its place when a newer message replaces the older.
+        # In order of arrival. A newer message takes the place of the message that it replaces.
         self._waiting: OrderedDict[Union[str, int], Union[_Message, Gap]] = OrderedDict()
         self._count = 0
         self.replaced = 0
-        """Messages that were replaced by newer ones before they were read."""
+        """Number of messages that newer messages replaced before they were read."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -53,7 +59,7 @@ class Mailbox:
         self._count += 1
         self._add(self._count, gap)
 
-    def take(self) -> Happening | None:
+    def take(self) -> StreamItem | None:
         if not self._waiting:
             return None
         _, item = self._waiting.popitem(last=False)
@@ -61,7 +67,7 @@ class Mailbox:
 
     def _add(self, key: str | int, item: _Message | Gap) -> None:
         if len(self._waiting) >= self._capacity and key not in self._waiting:
-            raise Overflow(f"{self._capacity} events wait to be read: read faster, or ask for Policy.NEWEST")
+            raise Overflow(f"{self._capacity} events wait to be read: read faster, or use Policy.NEWEST")
         self._waiting[key] = item
 
     def _is_newest_only(self, topic: str) -> bool:

@@ -2,24 +2,24 @@
 
 import { StompBroker } from '../link/broker';
 import { Problem, Rest } from '../link/rest';
-import { Api } from './api.svelte';
-import { Cash } from './cash.svelte';
+import { ApiStore } from './api.svelte';
+import { CashStore } from './cash.svelte';
 import { DraftStore } from './draft.svelte';
-import { Latencies } from './latencies.svelte';
-import { Link } from './link.svelte';
-import { Log } from './log.svelte';
-import { Market } from './market.svelte';
-import { Notices } from './notices.svelte';
-import { Orders } from './orders.svelte';
+import { LatencyStore } from './latencies.svelte';
+import { LinkStore } from './link.svelte';
+import { LogStore } from './log.svelte';
+import { MarketStore } from './market.svelte';
+import { NoticeStore } from './notices.svelte';
+import { OrderStore } from './orders.svelte';
 import { Poll } from './poll.svelte';
 import { PortfolioStore } from './portfolio.svelte';
-import { Positions, valued } from './positions.svelte';
-import { Reference } from './reference.svelte';
-import { Service } from './service.svelte';
-import { Settings } from './settings.svelte';
-import { Strategies } from './strategies.svelte';
-import { Topics } from './topics.svelte';
-import { Transactions } from './transactions.svelte';
+import { PositionStore, valuationAt } from './positions.svelte';
+import { ReferenceStore } from './reference.svelte';
+import { ServiceStore } from './service.svelte';
+import { SettingsStore } from './settings.svelte';
+import { StrategyStore } from './strategies.svelte';
+import { TopicStore } from './topics.svelte';
+import { TransactionStore } from './transactions.svelte';
 import type { Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
@@ -27,53 +27,53 @@ const RETRY_MS = 1_000;
 /** What is fetched later waits for prices, but not longer than this: there may be none. */
 const PRICES_MS_MAX = 1_000;
 
-export class Desk {
+export class AppStore {
   readonly rest = new Rest();
   readonly broker = new StompBroker(brokerUrl(), () => this.rest.connectHeaders());
-  readonly settings = new Settings();
-  readonly notices = new Notices();
-  readonly link = new Link(this.rest);
-  readonly reference = new Reference(this.rest);
-  readonly service = new Service(this.rest);
-  readonly market = new Market(this.rest, this.broker, this.reference);
-  readonly orders = new Orders(this.rest, this.broker);
-  readonly positions = new Positions(this.rest, this.broker);
-  readonly transactions = new Transactions(this.rest, this.broker);
-  readonly cash = new Cash(this.rest, this.broker);
-  readonly strategies = new Strategies(this.rest, this.broker);
-  readonly log = new Log(this.broker);
-  readonly topics = new Topics(this.broker);
-  readonly api = new Api(this.rest);
-  readonly latencies = new Latencies(this.rest);
+  readonly settings = new SettingsStore();
+  readonly notices = new NoticeStore();
+  readonly link = new LinkStore(this.rest);
+  readonly reference = new ReferenceStore(this.rest);
+  readonly service = new ServiceStore(this.rest);
+  readonly market = new MarketStore(this.rest, this.broker, this.reference);
+  readonly orders = new OrderStore(this.rest, this.broker);
+  readonly positions = new PositionStore(this.rest, this.broker);
+  readonly transactions = new TransactionStore(this.rest, this.broker);
+  readonly cash = new CashStore(this.rest, this.broker);
+  readonly strategies = new StrategyStore(this.rest, this.broker);
+  readonly log = new LogStore(this.broker);
+  readonly topics = new TopicStore(this.broker);
+  readonly api = new ApiStore(this.rest);
+  readonly latencies = new LatencyStore(this.rest);
   readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
-  readonly portfolio = new PortfolioStore(this.rest, (strategy, base) => this.gross(strategy, base));
+  readonly portfolio = new PortfolioStore(this.rest, (strategy, base) => this.grossExposure(strategy, base));
   readonly draft = new DraftStore(this);
 
   private hasWaited = $state(false);
   private hasStarted = false;
-  /** Counts the wishes for reference data: only the newest is followed. */
-  private referring = 0;
+  /** Counts the options for reference data: only the newest is followed. */
+  private referenceRun = 0;
 
   /** Opens the page. Returns at once; panels fill as answers come. */
   start(): void {
-    this.broker.onBegin = () => this.market.begin();
+    this.broker.onConnected = () => this.market.reset();
     this.broker.onUp = () => this.connected();
     this.broker.onDown = (reason) => {
       if (!this.link.loginNeeded) this.link.down(reason);
     };
     this.broker.onRefused = () => (this.link.isRefused = true);
     setTimeout(() => (this.hasWaited = true), PRICES_MS_MAX);
-    void this.enter();
+    void this.connect();
   }
 
   /** After a refused login: tries once more, when the reader asks for it. */
   async retry(): Promise<void> {
     this.link.isRefused = false;
-    await this.enter();
+    await this.connect();
   }
 
   /** Whether what a reader looks for first is there, so that the rest may be fetched. */
-  get hasTime(): boolean {
+  get isFirstViewReady(): boolean {
     return this.hasWaited || this.market.hasPrices;
   }
 
@@ -81,13 +81,13 @@ export class Desk {
    * After a login, and at the start where none is needed. Nothing waits for anything else, so that prices are there soon; only who
    * shows a secret asks first whether it is right: a wrong one, shown ten times at once, looks like somebody who guesses.
    */
-  async enter(): Promise<void> {
-    if (this.link.hasLogin) await this.link.ask();
+  async connect(): Promise<void> {
+    if (this.link.hasLogin) await this.link.loadIdentity();
     if (this.link.loginNeeded) return;
     this.broker.start();
-    void this.refer();
+    void this.loadReference();
     const params = this.service.load();
-    if (!this.link.hasLogin) await this.link.ask();
+    if (!this.link.hasLogin) await this.link.loadIdentity();
     if (this.link.loginNeeded) {
       await this.broker.stop();
       return;
@@ -95,7 +95,7 @@ export class Desk {
     if (!this.link.identity) {
       // Not there yet: a service that is just starting.
       this.link.down('');
-      setTimeout(() => void this.enter(), RETRY_MS);
+      setTimeout(() => void this.connect(), RETRY_MS);
       return;
     }
     await params;
@@ -108,10 +108,10 @@ export class Desk {
   }
 
   /** The security everything looks at. */
-  look(securityId: number | null): void {
-    this.settings.kept.securityId = securityId;
-    this.draft.look(securityId);
-    this.market.look(securityId);
+  selectSecurity(securityId: number | null): void {
+    this.settings.saved.securityId = securityId;
+    this.draft.selectSecurity(securityId);
+    this.market.showDepth(securityId);
   }
 
   /** Does it, and tells what came of it. */
@@ -129,46 +129,46 @@ export class Desk {
   private connected(): void {
     // Everything at once: the link is up when the first of it is there.
     for (const store of [this.positions, this.transactions, this.cash, this.strategies]) void store.restart();
-    void this.portfolio.look();
+    void this.portfolio.refresh();
     if (this.link.state === 'DOWN') {
       void this.service.load();
-      void this.refer();
+      void this.loadReference();
     }
     this.link.up();
   }
 
   /** Fetches reference data, until they come, and looks at a security that is among them. */
-  private async refer(): Promise<void> {
-    const run = ++this.referring;
+  private async loadReference(): Promise<void> {
+    const run = ++this.referenceRun;
     try {
       await this.reference.load();
-      if (run !== this.referring) return;
-      this.market.arrange();
-      const { securityId } = this.settings.kept;
+      if (run !== this.referenceRun) return;
+      this.market.createQuotes();
+      const { securityId } = this.settings.saved;
       const known = this.reference.security(securityId) ? securityId : (this.reference.securities[0]?.id ?? null);
-      if (known !== this.draft.draft.securityId) this.look(known);
+      if (known !== this.draft.draft.securityId) this.selectSecurity(known);
     } catch (problem) {
-      if (run !== this.referring) return;
+      if (run !== this.referenceRun) return;
       const { status } = problem instanceof Problem ? problem : { status: NaN };
-      if (status === 0 || status === 503) setTimeout(() => void this.refer(), RETRY_MS);
+      if (status === 0 || status === 503) setTimeout(() => void this.loadReference(), RETRY_MS);
       else if (status !== 401) this.notices.bad('Reference data', problem);
     }
   }
 
   /** Sizes of all positions without their signs, in the base currency, as far as there are prices. */
-  private gross(strategy: string, base: string): number {
+  private grossExposure(strategy: string, base: string): number {
     let sum = 0;
     for (const position of this.positions.rows) {
       if (strategy !== '' && position.strategyName !== strategy) continue;
       const security = this.reference.security(position.securityId);
-      const { marketValue } = valued(position, this.market.quote(position.securityId)?.tick, security);
-      sum += Math.abs(Number(marketValue ?? 0)) * this.rate(position.currency ?? base, base);
+      const { marketValue } = valuationAt(position, this.market.quote(position.securityId)?.tick, security);
+      sum += Math.abs(Number(marketValue ?? 0)) * this.exchangeRate(position.currency ?? base, base);
     }
     return sum;
   }
 
   /** What one unit of a currency is worth in the base; 0 if nobody knows. */
-  private rate(currency: string, base: string): number {
+  private exchangeRate(currency: string, base: string): number {
     if (currency === base) return 1;
     for (const { security, tick } of this.market.quotes) {
       if (security.type !== 'FOREX' || tick?.bid === undefined) continue;
@@ -185,4 +185,4 @@ function brokerUrl(): string {
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/stomp`;
 }
 
-export const desk = new Desk();
+export const app = new AppStore();
