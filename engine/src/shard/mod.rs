@@ -530,7 +530,8 @@ impl Shard {
         self.orders.note(slot, self.now, reason);
         let order = self.orders.get(slot);
         let told = (what, self.orders.status(slot), reason);
-        let report = self.image(slot, told, &order.id, self.orders.orig_id(slot), last);
+        let names = (&order.id, self.orders.orig_id(slot));
+        let report = self.image(slot, told, names, last, SenderId::NONE);
         out.say(self.hearers(order.source), self.now, Said::Status(report));
     }
 
@@ -563,20 +564,18 @@ impl Shard {
         self.orders.note(slot, self.now, reason);
         let order = self.orders.get(slot);
         let none = (Qty::ZERO, Price::ZERO);
-        let (id, orig_id) = match id.is_none() {
+        let names = match id.is_none() {
             true => (&order.id, self.orders.orig_id(slot)),
             false => (id, &order.id),
         };
-        let sent = self.image(slot, (what, status, reason), id, orig_id, none);
-        let report = OrderReport { sender: self.sender, ..sent };
+        let report = self.image(slot, (what, status, reason), names, none, self.sender);
+        let to = self.hearers(order.source).with(PortMask::one(asker.port));
+        out.say(to, self.now, Said::Status(report));
         match what {
             What::CancelPending => self.orders.sent_mut(slot).canceled = self.sender,
             What::ReplacePending => self.orders.sent_mut(slot).modified = self.sender,
             _ => {}
         }
-        let order = self.orders.get(slot);
-        let to = self.hearers(order.source).with(PortMask::one(asker.port));
-        out.say(to, self.now, Said::Status(report));
     }
 
     #[inline(always)]
@@ -584,9 +583,9 @@ impl Shard {
         &self,
         slot: u32,
         (what, status, reason): (What, Status, Reason),
-        id: &IntId,
-        orig_id: &IntId,
+        (id, orig_id): (&IntId, &IntId),
         (last_qty, last_price): (Qty, Price),
+        sender: SenderId,
     ) -> OrderReport {
         let order = self.orders.get(slot);
         OrderReport {
@@ -603,7 +602,7 @@ impl Shard {
             last_qty,
             last_price,
             source: order.source,
-            sender: SenderId::NONE,
+            sender,
             security: order.terms.security,
             strategy: order.terms.strategy,
             account: order.terms.account,

@@ -9,6 +9,7 @@ use crate::ledger::Cash;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::Guard;
+use crate::sender::SenderId;
 use crate::time::Timestamp;
 
 /// Events of a snapshot in one step: few, so that commands do not wait for it.
@@ -263,9 +264,9 @@ impl Shard {
             let report = self.image(
                 slot,
                 (What::Image, self.orders.status(slot), order.reason),
-                &order.id,
-                self.orders.orig_id(slot),
+                (&order.id, self.orders.orig_id(slot)),
                 (fill.qty, fill.price),
+                SenderId::NONE,
             );
             teller.say_at(order.updated, Said::Status(report));
             let sent = *self.orders.sent(slot);
