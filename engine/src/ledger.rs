@@ -264,19 +264,10 @@ impl Ledger {
     }
 
     /// So much more credit is set aside for an order, or less if negative.
+    #[inline]
     pub fn set_aside(&mut self, order: &Order, amount: Money) {
         let aside = &mut self.exposure_mut(order.local, order.exposure).aside[order.terms.side as usize];
         *aside = aside.checked_add(amount).expect("the gate has checked that it can be counted");
-    }
-
-    /// Counts again what a security uses of an account's credit, zero unless it counts; the change.
-    pub fn recount_credit(&mut self, account: AccountId, local: u32, counts: bool) -> i128 {
-        let list = &mut self.exposures[local as usize];
-        let Some(exposure) = list.iter_mut().find(|exposure| exposure.account == account) else {
-            return 0;
-        };
-        let used = if counts { exposure.credit_used() } else { 0 };
-        used - std::mem::replace(&mut exposure.used, used)
     }
 
     /// Has what is counted of a security brought near, as far as most have it: one strategy, an account or two.
@@ -288,7 +279,7 @@ impl Ledger {
             fetch(&position.open);
         }
         if let Some(exposures) = self.exposures.get(local) {
-            exposures.iter().take(2).for_each(fetch);
+            exposures.iter().take(2).for_each(Exposure::fetch);
         }
     }
 
@@ -329,8 +320,8 @@ impl Ledger {
         &self.transactions.back().expect("one was booked before").booking
     }
 
-    /// Books a transaction of a security, see [`Ledger::last_booked`]. None: it cannot be counted, and nothing has
-    /// changed.
+    /// Books a transaction of a security, see [`Ledger::last_booked`]. Returns which exposure of the security it
+    /// has changed, none without an account; or None if it cannot be counted, and then nothing has changed.
     #[inline(always)]
     pub fn book(
         &mut self,
@@ -338,7 +329,7 @@ impl Ledger {
         instrument: &Instrument,
         position: u16,
         deal: &Deal,
-    ) -> Option<()> {
+    ) -> Option<Option<u16>> {
         let local = instrument.local;
         let held = self.position(local, position);
         let (strategy, cash_at) = (held.strategy, held.cash);
@@ -347,8 +338,10 @@ impl Ledger {
         let cost = value.checked_add(deal.commission)?;
         let cash = self.cash[cash_at as usize].amount.checked_sub(cost)?;
         let number = self.numbers[local as usize].checked_add(1)?;
+        let mut exposure_at = None;
         if deal.account != NO_ACCOUNT {
             let at = self.exposure_index(deal.account, local);
+            exposure_at = Some(at);
             let exposure = self.exposure_mut(local, at);
             let held = PositionState { qty: exposure.net, cost: exposure.cost, realized: exposure.gain };
             let held = worth(&held, deal.qty, deal.price, instrument.size, value)?;
@@ -384,7 +377,7 @@ impl Ledger {
             position,
             cash: cash_at,
         });
-        Some(())
+        Some(exposure_at)
     }
 
     /// Closes what an account holds of a security at a price, without a transaction of its own.

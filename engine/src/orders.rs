@@ -8,6 +8,7 @@ use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, LastFill, NIL, Order, Replace, Requests};
 use crate::pages::LargePages;
+use crate::prefetch::fetch;
 use crate::reason::Reason;
 use crate::sender::{SenderId, SentBy};
 use crate::terms::{Status, Terms};
@@ -36,15 +37,24 @@ impl Line {
     const EMPTY: Line = Line { first: NIL, last: NIL, len: 0 };
 }
 
+/// What is kept of an order beside its slot: half a cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+struct Details {
+    /// Of an order without fills it is another's.
+    fill: LastFill,
+    sent: SentBy,
+}
+
+const _: () = assert!(size_of::<Details>() == 32, "details never span two cache lines");
+
 #[derive(Debug)]
 pub struct Orders {
     shard: ShardId,
     max: u32,
     slots: Vec<Order>,
-    /// By slot; of an order without fills it is another's.
-    fills: Vec<LastFill>,
     /// By slot.
-    sent: Vec<SentBy>,
+    details: Vec<Details>,
     free: u32,
     /// How many slots hold an order.
     held: u32,
@@ -103,8 +113,7 @@ impl Orders {
             // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
             // be copied.
             slots: pages.table(max as usize),
-            fills: pages.table(max as usize),
-            sent: pages.table(max as usize),
+            details: pages.table(max as usize),
             free: NIL,
             held: 0,
             finished: [Line::EMPTY; 2],
@@ -124,8 +133,7 @@ impl Orders {
         assert!(max < NIL, "one slot number means none");
         (self.max, self.executions_max) = (max, executions_max);
         pages.enlarge(&mut self.slots, max as usize);
-        pages.enlarge(&mut self.fills, max as usize);
-        pages.enlarge(&mut self.sent, max as usize);
+        pages.enlarge(&mut self.details, max as usize);
     }
 
     /// Slots there are, in use or not: the range a walk over all orders covers.
@@ -167,8 +175,7 @@ impl Orders {
         self.held += 1;
         if self.free == NIL {
             self.slots.push(blank());
-            self.fills.push(LastFill::default());
-            self.sent.push(SentBy::default());
+            self.details.push(Details::default());
             return self.slots.len() as u32 - 1;
         }
         let slot = self.free;
@@ -182,6 +189,7 @@ impl Orders {
     pub fn fetch(&self, slot: u32) {
         if let Some(order) = self.slots.get(slot as usize) {
             order.fetch();
+            fetch(&self.details[slot as usize]);
         }
     }
 
@@ -239,17 +247,17 @@ impl Orders {
     /// Who asked for what of an order.
     #[inline]
     pub fn sent(&self, slot: u32) -> &SentBy {
-        &self.sent[slot as usize]
+        &self.details[slot as usize].sent
     }
 
     #[inline]
     pub fn sent_mut(&mut self, slot: u32) -> &mut SentBy {
-        &mut self.sent[slot as usize]
+        &mut self.details[slot as usize].sent
     }
 
     /// Forgets the numbers of senders about whom nothing is known any more.
     pub fn forget_senders(&mut self, is_known: impl Fn(SenderId) -> bool) {
-        for SentBy { submitted, modified, canceled } in &mut self.sent {
+        for Details { sent: SentBy { submitted, modified, canceled }, .. } in &mut self.details {
             for id in [submitted, modified, canceled] {
                 if !is_known(*id) {
                     *id = SenderId::NONE;
@@ -262,7 +270,7 @@ impl Orders {
     #[inline]
     pub fn note_fill(&mut self, slot: u32, qty: Qty, price: Price) {
         if !qty.is_zero() {
-            self.fills[slot as usize] = LastFill { qty, price };
+            self.details[slot as usize].fill = LastFill { qty, price };
         }
     }
 
@@ -270,7 +278,7 @@ impl Orders {
     pub fn last_fill(&self, slot: u32) -> LastFill {
         match self.slots[slot as usize].cum.is_zero() {
             true => LastFill::default(),
-            false => self.fills[slot as usize],
+            false => self.details[slot as usize].fill,
         }
     }
 

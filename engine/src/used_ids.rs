@@ -28,6 +28,8 @@ pub const USED_IDS_MAX: usize = 1 << 22;
 const HASH_SEED: u64 = 0x7573_6564_2069_6473;
 
 const PORT_SHIFT: u32 = 56;
+/// Entries of a cache line.
+const LINE: usize = 8;
 const HASH_MASK: u64 = (1 << PORT_SHIFT) - 1;
 
 /// Hashes ids within their session to 56 bits.
@@ -71,10 +73,13 @@ impl UsedIdLog {
         }
         let entry = (source.port.0 as u64) << PORT_SHIFT | self.hasher.hash(source.session, id);
         if self.ids.len() < self.max {
-            return self.ids.push(entry);
+            self.ids.push(entry);
+            // The line after this one: a store to far memory would hold up all that follow it.
+            return self.ids.spare_capacity_mut().get(LINE).into_iter().for_each(prefetch::fetch);
         }
         self.ids[self.next] = entry;
         self.next = (self.next + 1) % self.max;
+        self.ids.get(self.next + LINE).into_iter().for_each(prefetch::fetch);
     }
 
     /// Begins a new trading day.

@@ -3,10 +3,12 @@
 use super::OpenQty;
 use crate::id::AccountId;
 use crate::number::{Money, Qty};
+use crate::prefetch::fetch;
 use crate::terms::Side;
 
 /// One account in one security, over all strategies: for its limits.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub struct Exposure {
     pub account: AccountId,
     pub net: Qty,
@@ -34,25 +36,47 @@ impl Exposure {
         }
     }
 
+    /// Has its memory brought near.
+    #[inline]
+    pub(super) fn fetch(&self) {
+        fetch(&self.net);
+        fetch(&self.used);
+    }
+
     /// Credit that the account uses by this security: the cost of its position, long or short, as a
     /// magnitude, less what closed parts have earned, and of what is set aside for open orders
     /// the part that opens or extends a position.
+    #[inline]
     pub fn credit_used(&self) -> i128 {
         let held = self.cost.raw().unsigned_abs() as i128 - self.gain.raw() as i128;
-        let opening = |side: Side| {
-            let opens = self.opening_qty(side, Qty::ZERO);
-            opening_share(self.aside[side as usize], self.open.of(side), opens)
-        };
-        held + opening(Side::Buy) + opening(Side::Sell)
+        let [buys, sells] = self.aside.map(|aside| aside.raw() as i128);
+        if self.net.is_zero() {
+            return held + buys + sells;
+        }
+        // Only the side against the position can reduce it.
+        let (side, extends) = if self.net.is_positive() { (Side::Sell, buys) } else { (Side::Buy, sells) };
+        let opens = self.opening_qty(side, Qty::ZERO);
+        held + extends + opening_share(self.aside[side as usize], self.open.of(side), opens)
+    }
+
+    /// Counts again what is used, zero unless the security counts, and returns the change.
+    #[inline]
+    pub fn recount_credit(&mut self, counts: bool) -> i128 {
+        let used = if counts { self.credit_used() } else { 0 };
+        used - std::mem::replace(&mut self.used, used)
     }
 
     /// By how much [`Exposure::credit_used`] grows when `qty` more of a side is open and `aside` more is
     /// set aside for it; None if it cannot be counted.
+    #[inline]
     pub fn credit_growth(&self, side: Side, qty: Qty, aside: Money) -> Option<Money> {
-        let before = self.aside[side as usize];
-        let open = self.open.of(side);
-        let old = opening_share(before, open, self.opening_qty(side, Qty::ZERO));
+        let (before, open) = (self.aside[side as usize], self.open.of(side));
         let (after, more_open) = (before.checked_add(aside)?, open.checked_add(qty)?);
+        let reduces = if side == Side::Buy { self.net.is_negative() } else { self.net.is_positive() };
+        if !reduces {
+            return Some(aside);
+        }
+        let old = opening_share(before, open, self.opening_qty(side, Qty::ZERO));
         let new = opening_share(after, more_open, self.opening_qty(side, qty));
         i64::try_from(new - old).ok().map(Money::from_raw)
     }

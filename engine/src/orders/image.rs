@@ -1,6 +1,6 @@
 //! All orders as bytes: the slab slot by slot, with the lists that run through it.
 
-use super::{Execution, FormerIds, Line, Orders, blank};
+use super::{Details, Execution, FormerIds, Line, Orders, blank};
 use crate::id::{GENERATIONS, ShardId};
 use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
@@ -60,8 +60,11 @@ impl Orders {
             let held = !order.id.is_none();
             held.encode(out);
             match held {
-                true if order.cum.is_zero() => (*order, self.sent[slot]).encode(out),
-                true => (*order, (self.sent[slot], self.fills[slot])).encode(out),
+                true if order.cum.is_zero() => (*order, self.details[slot].sent).encode(out),
+                true => {
+                    let Details { fill, sent } = self.details[slot];
+                    (*order, (sent, fill)).encode(out)
+                }
                 // Of the order before nothing is needed.
                 false => (order.generation, order.next).encode(out),
             }
@@ -95,8 +98,7 @@ impl Orders {
                 if held && !order.cum.is_zero() { LastFill::decode(from)? } else { LastFill::default() };
             orders.held += held as u32;
             orders.slots.push(order);
-            orders.fills.push(fill);
-            orders.sent.push(sent);
+            orders.details.push(Details { fill, sent });
         }
         orders.free = Image::decode(from)?;
         orders.finished = [Image::decode(from)?, Image::decode(from)?];

@@ -10,7 +10,6 @@
 use super::Shard;
 use super::risk_gate::Found;
 use crate::command::BudgetKind;
-use crate::event::BudgetUse;
 use crate::id::AccountId;
 use crate::ledger::Deal;
 use crate::number::{Money, Notional, Price, Qty};
@@ -18,14 +17,14 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{OrderKind, Side, Terms};
 
-/// What an order, or the change of one, asks of the account's credit.
+/// ExecType an order, or the change of one, asks of the account's credit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CreditAsked {
     /// To be set aside for the order, on top of what it has.
     pub aside: Money,
     /// By how much the credit in use grows; None if the order opens something and has no price.
     pub more: Option<Money>,
-    /// What one unit is valued at; None for a market order, which has no price of its own, and where
+    /// ExecType one unit is valued at; None for a market order, which has no price of its own, and where
     /// the security does not count.
     pub price: Option<Price>,
 }
@@ -37,8 +36,9 @@ impl Shard {
     #[inline]
     pub(super) fn book(&mut self, local: u32, position: u16, deal: &Deal, out: &mut Outbox) -> Option<()> {
         let instrument = &self.directory.locals[local as usize].instrument;
-        self.ledger.book(self.now, instrument, position, deal)?;
-        self.count_credit(deal.account, local, out);
+        if let Some(exposure) = self.ledger.book(self.now, instrument, position, deal)? {
+            self.count_credit(deal.account, local, exposure, out);
+        }
         Some(())
     }
 
@@ -51,14 +51,14 @@ impl Shard {
             let account = self.ledger.exposure(local, at).account;
             match self.ledger.close_exposure(&instrument, at, price) {
                 // The budget hears of it with the next order: an expiry may touch every account at once.
-                Some(()) => self.recount_credit(account, local),
+                Some(()) => self.recount_credit(account, local, at),
                 None => self.continuation.refuse(Reason::Overflow),
             }
         }
     }
 
-    /// What `left` of an order with these terms asks of the account's credit, where `grows` of it is new
-    /// and `reserved` is set aside already.
+    /// ExecType `left` of an order with these terms asks of the account's credit, where `grows` of it is new,
+    /// `reserved` is set aside already, and `value` is that of its whole quantity.
     #[inline]
     pub(super) fn credit_asked(
         &self,
@@ -66,6 +66,7 @@ impl Shard {
         left: Qty,
         grows: Qty,
         reserved: Money,
+        value: Option<Money>,
         found: &Found,
     ) -> Result<CreditAsked, Reason> {
         let security = &self.directory.locals[found.local as usize];
@@ -80,17 +81,28 @@ impl Shard {
             let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
             return Ok(CreditAsked { more: (!opens).then_some(Money::ZERO), ..CreditAsked::default() });
         };
-        let cost = self.credit_cost(price, left, found.local).ok_or(Reason::Overflow)?;
+        let is_valued = security.commission.is_zero()
+            && left == terms.qty
+            && terms.kind == OrderKind::Limit
+            && price == terms.limit;
+        let cost = match value.filter(|_| is_valued) {
+            Some(value) => value,
+            None => self.credit_cost(price, left, found.local).ok_or(Reason::Overflow)?,
+        };
         let aside = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
         let more = exposure.credit_growth(terms.side, grows, aside).ok_or(Reason::Overflow)?;
         let price = (terms.kind != OrderKind::Market).then_some(price);
         Ok(CreditAsked { aside, more: Some(more), price })
     }
 
-    /// What a quantity may cost, commission included; None if it cannot be counted.
+    /// Returns what a quantity may cost, commission included, or None if it cannot be counted.
+    #[inline]
     fn credit_cost(&self, price: Price, qty: Qty, local: u32) -> Option<Money> {
         let security = &self.directory.locals[local as usize];
         let value = Notional::of(price, qty).money(security.instrument.size)?.abs();
+        if security.commission.is_zero() {
+            return Some(value);
+        }
         // A commission may be a rebate, and nothing is set aside below zero.
         value.checked_add(Money::per_unit(security.commission, qty)?).map(|cost| cost.max(Money::ZERO))
     }
@@ -109,7 +121,7 @@ impl Shard {
         Some(other.filter(|other| other.abs() > price.abs()).unwrap_or(price))
     }
 
-    /// What a modification has made cheaper is given back at once: set aside stays what its terms need at
+    /// ExecType a modification has made cheaper is given back at once: set aside stays what its terms need at
     /// the price they were checked with. A market order keeps what it has until its end.
     pub(super) fn trim_credit(&mut self, slot: u32, price: Option<Price>) {
         let order = self.orders.get(slot);
@@ -122,7 +134,7 @@ impl Shard {
     }
 
     /// So much of an order is open again: credit is set aside for it as for a new order, whatever is left of
-    /// the limit. What cannot be counted is not set aside.
+    /// the limit. ExecType cannot be counted is not set aside.
     pub(super) fn set_aside_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         let (terms, local) = (order.terms, order.local);
@@ -133,7 +145,7 @@ impl Shard {
             self.orders.get_mut(slot).reserved = reserved;
             self.ledger.set_aside(&order, cost);
         }
-        self.count_credit(terms.account, local, out);
+        self.count_credit(terms.account, local, order.exposure, out);
     }
 
     /// A part of an order has traded: so much of what was set aside for it is free.
@@ -156,18 +168,20 @@ impl Shard {
     #[inline]
     pub(super) fn count_credit_of(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
-        self.count_credit(order.terms.account, order.local, out);
+        let (account, local, exposure) = (order.terms.account, order.local, order.exposure);
+        self.count_credit(account, local, exposure, out);
     }
 
     /// Counts again what a security uses of an account's credit. The budget hears if the credit in use
     /// has passed half of what the shard has.
     #[inline]
-    pub(super) fn count_credit(&mut self, account: AccountId, local: u32, out: &mut Outbox) {
+    pub(super) fn count_credit(&mut self, account: AccountId, local: u32, exposure: u16, out: &mut Outbox) {
         if let Some(at) = self.directory.account(account)
             && self.counts_credit_at(at, local)
+            && self.recount_credit_at(at, local, exposure, true)
         {
-            let usage = self.recount_credit_at(at, account, local, true);
-            self.say_budget(usage, out);
+            let usage = self.directory.accounts[at as usize].guard.usage(BudgetKind::Credit);
+            self.say_budget(Some(usage), out);
         }
     }
 
@@ -183,30 +197,27 @@ impl Shard {
         self.directory.accounts[at as usize].guard.counts_credit_in(currency)
     }
 
-    fn recount_credit(&mut self, account: AccountId, local: u32) {
+    fn recount_credit(&mut self, account: AccountId, local: u32, exposure: u16) {
         if let Some(at) = self.directory.account(account) {
             let counts = self.counts_credit_at(at, local);
-            self.recount_credit_at(at, account, local, counts);
+            self.recount_credit_at(at, local, exposure, counts);
         }
     }
 
+    /// Counts again, and returns whether the credit in use has just passed half of what was granted.
     #[inline]
-    fn recount_credit_at(
-        &mut self,
-        at: u32,
-        account: AccountId,
-        local: u32,
-        counts: bool,
-    ) -> Option<BudgetUse> {
-        let change = self.ledger.recount_credit(account, local, counts);
-        let guard = &mut self.directory.accounts[at as usize].guard;
-        guard.change_credit(change).then(|| guard.usage(BudgetKind::Credit))
+    fn recount_credit_at(&mut self, at: u32, local: u32, exposure: u16, counts: bool) -> bool {
+        let change = self.ledger.exposure_mut(local, exposure).recount_credit(counts);
+        self.directory.accounts[at as usize].guard.change_credit(change)
     }
 
     /// The credit of an account is in another currency now: other securities count.
     pub(super) fn recount_credit_of_all(&mut self, account: AccountId) {
         for local in 0..self.directory.locals.len() as u32 {
-            self.recount_credit(account, local);
+            let held = self.ledger.exposures(local).iter().position(|held| held.account == account);
+            if let Some(at) = held {
+                self.recount_credit(account, local, at as u16);
+            }
         }
     }
 

@@ -543,7 +543,8 @@ impl Shard {
         self.orders.note(slot, self.now, reason);
         let order = self.orders.get(slot);
         let told = (what, self.orders.status(slot), reason);
-        let report = self.image(slot, told, &order.id, self.orders.orig_id(slot), last);
+        let names = (&order.id, self.orders.orig_id(slot));
+        let report = self.image(slot, told, names, last, SenderId::NONE);
         out.say(self.hearers(order.source), self.now, EventKind::Status(report));
     }
 
@@ -576,20 +577,18 @@ impl Shard {
         self.orders.note(slot, self.now, reason);
         let order = self.orders.get(slot);
         let none = (Qty::ZERO, Price::ZERO);
-        let (id, orig_id) = match id.is_none() {
+        let names = match id.is_none() {
             true => (&order.id, self.orders.orig_id(slot)),
             false => (id, &order.id),
         };
-        let sent = self.image(slot, (what, status, reason), id, orig_id, none);
-        let report = OrderReport { sender: self.sender, ..sent };
+        let report = self.image(slot, (what, status, reason), names, none, self.sender);
+        let to = self.hearers(order.source).with(PortMask::one(asker.port));
+        out.say(to, self.now, EventKind::Status(report));
         match what {
             ExecType::CancelPending => self.orders.sent_mut(slot).canceled = self.sender,
             ExecType::ReplacePending => self.orders.sent_mut(slot).modified = self.sender,
             _ => {}
         }
-        let order = self.orders.get(slot);
-        let to = self.hearers(order.source).with(PortMask::one(asker.port));
-        out.say(to, self.now, EventKind::Status(report));
     }
 
     #[inline(always)]
@@ -597,9 +596,9 @@ impl Shard {
         &self,
         slot: u32,
         (what, status, reason): (ExecType, Status, Reason),
-        id: &IntId,
-        orig_id: &IntId,
+        (id, orig_id): (&IntId, &IntId),
         (last_qty, last_price): (Qty, Price),
+        sender: SenderId,
     ) -> OrderReport {
         let order = self.orders.get(slot);
         OrderReport {
@@ -616,7 +615,7 @@ impl Shard {
             last_qty,
             last_price,
             source: order.source,
-            sender: SenderId::NONE,
+            sender,
             security: order.terms.security,
             strategy: order.terms.strategy,
             account: order.terms.account,
@@ -632,7 +631,7 @@ impl Shard {
     }
 }
 
-/// What the book of a security is about.
+/// ExecType the book of a security is about.
 fn book_spec(directory: &Directory, settings: &ShardSettings, local: usize) -> BookSpec {
     let local = &directory.locals[local];
     let place = &directory.places[local.exchange as usize];

@@ -45,7 +45,7 @@ impl Shard {
         if !passed.reserved.is_zero() {
             self.ledger.set_aside(self.orders.get(slot), passed.reserved);
         }
-        self.count_credit(terms.account, found.local, out);
+        self.count_credit(terms.account, found.local, found.exposure, out);
         if terms.reduce_only {
             let position = self.ledger.position_mut(found.local, found.position);
             position.reducing = position.reducing.checked_add(terms.qty).expect("headroom was checked");

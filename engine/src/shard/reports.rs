@@ -381,7 +381,10 @@ impl Shard {
         if !reserved.is_zero() {
             self.ledger.set_aside(self.orders.get(slot), Money::from_raw(-reserved.raw()));
         }
-        self.count_credit_of(slot, out);
+        // After its last fill the credit was counted with the booking.
+        if !(left.is_zero() && reserved.is_zero()) {
+            self.count_credit_of(slot, out);
+        }
         if let Some(replace) = replace {
             self.refuse(slot, Request::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
         }

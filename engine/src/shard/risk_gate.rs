@@ -59,7 +59,7 @@ impl Shard {
         self.check_form(terms, &found)?;
         let value = self.value_of(terms, terms.qty, found.local)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &found)?;
-        let credit = self.credit_asked(terms, terms.qty, terms.qty, Money::ZERO, &found)?;
+        let credit = self.credit_asked(terms, terms.qty, terms.qty, Money::ZERO, value, &found)?;
         let last = self.last_price(found.local);
         let asked = Asked { terms, before: None, last, value, grows: terms.qty, credit: credit.more };
         Ok((found, asked, credit.aside))
@@ -82,7 +82,7 @@ impl Shard {
         if grows.is_positive() {
             self.check_headroom(new.side, grows, value.unwrap_or_default(), &found)?;
         }
-        let credit = self.credit_asked(new, left, grows, reserved, &found)?;
+        let credit = self.credit_asked(new, left, grows, reserved, value, &found)?;
         let last = self.last_price(found.local);
         let asked = Asked { terms: new, before: Some(&before), last, value, grows, credit: credit.more };
         self.check_risk(&asked, &found, out)?;

@@ -9,6 +9,7 @@ use crate::ledger::Cash;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::Guard;
+use crate::sender::SenderId;
 use crate::time::Timestamp;
 
 /// Events of a snapshot in one step: few, so that commands do not wait for it.
@@ -248,7 +249,7 @@ impl Shard {
         if slot >= self.orders.len() {
             return Stage::Transactions(0);
         }
-        // What has ended in a day that is over is with us for its venue, not for readers.
+        // ExecType has ended in a day that is over is with us for its venue, not for readers.
         let order = self.orders.get(slot);
         let is_past = order.base.is_finished() && order.era != self.era;
         if self.orders.in_use(slot) && !is_past {
@@ -263,9 +264,9 @@ impl Shard {
             let report = self.image(
                 slot,
                 (ExecType::Image, self.orders.status(slot), order.reason),
-                &order.id,
-                self.orders.orig_id(slot),
+                (&order.id, self.orders.orig_id(slot)),
                 (fill.qty, fill.price),
+                SenderId::NONE,
             );
             teller.say_at(order.updated, EventKind::Status(report));
             let sent = *self.orders.sent(slot);
