@@ -1,7 +1,7 @@
 //! What a shard looks up on every order: its securities, and all accounts, strategies and exchanges, in dense tables
 //! made from the reference data. Which of them are switched on, open or watched is state of the shard.
 
-mod image;
+mod codec;
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //! arithmetic counts it live, folds it into the opening balance when it is old, and recounts it when asked.
 
 mod exposure;
-mod image;
+mod codec;
 
 pub use exposure::Exposure;
 

@@ -2,7 +2,7 @@
 //! ids and pending requests beside it. Nothing allocates once the slab has grown to the number of orders there are.
 
 mod executions;
-mod image;
+mod codec;
 
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};

@@ -81,7 +81,7 @@ impl Outbox {
         let before = self.said;
         self.show(to, at, body);
         if to == PortMask::one(PortId::LINK) && self.said > before {
-            self.events[before].1.seq |= Event::IMAGE;
+            self.events[before].1.seq |= Event::SNAPSHOT;
         }
     }
 

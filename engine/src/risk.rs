@@ -1,10 +1,10 @@
 //! The gate before the venue: what a strategy and an account may do. From settings, checked in a fixed order; each
 //! refusal names its rule. Nothing here knows how orders live.
 
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest};
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, Sink};
 use crate::ledger::OpenQty;
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
@@ -143,7 +143,7 @@ impl Guard {
     }
 
     /// The switch, and what is in use.
-    pub(crate) fn fold(&self, sum: &mut Fold) {
+    pub(crate) fn fold(&self, sum: &mut Digest) {
         self.killed.encode(sum);
         [self.open_orders, self.rate, self.credit].encode(sum);
     }
@@ -408,24 +408,24 @@ impl Guard {
 }
 
 /// Half of what was granted follows.
-impl Image for Share {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Share {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.limited.encode(out);
         self.granted.encode(out);
         self.used.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Share, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Share, DecodeError> {
         let mut share = Share::default();
-        let (limited, granted) = Image::decode(from)?;
+        let (limited, granted) = Codec::decode(from)?;
         share.grant(limited, granted);
-        share.used = Image::decode(from)?;
+        share.used = Codec::decode(from)?;
         Ok(share)
     }
 }
 
-impl Image for Guard {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Guard {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.scope.encode(out);
         self.limits.encode(out);
         self.killed.encode(out);
@@ -438,21 +438,21 @@ impl Image for Guard {
         self.recent_at.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Guard, Damage> {
-        let mut guard = Guard::new(Image::decode(from)?);
-        guard.limits = Image::decode(from)?;
-        guard.killed = Image::decode(from)?;
-        guard.restricted = Image::decode(from)?;
-        [guard.open_orders, guard.rate, guard.credit] = Image::decode(from)?;
-        guard.credit_sum = Image::decode(from)?;
-        guard.second_ns = Image::decode(from)?;
-        guard.newest = Image::decode(from)?;
-        let recent: Vec<(Timestamp, Terms)> = Image::decode(from)?;
-        guard.recent_at = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<Guard, DecodeError> {
+        let mut guard = Guard::new(Codec::decode(from)?);
+        guard.limits = Codec::decode(from)?;
+        guard.killed = Codec::decode(from)?;
+        guard.restricted = Codec::decode(from)?;
+        [guard.open_orders, guard.rate, guard.credit] = Codec::decode(from)?;
+        guard.credit_sum = Codec::decode(from)?;
+        guard.second_ns = Codec::decode(from)?;
+        guard.newest = Codec::decode(from)?;
+        let recent: Vec<(Timestamp, Terms)> = Codec::decode(from)?;
+        guard.recent_at = Codec::decode(from)?;
         let sound = guard.restricted.is_sorted_by(|a, b| a < b)
             && recent.len() <= RECENT_MAX
             && guard.recent_at <= recent.len();
-        from.check(sound, Problem::Contradiction)?;
+        from.check(sound, DecodeProblem::Contradiction)?;
         if guard.limits.duplicate_window_ms > 0 {
             guard.recent.reserve_exact(RECENT_MAX);
         }

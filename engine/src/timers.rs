@@ -4,10 +4,10 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, encode_list};
 use crate::command::Report;
 use crate::event::{Ask, Tick};
 use crate::id::OrderHandle;
-use crate::image::{Damage, Image, Problem, Reader, Sink, encode_list, image};
 use crate::rng::Rng;
 use crate::time::Timestamp;
 
@@ -116,24 +116,24 @@ impl Timers {
     }
 }
 
-image!(Entry { at, seq, what });
-image!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
-image!(Way { last, chance });
+codec!(Entry { at, seq, what });
+codec!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
+codec!(Way { last, chance });
 
 /// In the order in which they will come due, whatever the heap looks like.
-impl Image for Timers {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Timers {
+    fn encode(&self, out: &mut impl ByteSink) {
         let mut entries: Vec<&Entry> = self.heap.iter().collect();
         entries.sort_unstable_by(|a, b| b.cmp(a));
         encode_list(entries.into_iter(), out);
         self.seq.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Timers, Damage> {
-        let entries: Vec<Entry> = Image::decode(from)?;
-        let seq = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<Timers, DecodeError> {
+        let entries: Vec<Entry> = Codec::decode(from)?;
+        let seq = Codec::decode(from)?;
         let sound = entries.is_sorted_by(|a, b| a > b) && entries.iter().all(|entry| entry.seq <= seq);
-        from.check(sound, Problem::Contradiction)?;
+        from.check(sound, DecodeProblem::Contradiction)?;
         let dates = entries.iter().filter(|entry| matches!(entry.what, Timed::Date(_))).count();
         Ok(Timers { heap: BinaryHeap::from(entries), seq, dates })
     }

@@ -17,7 +17,7 @@ mod book;
 mod depth;
 mod entry;
 mod feed;
-mod image;
+mod codec;
 mod matching;
 #[cfg(test)]
 mod tests;

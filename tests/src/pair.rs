@@ -238,7 +238,7 @@ impl Pair {
     fn said(&self, body: &EventKind) -> Option<Said> {
         match body {
             // Told again for readers who may have put the order away.
-            EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Image) => None,
+            EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Snapshot) => None,
             EventKind::Order(order) if order.order == OrderHandle::NONE => {
                 Some(Said::Unrecorded(order.reason))
             }

@@ -8,8 +8,8 @@
 //! While a close waits, new orders of its position are refused (`close-in-progress`): it would never come to its turn.
 
 use super::Shard;
+use crate::codec::codec;
 use crate::id::{AccountId, IntId, SecurityId, Source, StrategyId};
-use crate::image::image;
 use crate::number::Qty;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -32,7 +32,7 @@ pub(super) struct Closing {
     pub refused: Reason,
 }
 
-image!(Closing { local, source, id, terms, sender, refused });
+codec!(Closing { local, source, id, terms, sender, refused });
 
 impl Shard {
     /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the continuation.

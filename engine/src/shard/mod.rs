@@ -21,7 +21,7 @@ pub mod depth;
 mod order_entry;
 mod expiry;
 mod risk_gate;
-mod image;
+mod codec;
 mod market;
 mod reconcile;
 mod reports;
@@ -496,7 +496,7 @@ impl Shard {
     /// Tells the terms of an order to readers that may have put it away, as of the time it was submitted.
     fn say_image(&mut self, slot: u32, out: &mut Outbox) {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
-        let image = self.terms_image(slot, ExecType::Image, Reason::None);
+        let image = self.terms_image(slot, ExecType::Snapshot, Reason::None);
         out.say(self.hearers(source), submitted, EventKind::Order(image));
         let sent = *self.orders.sent(slot);
         if !sent.is_empty() {

@@ -206,7 +206,7 @@ impl Shard {
 
     pub(super) fn begin_doubt(&mut self, slot: u32, out: &mut Outbox) {
         if !std::mem::replace(&mut self.orders.get_mut(slot).in_doubt, true) {
-            self.say_status(slot, ExecType::Image, Reason::InDoubt, out);
+            self.say_status(slot, ExecType::Snapshot, Reason::InDoubt, out);
             self.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
         }
     }
@@ -359,7 +359,7 @@ impl Shard {
         if !was_in_doubt || order.base.is_finished() {
             return;
         }
-        self.say_status(slot, ExecType::Image, Reason::None, out);
+        self.say_status(slot, ExecType::Snapshot, Reason::None, out);
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         if let Some(replace) = requests.replace {
             let ask = if replace.terms.qty <= order.cum { Ask::Cancel } else { Ask::Replace };

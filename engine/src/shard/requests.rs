@@ -333,7 +333,7 @@ impl Shard {
         if request_id.is_none() && source.origin == Origin::Server {
             // Nobody waits for this answer; but an order that goes on must be told as it stands now.
             if !self.orders.get(slot).base.is_finished() {
-                self.say_status(slot, ExecType::Image, reason, out);
+                self.say_status(slot, ExecType::Snapshot, reason, out);
             }
             return;
         }

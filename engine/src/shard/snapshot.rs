@@ -252,7 +252,7 @@ impl Shard {
         let order = self.orders.get(slot);
         let is_past = order.base.is_finished() && order.era != self.era;
         if self.orders.in_use(slot) && !is_past {
-            let terms = self.terms_image(slot, ExecType::Image, Reason::None);
+            let terms = self.terms_image(slot, ExecType::Snapshot, Reason::None);
             let (order, fill) = (self.orders.get(slot), self.orders.last_fill(slot));
             let first = self.orders.first_id(slot);
             if !terms.orig_id.is_none() && terms.orig_id != *first {
@@ -262,7 +262,7 @@ impl Shard {
             teller.say_at(order.submitted, EventKind::Order(terms));
             let report = self.image(
                 slot,
-                (ExecType::Image, self.orders.status(slot), order.reason),
+                (ExecType::Snapshot, self.orders.status(slot), order.reason),
                 &order.id,
                 self.orders.orig_id(slot),
                 (fill.qty, fill.price),

@@ -164,7 +164,7 @@ impl Shard {
         if requests.cancel.is_some() {
             return self.ended(slot, Step::Cancel, Reason::Requested, out);
         }
-        self.say_status(slot, ExecType::Image, Reason::VenueUnavailable, out);
+        self.say_status(slot, ExecType::Snapshot, Reason::VenueUnavailable, out);
         if requests.replace.is_some() {
             self.replaced(slot, out);
         }

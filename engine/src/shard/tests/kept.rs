@@ -2,8 +2,8 @@
 //! told, is seen in the simulation.
 
 use super::*;
+use crate::codec::DecodeProblem;
 use crate::command::ExecRef;
-use crate::image::Problem;
 use crate::settings::{SelfTrade, VenueSettings};
 
 impl Bench {
@@ -29,7 +29,7 @@ impl Bench {
         bytes
     }
 
-    fn load(&self, bytes: &[u8]) -> Result<Shard, crate::image::Damage> {
+    fn load(&self, bytes: &[u8]) -> Result<Shard, crate::codec::DecodeError> {
         let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
         Shard::load(bytes, ShardId(0), 1, reference, settings)
     }
@@ -96,14 +96,14 @@ fn an_image_is_its_own_shard_s_only() {
         let loaded = Shard::load(&bytes, ShardId(id), shards, reference.clone(), settings.clone());
         loaded.unwrap_err().problem
     };
-    assert_eq!(refused(1, 2, &reference, &settings), Problem::Contradiction);
-    assert_eq!(refused(0, 2, &reference, &settings), Problem::Contradiction);
+    assert_eq!(refused(1, 2, &reference, &settings), DecodeProblem::Contradiction);
+    assert_eq!(refused(0, 2, &reference, &settings), DecodeProblem::Contradiction);
     let other = ShardSettings { finished_max: 7, ..settings.clone() };
-    assert_eq!(refused(0, 1, &reference, &other), Problem::Contradiction);
+    assert_eq!(refused(0, 1, &reference, &other), DecodeProblem::Contradiction);
     let mut rows = rows();
     rows.securities[0].description = "another".into();
     let other = Arc::new(RefData::check(rows).unwrap());
-    assert_eq!(refused(0, 1, &other, &settings), Problem::Contradiction);
+    assert_eq!(refused(0, 1, &other, &settings), DecodeProblem::Contradiction);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn a_fill_after_the_rollover_is_booked_for_as_many_days_as_orders_are_kept() {
     let said = bench.report(order, filled(1, "4", "9"));
     assert!(said.iter().any(|body| matches!(body, EventKind::Booked(_))), "{said:?}");
     assert!(
-        matches!(said[0], EventKind::Order(told) if told.what == ExecType::Image),
+        matches!(said[0], EventKind::Order(told) if told.what == ExecType::Snapshot),
         "readers have put it away: {said:?}"
     );
     assert_eq!(alerts(&said), [Alert::LateFill]);

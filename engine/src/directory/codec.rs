@@ -4,20 +4,20 @@
 use std::sync::Arc;
 
 use super::{AccountEntry, Directory, Local, Place, StrategyEntry, enlist};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::command::Scope;
 use crate::id::{SecurityId, ShardId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
 use crate::ledger::Instrument;
 use crate::number::{Grid, Price, Qty};
 use crate::refdata::RefData;
 use crate::shard::shard_of;
 
-image!(Place { id, auctions, adapter, session, has_hours, since, over });
-image!(AccountEntry { id, active, admits, strategies, guard });
-image!(StrategyEntry { id, phase, guard });
+codec!(Place { id, auctions, adapter, session, has_hours, since, over });
+codec!(AccountEntry { id, active, admits, strategies, guard });
+codec!(StrategyEntry { id, phase, guard });
 
-impl Image for Local {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Local {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.instrument.encode(out);
         self.tick.encode(out);
         self.lot.encode(out);
@@ -29,14 +29,14 @@ impl Image for Local {
         self.subscribers.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Local, Damage> {
-        let instrument: Instrument = Image::decode(from)?;
-        let (tick, lot): (Price, Qty) = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<Local, DecodeError> {
+        let instrument: Instrument = Codec::decode(from)?;
+        let (tick, lot): (Price, Qty) = Codec::decode(from)?;
         // There are grids of these only.
-        from.check(tick.is_positive() && lot.is_positive(), Problem::Value)?;
-        let commission = Image::decode(from)?;
-        let (exchange, adapter) = Image::decode(from)?;
-        let [tradeable, killed, halted, suspect, expired] = Image::decode(from)?;
+        from.check(tick.is_positive() && lot.is_positive(), DecodeProblem::Value)?;
+        let commission = Codec::decode(from)?;
+        let (exchange, adapter) = Codec::decode(from)?;
+        let [tradeable, killed, halted, suspect, expired] = Codec::decode(from)?;
         Ok(Local {
             instrument,
             tick,
@@ -51,14 +51,14 @@ impl Image for Local {
             killed,
             halted,
             suspect,
-            watchers: Image::decode(from)?,
-            subscribers: Image::decode(from)?,
+            watchers: Codec::decode(from)?,
+            subscribers: Codec::decode(from)?,
         })
     }
 }
 
 impl Directory {
-    pub(crate) fn save(&self, out: &mut impl Sink) {
+    pub(crate) fn save(&self, out: &mut impl ByteSink) {
         self.places.encode(out);
         self.locals.encode(out);
         self.accounts.encode(out);
@@ -66,29 +66,29 @@ impl Directory {
     }
 
     pub(crate) fn load(
-        from: &mut Reader<'_>,
+        from: &mut ByteReader<'_>,
         shard: ShardId,
         shards: u8,
         reference: Arc<RefData>,
-    ) -> Result<Directory, Damage> {
+    ) -> Result<Directory, DecodeError> {
         let mut directory = Directory {
             reference,
-            places: Image::decode(from)?,
-            locals: Image::decode(from)?,
-            accounts: Image::decode(from)?,
-            strategies: Image::decode(from)?,
+            places: Codec::decode(from)?,
+            locals: Codec::decode(from)?,
+            accounts: Codec::decode(from)?,
+            strategies: Codec::decode(from)?,
             local_by_id: Vec::new(),
             account_by_id: Vec::new(),
             strategy_by_id: Vec::new(),
         };
         let sound = directory.is_sound(shard, shards);
-        from.check(sound, Problem::Contradiction)?;
+        from.check(sound, DecodeProblem::Contradiction)?;
         directory.enlist_all();
         Ok(directory)
     }
 
     /// Switches, phases and limits in use.
-    pub(crate) fn fold(&self, sum: &mut Fold) {
+    pub(crate) fn fold(&self, sum: &mut Digest) {
         for local in &self.locals {
             [local.tradeable, local.killed, local.halted].encode(sum);
         }

@@ -14,9 +14,9 @@ use super::depth::Depths;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
 use super::{AdapterState, Audience, Shard};
+use crate::codec::{ByteReader, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::directory::Directory;
 use crate::id::{AdapterId, ShardId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, image};
 use crate::ledger::Ledger;
 use crate::order::{Base, NIL, Order};
 use crate::order_nodes::{Node, Place};
@@ -30,8 +30,8 @@ use crate::timers::{Timers, Way};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::Venue;
 
-image!(AdapterState { connected, killed, ports });
-image!(Audience { everything, orders, budgets });
+codec!(AdapterState { connected, killed, ports });
+codec!(Audience { everything, orders, budgets });
 
 impl Shard {
     /// Adds the image of this shard, which has no work left, to `out`. Some 150 bytes for each order held.
@@ -69,9 +69,9 @@ impl Shard {
         shards: u8,
         reference: Arc<RefData>,
         settings: ShardSettings,
-    ) -> Result<Shard, Damage> {
+    ) -> Result<Shard, DecodeError> {
         assert!(id.0 < shards, "a shard is one of its number");
-        let mut from = Reader::new(bytes);
+        let mut from = ByteReader::new(bytes);
         let shard = Shard::decode(&mut from, id, shards, reference, settings)?;
         from.finish()?;
         Ok(shard)
@@ -80,7 +80,7 @@ impl Shard {
     /// A sum over what changes: commands, orders, money, prices, limits in use, dice. Equal states have equal digests;
     /// different ones hardly ever. Its cost grows with securities, strategies and accounts, not with orders.
     pub fn digest(&self) -> u64 {
-        let mut sum = Fold::new();
+        let mut sum = Digest::new();
         self.applied.encode(&mut sum);
         self.now.encode(&mut sum);
         self.day.encode(&mut sum);
@@ -105,23 +105,23 @@ impl Shard {
     }
 
     fn decode(
-        from: &mut Reader<'_>,
+        from: &mut ByteReader<'_>,
         id: ShardId,
         shards: u8,
         reference: Arc<RefData>,
         settings: ShardSettings,
-    ) -> Result<Shard, Damage> {
+    ) -> Result<Shard, DecodeError> {
         let own = ShardId::decode(from)? == id && u8::decode(from)? == shards;
-        from.check(own, Problem::Contradiction)?;
+        from.check(own, DecodeProblem::Contradiction)?;
         let setup_sum = u64::decode(from)?;
-        let applied = Image::decode(from)?;
-        let now = Image::decode(from)?;
-        let day = Image::decode(from)?;
-        let killed = Image::decode(from)?;
-        let directives = Image::decode(from)?;
-        let adapters: [AdapterState; 256] = Image::decode(from)?;
-        from.check(adapters[AdapterId::SIM.0 as usize].connected, Problem::Contradiction)?;
-        let audience = Image::decode(from)?;
+        let applied = Codec::decode(from)?;
+        let now = Codec::decode(from)?;
+        let day = Codec::decode(from)?;
+        let killed = Codec::decode(from)?;
+        let directives = Codec::decode(from)?;
+        let adapters: [AdapterState; 256] = Codec::decode(from)?;
+        from.check(adapters[AdapterId::SIM.0 as usize].connected, DecodeProblem::Contradiction)?;
+        let audience = Codec::decode(from)?;
         let directory = Directory::load(from, id, shards, reference)?;
         let pages = settings.pages;
         let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max, pages)?;
@@ -134,13 +134,16 @@ impl Shard {
         }
         let timers = Timers::decode(from)?;
         let used_ids = UsedIdLog::load(from, USED_IDS_MAX)?;
-        let closings: Vec<Closing> = Image::decode(from)?;
+        let closings: Vec<Closing> = Codec::decode(from)?;
         let is_known = |closing: &Closing| (closing.local as usize) < directory.locals.len();
-        from.check(closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX, Problem::Contradiction)?;
-        let told_day = Image::decode(from)?;
-        let era = Image::decode(from)?;
-        let senders = Image::decode(from)?;
-        let audit_anchor = Image::decode(from)?;
+        from.check(
+            closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX,
+            DecodeProblem::Contradiction,
+        )?;
+        let told_day = Codec::decode(from)?;
+        let era = Codec::decode(from)?;
+        let senders = Codec::decode(from)?;
+        let audit_anchor = Codec::decode(from)?;
         let mut shard = Shard {
             id,
             shards,
@@ -174,15 +177,15 @@ impl Shard {
             sender: SenderId::INTERNAL,
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
-        from.check(sound, Problem::Contradiction)?;
+        from.check(sound, DecodeProblem::Contradiction)?;
         shard.count_up();
-        from.check(shard.verify().is_ok(), Problem::Contradiction)?;
+        from.check(shard.verify().is_ok(), DecodeProblem::Contradiction)?;
         Ok(shard)
     }
 
     /// Tells the settings and reference data of one start from those of another.
     fn setup_sum(&self) -> u64 {
-        let mut sum = Fold::new();
+        let mut sum = Digest::new();
         self.settings.encode(&mut sum);
         self.directory.reference.fold(&mut sum);
         sum.sum()
