@@ -132,7 +132,7 @@ impl Floor {
             self.shard.resume(&mut self.out);
             self.hear();
         }
-        self.shard.tell_depths(&mut self.out);
+        self.shard.emit_depths(&mut self.out);
         self.hear();
     }
 

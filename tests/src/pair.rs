@@ -164,7 +164,7 @@ impl Pair {
         let seq = self.out.seq();
         let mut told = Vec::new();
         while self.shard.has_depths() {
-            self.shard.tell_depths(&mut self.out);
+            self.shard.emit_depths(&mut self.out);
             let events = take(&mut self.out);
             self.see_depths(&events);
             told.extend(events.iter().filter_map(|event| match &event.body {

@@ -1,6 +1,6 @@
 //! The books as bytes.
 
-use super::{Cash, Contra, Exposure, Instrument, Kept, Ledger, OpenQty, Position, UUIDS_MAX};
+use super::{Cash, Contra, Exposure, Instrument, KeptTransaction, Ledger, OpenQty, Position, UUIDS_MAX};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::id::{TransactionId, Uuid};
 use crate::pages::LargePages;
@@ -11,7 +11,7 @@ codec!(Position { strategy, state, open, reducing, traded, cash, opening, recoun
 codec!(Exposure { account, net, open, cost, gain, aside, used });
 codec!(Cash { strategy, currency, amount, moved, opening, recount, contra });
 codec!(Contra { currency, amount });
-codec!(Kept { at, booking, size, local, position, cash });
+codec!(KeptTransaction { at, booking, size, local, position, cash });
 
 impl Ledger {
     pub(crate) fn save(&self, out: &mut impl ByteSink) {
@@ -43,7 +43,7 @@ impl Ledger {
         ledger.cash_numbers = Codec::decode(from)?;
         ledger.cash = Codec::decode(from)?;
         ledger.contras = Codec::decode(from)?;
-        let kept: Vec<Kept> = Codec::decode(from)?;
+        let kept: Vec<KeptTransaction> = Codec::decode(from)?;
         from.check(kept.len() <= ledger.transactions_max, DecodeProblem::Contradiction)?;
         ledger.transactions.extend(kept);
         ledger.folded = Codec::decode(from)?;
@@ -74,7 +74,7 @@ impl Ledger {
     fn is_sound(&self, securities: usize) -> bool {
         let tables = [self.positions.len(), self.exposures.len(), self.numbers.len()];
         let cash = |at: u32| (at as usize) < self.cash.len();
-        let position = |kept: &Kept| {
+        let position = |kept: &KeptTransaction| {
             let list = self.positions.get(kept.local as usize);
             list.is_some_and(|list| (kept.position as usize) < list.len())
         };

@@ -1,6 +1,6 @@
 //! All orders as bytes: the slab slot by slot, with the lists that run through it.
 
-use super::{Execution, FormerIds, Line, Orders, blank};
+use super::{Execution, FinishedList, FormerIds, Orders, empty_order};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec, decode_into};
 use crate::id::{GENERATIONS, ShardId};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
@@ -42,7 +42,7 @@ codec!(Order {
     acknowledged,
     before,
     unsure,
-    asked,
+    status_queried,
     era
 });
 codec!(LastFill { qty, price });
@@ -50,7 +50,7 @@ codec!(Requests { replace, cancel, next });
 codec!(Replace { id, source, terms, reserved, credit_price, grown });
 codec!(CancelRequest { id, source, reason, sent });
 codec!(Execution { exec, qty, price, next, root, presumed });
-codec!(Line { first, last, len });
+codec!(FinishedList { first, last, len });
 codec!(FormerIds { first, last });
 
 impl Orders {
@@ -189,7 +189,7 @@ fn decode_slot(from: &mut ByteReader<'_>) -> Result<(bool, Order), DecodeError> 
         true => Order::decode(from)?,
         false => {
             let (generation, next) = Codec::decode(from)?;
-            Order { generation, next, ..blank() }
+            Order { generation, next, ..empty_order() }
         }
     };
     from.check(order.generation < GENERATIONS, DecodeProblem::Value)?;

@@ -8,12 +8,12 @@
 
 use std::sync::Arc;
 
-use super::closing::{CLOSINGS_MAX, Closing};
+use super::closing::{PENDING_CLOSES_MAX, PendingClose};
 use super::continuation::Continuation;
-use super::depth::Depths;
+use super::depth::DepthWatches;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
-use super::{AdapterState, Audience, Shard};
+use super::{AdapterState, EventWatchers, Shard};
 use crate::codec::{ByteReader, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::directory::Directory;
 use crate::id::{AdapterId, ShardId};
@@ -26,12 +26,12 @@ use crate::sender::SenderId;
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Tif;
 use crate::time::Timestamp;
-use crate::timers::{Timers, Way};
+use crate::timers::{DelayLine, Timers};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::Venue;
 
 codec!(AdapterState { connected, killed, ports });
-codec!(Audience { everything, orders, budgets });
+codec!(EventWatchers { everything, orders, budgets });
 
 impl Shard {
     /// Adds the image of this shard, which has no work left, to `out`. Some 150 bytes for each order held.
@@ -46,16 +46,16 @@ impl Shard {
         self.killed.encode(out);
         self.directives.encode(out);
         self.adapters.encode(out);
-        self.audience.encode(out);
+        self.watching.encode(out);
         self.directory.save(out);
         self.ledger.save(out);
         self.orders.save(out);
         self.venue.save(out);
-        self.ways.iter().flatten().for_each(|way| way.encode(out));
+        self.delay_lines.iter().flatten().for_each(|way| way.encode(out));
         self.timers.encode(out);
         self.used_ids.save(out);
-        self.closings.encode(out);
-        self.told_day.encode(out);
+        self.pending_closes.encode(out);
+        self.published_day.encode(out);
         self.era.encode(out);
         self.senders.encode(out);
         self.audit_anchor.encode(out);
@@ -89,8 +89,8 @@ impl Shard {
         if self.directives.get(0).is_some() {
             self.directives.encode(&mut sum);
         }
-        if !self.closings.is_empty() {
-            self.closings.len().encode(&mut sum);
+        if !self.pending_closes.is_empty() {
+            self.pending_closes.len().encode(&mut sum);
         }
         if !self.senders.is_empty() {
             self.senders.len().encode(&mut sum);
@@ -100,7 +100,7 @@ impl Shard {
         self.ledger.fold(&mut sum);
         self.venue.fold(&mut sum);
         self.directory.fold(&mut sum);
-        self.ways.iter().flatten().for_each(|way| way.encode(&mut sum));
+        self.delay_lines.iter().flatten().for_each(|way| way.encode(&mut sum));
         sum.sum()
     }
 
@@ -121,26 +121,26 @@ impl Shard {
         let directives = Codec::decode(from)?;
         let adapters: [AdapterState; 256] = Codec::decode(from)?;
         from.check(adapters[AdapterId::SIM.0 as usize].connected, DecodeProblem::Contradiction)?;
-        let audience = Codec::decode(from)?;
+        let watching = Codec::decode(from)?;
         let directory = Directory::load(from, id, shards, reference)?;
         let pages = settings.pages;
         let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max, pages)?;
         let orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
         let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
         let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize, pages)?;
-        let mut ways = Vec::with_capacity(directory.locals.len());
+        let mut delay_lines = Vec::with_capacity(directory.locals.len());
         for _ in &directory.locals {
-            ways.push([Way::decode(from)?, Way::decode(from)?]);
+            delay_lines.push([DelayLine::decode(from)?, DelayLine::decode(from)?]);
         }
         let timers = Timers::decode(from)?;
         let used_ids = UsedIdLog::load(from, USED_IDS_MAX)?;
-        let closings: Vec<Closing> = Codec::decode(from)?;
-        let is_known = |closing: &Closing| (closing.local as usize) < directory.locals.len();
+        let pending_closes: Vec<PendingClose> = Codec::decode(from)?;
+        let is_known = |closing: &PendingClose| (closing.local as usize) < directory.locals.len();
         from.check(
-            closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX,
+            pending_closes.iter().all(is_known) && pending_closes.len() <= PENDING_CLOSES_MAX,
             DecodeProblem::Contradiction,
         )?;
-        let told_day = Codec::decode(from)?;
+        let published_day = Codec::decode(from)?;
         let era = Codec::decode(from)?;
         let senders = Codec::decode(from)?;
         let audit_anchor = Codec::decode(from)?;
@@ -151,7 +151,7 @@ impl Shard {
             applied,
             now,
             day,
-            told_day,
+            published_day,
             era,
             directory,
             orders,
@@ -159,26 +159,26 @@ impl Shard {
             venue,
             stops: Stops::default(),
             timers,
-            ways,
+            delay_lines,
             delayed: false,
             dated: 0,
             adapters,
             killed,
             directives,
-            audience,
+            watching,
             continuation: Continuation::default(),
-            closings,
+            pending_closes,
             snapshots: Snapshots::default(),
-            depths: Depths::default(),
+            depths: DepthWatches::default(),
             staged: None,
             used_ids,
             senders,
             audit_anchor,
             sender: SenderId::INTERNAL,
         };
-        let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
+        let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);
         from.check(sound, DecodeProblem::Contradiction)?;
-        shard.count_up();
+        shard.recount_derived();
         from.check(shard.verify().is_ok(), DecodeProblem::Contradiction)?;
         Ok(shard)
     }
@@ -218,7 +218,7 @@ impl Shard {
     }
 
     /// Puts every line of stops, told by its first, on its ladder. False if that cannot be.
-    fn line_up_stops(&mut self, heads: &[u32]) -> bool {
+    fn restore_stops(&mut self, heads: &[u32]) -> bool {
         (0..self.directory.locals.len()).for_each(|_| self.stops.add_security());
         for &head in heads {
             let slots: Vec<u32> = self.venue.nodes().line_from(head).collect();
@@ -237,13 +237,13 @@ impl Shard {
     }
 
     /// What is known of the orders and the settings together, counted.
-    pub(super) fn count_up(&mut self) {
+    pub(super) fn recount_derived(&mut self) {
         let dated = |slot: &u32| {
             let order = self.orders.get(*slot);
             self.orders.in_use(*slot) && !order.base.is_finished() && order.terms.tif == Tif::Gtd
         };
         self.dated = (0..self.orders.len()).filter(dated).count();
-        let delays = |at: u16| self.settings.venue_of(self.directory.places[at as usize].id).delays;
+        let delays = |at: u16| self.settings.venue_of(self.directory.exchanges[at as usize].id).delays;
         self.delayed = self.directory.locals.iter().any(|local| delays(local.exchange) != Delays::default());
     }
 

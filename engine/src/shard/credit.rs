@@ -8,7 +8,7 @@
 //! [`Exposure::credit_used`]: crate::ledger::Exposure::credit_used
 
 use super::Shard;
-use super::risk_gate::Found;
+use super::risk_gate::OrderRefs;
 use crate::command::BudgetKind;
 use crate::event::BudgetUse;
 use crate::id::AccountId;
@@ -20,7 +20,7 @@ use crate::terms::{OrderKind, Side, Terms};
 
 /// What an order, or the change of one, asks of the account's credit.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CreditAsked {
+pub(super) struct CreditRequest {
     /// To be set aside for the order, on top of what it has.
     pub aside: Money,
     /// By how much the credit in use grows; None if the order opens something and has no price.
@@ -60,31 +60,31 @@ impl Shard {
     /// What `left` of an order with these terms asks of the account's credit, where `grows` of it is new
     /// and `reserved` is set aside already.
     #[inline]
-    pub(super) fn credit_asked(
+    pub(super) fn credit_request(
         &self,
         terms: &Terms,
         left: Qty,
         grows: Qty,
         reserved: Money,
-        found: &Found,
-    ) -> Result<CreditAsked, Reason> {
-        let security = &self.directory.locals[found.local as usize];
-        let guard = &self.directory.accounts[found.account as usize].guard;
+        refs: &OrderRefs,
+    ) -> Result<CreditRequest, Reason> {
+        let security = &self.directory.locals[refs.local as usize];
+        let guard = &self.directory.accounts[refs.account as usize].guard;
         if !guard.counts_credit_in(security.instrument.currency) {
-            return Ok(CreditAsked { more: Some(Money::ZERO), ..CreditAsked::default() });
+            return Ok(CreditRequest { more: Some(Money::ZERO), ..CreditRequest::default() });
         }
-        let exposure = self.ledger.exposure(found.local, found.exposure);
+        let exposure = self.ledger.exposure(refs.local, refs.exposure);
         let grows = grows.max(Qty::ZERO);
-        let Some(price) = self.credit_price(terms, found.local) else {
+        let Some(price) = self.credit_price(terms, refs.local) else {
             // Without a price an order passes if it only reduces the position.
             let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
-            return Ok(CreditAsked { more: (!opens).then_some(Money::ZERO), ..CreditAsked::default() });
+            return Ok(CreditRequest { more: (!opens).then_some(Money::ZERO), ..CreditRequest::default() });
         };
-        let cost = self.credit_cost(price, left, found.local).ok_or(Reason::Overflow)?;
+        let cost = self.credit_cost(price, left, refs.local).ok_or(Reason::Overflow)?;
         let aside = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
         let more = exposure.credit_growth(terms.side, grows, aside).ok_or(Reason::Overflow)?;
         let price = (terms.kind != OrderKind::Market).then_some(price);
-        Ok(CreditAsked { aside, more: Some(more), price })
+        Ok(CreditRequest { aside, more: Some(more), price })
     }
 
     /// What a quantity may cost, commission included; None if it cannot be counted.
@@ -123,7 +123,7 @@ impl Shard {
 
     /// So much of an order is open again: credit is set aside for it as for a new order, whatever is left of
     /// the limit. What cannot be counted is not set aside.
-    pub(super) fn set_aside_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
+    pub(super) fn reserve_credit_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         let (terms, local) = (order.terms, order.local);
         let price = self.credit_price(&terms, local).filter(|_| self.counts_credit(terms.account, local));
@@ -131,7 +131,7 @@ impl Shard {
         let aside = self.ledger.exposure(local, order.exposure).aside[terms.side as usize];
         if let (Some(reserved), Some(_)) = (order.reserved.checked_add(cost), aside.checked_add(cost)) {
             self.orders.get_mut(slot).reserved = reserved;
-            self.ledger.set_aside(&order, cost);
+            self.ledger.reserve_credit(&order, cost);
         }
         self.count_credit(terms.account, local, out);
     }
@@ -149,7 +149,7 @@ impl Shard {
     pub(super) fn release_credit(&mut self, slot: u32, amount: Money) {
         let order = self.orders.get_mut(slot);
         order.reserved = order.reserved.checked_sub(amount).unwrap_or_default();
-        self.ledger.set_aside(self.orders.get(slot), Money::from_raw(-amount.raw()));
+        self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-amount.raw()));
     }
 
     /// Counts the credit of an order's account again.
@@ -167,7 +167,7 @@ impl Shard {
             && self.counts_credit_at(at, local)
         {
             let usage = self.recount_credit_at(at, account, local, true);
-            self.say_budget(usage, out);
+            self.emit_budget(usage, out);
         }
     }
 

@@ -22,7 +22,7 @@ impl Venue {
             back.arrivals.encode(out);
             [back.ato, back.atc].encode(out);
             back.band.encode(out);
-            back.chance.encode(out);
+            back.rng.encode(out);
         }
         self.nodes.save(out);
     }
@@ -64,7 +64,7 @@ impl Venue {
         back.arrivals = Codec::decode(from)?;
         [back.ato, back.atc] = Codec::decode(from)?;
         back.band = Codec::decode(from)?;
-        back.chance = Codec::decode(from)?;
+        back.rng = Codec::decode(from)?;
         let sound = back.shown.iter().all(|shown| shown.is_sound(&back.spec.settings))
             && back.queues.iter().flatten().all(Queue::is_sound)
             && back.arrivals >= 0;
@@ -119,7 +119,7 @@ impl Venue {
         for (market, back) in self.markets.iter().zip(&self.backs) {
             market.encode(sum);
             back.arrivals.encode(sum);
-            back.chance.encode(sum);
+            back.rng.encode(sum);
         }
     }
 }

@@ -446,7 +446,7 @@ mod tests {
             let (order, id) = (OrderHandle::NONE, IntId::NONE);
             let (ask, terms) = (Ask::New, Terms::default());
             let instruction = Instruction { adapter, order, ask, id, request_id: id, terms };
-            outbox.say(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
+            outbox.emit(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
             echo.hear(ShardId(0), &outbox);
             outbox.clear();
         };
