@@ -1,9 +1,9 @@
 //! Once warm, a shard takes its commands without asking for memory.
 
+use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::{Command, CommandKind, ExecRef, Quote, Report, Trade, Watch};
 use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
-use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
@@ -132,7 +132,7 @@ impl Floor {
             self.shard.resume(&mut self.out);
             self.hear();
         }
-        self.shard.tell_depths(&mut self.out);
+        self.shard.emit_depths(&mut self.out);
         self.hear();
     }
 

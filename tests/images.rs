@@ -2,8 +2,8 @@
 
 use std::mem::discriminant;
 
+use pitlane_engine::codec::{COMMAND_BYTES_MAX, decode_command, encode_command};
 use pitlane_engine::command::Command;
-use pitlane_engine::image::{COMMAND_BYTES_MAX, decode_command, encode_command};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_tests::dice::Dice;

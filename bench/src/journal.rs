@@ -18,9 +18,9 @@ use pitlane::journal::{
     self, Class, Fault, JournalSettings, Level, NotTaken, Opened, OpenedShard, SegmentManager, Setup, Syncer,
     Writer,
 };
+use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::Command;
 use pitlane_engine::id::OrderHandle;
-use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;

@@ -13,10 +13,10 @@
 //! **Numbers.** A post has a number in the life of its owner, without gaps; so whoever lacks one knows. Events within have the numbers
 //! of their shards, which are the same after a restart. Commands have numbers between two lives, one of each side.
 
+use crate::codec::codec;
 use crate::command::{Command, CommandKind};
 use crate::event::{Adjustment, Event, EventKind, ExecType, Refusal};
 use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
-use crate::image::image;
 use crate::sender::{SenderId, SentBy};
 use crate::strategy::letters::speaks;
 
@@ -106,8 +106,8 @@ pub fn send_abroad(command: &mut Command, member: MemberId) {
 /// Whether an event is about an order of another server's client, and no image.
 pub fn is_abroad(event: &Event) -> bool {
     let source = match &event.body {
-        EventKind::Order(order) if order.what != ExecType::Image => order.source,
-        EventKind::Status(report) if report.what != ExecType::Image => report.source,
+        EventKind::Order(order) if order.what != ExecType::Snapshot => order.source,
+        EventKind::Status(report) if report.what != ExecType::Snapshot => report.source,
         EventKind::Refused(refusal) => refusal.source,
         EventKind::Forgotten { source, .. } => *source,
         _ => return false,
@@ -174,7 +174,7 @@ impl Key {
                 | ExecType::Expired
                 | ExecType::Triggered
                 | ExecType::Corrected
-                | ExecType::Image => None,
+                | ExecType::Snapshot => None,
             },
             EventKind::Refused(Refusal { order, request_id, .. }) => Some(Key::Request(*order, *request_id)),
             EventKind::Done { source, token, .. } => Some(Key::Done(*source, *token)),
@@ -254,17 +254,17 @@ pub enum Letter {
     Taken { card: Card, life: u64, number: u64 },
 }
 
-image!(Card { member, life, map });
-image!(enum Call {
+codec!(Card { member, life, map });
+codec!(enum Call {
     0 = Post(post),
     1 = Beat { card, last },
     2 = Prices { card, events },
     3 = Bye { card },
 });
-image!(Post { card, number, items });
-image!(Item { shard, to, event });
-image!(enum Reader { 0 = All, 1 = Joining, 2 = Late(member) });
-image!(enum Letter {
+codec!(Post { card, number, items });
+codec!(Item { shard, to, event });
+codec!(enum Reader { 0 = All, 1 = Joining, 2 = Late(member) });
+codec!(enum Letter {
     0 = Join { card, life, heard },
     1 = Fetch { card, life, from },
     2 = Commands { card, life, first, commands },

@@ -11,9 +11,11 @@
 //! pass on to any other what that one has missed, in any order and any number of times: the newest
 //! version stands. One server alone needs no versions and sends the plain commands.
 
+use crate::codec::{
+    ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, decode_into, encode_list,
+};
 use crate::command::{Limits, Scope};
 use crate::id::SecurityId;
-use crate::image::{Damage, Image, Problem, Reader, Sink, decode_into, encode_list, image};
 use crate::reason::Reason;
 use crate::time::Timestamp;
 
@@ -109,33 +111,33 @@ impl Directives {
     }
 }
 
-impl Image for Version {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Version {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.0.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Version, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Version, DecodeError> {
         let version = Version(u64::decode(from)?);
-        from.check(version <= Version::MAX, Problem::Value)?;
+        from.check(version <= Version::MAX, DecodeProblem::Value)?;
         Ok(version)
     }
 }
 
-impl Image for Directives {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Directives {
+    fn encode(&self, out: &mut impl ByteSink) {
         encode_list(self.rows.iter(), out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Directives, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Directives, DecodeError> {
         let mut rows: Vec<(Directive, Version)> = Vec::new();
         decode_into(&mut rows, from)?;
         let is_sorted = rows.is_sorted_by(|(one, _), (next, _)| one.key() < next.key());
-        from.check(is_sorted && rows.len() <= DIRECTIVES_MAX, Problem::Contradiction)?;
+        from.check(is_sorted && rows.len() <= DIRECTIVES_MAX, DecodeProblem::Contradiction)?;
         Ok(Directives { rows })
     }
 }
 
-image!(enum Directive {
+codec!(enum Directive {
     0 = Kill { scope, on },
     1 = Limits { scope, limits },
     2 = Restrict { scope, security, on },
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!((known.get(0), known.get(2)), (Some((kill(false), Version(6))), None));
         let mut bytes = Vec::new();
         known.encode(&mut bytes);
-        assert_eq!(crate::image::decode_whole::<Directives>(&bytes), Ok(known));
+        assert_eq!(crate::codec::decode_whole::<Directives>(&bytes), Ok(known));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a shard looks up on every order: its securities, and all accounts, strategies and exchanges, in dense tables
 //! made from the reference data. Which of them are switched on, open or watched is state of the shard.
 
-mod image;
+mod codec;
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::time::{Day, Timestamp};
 
 /// A security of this shard.
 #[derive(Clone, Debug)]
-pub struct Local {
+pub struct LocalSecurity {
     pub instrument: Instrument,
     pub tick: Price,
     pub lot: Qty,
@@ -42,7 +42,7 @@ pub struct Local {
 }
 
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ExchangeEntry {
     pub id: ExchangeId,
     pub auctions: bool,
     pub adapter: AdapterId,
@@ -79,8 +79,8 @@ const ABSENT: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Directory {
     pub reference: Arc<RefData>,
-    pub locals: Vec<Local>,
-    pub places: Vec<Place>,
+    pub locals: Vec<LocalSecurity>,
+    pub exchanges: Vec<ExchangeEntry>,
     pub accounts: Vec<AccountEntry>,
     pub strategies: Vec<StrategyEntry>,
     /// Index by id, [`ABSENT`] where there is none.
@@ -94,7 +94,7 @@ impl Directory {
         let mut directory = Directory {
             reference: reference.clone(),
             locals: Vec::new(),
-            places: Vec::new(),
+            exchanges: Vec::new(),
             accounts: Vec::new(),
             strategies: Vec::new(),
             local_by_id: Vec::new(),
@@ -110,10 +110,10 @@ impl Directory {
     pub fn adopt(&mut self, shard: ShardId, shards: u8, reference: Arc<RefData>) -> usize {
         self.reference = reference.clone();
         for exchange in reference.exchanges() {
-            let place = match self.places.iter_mut().find(|place| place.id == exchange.id) {
+            let place = match self.exchanges.iter_mut().find(|place| place.id == exchange.id) {
                 Some(place) => place,
                 None => {
-                    self.places.push(Place {
+                    self.exchanges.push(ExchangeEntry {
                         id: exchange.id,
                         auctions: exchange.auctions,
                         adapter: exchange.adapter,
@@ -134,15 +134,15 @@ impl Directory {
         for security in reference.securities().iter().filter(|row| shard_of(row.id, shards) == shard) {
             self.adopt_security(&reference, security);
         }
-        self.adopt_people(&reference);
+        self.adopt_accounts_and_strategies(&reference);
         self.locals.len() - before
     }
 
     fn adopt_security(&mut self, reference: &RefData, security: &Security) {
         let family = reference.family_of(security);
-        let exchange = self.place_index(family.exchange).expect("references were checked");
+        let exchange = self.exchange_index(family.exchange).expect("references were checked");
         let index = lookup(&self.local_by_id, security.id.0).unwrap_or(self.locals.len() as u32);
-        let fresh = Local {
+        let fresh = LocalSecurity {
             instrument: Instrument {
                 security: security.id,
                 local: index,
@@ -155,12 +155,12 @@ impl Directory {
             lots: Grid::new(family.lot_size.raw()),
             commission: family.commission,
             exchange,
-            adapter: self.places[exchange as usize].adapter,
+            adapter: self.exchanges[exchange as usize].adapter,
             tradeable: security.tradeable && family.tradeable,
             // One that is added too late has never been traded.
             expired: security
                 .expiration
-                .is_some_and(|date| self.places[exchange as usize].over.is_some_and(|over| date <= over)),
+                .is_some_and(|date| self.exchanges[exchange as usize].over.is_some_and(|over| date <= over)),
             killed: false,
             halted: false,
             suspect: false,
@@ -176,18 +176,18 @@ impl Directory {
             }
             None => {
                 self.locals.push(fresh);
-                enlist(&mut self.local_by_id, security.id.0, index);
+                index_id(&mut self.local_by_id, security.id.0, index);
             }
         }
     }
 
-    fn adopt_people(&mut self, reference: &RefData) {
+    fn adopt_accounts_and_strategies(&mut self, reference: &RefData) {
         for account in &mut self.accounts {
             account.active = false;
         }
         for row in reference.accounts() {
             let admits: Vec<bool> = self
-                .places
+                .exchanges
                 .iter()
                 .map(|place| {
                     reference.exchange(place.id).is_some_and(|exchange| reference.admits(row, exchange))
@@ -200,7 +200,7 @@ impl Directory {
                     entry.strategies.clone_from(&row.strategies);
                 }
                 None => {
-                    enlist(&mut self.account_by_id, row.id.0 as u32, self.accounts.len() as u32);
+                    index_id(&mut self.account_by_id, row.id.0 as u32, self.accounts.len() as u32);
                     let guard = Guard::new(Scope::Account(row.id));
                     let strategies = row.strategies.clone();
                     self.accounts.push(AccountEntry {
@@ -215,7 +215,7 @@ impl Directory {
         }
         for row in reference.strategies() {
             if lookup(&self.strategy_by_id, row.id.0 as u32).is_none() {
-                enlist(&mut self.strategy_by_id, row.id.0 as u32, self.strategies.len() as u32);
+                index_id(&mut self.strategy_by_id, row.id.0 as u32, self.strategies.len() as u32);
                 let phase = if row.id == StrategyId::SERVER { Phase::Running } else { Phase::Init };
                 self.strategies.push(StrategyEntry {
                     id: row.id,
@@ -250,8 +250,8 @@ impl Directory {
         lookup(&self.strategy_by_id, id.0 as u32)
     }
 
-    pub fn place_index(&self, id: ExchangeId) -> Option<u16> {
-        self.places.iter().position(|place| place.id == id).map(|at| at as u16)
+    pub fn exchange_index(&self, id: ExchangeId) -> Option<u16> {
+        self.exchanges.iter().position(|place| place.id == id).map(|at| at as u16)
     }
 
     /// The guard of a strategy or an account.
@@ -269,7 +269,7 @@ fn lookup(table: &[u32], id: u32) -> Option<u32> {
     table.get(id as usize).copied().filter(|&at| at != ABSENT)
 }
 
-fn enlist(table: &mut Vec<u32>, id: u32, at: u32) {
+fn index_id(table: &mut Vec<u32>, id: u32, at: u32) {
     if table.len() <= id as usize {
         table.resize(id as usize + 1, ABSENT);
     }

@@ -32,7 +32,7 @@ const _: () = assert!(size_of::<Event>() <= 192, "an event has three cache lines
 
 impl Event {
     /// In the number of an event on the link to other servers: it is part of a snapshot.
-    pub const IMAGE: u64 = 1 << 63;
+    pub const SNAPSHOT: u64 = 1 << 63;
 
     /// ExecID: unique for ever, the same in a replay.
     pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
@@ -300,7 +300,7 @@ pub enum ExecType {
     /// A fill was taken back or corrected.
     Corrected,
     /// Nothing happened: this is how it stands. In snapshots.
-    Image,
+    Snapshot,
 }
 
 /// A request that came to nothing.

@@ -156,7 +156,7 @@ struct Stream {
     on: bool,
     /// Whether there has been an event; the first one tells everything.
     begun: bool,
-    chance: Rng,
+    rng: Rng,
     interval_ns: u64,
     tick: Price,
     lot: Qty,
@@ -191,7 +191,7 @@ impl Stream {
             security: security.id,
             on: false,
             begun: false,
-            chance: Rng::new(seed),
+            rng: Rng::new(seed),
             interval_ns,
             tick,
             lot,
@@ -206,18 +206,18 @@ impl Stream {
 
     /// Somewhere in the next interval, so that securities switched on together do not move together.
     fn first_at(&mut self, now: Timestamp) -> Timestamp {
-        now.plus(self.chance.below(self.interval_ns))
+        now.plus(self.rng.below(self.interval_ns))
     }
 
     /// Half an interval to one and a half.
     fn next_at(&mut self, at: Timestamp) -> Timestamp {
         let half = self.interval_ns / 2;
-        at.plus((half + self.chance.below(self.interval_ns)).max(1))
+        at.plus((half + self.rng.below(self.interval_ns)).max(1))
     }
 
     fn step(&mut self, at: Timestamp, settings: &FeedSettings) -> CommandKind {
         let security = self.security;
-        let dice = self.chance.below(1_000) as u32;
+        let dice = self.rng.below(1_000) as u32;
         let begun = std::mem::replace(&mut self.begun, true);
         if begun && dice < settings.trade_permille {
             return CommandKind::Trade { security, trade: self.trade(at, settings) };
@@ -233,11 +233,11 @@ impl Stream {
     /// One step, turned back at the bounds; a new spread and new sizes.
     fn walk(&mut self, settings: &FeedSettings) {
         let reach = settings.volatility_ticks as i64;
-        let step = self.chance.below(2 * reach as u64 + 1) as i64 - reach;
+        let step = self.rng.below(2 * reach as u64 + 1) as i64 - reach;
         let bid = self.bid.saturating_add(step);
         let inside = (self.lowest..=self.highest).contains(&bid);
         self.bid = if inside { bid } else { self.bid.saturating_sub(step).clamp(self.lowest, self.highest) };
-        self.ask = self.bid + 1 + self.chance.below(settings.spread_ticks_max.max(1) as u64) as i64;
+        self.ask = self.bid + 1 + self.rng.below(settings.spread_ticks_max.max(1) as u64) as i64;
         self.bid_size = self.size(settings);
         self.ask_size = self.size(settings);
     }
@@ -253,7 +253,7 @@ impl Stream {
     }
 
     fn trade(&mut self, at: Timestamp, settings: &FeedSettings) -> Trade {
-        let ticks = if self.chance.below(2) == 0 { self.bid } else { self.ask };
+        let ticks = if self.rng.below(2) == 0 { self.bid } else { self.ask };
         Trade { price: self.price(ticks), size: self.size(settings), at }
     }
 
@@ -263,7 +263,7 @@ impl Stream {
 
     /// Whole lots; one where more would not fit.
     fn size(&mut self, settings: &FeedSettings) -> Qty {
-        let lots = 1 + self.chance.below(settings.size_lots_max.max(1) as u64) as i64;
+        let lots = 1 + self.rng.below(settings.size_lots_max.max(1) as u64) as i64;
         Qty::from_raw(self.lot.raw().checked_mul(lots).unwrap_or(self.lot.raw()))
     }
 }

@@ -2,7 +2,7 @@
 //! arithmetic counts it live, folds it into the opening balance when it is old, and recounts it when asked.
 
 mod exposure;
-mod image;
+mod codec;
 
 pub use exposure::Exposure;
 
@@ -138,7 +138,7 @@ pub struct Ledger {
     cash_numbers: BTreeMap<StrategyId, u32>,
     cash: Vec<Cash>,
     contras: Vec<Contra>,
-    transactions: VecDeque<Kept>,
+    transactions: VecDeque<KeptTransaction>,
     transactions_max: usize,
     /// How many have been folded into the opening balance: the number of the oldest kept.
     folded: u64,
@@ -148,7 +148,7 @@ pub struct Ledger {
 
 /// A transaction as it is kept: the booking, and what recounting it needs.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct KeptTransaction {
     at: Timestamp,
     booking: Booking,
     size: ContractSize,
@@ -265,7 +265,7 @@ impl Ledger {
 
     /// So much more credit is set aside for an order, or less if negative.
     #[inline]
-    pub fn set_aside(&mut self, order: &Order, amount: Money) {
+    pub fn reserve_credit(&mut self, order: &Order, amount: Money) {
         let aside = &mut self.exposure_mut(order.local, order.exposure).aside[order.terms.side as usize];
         *aside = aside.checked_add(amount).expect("the gate has checked that it can be counted");
     }
@@ -334,7 +334,7 @@ impl Ledger {
         let held = self.position(local, position);
         let (strategy, cash_at) = (held.strategy, held.cash);
         let value = Notional::of(deal.price, deal.qty).money(instrument.size)?;
-        let state = worth(&held.state, deal.qty, deal.price, instrument.size, value)?;
+        let state = apply_trade(&held.state, deal.qty, deal.price, instrument.size, value)?;
         let cost = value.checked_add(deal.commission)?;
         let cash = self.cash[cash_at as usize].amount.checked_sub(cost)?;
         let number = self.numbers[local as usize].checked_add(1)?;
@@ -344,7 +344,7 @@ impl Ledger {
             exposure_at = Some(at);
             let exposure = self.exposure_mut(local, at);
             let held = PositionState { qty: exposure.net, cost: exposure.cost, realized: exposure.gain };
-            let held = worth(&held, deal.qty, deal.price, instrument.size, value)?;
+            let held = apply_trade(&held, deal.qty, deal.price, instrument.size, value)?;
             exposure.gain = held.realized.checked_sub(deal.commission)?;
             (exposure.net, exposure.cost) = (held.qty, held.cost);
         }
@@ -354,7 +354,7 @@ impl Ledger {
         (held.state, held.traded) = (state, true);
         self.pay(cash_at, cash, cost);
         self.make_room();
-        self.transactions.push_back(Kept {
+        self.transactions.push_back(KeptTransaction {
             at: now,
             booking: Booking {
                 id: TransactionId::of_security(instrument.security, number),
@@ -419,7 +419,7 @@ impl Ledger {
         };
         self.make_room();
         let size = ContractSize::ONE;
-        self.transactions.push_back(Kept {
+        self.transactions.push_back(KeptTransaction {
             at: now,
             booking,
             size,
@@ -566,7 +566,7 @@ fn change(booking: &Booking, size: ContractSize) -> Money {
 
 /// A position after a transaction of `qty` (signed) at `price`; None if it cannot be counted.
 pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -> Option<PositionState> {
-    worth(held, qty, price, size, Notional::of(price, qty).money(size)?)
+    apply_trade(held, qty, price, size, Notional::of(price, qty).money(size)?)
 }
 
 /// The same, where the transaction's value is known.
@@ -574,7 +574,7 @@ pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -
 /// In its direction the cost grows. Against it a share of the cost leaves, rounded once, so that a flat position has no
 /// cost; what was received above that share is realised. Through zero it is closed, and the rest opens at the price.
 #[inline(always)]
-fn worth(
+fn apply_trade(
     held: &PositionState,
     qty: Qty,
     price: Price,

@@ -15,7 +15,7 @@ pub mod command;
 pub mod directive;
 pub mod sender;
 pub mod event;
-pub mod image;
+pub mod codec;
 
 // One shard, from its parts to the whole.
 pub mod settings;

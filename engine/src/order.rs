@@ -129,7 +129,7 @@ pub struct Order {
     /// Whether the doubt about it ends only when the venue tells how it stands.
     pub unsure: bool,
     /// Whether its outside venue was asked how it stands since the order was sent there.
-    pub asked: bool,
+    pub status_queried: bool,
     /// Of a finished order: the trading day in which readers last heard of it, counted by the shard.
     pub era: u8,
 }
@@ -276,7 +276,7 @@ mod tests {
         for base in Base::ALL {
             for (at, requests) in requests.iter().enumerate() {
                 for cum in [0, 1] {
-                    let mut order = crate::orders::blank();
+                    let mut order = crate::orders::empty_order();
                     order.base = base;
                     order.terms.qty = Qty::from_raw(2);
                     order.cum = Qty::from_raw(cum);

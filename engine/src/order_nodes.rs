@@ -1,7 +1,7 @@
 //! Orders as ladders and lines know them: nodes in one slab, linked by slot. The slots are the shard's own, so an order
 //! and its node have the same number, and an order is in at most one line.
 
-mod image;
+mod codec;
 
 use std::ops::{Index, IndexMut};
 

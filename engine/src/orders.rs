@@ -2,7 +2,7 @@
 //! ids and pending requests beside it. Nothing allocates once the slab has grown to the number of orders there are.
 
 mod executions;
-mod image;
+mod codec;
 
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
@@ -27,14 +27,14 @@ pub struct FormerIds {
 
 /// Finished orders, oldest first, linked by their slots.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct FinishedList {
     first: u32,
     last: u32,
     len: u32,
 }
 
-impl Line {
-    const EMPTY: Line = Line { first: NIL, last: NIL, len: 0 };
+impl FinishedList {
+    const EMPTY: FinishedList = FinishedList { first: NIL, last: NIL, len: 0 };
 }
 
 /// What is kept of an order beside its slot: half a cache line.
@@ -59,7 +59,7 @@ pub struct Orders {
     /// How many slots hold an order.
     held: u32,
     /// Of simulated and of outside venues.
-    finished: [Line; 2],
+    finished: [FinishedList; 2],
     orig_ids: Vec<FormerIds>,
     orig_ids_free: Vec<u32>,
     requests: Vec<Requests>,
@@ -71,7 +71,7 @@ pub struct Orders {
 }
 
 /// An order that is none.
-pub fn blank() -> Order {
+pub fn empty_order() -> Order {
     Order {
         id: IntId::NONE,
         terms: Terms::default(),
@@ -99,7 +99,7 @@ pub fn blank() -> Order {
         acknowledged: false,
         before: NIL,
         unsure: false,
-        asked: false,
+        status_queried: false,
         era: 0,
     }
 }
@@ -116,7 +116,7 @@ impl Orders {
             details: pages.table(max as usize),
             free: NIL,
             held: 0,
-            finished: [Line::EMPTY; 2],
+            finished: [FinishedList::EMPTY; 2],
             orig_ids: Vec::new(),
             orig_ids_free: Vec::new(),
             requests: Vec::new(),
@@ -161,7 +161,7 @@ impl Orders {
 
     /// Gives a new order, which has an id, a slot. The caller has seen that there is room.
     pub fn insert(&mut self, order: Order) -> u32 {
-        let slot = self.allot();
+        let slot = self.allocate();
         let generation = self.slots[slot as usize].generation;
         self.slots[slot as usize] = Order { generation, ..order };
         slot
@@ -170,11 +170,11 @@ impl Orders {
     /// A free slot, which the caller fills at once: it holds what the order before it left there, but for the
     /// generation, which is to stay.
     #[inline]
-    pub fn allot(&mut self) -> u32 {
+    pub fn allocate(&mut self) -> u32 {
         assert!(self.has_room(), "room is checked before");
         self.held += 1;
         if self.free == NIL {
-            self.slots.push(blank());
+            self.slots.push(empty_order());
             self.details.push(Details::default());
             return self.slots.len() as u32 - 1;
         }
@@ -239,7 +239,7 @@ impl Orders {
 
     /// Something is said of an order, for a reason.
     #[inline]
-    pub fn note(&mut self, slot: u32, now: Timestamp, reason: Reason) {
+    pub fn set_updated(&mut self, slot: u32, now: Timestamp, reason: Reason) {
         let order = &mut self.slots[slot as usize];
         (order.updated, order.reason) = (now, reason);
     }
@@ -268,7 +268,7 @@ impl Orders {
 
     /// The latest fill of an order, or its correction. One that was taken back leaves the word about the fill as it was.
     #[inline]
-    pub fn note_fill(&mut self, slot: u32, qty: Qty, price: Price) {
+    pub fn set_last_fill(&mut self, slot: u32, qty: Qty, price: Price) {
         if !qty.is_zero() {
             self.details[slot as usize].fill = LastFill { qty, price };
         }
@@ -325,7 +325,7 @@ impl Orders {
     }
 
     /// The modification of an order that its venue has not answered yet.
-    pub fn replace_asked(&self, slot: u32) -> Option<Replace> {
+    pub fn pending_replace(&self, slot: u32) -> Option<Replace> {
         self.requests(slot)?.replace
     }
 
@@ -334,7 +334,7 @@ impl Orders {
         self.slots[slot as usize].status(self.requests(slot))
     }
 
-    /// The requests of an order, to be changed. [`Orders::tidy`] must follow when one of them was answered.
+    /// The requests of an order, to be changed. [`Orders::release_answered`] must follow when one of them was answered.
     pub fn requests_mut(&mut self, slot: u32) -> &mut Requests {
         let order = &mut self.slots[slot as usize];
         if order.requests == NIL {
@@ -355,7 +355,7 @@ impl Orders {
     }
 
     /// Gives the place of an order's requests back when none is pending.
-    pub fn tidy(&mut self, slot: u32) {
+    pub fn release_answered(&mut self, slot: u32) {
         let order = &mut self.slots[slot as usize];
         let at = order.requests;
         if at == NIL {
@@ -449,7 +449,7 @@ mod tests {
     }
 
     fn order(n: u64) -> Order {
-        Order { id: id(n), ..blank() }
+        Order { id: id(n), ..empty_order() }
     }
 
     #[test]
@@ -515,8 +515,8 @@ mod tests {
         for _ in 0..5 {
             orders.requests_mut(slot);
             assert!(orders.requests(slot).is_some());
-            orders.tidy(slot);
-            orders.tidy(slot);
+            orders.release_answered(slot);
+            orders.release_answered(slot);
             assert!(orders.requests(slot).is_none());
         }
         assert_eq!(orders.requests.len(), 1);

@@ -25,7 +25,7 @@ pub struct Outbox {
     /// As many places as there is room.
     events: Box<[(PortMask, Event)]>,
     /// How many of `events` have been said.
-    said: usize,
+    written: usize,
     /// How many of those have been handed on.
     taken: usize,
     /// How many of those said may be handed on.
@@ -54,43 +54,43 @@ impl Outbox {
         const NOTHING: Event =
             Event { seq: 0, at: Timestamp::ZERO, body: EventKind::TradingDay { day: Day(0) } };
         let events = vec![(PortMask::NONE, NOTHING); events].into_boxed_slice();
-        Outbox { events, said: 0, taken: 0, ready: 0, held: VecDeque::new(), seq }
+        Outbox { events, written: 0, taken: 0, ready: 0, held: VecDeque::new(), seq }
     }
 
     #[inline(always)]
-    pub fn say(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
+    pub fn emit(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         self.seq += 1;
         if !to.is_empty() {
-            let place = &mut self.events[self.said];
+            let place = &mut self.events[self.written];
             *place = (to, Event { seq: self.seq, at, body });
-            self.said += 1;
+            self.written += 1;
         }
     }
 
     /// Adds an event that tells nothing new, under the number of the last one: snapshots do not move the numbers, so
     /// a replay without them gives every event the same.
-    pub fn show(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
+    pub fn emit_unnumbered(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         if !to.is_empty() {
-            self.events[self.said] = (to, Event { seq: self.seq, at, body });
-            self.said += 1;
+            self.events[self.written] = (to, Event { seq: self.seq, at, body });
+            self.written += 1;
         }
     }
 
     /// Shows a part of a snapshot. To the link it is marked as such: there it goes to those of the others who want one.
-    pub fn show_image(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
-        let before = self.said;
-        self.show(to, at, body);
-        if to == PortMask::one(PortId::LINK) && self.said > before {
-            self.events[before].1.seq |= Event::IMAGE;
+    pub fn emit_snapshot_item(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
+        let before = self.written;
+        self.emit_unnumbered(to, at, body);
+        if to == PortMask::one(PortId::LINK) && self.written > before {
+            self.events[before].1.seq |= Event::SNAPSHOT;
         }
     }
 
     /// Shows an event before all that is held: it tells nothing of a command that is not stored.
-    pub fn show_first(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
+    pub fn emit_before_held(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         if !to.is_empty() {
-            self.events[self.said] = (to, Event { seq: self.seq, at, body });
-            self.events[self.ready..=self.said].rotate_right(1);
-            self.said += 1;
+            self.events[self.written] = (to, Event { seq: self.seq, at, body });
+            self.events[self.ready..=self.written].rotate_right(1);
+            self.written += 1;
             self.ready += 1;
             self.held.iter_mut().for_each(|(_, end)| *end += 1);
         }
@@ -109,12 +109,12 @@ impl Outbox {
     /// Events not yet handed on.
     #[inline]
     pub fn waiting(&self) -> &[(PortMask, Event)] {
-        &self.events[self.taken..self.said]
+        &self.events[self.taken..self.written]
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.taken == self.said
+        self.taken == self.written
     }
 
     /// Whether something may be handed on.
@@ -127,7 +127,7 @@ impl Outbox {
     /// among those that are stored.
     #[inline]
     pub fn end_step(&mut self, number: u64, stored: u64) {
-        let end = self.said;
+        let end = self.written;
         if number <= stored && self.held.is_empty() {
             self.ready = end;
         } else if end > self.held.back().map_or(self.ready, |&(_, end)| end) {
@@ -152,16 +152,16 @@ impl Outbox {
     /// Whether a step finds room for the most it may say; what was handed on makes room for what waits.
     #[inline]
     pub fn has_room(&mut self) -> bool {
-        if self.said + EVENTS_PER_COMMAND_MAX > self.events.len() && self.taken > 0 {
+        if self.written + EVENTS_PER_COMMAND_MAX > self.events.len() && self.taken > 0 {
             self.compact();
         }
-        self.said + EVENTS_PER_COMMAND_MAX <= self.events.len()
+        self.written + EVENTS_PER_COMMAND_MAX <= self.events.len()
     }
 
     #[cold]
     fn compact(&mut self) {
-        self.events.copy_within(self.taken..self.said, 0);
-        self.said -= self.taken;
+        self.events.copy_within(self.taken..self.written, 0);
+        self.written -= self.taken;
         self.ready -= self.taken;
         self.held.iter_mut().for_each(|(_, end)| *end -= self.taken);
         self.taken = 0;
@@ -177,7 +177,7 @@ impl Outbox {
     #[inline]
     pub fn pop_front(&mut self) {
         self.taken += 1;
-        if self.taken == self.said {
+        if self.taken == self.written {
             self.clear();
         }
     }
@@ -185,7 +185,7 @@ impl Outbox {
     #[inline]
     pub fn clear(&mut self) {
         self.held.clear();
-        (self.said, self.taken, self.ready) = (0, 0, 0);
+        (self.written, self.taken, self.ready) = (0, 0, 0);
     }
 }
 
@@ -198,8 +198,8 @@ mod tests {
     fn events_are_numbered_even_if_nobody_listens() {
         const DAY: EventKind = EventKind::TradingDay { day: crate::time::Day(1) };
         let mut outbox = Outbox::new(7);
-        outbox.say(PortMask::NONE, Timestamp(1), DAY);
-        outbox.say(PortMask::one(PortId(2)), Timestamp(1), DAY);
+        outbox.emit(PortMask::NONE, Timestamp(1), DAY);
+        outbox.emit(PortMask::one(PortId(2)), Timestamp(1), DAY);
         assert_eq!(outbox.waiting().len(), 1);
         outbox.end_step(1, 1);
         assert_eq!(outbox.front_mut().unwrap().1.seq, 9);
@@ -212,7 +212,7 @@ mod tests {
     /// Says so many events in one step of a command.
     fn step(outbox: &mut Outbox, events: usize, number: u64, stored: u64) {
         for _ in 0..events {
-            outbox.say(PortMask::one(PortId(1)), Timestamp(1), DONE);
+            outbox.emit(PortMask::one(PortId(1)), Timestamp(1), DONE);
         }
         outbox.end_step(number, stored);
     }
@@ -237,7 +237,7 @@ mod tests {
         step(&mut outbox, 1, 4, 4);
         assert_eq!(hand_on(&mut outbox), [1]);
         assert!(!outbox.is_ready() && !outbox.is_empty());
-        outbox.show_first(PortMask::one(PortId(1)), Timestamp(1), DONE);
+        outbox.emit_before_held(PortMask::one(PortId(1)), Timestamp(1), DONE);
         assert_eq!(hand_on(&mut outbox), [5], "under the number of the last, and before them all");
         outbox.release(1);
         assert_eq!(hand_on(&mut outbox), []);
@@ -253,20 +253,20 @@ mod tests {
     #[test]
     fn there_is_room_for_a_step_or_none_is_taken() {
         let mut outbox = Outbox::for_waiting(0);
-        let (mut number, mut said, mut heard) = (0, 0, Vec::new());
+        let (mut number, mut written, mut heard) = (0, 0, Vec::new());
         let place = outbox.events.as_ptr();
         for round in 0..200 {
             while outbox.has_room() {
                 number += 1;
                 step(&mut outbox, EVENTS_PER_COMMAND_MAX, number, 0);
-                said += EVENTS_PER_COMMAND_MAX as u64;
+                written += EVENTS_PER_COMMAND_MAX as u64;
             }
             assert!(outbox.waiting().len() > EVENTS_WAITING_MAX - EVENTS_PER_COMMAND_MAX);
             outbox.release(number - round % 60);
             heard.extend(hand_on(&mut outbox));
         }
         assert!(heard.iter().copied().eq(1..=heard.len() as u64), "in order, none twice, none lost");
-        assert!(said - heard.len() as u64 == outbox.waiting().len() as u64);
+        assert!(written - heard.len() as u64 == outbox.waiting().len() as u64);
         assert_eq!(outbox.events.as_ptr(), place, "and never in other memory");
     }
 }

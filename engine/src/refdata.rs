@@ -3,7 +3,7 @@
 //! must hold between one set and the next in `succession`.
 
 mod check;
-mod image;
+mod codec;
 #[cfg(test)]
 pub(crate) mod sample;
 mod succession;

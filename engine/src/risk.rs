@@ -1,10 +1,10 @@
 //! The gate before the venue: what a strategy and an account may do. From settings, checked in a fixed order; each
 //! refusal names its rule. Nothing here knows how orders live.
 
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest};
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, Sink};
 use crate::ledger::OpenQty;
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
@@ -17,7 +17,7 @@ pub const RECENT_MAX: usize = 64;
 
 /// An order, or the change of one, before the gate.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RiskRequest<'a> {
     pub terms: &'a Terms,
     /// The terms of a modified order before.
     pub before: Option<&'a Terms>,
@@ -33,7 +33,7 @@ pub struct Asked<'a> {
 
 /// What a scope holds in the security asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Held {
+pub struct HeldQty {
     pub net: Qty,
     pub open: OpenQty,
 }
@@ -143,7 +143,7 @@ impl Guard {
     }
 
     /// The switch, and what is in use.
-    pub(crate) fn fold(&self, sum: &mut Fold) {
+    pub(crate) fn fold(&self, sum: &mut Digest) {
         self.killed.encode(sum);
         [self.open_orders, self.rate, self.credit].encode(sum);
     }
@@ -190,15 +190,15 @@ impl Guard {
     /// Whether a new order or a change is clear of every switch and limit of this scope, told by a few comparisons. One that is
     /// not may still pass: then [`Guard::check_switches`] and [`Guard::check_limits`] look rule by rule.
     #[inline]
-    pub fn clears(&self, now: Timestamp, asked: &Asked<'_>, held: &Held) -> bool {
+    pub fn clears(&self, now: Timestamp, request: &RiskRequest<'_>, held: &HeldQty) -> bool {
         let limits = &self.limits;
-        let open = held.open.of(asked.terms.side).raw() as u64;
-        let grows = asked.grows.raw().max(0) as u64;
+        let open = held.open.of(request.terms.side).raw() as u64;
+        let grows = request.grows.raw().max(0) as u64;
         let reach = held.net.raw().unsigned_abs().saturating_add(open).saturating_add(grows);
         let is_open = limits.trading_enabled & !self.killed & self.restricted.is_empty();
-        let is_small = is_within(asked.terms.qty.raw() as u64, limits.max_order_qty.raw())
+        let is_small = is_within(request.terms.qty.raw() as u64, limits.max_order_qty.raw())
             & is_within(
-                asked.value.map_or(u64::MAX, |value| value.raw() as u64),
+                request.value.map_or(u64::MAX, |value| value.raw() as u64),
                 limits.max_order_value.raw(),
             )
             & is_within(reach, limits.max_position.raw());
@@ -210,26 +210,31 @@ impl Guard {
     }
 
     /// The limits, in the order of the engine's README. Nothing is used up yet: see [`Guard::take_order`].
-    pub fn check_limits(&mut self, now: Timestamp, asked: &Asked<'_>, held: &Held) -> Result<(), Reason> {
-        self.check_size(asked)?;
-        self.check_collar(asked)?;
-        self.check_duplicate(now, asked)?;
+    pub fn check_limits(
+        &mut self,
+        now: Timestamp,
+        request: &RiskRequest<'_>,
+        held: &HeldQty,
+    ) -> Result<(), Reason> {
+        self.check_size(request)?;
+        self.check_collar(request)?;
+        self.check_duplicate(now, request)?;
         self.turn_second(now);
         if !self.rate.admits(1) {
             return Err(Reason::OrderRate);
         }
-        if asked.before.is_none() && !self.open_orders.admits(1) {
+        if request.before.is_none() && !self.open_orders.admits(1) {
             return Err(Reason::MaxOpenOrders);
         }
-        self.check_position(asked, held)
+        self.check_position(request, held)
     }
 
     /// Whether the account's credit covers it.
-    pub fn check_credit(&self, asked: &Asked<'_>) -> Result<(), Reason> {
+    pub fn check_credit(&self, request: &RiskRequest<'_>) -> Result<(), Reason> {
         if !self.credit.limited {
             return Ok(());
         }
-        match asked.credit {
+        match request.credit {
             None => Err(Reason::NoReferencePrice),
             Some(more) if self.credit.admits(more.raw()) => Ok(()),
             Some(_) => Err(Reason::InsufficientFunds),
@@ -244,11 +249,11 @@ impl Guard {
 
     /// Counts an order or modification that passed the gate. True for those budgets whose use has just passed half.
     #[inline]
-    pub fn take_order(&mut self, now: Timestamp, asked: &Asked<'_>) -> [bool; 2] {
+    pub fn take_order(&mut self, now: Timestamp, request: &RiskRequest<'_>) -> [bool; 2] {
         let rate = self.rate.take(1);
-        let open = asked.before.is_none() && self.open_orders.take(1);
-        if asked.before.is_none() && self.limits.duplicate_window_ms > 0 {
-            self.remember(now, asked.terms);
+        let open = request.before.is_none() && self.open_orders.take(1);
+        if request.before.is_none() && self.limits.duplicate_window_ms > 0 {
+            self.remember(now, request.terms);
         }
         [rate, open]
     }
@@ -311,18 +316,18 @@ impl Guard {
         }
     }
 
-    fn check_size(&self, asked: &Asked<'_>) -> Result<(), Reason> {
+    fn check_size(&self, request: &RiskRequest<'_>) -> Result<(), Reason> {
         let limits = &self.limits;
-        let more_qty = asked.before.is_none_or(|before| asked.terms.qty > before.qty);
-        if more_qty && !limits.max_order_qty.is_zero() && asked.terms.qty > limits.max_order_qty {
+        let more_qty = request.before.is_none_or(|before| request.terms.qty > before.qty);
+        if more_qty && !limits.max_order_qty.is_zero() && request.terms.qty > limits.max_order_qty {
             return Err(Reason::MaxOrderQty);
         }
         // A modification is checked on the increase: it may make a large order smaller, even one without a value.
-        let no_more_value = asked.before.is_some() && !asked.grows_in_value();
+        let no_more_value = request.before.is_some() && !request.grows_in_value();
         if limits.max_order_value.is_zero() || no_more_value {
             return Ok(());
         }
-        match asked.value {
+        match request.value {
             None => Err(Reason::NoReferencePrice),
             Some(value) if value <= limits.max_order_value => Ok(()),
             Some(_) => Err(Reason::MaxOrderValue),
@@ -336,17 +341,17 @@ impl Guard {
         self.limits.price_collar_bp.wrapping_sub(1)
     }
 
-    fn check_collar(&self, asked: &Asked<'_>) -> Result<(), Reason> {
+    fn check_collar(&self, request: &RiskRequest<'_>) -> Result<(), Reason> {
         let bp = self.limits.price_collar_bp;
-        let terms = asked.terms;
+        let terms = request.terms;
         // A modification that keeps its limit is not looked at; one without a limit has none to change.
-        let kept = asked.before.is_some_and(|before| before.limit == terms.limit);
+        let kept = request.before.is_some_and(|before| before.limit == terms.limit);
         if bp == 0 || terms.reduce_only || kept {
             return Ok(());
         }
         let reference = match terms.kind {
             OrderKind::StopLimit => Some(terms.stop),
-            OrderKind::Market | OrderKind::Limit | OrderKind::Stop => asked.last,
+            OrderKind::Market | OrderKind::Limit | OrderKind::Stop => request.last,
         };
         let Some(reference) = reference else {
             return Err(Reason::NoReferencePrice);
@@ -357,25 +362,25 @@ impl Guard {
         if terms.limit.is_within(bp, reference) { Ok(()) } else { Err(Reason::PriceCollar) }
     }
 
-    fn check_duplicate(&self, now: Timestamp, asked: &Asked<'_>) -> Result<(), Reason> {
+    fn check_duplicate(&self, now: Timestamp, request: &RiskRequest<'_>) -> Result<(), Reason> {
         let window = self.limits.duplicate_window_ms as u64 * NS_PER_MS;
-        if window == 0 || asked.before.is_some() {
+        if window == 0 || request.before.is_some() {
             return Ok(());
         }
         // Newest first: the first one outside the window ends the search.
         let (older, newer) = self.recent.split_at(self.recent_at);
         let newest_first = older.iter().rev().chain(newer.iter().rev());
         let mut within = newest_first.take_while(|(at, _)| now.since(*at) < window);
-        if within.any(|(_, terms)| terms == asked.terms) { Err(Reason::DuplicateOrder) } else { Ok(()) }
+        if within.any(|(_, terms)| terms == request.terms) { Err(Reason::DuplicateOrder) } else { Ok(()) }
     }
 
-    fn check_position(&self, asked: &Asked<'_>, held: &Held) -> Result<(), Reason> {
+    fn check_position(&self, request: &RiskRequest<'_>, held: &HeldQty) -> Result<(), Reason> {
         let max = self.limits.max_position;
-        if max.is_zero() || !asked.grows.is_positive() {
+        if max.is_zero() || !request.grows.is_positive() {
             return Ok(());
         }
-        let side = asked.terms.side;
-        let open = held.open.of(side).checked_add(asked.grows);
+        let side = request.terms.side;
+        let open = held.open.of(side).checked_add(request.grows);
         let worst = open.and_then(|open| held.net.checked_add(side.signed(open)));
         match worst {
             // An order that can only bring the position nearer to zero is never too large for it.
@@ -408,24 +413,24 @@ impl Guard {
 }
 
 /// Half of what was granted follows.
-impl Image for Share {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Share {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.limited.encode(out);
         self.granted.encode(out);
         self.used.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Share, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Share, DecodeError> {
         let mut share = Share::default();
-        let (limited, granted) = Image::decode(from)?;
+        let (limited, granted) = Codec::decode(from)?;
         share.grant(limited, granted);
-        share.used = Image::decode(from)?;
+        share.used = Codec::decode(from)?;
         Ok(share)
     }
 }
 
-impl Image for Guard {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Guard {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.scope.encode(out);
         self.limits.encode(out);
         self.killed.encode(out);
@@ -438,21 +443,21 @@ impl Image for Guard {
         self.recent_at.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Guard, Damage> {
-        let mut guard = Guard::new(Image::decode(from)?);
-        guard.limits = Image::decode(from)?;
-        guard.killed = Image::decode(from)?;
-        guard.restricted = Image::decode(from)?;
-        [guard.open_orders, guard.rate, guard.credit] = Image::decode(from)?;
-        guard.credit_sum = Image::decode(from)?;
-        guard.second_ns = Image::decode(from)?;
-        guard.newest = Image::decode(from)?;
-        let recent: Vec<(Timestamp, Terms)> = Image::decode(from)?;
-        guard.recent_at = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<Guard, DecodeError> {
+        let mut guard = Guard::new(Codec::decode(from)?);
+        guard.limits = Codec::decode(from)?;
+        guard.killed = Codec::decode(from)?;
+        guard.restricted = Codec::decode(from)?;
+        [guard.open_orders, guard.rate, guard.credit] = Codec::decode(from)?;
+        guard.credit_sum = Codec::decode(from)?;
+        guard.second_ns = Codec::decode(from)?;
+        guard.newest = Codec::decode(from)?;
+        let recent: Vec<(Timestamp, Terms)> = Codec::decode(from)?;
+        guard.recent_at = Codec::decode(from)?;
         let sound = guard.restricted.is_sorted_by(|a, b| a < b)
             && recent.len() <= RECENT_MAX
             && guard.recent_at <= recent.len();
-        from.check(sound, Problem::Contradiction)?;
+        from.check(sound, DecodeProblem::Contradiction)?;
         if guard.limits.duplicate_window_ms > 0 {
             guard.recent.reserve_exact(RECENT_MAX);
         }
@@ -467,7 +472,7 @@ fn is_within(magnitude: u64, limit: i64) -> bool {
     magnitude.saturating_sub(1) <= (limit as u64).wrapping_sub(1)
 }
 
-impl Asked<'_> {
+impl RiskRequest<'_> {
     /// Whether its limit is surely within a collar, see [`Guard::collar_bp`].
     #[inline]
     pub fn is_near(&self, collar_bp: u32) -> bool {

@@ -1,7 +1,7 @@
 //! Rng that repeats: a seeded stream of numbers (xoshiro256**, seeded by SplitMix64). Nobody should guess it on
 //! purpose, and nothing secret may hang on it.
 
-use crate::image::{Damage, Image, Problem, Reader, Sink};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
 
 /// One stream. Equal seeds give equal numbers, on every machine and for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ impl Rng {
     }
 }
 
-impl Image for Rng {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Rng {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.state.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Rng, Damage> {
-        let state = Image::decode(from)?;
-        from.check(state != [0; 4], Problem::Value)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<Rng, DecodeError> {
+        let state = Codec::decode(from)?;
+        from.check(state != [0; 4], DecodeProblem::Value)?;
         Ok(Rng { state })
     }
 }

@@ -17,8 +17,8 @@ use core::net::Ipv6Addr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::id::PortId;
-use crate::image::{Damage, Image, Problem, Reader, Sink, image};
 
 /// Bytes of a login or of the name of a session: the longest name of a user and the longest CompID.
 pub const SENDER_TEXT_BYTES_MAX: usize = 64;
@@ -219,21 +219,21 @@ impl SenderTable {
 }
 
 /// Canonical: in the order in which they were told.
-impl Image for SenderTable {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for SenderTable {
+    fn encode(&self, out: &mut impl ByteSink) {
         (self.order.len() as u32).encode(out);
         for id in &self.order {
             (*id, self.known.get(id).copied().unwrap_or_default()).encode(out);
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<SenderTable, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<SenderTable, DecodeError> {
         let count = u32::decode(from)? as usize;
-        from.check(count <= SENDERS_MAX && count <= from.left(), Problem::Value)?;
+        from.check(count <= SENDERS_MAX && count <= from.left(), DecodeProblem::Value)?;
         let mut table = SenderTable::default();
         for _ in 0..count {
-            let (id, sender): (SenderId, Sender) = Image::decode(from)?;
-            from.check(id.is_named() && table.get(id).is_none(), Problem::Value)?;
+            let (id, sender): (SenderId, Sender) = Codec::decode(from)?;
+            from.check(id.is_named() && table.get(id).is_none(), DecodeProblem::Value)?;
             table.insert(id, sender);
         }
         Ok(table)
@@ -334,25 +334,25 @@ impl SentBy {
     }
 }
 
-image!(SenderId(id));
-image!(SenderAddress(bytes));
-image!(enum Protocol { 0 = Internal, 1 = Rest, 2 = Fix, 3 = Stomp, 4 = Strategy });
-image!(Sender { protocol, address, login, session });
-image!(SentBy { submitted, modified, canceled });
-image!(enum SenderPart { 0 = Login { protocol, address, login }, 1 = Session(session) });
+codec!(SenderId(id));
+codec!(SenderAddress(bytes));
+codec!(enum Protocol { 0 = Internal, 1 = Rest, 2 = Fix, 3 = Stomp, 4 = Strategy });
+codec!(Sender { protocol, address, login, session });
+codec!(SentBy { submitted, modified, canceled });
+codec!(enum SenderPart { 0 = Login { protocol, address, login }, 1 = Session(session) });
 
 /// A byte for the length, then the characters.
-impl Image for SenderText {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for SenderText {
+    fn encode(&self, out: &mut impl ByteSink) {
         out.put(&[self.len]);
         out.put(&self.bytes[..self.len as usize]);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<SenderText, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<SenderText, DecodeError> {
         let [len] = from.array()?;
-        from.check(len as usize <= SENDER_TEXT_BYTES_MAX, Problem::Value)?;
+        from.check(len as usize <= SENDER_TEXT_BYTES_MAX, DecodeProblem::Value)?;
         let text = from.take(len as usize)?;
-        from.check(text.iter().all(u8::is_ascii_graphic), Problem::Value)?;
+        from.check(text.iter().all(u8::is_ascii_graphic), DecodeProblem::Value)?;
         let mut made = SenderText { len, ..SenderText::EMPTY };
         made.bytes[..text.len()].copy_from_slice(text);
         Ok(made)
@@ -362,7 +362,7 @@ impl Image for SenderText {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::decode_whole;
+    use crate::codec::decode_whole;
 
     fn sender(login: &str, address: u8) -> Sender {
         Sender {

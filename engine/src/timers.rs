@@ -4,10 +4,10 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, encode_list};
 use crate::command::Report;
 use crate::event::{Ask, Tick};
 use crate::id::OrderHandle;
-use crate::image::{Damage, Image, Problem, Reader, Sink, encode_list, image};
 use crate::rng::Rng;
 use crate::time::Timestamp;
 
@@ -81,7 +81,7 @@ impl Timers {
 
     /// Everything on its way arrives now: first what comes from a venue, then what goes there, each in its order. So
     /// nothing that a venue says then overtakes what it had said before.
-    pub fn hasten(&mut self, now: Timestamp) {
+    pub fn deliver_all(&mut self, now: Timestamp) {
         let mut entries = std::mem::take(&mut self.heap).into_sorted_vec();
         // Sorted by a reversed order, the last is the earliest.
         entries.reverse();
@@ -116,24 +116,24 @@ impl Timers {
     }
 }
 
-image!(Entry { at, seq, what });
-image!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
-image!(Way { last, chance });
+codec!(Entry { at, seq, what });
+codec!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
+codec!(DelayLine { last, rng });
 
 /// In the order in which they will come due, whatever the heap looks like.
-impl Image for Timers {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Timers {
+    fn encode(&self, out: &mut impl ByteSink) {
         let mut entries: Vec<&Entry> = self.heap.iter().collect();
         entries.sort_unstable_by(|a, b| b.cmp(a));
         encode_list(entries.into_iter(), out);
         self.seq.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Timers, Damage> {
-        let entries: Vec<Entry> = Image::decode(from)?;
-        let seq = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<Timers, DecodeError> {
+        let entries: Vec<Entry> = Codec::decode(from)?;
+        let seq = Codec::decode(from)?;
         let sound = entries.is_sorted_by(|a, b| a > b) && entries.iter().all(|entry| entry.seq <= seq);
-        from.check(sound, Problem::Contradiction)?;
+        from.check(sound, DecodeProblem::Contradiction)?;
         let dates = entries.iter().filter(|entry| matches!(entry.what, Timed::Date(_))).count();
         Ok(Timers { heap: BinaryHeap::from(entries), seq, dates })
     }
@@ -141,14 +141,14 @@ impl Image for Timers {
 
 /// One way to or from a venue for one security: what is sent later never arrives earlier.
 #[derive(Debug)]
-pub struct Way {
+pub struct DelayLine {
     last: Timestamp,
-    chance: Rng,
+    rng: Rng,
 }
 
-impl Way {
-    pub fn new(seed: u64) -> Way {
-        Way { last: Timestamp::ZERO, chance: Rng::new(seed) }
+impl DelayLine {
+    pub fn new(seed: u64) -> DelayLine {
+        DelayLine { last: Timestamp::ZERO, rng: Rng::new(seed) }
     }
 
     /// Nothing is on this way any more.
@@ -158,7 +158,7 @@ impl Way {
 
     /// When something sent now arrives.
     pub fn arrival(&mut self, now: Timestamp, delay_ns: u64, jitter_ns: u64) -> Timestamp {
-        let jitter = if jitter_ns == 0 { 0 } else { self.chance.below(jitter_ns.saturating_add(1)) };
+        let jitter = if jitter_ns == 0 { 0 } else { self.rng.below(jitter_ns.saturating_add(1)) };
         self.last = self.last.max(now.plus(delay_ns).plus(jitter));
         self.last
     }
@@ -200,13 +200,13 @@ mod tests {
 
     #[test]
     fn nothing_overtakes_on_its_way() {
-        let mut way = Way::new(3);
+        let mut way = DelayLine::new(3);
         let mut last = Timestamp::ZERO;
         for now in 0..1_000 {
             let arrival = way.arrival(Timestamp(now), 50, 500);
             assert!(arrival >= last && arrival.0 >= now + 50 && arrival.0 <= now.max(last.0) + 550);
             last = arrival;
         }
-        assert_eq!(Way::new(1).arrival(Timestamp(1), 2, 0), Timestamp(3));
+        assert_eq!(DelayLine::new(1).arrival(Timestamp(1), 2, 0), Timestamp(3));
     }
 }

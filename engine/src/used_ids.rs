@@ -12,8 +12,8 @@
 //!
 //! Both have the bound [`USED_IDS_MAX`]. Beyond it the oldest ids are forgotten and counted; the newest are always known.
 
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
 use crate::id::{IntId, PortId, Source};
-use crate::image::{Damage, Image, Problem, Reader, Sink};
 use crate::prefetch;
 use crate::scatter::{Scatter, fold};
 
@@ -119,17 +119,17 @@ impl UsedIdLog {
         (batch, end)
     }
 
-    pub(crate) fn save(&self, out: &mut impl Sink) {
+    pub(crate) fn save(&self, out: &mut impl ByteSink) {
         let (newer, older) = self.ids.split_at(self.next);
         (self.ids.len() as u32).encode(out);
         older.iter().chain(newer).for_each(|entry| entry.encode(out));
     }
 
     /// The log of an image, which may be of a version that had another bound.
-    pub(crate) fn load(from: &mut Reader<'_>, max: usize) -> Result<UsedIdLog, Damage> {
+    pub(crate) fn load(from: &mut ByteReader<'_>, max: usize) -> Result<UsedIdLog, DecodeError> {
         let count = u32::decode(from)? as usize;
-        from.check(count <= max, Problem::Value)?;
-        from.check(count.saturating_mul(size_of::<u64>()) <= from.left(), Problem::Short)?;
+        from.check(count <= max, DecodeProblem::Value)?;
+        from.check(count.saturating_mul(size_of::<u64>()) <= from.left(), DecodeProblem::Short)?;
         let mut log = UsedIdLog::new(max);
         for _ in 0..count {
             log.ids.push(u64::decode(from)?);
@@ -340,7 +340,7 @@ mod tests {
         log.push(source(1), &IntId::NONE);
         let mut bytes = Vec::new();
         log.save(&mut bytes);
-        let again = UsedIdLog::load(&mut Reader::new(&bytes), 4).unwrap();
+        let again = UsedIdLog::load(&mut ByteReader::new(&bytes), 4).unwrap();
         let expected: Vec<_> = (2..6).map(|number| (PortId(1), log.hasher.hash(3, &id(number)))).collect();
         assert_eq!(told(&again, PortId(1)), expected);
         // Both go on alike.
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn damaged_logs_are_refused_without_asking_for_memory() {
         for bytes in [vec![255; 4], vec![9, 0, 0, 0, 1], vec![1, 0, 0]] {
-            assert!(UsedIdLog::load(&mut Reader::new(&bytes), USED_IDS_MAX).is_err(), "{bytes:?}");
+            assert!(UsedIdLog::load(&mut ByteReader::new(&bytes), USED_IDS_MAX).is_err(), "{bytes:?}");
         }
     }
 

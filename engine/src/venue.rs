@@ -17,7 +17,7 @@ mod book;
 mod depth;
 mod entry;
 mod feed;
-mod image;
+mod codec;
 mod matching;
 #[cfg(test)]
 mod tests;
@@ -124,7 +124,7 @@ struct Back {
     atc: bool,
     /// Lowest and highest price, in ticks, at which the order that trades now may trade.
     band: (i64, i64),
-    chance: Rng,
+    rng: Rng,
     work: Work,
 }
 
@@ -200,7 +200,7 @@ impl Venue {
         self.books.push(Book::new(&spec, &mut self.nodes));
         self.markets.push(Market::default());
         self.backs.push(Back {
-            chance: Rng::named(spec.settings.seed, spec.security.0 as u64),
+            rng: Rng::named(spec.settings.seed, spec.security.0 as u64),
             spec,
             session: Session::Continuous,
             halted: false,

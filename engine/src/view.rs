@@ -6,7 +6,7 @@
 //!
 //! **Snapshots** come in the same stream as everything else, between their begin and end, perhaps with other events
 //! between. The image of an order is an `Order` (said at the time it was submitted) and, where something has happened
-//! since, a `Status` (said at the time of its last change), both for `What::Image`; of positions and cash it is an
+//! since, a `Status` (said at the time of its last change), both for `What::Codec`; of positions and cash it is an
 //! `Adjusted` whose before and after are equal. A status of an order whose image has not come yet is not looked at.
 //! What was held at the begin and is not mentioned by the end is dropped; but transactions, alerts and the orders a
 //! shard has forgotten are history, which no snapshot takes away.

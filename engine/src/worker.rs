@@ -208,7 +208,7 @@ impl Worker {
             work += 1 + self.hand_on();
         }
         if self.shard.has_depths() {
-            work += self.tell_depths(stored);
+            work += self.emit_depths(stored);
         }
         work
     }
@@ -216,12 +216,12 @@ impl Worker {
     /// Shows the books that have changed in this poll, once each, to whoever watches them. Not while a command is half done,
     /// nor where it would take the room that commands need.
     #[cold]
-    fn tell_depths(&mut self, stored: u64) -> usize {
+    fn emit_depths(&mut self, stored: u64) -> usize {
         let is_crowded = self.outbox.is_ready() || self.outbox.waiting().len() > EVENTS_WAITING_MAX / 2;
         if self.shard.has_work() || is_crowded || !self.outbox.has_room() {
             return 0;
         }
-        self.shard.tell_depths(&mut self.outbox);
+        self.shard.emit_depths(&mut self.outbox);
         self.outbox.end_step(self.shard.applied(), stored);
         1 + self.hand_on()
     }
@@ -340,11 +340,11 @@ impl Worker {
         let Some((order, id, request)) = in_turn else {
             // It tells nothing of what came before, so it need not wait for that to be stored.
             let body = refusal(command, reason);
-            return self.outbox.show_first(to, self.now, body);
+            return self.outbox.emit_before_held(to, self.now, body);
         };
         // This tells how the order stands, which may be by commands that are not stored yet.
         let refusal = self.shard.refusal(order, request, id, command.source, reason);
-        self.outbox.show(to, self.now, EventKind::Refused(refusal));
+        self.outbox.emit_unnumbered(to, self.now, EventKind::Refused(refusal));
     }
 
     /// Hands events on in their order, each to those of its ports that have room. One that is not through stops all

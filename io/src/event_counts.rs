@@ -59,7 +59,7 @@ impl Heard {
                 | ExecType::Replaced
                 | ExecType::Triggered
                 | ExecType::Corrected
-                | ExecType::Image,
+                | ExecType::Snapshot,
             )
             | None => {}
         }

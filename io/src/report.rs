@@ -40,7 +40,7 @@ impl Report {
         if self.quiet {
             return;
         }
-        let Some(report) = event.report().filter(|report| report.what != ExecType::Image) else { return };
+        let Some(report) = event.report().filter(|report| report.what != ExecType::Snapshot) else { return };
         let symbol = reference.security(report.security).map_or("?", |row| row.symbol.as_str());
         let order = view.order(report.order);
         if let Some(line) = Line::of_event(event, order.as_ref().map(|order| &order.terms), symbol) {

@@ -80,7 +80,7 @@ words! {
         Replaced "REPLACED",
         Triggered "TRIGGERED",
         Corrected "TRADE_CORRECT",
-        Image "ORDER_STATUS",
+        Snapshot "ORDER_STATUS",
     }
     Request {
         Cancel "CANCEL",
@@ -217,7 +217,7 @@ pub fn exec_type(profile: Profile, what: ExecType, status: Status) -> u8 {
         ExecType::Replaced if strict => b'5',
         ExecType::Expired if strict => b'C',
         ExecType::Rejected | ExecType::Canceled | ExecType::Replaced | ExecType::Expired => b'I',
-        ExecType::Triggered | ExecType::Corrected | ExecType::Image => b'I',
+        ExecType::Triggered | ExecType::Corrected | ExecType::Snapshot => b'I',
     }
 }
 
@@ -453,7 +453,7 @@ mod tests {
             (ExecType::Replaced, Status::Filled, b"I2", b"52"),
             (ExecType::Triggered, Status::New, b"I0", b"I0"),
             (ExecType::Corrected, Status::PartiallyFilled, b"I1", b"I1"),
-            (ExecType::Image, Status::Filled, b"I2", b"I2"),
+            (ExecType::Snapshot, Status::Filled, b"I2", b"I2"),
         ];
         for (what, status, spec, strict) in table {
             for (profile, expected) in [(Profile::Spec, spec), (Profile::Strict44, strict)] {

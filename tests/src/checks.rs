@@ -80,7 +80,9 @@ impl Checker {
         }
         self.seq = event.seq;
         match &event.body {
-            EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Image) => Ok(()),
+            EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Snapshot) => {
+                Ok(())
+            }
             EventKind::Order(_) | EventKind::Status(_) => {
                 let report = event.report().expect("an order event has a report");
                 if !self.exec_ids.insert(event.exec_id(0, self.shard)) {
@@ -362,7 +364,7 @@ fn may_follow(from: Status, to: Status, what: ExecType) -> bool {
             matches!(to, New | Filled | PendingCancel | PendingReplace | Canceled | Expired)
                 && (to != New || what == ExecType::Corrected)
         }
-        PendingCancel => to != PendingNew || what == ExecType::Image,
+        PendingCancel => to != PendingNew || what == ExecType::Snapshot,
         PendingReplace => !matches!(to, PendingNew | Rejected),
         // A venue may be late, or take back what it said; then the fill is what counts.
         Canceled | Expired | Rejected => to == Filled && what == ExecType::Filled,

@@ -164,7 +164,7 @@ impl Pair {
         let seq = self.out.seq();
         let mut told = Vec::new();
         while self.shard.has_depths() {
-            self.shard.tell_depths(&mut self.out);
+            self.shard.emit_depths(&mut self.out);
             let events = take(&mut self.out);
             self.see_depths(&events);
             told.extend(events.iter().filter_map(|event| match &event.body {
@@ -238,7 +238,7 @@ impl Pair {
     fn said(&self, body: &EventKind) -> Option<Said> {
         match body {
             // Told again for readers who may have put the order away.
-            EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Image) => None,
+            EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Snapshot) => None,
             EventKind::Order(order) if order.order == OrderHandle::NONE => {
                 Some(Said::Unrecorded(order.reason))
             }

@@ -118,7 +118,7 @@ impl Desk {
             refusal = self.release(number);
         }
         match heard.what {
-            ExecType::Replaced | ExecType::Image => self.rename(number, heard.id),
+            ExecType::Replaced | ExecType::Snapshot => self.rename(number, heard.id),
             ExecType::Entered
             | ExecType::Rejected
             | ExecType::Accepted
@@ -183,7 +183,7 @@ impl Desk {
 
     /// Makes an entry for an order that did not come from this desk, or came before a restart.
     fn adopt(&mut self, heard: &Heard) -> Option<u32> {
-        if !matches!(heard.what, ExecType::Entered | ExecType::Rejected | ExecType::Image) {
+        if !matches!(heard.what, ExecType::Entered | ExecType::Rejected | ExecType::Snapshot) {
             return None;
         }
         let session = heard.source.session;

@@ -502,11 +502,11 @@ fn a_corrected_order_can_live_again() {
 fn a_snapshot_brings_the_orders_back() {
     let mut table = table();
     let handle = |slot| OrderHandle::new(ShardId(1), 3, slot);
-    table.hear(handle(1), ("A", ""), ExecType::Image, Status::PartiallyFilled);
-    table.hear(handle(2), ("B.1", "B"), ExecType::Image, Status::New);
-    table.hear(handle(3), ("C", ""), ExecType::Image, Status::Filled);
+    table.hear(handle(1), ("A", ""), ExecType::Snapshot, Status::PartiallyFilled);
+    table.hear(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
+    table.hear(handle(3), ("C", ""), ExecType::Snapshot, Status::Filled);
     // Told twice, kept once.
-    table.hear(handle(2), ("B.1", "B"), ExecType::Image, Status::New);
+    table.hear(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
     table.hear(handle(9), ("D", ""), ExecType::Filled, Status::Filled);
     assert_eq!(table.desk.len(), 3);
     assert_eq!(table.known("B").unwrap(), ("B".into(), "B.1".into(), Status::New, false));
@@ -518,7 +518,7 @@ fn a_snapshot_brings_the_orders_back() {
         [CommandKind::Modify { order: handle(2), id: id("B.2"), changes: Changes::default() }]
     );
     // An order under an id that another has: it cannot be found, and is counted.
-    table.hear(handle(4), ("A", ""), ExecType::Image, Status::New);
+    table.hear(handle(4), ("A", ""), ExecType::Snapshot, Status::New);
     table.hear(handle(2), ("A", "B.1"), ExecType::Replaced, Status::New);
     assert_eq!(table.desk.untracked(), 2);
 }
@@ -541,7 +541,7 @@ fn ids_of_before_a_restart_stay_used_whatever_became_of_their_orders() {
     assert_eq!(reason(table.cancel("B", "A")), Reason::DuplicateId);
     // An order whose id is among them is found by it all the same.
     table.hear(order, ("B", ""), ExecType::Accepted, Status::New);
-    table.hear(OrderHandle::new(ShardId(1), 1, 77), ("A", ""), ExecType::Image, Status::New);
+    table.hear(OrderHandle::new(ShardId(1), 1, 77), ("A", ""), ExecType::Snapshot, Status::New);
     assert!(table.known("A").is_some() && table.cancel("A", "").is_ok());
 }
 
@@ -549,8 +549,8 @@ fn ids_of_before_a_restart_stay_used_whatever_became_of_their_orders() {
 fn a_snapshot_brings_the_first_id_of_an_order_that_was_modified_twice() {
     let mut table = table();
     let order = OrderHandle::new(ShardId(1), 3, 1);
-    table.hear(order, ("B", "A"), ExecType::Image, Status::New);
-    table.hear(order, ("C", "B"), ExecType::Image, Status::New);
+    table.hear(order, ("B", "A"), ExecType::Snapshot, Status::New);
+    table.hear(order, ("C", "B"), ExecType::Snapshot, Status::New);
     for text in ["A", "B", "C"] {
         assert_eq!(table.known(text).unwrap(), ("A".into(), "C".into(), Status::New, false));
         assert_eq!(table.submit(text), Err(Reason::DuplicateId));

@@ -59,7 +59,7 @@ impl Orders {
     }
 
     /// Whether a report of this id was heard before.
-    pub fn has_heard(&self, slot: u32, exec: ExecRef) -> bool {
+    pub fn has_execution(&self, slot: u32, exec: ExecRef) -> bool {
         self.entry(slot, exec).is_some()
     }
 
@@ -152,11 +152,11 @@ mod tests {
     use super::*;
     use crate::id::{IntId, ShardId};
     use crate::order::Order;
-    use crate::orders::blank;
+    use crate::orders::empty_order;
     use crate::pages::LargePages;
 
     fn order(n: u64) -> Order {
-        Order { id: IntId::numbered(b't', n), ..blank() }
+        Order { id: IntId::numbered(b't', n), ..empty_order() }
     }
 
     #[test]
@@ -191,9 +191,9 @@ mod tests {
         orders.correct(slot, ExecRef(3), Qty::from_raw(7), price);
         for exec in 1..=3 {
             assert_eq!(orders.execution(slot, ExecRef(exec)).unwrap().qty, Qty::from_raw(7));
-            assert!(orders.has_heard(slot, ExecRef(exec)));
+            assert!(orders.has_execution(slot, ExecRef(exec)));
         }
-        assert!(!orders.has_heard(slot, ExecRef(4)));
+        assert!(!orders.has_execution(slot, ExecRef(4)));
         assert!(
             orders.remember_correction(slot, ExecRef(9), ExecRef(9)),
             "of nothing there is nothing to keep"

@@ -13,8 +13,8 @@ fn terms(qty: i64, limit: i64) -> Terms {
     }
 }
 
-fn asked(terms: &Terms) -> Asked<'_> {
-    Asked {
+fn request(terms: &Terms) -> RiskRequest<'_> {
+    RiskRequest {
         terms,
         before: None,
         last: Some(Price::from_raw(1_000)),
@@ -30,10 +30,10 @@ fn guard(limits: Limits) -> Guard {
     guard
 }
 
-const FLAT: Held = Held { net: Qty::ZERO, open: OpenQty { buy: Qty::ZERO, sell: Qty::ZERO } };
+const FLAT: HeldQty = HeldQty { net: Qty::ZERO, open: OpenQty { buy: Qty::ZERO, sell: Qty::ZERO } };
 
 fn check(limits: Limits, terms: &Terms) -> Result<(), Reason> {
-    guard(limits).check_limits(Timestamp(1), &asked(terms), &FLAT)
+    guard(limits).check_limits(Timestamp(1), &request(terms), &FLAT)
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn each_limit_refuses_beyond_itself_and_names_itself() {
 #[test]
 fn without_a_last_price_nothing_can_be_valued_or_collared() {
     let order = terms(1, 1_000);
-    let blind = Asked { last: None, value: None, credit: None, ..asked(&order) };
+    let blind = RiskRequest { last: None, value: None, credit: None, ..request(&order) };
     let mut collar = guard(Limits { price_collar_bp: 5, ..Limits::default() });
     assert_eq!(collar.check_limits(Timestamp(1), &blind, &FLAT), Err(Reason::NoReferencePrice));
     let mut value = guard(Limits { max_order_value: Money::from_raw(1), ..Limits::default() });
@@ -86,24 +86,24 @@ fn a_second_holds_so_many_orders() {
     let mut guard = guard(Limits { max_orders_per_s: 2, ..Limits::default() });
     let order = terms(1, 1_000);
     for at in [0, 1] {
-        assert_eq!(guard.check_limits(Timestamp(at), &asked(&order), &FLAT), Ok(()));
-        guard.take_order(Timestamp(at), &asked(&order));
+        assert_eq!(guard.check_limits(Timestamp(at), &request(&order), &FLAT), Ok(()));
+        guard.take_order(Timestamp(at), &request(&order));
     }
-    let refused = guard.check_limits(Timestamp(NS_PER_S - 1), &asked(&order), &FLAT);
+    let refused = guard.check_limits(Timestamp(NS_PER_S - 1), &request(&order), &FLAT);
     assert_eq!(refused, Err(Reason::OrderRate));
-    assert_eq!(guard.check_limits(Timestamp(NS_PER_S), &asked(&order), &FLAT), Ok(()));
+    assert_eq!(guard.check_limits(Timestamp(NS_PER_S), &request(&order), &FLAT), Ok(()));
 }
 
 #[test]
 fn the_same_order_within_the_window_is_a_duplicate() {
     let mut guard = guard(Limits { duplicate_window_ms: 10, ..Limits::default() });
     let order = terms(1, 1_000);
-    guard.take_order(Timestamp(0), &asked(&order));
-    let again = |guard: &mut Guard, at| guard.check_limits(Timestamp(at), &asked(&order), &FLAT);
+    guard.take_order(Timestamp(0), &request(&order));
+    let again = |guard: &mut Guard, at| guard.check_limits(Timestamp(at), &request(&order), &FLAT);
     assert_eq!(again(&mut guard, 10 * NS_PER_MS - 1), Err(Reason::DuplicateOrder));
     assert_eq!(again(&mut guard, 10 * NS_PER_MS), Ok(()));
     for n in 0..RECENT_MAX as i64 {
-        guard.take_order(Timestamp(1), &asked(&terms(2 + n, 1_000)));
+        guard.take_order(Timestamp(1), &request(&terms(2 + n, 1_000)));
     }
     assert_eq!(again(&mut guard, 2), Ok(()));
 }
@@ -112,42 +112,42 @@ fn the_same_order_within_the_window_is_a_duplicate() {
 fn open_orders_are_counted_until_they_end() {
     let mut guard = guard(Limits { max_open_orders: 1, ..Limits::default() });
     let order = terms(1, 1_000);
-    assert_eq!(guard.take_order(Timestamp(0), &asked(&order)), [false, true]);
-    assert_eq!(guard.check_limits(Timestamp(0), &asked(&order), &FLAT), Err(Reason::MaxOpenOrders));
-    let modified = Asked { before: Some(&order), ..asked(&order) };
+    assert_eq!(guard.take_order(Timestamp(0), &request(&order)), [false, true]);
+    assert_eq!(guard.check_limits(Timestamp(0), &request(&order), &FLAT), Err(Reason::MaxOpenOrders));
+    let modified = RiskRequest { before: Some(&order), ..request(&order) };
     assert_eq!(guard.check_limits(Timestamp(0), &modified, &FLAT), Ok(()));
     guard.count_open(-1);
-    assert_eq!(guard.check_limits(Timestamp(0), &asked(&order), &FLAT), Ok(()));
+    assert_eq!(guard.check_limits(Timestamp(0), &request(&order), &FLAT), Ok(()));
 }
 
 #[test]
 fn an_order_towards_zero_is_never_too_large_for_the_position() {
     let mut guard = guard(Limits { max_position: Qty::from_raw(10), ..Limits::default() });
-    let long = Held { net: Qty::from_raw(50), open: OpenQty::default() };
+    let long = HeldQty { net: Qty::from_raw(50), open: OpenQty::default() };
     let mut sell = terms(30, 1_000);
     sell.side = Side::Sell;
-    assert_eq!(guard.check_limits(Timestamp(0), &asked(&sell), &long), Ok(()));
+    assert_eq!(guard.check_limits(Timestamp(0), &request(&sell), &long), Ok(()));
     sell.qty = Qty::from_raw(61);
-    assert_eq!(guard.check_limits(Timestamp(0), &asked(&sell), &long), Err(Reason::MaxPosition));
+    assert_eq!(guard.check_limits(Timestamp(0), &request(&sell), &long), Err(Reason::MaxPosition));
     let buy = terms(1, 1_000);
-    assert_eq!(guard.check_limits(Timestamp(0), &asked(&buy), &long), Err(Reason::MaxPosition));
-    let brim = Held { net: Qty::MAX, open: OpenQty::default() };
-    assert_eq!(guard.check_limits(Timestamp(0), &asked(&buy), &brim), Err(Reason::MaxPosition));
+    assert_eq!(guard.check_limits(Timestamp(0), &request(&buy), &long), Err(Reason::MaxPosition));
+    let brim = HeldQty { net: Qty::MAX, open: OpenQty::default() };
+    assert_eq!(guard.check_limits(Timestamp(0), &request(&buy), &brim), Err(Reason::MaxPosition));
 }
 
 #[test]
 fn credit_covers_both_sides_up_to_itself() {
     let mut guard = guard(Limits { credit: Money::from_raw(100), ..Limits::default() });
     assert!(guard.has_credit_in(Currency::default()));
-    assert_eq!(guard.check_credit(&asked(&terms(10, 1))), Ok(()));
-    assert_eq!(guard.check_credit(&asked(&terms(11, 1))), Err(Reason::InsufficientFunds));
+    assert_eq!(guard.check_credit(&request(&terms(10, 1))), Ok(()));
+    assert_eq!(guard.check_credit(&request(&terms(11, 1))), Err(Reason::InsufficientFunds));
     assert!(!guard.change_credit(50), "half of it");
     assert!(guard.change_credit(1), "more than half of it");
     assert!(!guard.change_credit(1), "told before");
-    assert_eq!(guard.check_credit(&asked(&terms(5, 1))), Err(Reason::InsufficientFunds));
+    assert_eq!(guard.check_credit(&request(&terms(5, 1))), Err(Reason::InsufficientFunds));
     let sell = Terms { side: Side::Sell, ..terms(5, 1) };
-    assert_eq!(guard.check_credit(&asked(&sell)), Err(Reason::InsufficientFunds));
-    let reduces = Asked { credit: Some(Money::ZERO), ..asked(&sell) };
+    assert_eq!(guard.check_credit(&request(&sell)), Err(Reason::InsufficientFunds));
+    let reduces = RiskRequest { credit: Some(Money::ZERO), ..request(&sell) };
     // Beyond the credit only what adds nothing passes; the sum stays exact beyond its type.
     guard.change_credit(i64::MAX as i128);
     assert_eq!(guard.check_credit(&reduces), Ok(()));
@@ -162,7 +162,7 @@ fn a_modification_is_checked_on_the_increase() {
         Limits { max_order_qty: Qty::from_raw(5), max_order_value: Money::from_raw(50), ..Limits::default() };
     let mut guard = guard(limits);
     let (large, smaller, larger) = (terms(20, 1_000), terms(10, 1_000), terms(21, 1_000));
-    let to = |terms| Asked { before: Some(&large), grows: Qty::ZERO, ..asked(terms) };
+    let to = |terms| RiskRequest { before: Some(&large), grows: Qty::ZERO, ..request(terms) };
     assert_eq!(guard.check_limits(Timestamp(0), &to(&smaller), &FLAT), Ok(()));
     assert_eq!(guard.check_limits(Timestamp(0), &to(&larger), &FLAT), Err(Reason::MaxOrderQty));
     let dearer = terms(20, 1_001);
@@ -222,8 +222,8 @@ fn an_order_that_closes_a_position_is_no_exception_to_its_limit() {
     let limits = Limits { max_position: Qty::from_raw(5), ..Limits::default() };
     let check = |net: i64, open: i64| {
         let open = OpenQty { buy: Qty::ZERO, sell: Qty::from_raw(open) };
-        let held = Held { net: Qty::from_raw(net), open };
-        guard(limits).check_limits(Timestamp(1), &asked(&close), &held)
+        let held = HeldQty { net: Qty::from_raw(net), open };
+        guard(limits).check_limits(Timestamp(1), &request(&close), &held)
     };
     // Nearer to zero it may go from wherever it is.
     assert_eq!(check(10, 0), Ok(()));

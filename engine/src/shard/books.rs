@@ -31,7 +31,7 @@ impl Shard {
         if named {
             self.ledger.remember(movement.uuid, booking.id);
         }
-        out.say(self.hearers(source), self.now, EventKind::Booked(booking));
+        out.emit(self.recipients(source), self.now, EventKind::Booked(booking));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Shard {
             exec: ExecRef(0),
         };
         match self.book(local, at, &deal, out) {
-            Some(()) => self.say(EventKind::Booked(*self.ledger.last_booked()), out),
+            Some(()) => self.emit(EventKind::Booked(*self.ledger.last_booked()), out),
             None => self.continuation.refuse(Reason::Overflow),
         }
     }

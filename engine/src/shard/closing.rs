@@ -8,8 +8,8 @@
 //! While a close waits, new orders of its position are refused (`close-in-progress`): it would never come to its turn.
 
 use super::Shard;
+use crate::codec::codec;
 use crate::id::{AccountId, IntId, SecurityId, Source, StrategyId};
-use crate::image::image;
 use crate::number::Qty;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -18,11 +18,11 @@ use crate::terms::{Side, Terms};
 
 /// Positions of a shard that wait to be closed. An operator who closes everything has as many as there are positions; beyond them a close
 /// is refused with `busy`.
-pub const CLOSINGS_MAX: usize = 4_096;
+pub const PENDING_CLOSES_MAX: usize = 4_096;
 
 /// A position that is to be closed wholly.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Closing {
+pub(super) struct PendingClose {
     pub local: u32,
     pub source: Source,
     pub id: IntId,
@@ -32,7 +32,7 @@ pub(super) struct Closing {
     pub refused: Reason,
 }
 
-image!(Closing { local, source, id, terms, sender, refused });
+codec!(PendingClose { local, source, id, terms, sender, refused });
 
 impl Shard {
     /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the continuation.
@@ -61,43 +61,45 @@ impl Shard {
         if reducing.is_positive() || self.is_closing(strategy, local) {
             return self.record_refused(source, id, &terms, Reason::CloseInProgress, out);
         }
-        if self.closings.len() >= CLOSINGS_MAX {
+        if self.pending_closes.len() >= PENDING_CLOSES_MAX {
             return self.record_refused(source, id, &terms, Reason::LaneFull, out);
         }
-        let closing = Closing { local, source, id: *id, terms, sender: self.sender, refused: Reason::None };
+        let closing =
+            PendingClose { local, source, id: *id, terms, sender: self.sender, refused: Reason::None };
         self.continuation.begin_close(closing);
     }
 
     /// The other orders of the position have been asked to end. The close waits until they have.
-    pub(super) fn await_cancels(&mut self, closing: Closing) {
-        self.closings.push(closing);
-        self.continuation.look_at_closings();
+    pub(super) fn await_cancels(&mut self, closing: PendingClose) {
+        self.pending_closes.push(closing);
+        self.continuation.recheck_closes();
     }
 
     /// Whether a close of this position waits.
     #[inline]
     pub(super) fn is_closing(&self, strategy: StrategyId, local: u32) -> bool {
-        let is_meant = |closing: &Closing| closing.terms.strategy == strategy && closing.local == local;
-        !self.closings.is_empty() && self.closings.iter().any(is_meant)
+        let is_meant = |closing: &PendingClose| closing.terms.strategy == strategy && closing.local == local;
+        !self.pending_closes.is_empty() && self.pending_closes.iter().any(is_meant)
     }
 
     /// A cancel of this order was refused: a close that waits for it would meet what the order still trades.
-    pub(super) fn refuse_closing(&mut self, slot: u32, reason: Reason) {
+    pub(super) fn refuse_close(&mut self, slot: u32, reason: Reason) {
         let order = self.orders.get(slot);
         let (strategy, local) = (order.terms.strategy, order.local);
-        let is_meant = |closing: &&mut Closing| closing.terms.strategy == strategy && closing.local == local;
-        if let Some(closing) = self.closings.iter_mut().find(is_meant) {
+        let is_meant =
+            |closing: &&mut PendingClose| closing.terms.strategy == strategy && closing.local == local;
+        if let Some(closing) = self.pending_closes.iter_mut().find(is_meant) {
             closing.refused = reason;
-            self.continuation.look_at_closings();
+            self.continuation.recheck_closes();
         }
     }
 
     /// Ends the waiting of one close: its other orders have ended, a cancel was refused, or its venue is away.
-    pub(super) fn release_closing(&mut self, out: &mut Outbox) {
-        let Some(at) = self.closings.iter().position(|closing| self.may_end(closing)) else {
-            return self.continuation.end_closings();
+    pub(super) fn release_close(&mut self, out: &mut Outbox) {
+        let Some(at) = self.pending_closes.iter().position(|closing| self.can_release(closing)) else {
+            return self.continuation.closes_checked();
         };
-        let Closing { local, source, id, mut terms, sender, refused } = self.closings.remove(at);
+        let PendingClose { local, source, id, mut terms, sender, refused } = self.pending_closes.remove(at);
         // The command at hand may be of another client, or of a venue.
         self.sender = sender;
         let held = self.ledger.positions(local).iter().find(|held| held.strategy == terms.strategy);
@@ -112,7 +114,7 @@ impl Shard {
         }
     }
 
-    fn may_end(&self, closing: &Closing) -> bool {
+    fn can_release(&self, closing: &PendingClose) -> bool {
         let strategy = closing.terms.strategy;
         let held = self.ledger.positions(closing.local).iter().find(|held| held.strategy == strategy);
         let is_open = held.is_some_and(|held| held.open.buy.is_positive() || held.open.sell.is_positive());

@@ -23,13 +23,13 @@ struct Counted {
 }
 
 /// In words, if it does not hold.
-type Verdict = Result<(), String>;
+type Consistency = Result<(), String>;
 
-fn holds(is_so: bool, what: &str) -> Verdict {
+fn holds(is_so: bool, what: &str) -> Consistency {
     if is_so { Ok(()) } else { Err(what.to_string()) }
 }
 
-fn agree<T: PartialEq + Debug>(held: T, counted: T, what: &str) -> Verdict {
+fn agree<T: PartialEq + Debug>(held: T, counted: T, what: &str) -> Consistency {
     if held == counted { Ok(()) } else { Err(format!("{what}: {held:?}, counted {counted:?}")) }
 }
 
@@ -42,7 +42,7 @@ impl Shard {
     }
 
     /// Says what does not add up.
-    pub(super) fn verify(&self) -> Verdict {
+    pub(super) fn verify(&self) -> Consistency {
         let locals = 0..self.directory.locals.len() as u32;
         let mut counted = Counted::default();
         for local in locals.clone() {
@@ -88,7 +88,7 @@ impl Shard {
     }
 
     /// The credit an account uses is what its positions and open orders say, and nothing else.
-    fn verify_credit(&self) -> Verdict {
+    fn verify_credit(&self) -> Consistency {
         let mut sums: BTreeMap<AccountId, i128> = BTreeMap::new();
         for local in 0..self.directory.locals.len() as u32 {
             for held in self.ledger.exposures(local) {
@@ -122,7 +122,7 @@ impl Shard {
             .count() as u32
     }
 
-    fn verify_order(&self, slot: u32, order: &Order) -> Verdict {
+    fn verify_order(&self, slot: u32, order: &Order) -> Consistency {
         let finished = order.base.is_finished();
         agree(order.leaves().is_zero(), finished, "nothing is left exactly when an order has ended")?;
         holds(!order.cum.is_negative(), "what is filled is not below zero")?;
@@ -144,7 +144,7 @@ impl Shard {
             return Ok(());
         }
         // One that asks for no more than is filled ends the order, whatever else it says.
-        let replaced = self.orders.replace_asked(slot);
+        let replaced = self.orders.pending_replace(slot);
         let is_sound = |replace: Replace| replace.terms.qty <= order.cum || is_on_grid(&replace.terms);
         holds(replaced.is_none_or(is_sound), "and so are those that it is to have")?;
         if order.at_venue && self.delays(order.local) == Delays::default() {
@@ -159,7 +159,7 @@ impl Shard {
 
     /// None where an open order has no place in the ledger, or a sum is larger than any quantity.
     fn count(&self, slot: u32, order: &Order, counted: &mut Counted) -> Option<()> {
-        let grown = self.orders.replace_asked(slot).map_or(Qty::ZERO, |r| r.grown);
+        let grown = self.orders.pending_replace(slot).map_or(Qty::ZERO, |r| r.grown);
         let open = order.leaves().checked_add(grown)?;
         let (position, reducing) =
             counted.positions.get_mut(order.local as usize)?.get_mut(order.position as usize)?;
@@ -170,7 +170,7 @@ impl Shard {
         let (exposure, aside) =
             counted.exposures.get_mut(order.local as usize)?.get_mut(order.exposure as usize)?;
         exposure.checked_add(order.terms.side, open)?;
-        let asked = self.orders.replace_asked(slot);
+        let asked = self.orders.pending_replace(slot);
         let asked = asked.map_or(Money::ZERO, |replace| replace.reserved);
         aside[order.terms.side as usize] += order.reserved.raw() as i128 + asked.raw() as i128;
         *counted.open.entry(Scope::Strategy(order.terms.strategy)).or_default() += 1;

@@ -2,7 +2,7 @@
 //! being worked on and one sweep over many, and both are told at the time of the command that caused them.
 
 use super::Shard;
-use super::closing::Closing;
+use super::closing::PendingClose;
 use crate::command::{Quote, Session};
 use crate::event::{Adjustment, Ask, EventKind};
 use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
@@ -36,7 +36,7 @@ pub(super) struct Continuation {
     halt: Option<u32>,
     sweep: Option<Sweep>,
     /// Whether positions that wait to be closed are to be looked at.
-    closings: bool,
+    pending_closes: bool,
     /// Positions whose reduce-only orders ask for more than is left of them, by security and strategy. As many as a command can fill.
     excess: Vec<(u32, StrategyId)>,
     /// Who is told when all is done, and what.
@@ -50,10 +50,10 @@ pub(super) enum Sweep {
     Timers,
     /// Cancels orders; then closes a position, if that was the purpose.
     Cancel {
-        which: Which,
+        filter: OrderFilter,
         reason: Reason,
         cursor: u32,
-        then: Option<Closing>,
+        then: Option<PendingClose>,
     },
     /// Brings every security of an exchange into a session; after the close ends what lives for the day.
     Session {
@@ -105,7 +105,7 @@ pub(super) enum Sweep {
 
 /// Which orders a sweep is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Which {
+pub(super) enum OrderFilter {
     All,
     Strategy(StrategyId),
     Account(AccountId),
@@ -118,15 +118,15 @@ pub(super) enum Which {
 
 impl Continuation {
     pub fn has_work(&self) -> bool {
-        self.busy.is_some() || self.sweep.is_some() || self.closings || !self.excess.is_empty()
+        self.busy.is_some() || self.sweep.is_some() || self.pending_closes || !self.excess.is_empty()
     }
 
-    pub fn look_at_closings(&mut self) {
-        self.closings = true;
+    pub fn recheck_closes(&mut self) {
+        self.pending_closes = true;
     }
 
-    pub fn end_closings(&mut self) {
-        self.closings = false;
+    pub fn closes_checked(&mut self) {
+        self.pending_closes = false;
     }
 
     pub fn reduce_later(&mut self, local: u32, strategy: StrategyId) {
@@ -142,13 +142,13 @@ impl Continuation {
     }
 
     #[inline]
-    pub fn busy_with(&mut self, local: u32) {
+    pub fn set_busy(&mut self, local: u32) {
         assert!(self.busy.is_none_or(|busy| busy == local), "one security at a time");
         self.busy = Some(local);
     }
 
     #[inline]
-    pub fn moved(&mut self) {
+    pub fn mark_moved(&mut self) {
         self.moved = true;
     }
 
@@ -160,7 +160,7 @@ impl Continuation {
         self.halt = Some(local);
     }
 
-    pub fn tell_when_done(&mut self, source: Source, token: u32) {
+    pub fn report_done_to(&mut self, source: Source, token: u32) {
         self.done = Some((source, token, Reason::None));
     }
 
@@ -174,13 +174,14 @@ impl Continuation {
         self.sweep = Some(Sweep::Timers);
     }
 
-    pub fn begin_cancel(&mut self, which: Which, reason: Reason) {
-        self.sweep = Some(Sweep::Cancel { which, reason, cursor: 0, then: None });
+    pub fn begin_cancel(&mut self, filter: OrderFilter, reason: Reason) {
+        self.sweep = Some(Sweep::Cancel { filter, reason, cursor: 0, then: None });
     }
 
-    pub fn begin_close(&mut self, closing: Closing) {
-        let which = Which::Position(closing.terms.strategy, closing.local);
-        self.sweep = Some(Sweep::Cancel { which, reason: Reason::Requested, cursor: 0, then: Some(closing) });
+    pub fn begin_close(&mut self, closing: PendingClose) {
+        let filter = OrderFilter::Position(closing.terms.strategy, closing.local);
+        self.sweep =
+            Some(Sweep::Cancel { filter, reason: Reason::Requested, cursor: 0, then: Some(closing) });
     }
 
     pub fn begin_session(&mut self, place: u16, session: Session) {
@@ -212,7 +213,7 @@ impl Continuation {
     }
 
     /// Looks only at the stops of an adapter that was connected all the time.
-    pub fn look_at_stops(&mut self, adapter: AdapterId) {
+    pub fn recheck_stops(&mut self, adapter: AdapterId) {
         self.sweep = Some(Sweep::Adapter { adapter, connected: true, cursor: u32::MAX, local: 0 });
     }
 
@@ -225,7 +226,7 @@ impl Shard {
     /// One step of what is left: the security at hand first, then the sweep.
     pub(super) fn work(&mut self, out: &mut Outbox) {
         let Some(local) = self.continuation.busy else {
-            return self.work_on_many(out);
+            return self.continue_sweep(out);
         };
         if self.venue.has_work(local) {
             self.venue.work(local);
@@ -238,20 +239,22 @@ impl Shard {
         }
     }
 
-    fn work_on_many(&mut self, out: &mut Outbox) {
+    fn continue_sweep(&mut self, out: &mut Outbox) {
         if self.continuation.sweep.is_some() {
             return self.sweep(out);
         }
         if let Some((local, strategy)) = self.continuation.excess.pop() {
             self.sender = SenderId::INTERNAL;
-            return self.continuation.begin_cancel(Which::Reducing(strategy, local), Reason::ReduceOnly);
+            return self
+                .continuation
+                .begin_cancel(OrderFilter::Reducing(strategy, local), Reason::ReduceOnly);
         }
-        self.release_closing(out);
+        self.release_close(out);
     }
 
     /// The end of every step: puts aside what is done, and tells so when all is.
     #[inline]
-    pub(super) fn wind_up(&mut self, out: &mut Outbox) {
+    pub(super) fn finish_step(&mut self, out: &mut Outbox) {
         if let Some(local) = self.continuation.busy {
             let left = self.venue.has_work(local)
                 || self.continuation.quote.is_some()
@@ -267,7 +270,7 @@ impl Shard {
         if !self.continuation.has_work()
             && let Some((source, token, reason)) = self.continuation.done.take()
         {
-            out.say(PortMask::one(source.port), self.now, EventKind::Done { source, token, reason });
+            out.emit(PortMask::one(source.port), self.now, EventKind::Done { source, token, reason });
         }
     }
 
@@ -277,8 +280,8 @@ impl Shard {
         };
         self.continuation.sweep = match sweep {
             Sweep::Timers => self.sweep_timers(out),
-            Sweep::Cancel { which, reason, cursor, then } => {
-                self.sweep_cancel(which, reason, cursor, then, out)
+            Sweep::Cancel { filter, reason, cursor, then } => {
+                self.sweep_cancel(filter, reason, cursor, then, out)
             }
             Sweep::Session { place, session, local, cursor } => {
                 self.sweep_session(place, session, local, cursor, out)
@@ -319,22 +322,22 @@ impl Shard {
                     self.report(slot, &report, out);
                 }
             }
-            Timed::Shown(tick) => self.say_shown(tick, out),
+            Timed::Shown(tick) => self.emit_delayed_tick(tick, out),
         }
         Some(Sweep::Timers)
     }
 
     fn sweep_cancel(
         &mut self,
-        which: Which,
+        filter: OrderFilter,
         reason: Reason,
         cursor: u32,
-        then: Option<Closing>,
+        then: Option<PendingClose>,
         out: &mut Outbox,
     ) -> Option<Sweep> {
         let cursor = self.visit(
             cursor,
-            |shard, order| shard.concerns(which, order),
+            |shard, order| shard.matches_filter(filter, order),
             |shard, slot, out| {
                 if shard.orders.requests(slot).is_none_or(|requests| requests.cancel.is_none()) {
                     let source = Source { port: shard.orders.get(slot).source.port, ..Source::default() };
@@ -344,10 +347,10 @@ impl Shard {
             out,
         );
         if cursor < self.orders.len() {
-            return Some(Sweep::Cancel { which, reason, cursor, then });
+            return Some(Sweep::Cancel { filter, reason, cursor, then });
         }
         if let Some(closing) = then {
-            self.settle(out);
+            self.handle_outcomes(out);
             self.await_cancels(closing);
         }
         None
@@ -355,11 +358,11 @@ impl Shard {
 
     fn sweep_forget(&mut self, day: Day, out: &mut Outbox) -> Option<Sweep> {
         for _ in 0..FORGOTTEN_PER_STEP {
-            if !self.forget_of_the_past(out) {
+            if !self.forget_aged(out) {
                 // Readers put away what has ended when the day is another.
-                self.era = self.era.wrapping_add(self.told_day.is_some_and(|told| told != day) as u8);
-                self.told_day = Some(day);
-                self.say(EventKind::TradingDay { day }, out);
+                self.era = self.era.wrapping_add(self.published_day.is_some_and(|told| told != day) as u8);
+                self.published_day = Some(day);
+                self.emit(EventKind::TradingDay { day }, out);
                 return None;
             }
         }
@@ -378,7 +381,7 @@ impl Shard {
                 let strategy = self.ledger.position(local, at).strategy;
                 let security = self.directory.locals[local as usize].instrument.security;
                 let what = Adjustment::Position { security, before, after };
-                self.say(EventKind::Adjusted { strategy, what }, out);
+                self.emit(EventKind::Adjusted { strategy, what }, out);
             }
             at += 1;
         }
@@ -391,7 +394,7 @@ impl Shard {
             if let Some((before, after)) = self.ledger.adjust_cash(at) {
                 let cash = self.ledger.cash()[at];
                 let what = Adjustment::Cash { currency: cash.currency, before, after };
-                self.say(EventKind::Adjusted { strategy: cash.strategy, what }, out);
+                self.emit(EventKind::Adjusted { strategy: cash.strategy, what }, out);
             }
         }
         (end < self.ledger.cash().len()).then_some(Sweep::Cash { at: end })
@@ -401,7 +404,7 @@ impl Shard {
         let cursor = self.visit(
             cursor,
             |_, order| order.outside && order.at_venue,
-            |shard, slot, out| shard.doubt(slot, out),
+            |shard, slot, out| shard.mark_in_doubt_if_pending(slot, out),
             out,
         );
         Some(if cursor < self.orders.len() { Sweep::Begin { cursor } } else { Sweep::Timers })
@@ -418,11 +421,11 @@ impl Shard {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
-                |shard, order| order.at_venue && shard.concerns(Which::Adapter(adapter), order),
+                |shard, order| order.at_venue && shard.matches_filter(OrderFilter::Adapter(adapter), order),
                 |shard, slot, out| match (connected, shard.orders.get(slot).unsure) {
                     (true, true) => shard.instruct(slot, Ask::Status, out),
                     (true, false) => shard.instruct(slot, Ask::Query, out),
-                    (false, _) => shard.doubt(slot, out),
+                    (false, _) => shard.mark_in_doubt_if_pending(slot, out),
                 },
                 out,
             );
@@ -432,7 +435,7 @@ impl Shard {
         let is_concerned = |at: &u32| self.directory.locals[*at as usize].adapter == adapter;
         let is_reached = |at: &u32| is_concerned(at) && self.reached_stop(*at).is_some();
         let reached = (local..end).find(is_reached).filter(|_| connected)?;
-        self.continuation.busy_with(reached);
+        self.continuation.set_busy(reached);
         Some(Sweep::Adapter { adapter, connected, cursor, local: reached + 1 })
     }
 
@@ -460,23 +463,25 @@ impl Shard {
         end
     }
 
-    fn concerns(&self, which: Which, order: &Order) -> bool {
-        match which {
-            Which::All => true,
-            Which::Strategy(id) => order.terms.strategy == id,
-            Which::Account(id) => order.terms.account == id,
-            Which::Security(local) => order.local == local,
-            Which::Adapter(id) => {
+    fn matches_filter(&self, filter: OrderFilter, order: &Order) -> bool {
+        match filter {
+            OrderFilter::All => true,
+            OrderFilter::Strategy(id) => order.terms.strategy == id,
+            OrderFilter::Account(id) => order.terms.account == id,
+            OrderFilter::Security(local) => order.local == local,
+            OrderFilter::Adapter(id) => {
                 order.local != NIL && self.directory.locals[order.local as usize].adapter == id
             }
-            Which::Position(strategy, local) => order.terms.strategy == strategy && order.local == local,
-            Which::Reducing(strategy, local) => {
+            OrderFilter::Position(strategy, local) => {
+                order.terms.strategy == strategy && order.local == local
+            }
+            OrderFilter::Reducing(strategy, local) => {
                 order.terms.reduce_only && order.terms.strategy == strategy && order.local == local
             }
         }
     }
 
-    pub(super) fn place_of(&self, order: &Order) -> Option<u16> {
+    pub(super) fn exchange_of(&self, order: &Order) -> Option<u16> {
         self.directory.locals.get(order.local as usize).map(|local| local.exchange)
     }
 }

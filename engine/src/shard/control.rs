@@ -2,10 +2,10 @@
 //! with [`EventKind::Done`] when all of it is done.
 
 use super::Shard;
-use super::continuation::Which;
+use super::continuation::OrderFilter;
 use crate::command::{Budget, BudgetAct, Command, CommandKind, Limits, Phase, Scope, Session, Watch};
 use crate::directive::{Directive, Version};
-use crate::directory::Place;
+use crate::directory::ExchangeEntry;
 use crate::event::EventKind;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
 use crate::outbox::Outbox;
@@ -24,7 +24,7 @@ pub struct SessionState {
 
 impl Shard {
     pub(super) fn administer(&mut self, command: &Command, out: &mut Outbox) {
-        self.continuation.tell_when_done(command.source, command.token);
+        self.continuation.report_done_to(command.source, command.token);
         let done = match &command.body {
             CommandKind::Subscribe { strategy, security, on } => {
                 self.subscribe(*strategy, *security, *on, out)
@@ -99,8 +99,8 @@ impl Shard {
         let subscribers = subscribers.len() as u32;
         // The first begins to see its book, the last sees it no more.
         self.venue.touch(local);
-        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
-        out.say(to, self.now, EventKind::Subscription { strategy, security, on, subscribers });
+        let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
+        out.emit(to, self.now, EventKind::Subscription { strategy, security, on, subscribers });
         Ok(())
     }
 
@@ -108,15 +108,15 @@ impl Shard {
         if adapter == AdapterId::SIM {
             return Err(Reason::UnknownScope);
         }
-        let was_suspect = self.trust(adapter);
+        let was_suspect = self.clear_suspect(adapter);
         let state = &mut self.adapters[adapter.0 as usize];
         if state.connected != connected {
             state.connected = connected;
-            self.say(EventKind::Adapter { adapter, connected }, out);
+            self.emit(EventKind::Adapter { adapter, connected }, out);
             self.continuation.begin_adapter(adapter, connected);
-            self.continuation.look_at_closings();
+            self.continuation.recheck_closes();
         } else if connected && was_suspect {
-            self.continuation.look_at_stops(adapter);
+            self.continuation.recheck_stops(adapter);
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Shard {
             Directive::Restrict { scope, security, on } => self.restrict(*scope, *security, *on, out)?,
         }
         self.directives.note(*directive, version);
-        self.say(EventKind::Directed { version, directive: *directive }, out);
+        self.emit(EventKind::Directed { version, directive: *directive }, out);
         Ok(())
     }
 
@@ -147,8 +147,8 @@ impl Shard {
             self.recount_credit_of_all(account);
         }
         // The budget gives out parts of it.
-        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
-        out.say(to, self.now, EventKind::Limits { scope, limits: *limits });
+        let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
+        out.emit(to, self.now, EventKind::Limits { scope, limits: *limits });
         Ok(())
     }
 
@@ -162,40 +162,40 @@ impl Shard {
         self.directory.reference.security(security).ok_or(Reason::UnknownSecurity)?;
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
         guard.restrict(security, on);
-        self.say(EventKind::Restrict { scope, security, on }, out);
+        self.emit(EventKind::Restrict { scope, security, on }, out);
         Ok(())
     }
 
     fn kill(&mut self, scope: Scope, on: bool, out: &mut Outbox) -> Result<(), Reason> {
-        let which = match scope {
+        let filter = match scope {
             Scope::Global => {
                 self.killed = on;
-                Some(Which::All)
+                Some(OrderFilter::All)
             }
             Scope::Strategy(id) => {
                 self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?.killed = on;
-                Some(Which::Strategy(id))
+                Some(OrderFilter::Strategy(id))
             }
             Scope::Account(id) => {
                 self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?.killed = on;
-                Some(Which::Account(id))
+                Some(OrderFilter::Account(id))
             }
             Scope::Security(id) => {
                 self.directory.reference.security(id).ok_or(Reason::UnknownScope)?;
                 // Every shard is told; one of them owns it.
                 self.directory.local(id).map(|local| {
                     self.directory.locals[local as usize].killed = on;
-                    Which::Security(local)
+                    OrderFilter::Security(local)
                 })
             }
             Scope::Adapter(id) => {
                 self.adapters[id.0 as usize].killed = on;
-                Some(Which::Adapter(id))
+                Some(OrderFilter::Adapter(id))
             }
         };
-        self.say(EventKind::Kill { scope, on }, out);
-        if on && let Some(which) = which {
-            self.continuation.begin_cancel(which, Reason::KillSwitch);
+        self.emit(EventKind::Kill { scope, on }, out);
+        if on && let Some(filter) = filter {
+            self.continuation.begin_cancel(filter, Reason::KillSwitch);
         }
         Ok(())
     }
@@ -203,14 +203,14 @@ impl Shard {
     fn phase(&mut self, strategy: StrategyId, phase: Phase, out: &mut Outbox) -> Result<(), Reason> {
         let at = self.directory.strategy(strategy).ok_or(Reason::UnknownStrategy)?;
         self.directory.strategies[at as usize].phase = phase;
-        self.say(EventKind::Phase { strategy, phase }, out);
+        self.emit(EventKind::Phase { strategy, phase }, out);
         Ok(())
     }
 
     fn halt(&mut self, security: SecurityId, on: bool, out: &mut Outbox) -> Result<(), Reason> {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
         if self.directory.locals[local as usize].halted != on {
-            self.continuation.moved();
+            self.continuation.mark_moved();
             self.halt_local(local, on, out);
         }
         Ok(())
@@ -220,33 +220,33 @@ impl Shard {
         let guard = self.directory.guard_mut(budget.scope).ok_or(Reason::UnknownScope)?;
         let usage = guard.budget(budget);
         if matches!(budget.act, BudgetAct::Recall(_)) {
-            self.say_budget(Some(usage), out);
+            self.emit_budget(Some(usage), out);
         }
         Ok(())
     }
 
     fn session(&mut self, exchange: ExchangeId, session: Session, out: &mut Outbox) -> Result<(), Reason> {
-        let at = self.directory.place_index(exchange).ok_or(Reason::UnknownExchange)?;
-        let place = &mut self.directory.places[at as usize];
+        let at = self.directory.exchange_index(exchange).ok_or(Reason::UnknownExchange)?;
+        let place = &mut self.directory.exchanges[at as usize];
         // The command has no time of its own, so the session begins now: as precise as in older versions.
         place.since = self.now;
         if place.session != session {
             place.session = session;
-            self.say(EventKind::Session { exchange, session }, out);
+            self.emit(EventKind::Session { exchange, session }, out);
             self.continuation.begin_session(at, session);
         }
         Ok(())
     }
 
     /// Where each exchange stands, as this shard was told.
-    pub fn standings(&self) -> Vec<SessionState> {
-        let standing = |place: &Place| SessionState {
+    pub fn session_states(&self) -> Vec<SessionState> {
+        let standing = |place: &ExchangeEntry| SessionState {
             exchange: place.id,
             session: place.session,
             since: place.since,
             has_hours: place.has_hours,
         };
-        self.directory.places.iter().map(standing).collect()
+        self.directory.exchanges.iter().map(standing).collect()
     }
 
     /// An exchange has a calendar, or none, and stands where that says.
@@ -259,8 +259,8 @@ impl Shard {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         self.session(exchange, session, out)?;
-        let at = self.directory.place_index(exchange).ok_or(Reason::UnknownExchange)?;
-        let place = &mut self.directory.places[at as usize];
+        let at = self.directory.exchange_index(exchange).ok_or(Reason::UnknownExchange)?;
+        let place = &mut self.directory.exchanges[at as usize];
         (place.since, place.has_hours) = (since, has_hours);
         Ok(())
     }
@@ -284,18 +284,18 @@ impl Shard {
         let mask = match what {
             Watch::Ticks(security) => {
                 let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
-                let tick = self.picture(local);
+                let tick = self.current_tick(local);
                 let is_followed = !self.directory.locals[local as usize].subscribers.is_empty();
                 if on && is_followed && tick.at > Timestamp::ZERO {
-                    out.show(one, self.now, EventKind::Tick(tick));
+                    out.emit_unnumbered(one, self.now, EventKind::Tick(tick));
                 }
                 &mut self.directory.locals[local as usize].watchers
             }
             Watch::Depth(security) => return self.watch_depth(port, security, on, out),
-            Watch::Orders => &mut self.audience.orders,
-            Watch::Everything => &mut self.audience.everything,
+            Watch::Orders => &mut self.watching.orders,
+            Watch::Everything => &mut self.watching.everything,
             Watch::Venue(adapter) => &mut self.adapters[adapter.0 as usize].ports,
-            Watch::Budgets => &mut self.audience.budgets,
+            Watch::Budgets => &mut self.watching.budgets,
         };
         *mask = if on { mask.with(one) } else { mask.without(one) };
         Ok(())

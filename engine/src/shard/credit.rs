@@ -8,7 +8,7 @@
 //! [`Exposure::credit_used`]: crate::ledger::Exposure::credit_used
 
 use super::Shard;
-use super::risk_gate::Found;
+use super::risk_gate::OrderRefs;
 use crate::command::BudgetKind;
 use crate::id::AccountId;
 use crate::ledger::Deal;
@@ -17,9 +17,9 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{OrderKind, Side, Terms};
 
-/// ExecType an order, or the change of one, asks of the account's credit.
+/// What an order, or the change of one, asks of the account's credit.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CreditAsked {
+pub(super) struct CreditRequest {
     /// To be set aside for the order, on top of what it has.
     pub aside: Money,
     /// By how much the credit in use grows; None if the order opens something and has no price.
@@ -57,29 +57,29 @@ impl Shard {
         }
     }
 
-    /// ExecType `left` of an order with these terms asks of the account's credit, where `grows` of it is new,
+    /// What `left` of an order with these terms asks of the account's credit, where `grows` of it is new,
     /// `reserved` is set aside already, and `value` is that of its whole quantity.
     #[inline]
-    pub(super) fn credit_asked(
+    pub(super) fn credit_request(
         &self,
         terms: &Terms,
         left: Qty,
         grows: Qty,
         reserved: Money,
         value: Option<Money>,
-        found: &Found,
-    ) -> Result<CreditAsked, Reason> {
-        let security = &self.directory.locals[found.local as usize];
-        let guard = &self.directory.accounts[found.account as usize].guard;
+        refs: &OrderRefs,
+    ) -> Result<CreditRequest, Reason> {
+        let security = &self.directory.locals[refs.local as usize];
+        let guard = &self.directory.accounts[refs.account as usize].guard;
         if !guard.counts_credit_in(security.instrument.currency) {
-            return Ok(CreditAsked { more: Some(Money::ZERO), ..CreditAsked::default() });
+            return Ok(CreditRequest { more: Some(Money::ZERO), ..CreditRequest::default() });
         }
-        let exposure = self.ledger.exposure(found.local, found.exposure);
+        let exposure = self.ledger.exposure(refs.local, refs.exposure);
         let grows = grows.max(Qty::ZERO);
-        let Some(price) = self.credit_price(terms, found.local) else {
+        let Some(price) = self.credit_price(terms, refs.local) else {
             // Without a price an order passes if it only reduces the position.
             let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
-            return Ok(CreditAsked { more: (!opens).then_some(Money::ZERO), ..CreditAsked::default() });
+            return Ok(CreditRequest { more: (!opens).then_some(Money::ZERO), ..CreditRequest::default() });
         };
         let is_valued = security.commission.is_zero()
             && left == terms.qty
@@ -87,12 +87,12 @@ impl Shard {
             && price == terms.limit;
         let cost = match value.filter(|_| is_valued) {
             Some(value) => value,
-            None => self.credit_cost(price, left, found.local).ok_or(Reason::Overflow)?,
+            None => self.credit_cost(price, left, refs.local).ok_or(Reason::Overflow)?,
         };
         let aside = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
         let more = exposure.credit_growth(terms.side, grows, aside).ok_or(Reason::Overflow)?;
         let price = (terms.kind != OrderKind::Market).then_some(price);
-        Ok(CreditAsked { aside, more: Some(more), price })
+        Ok(CreditRequest { aside, more: Some(more), price })
     }
 
     /// Returns what a quantity may cost, commission included, or None if it cannot be counted.
@@ -121,7 +121,7 @@ impl Shard {
         Some(other.filter(|other| other.abs() > price.abs()).unwrap_or(price))
     }
 
-    /// ExecType a modification has made cheaper is given back at once: set aside stays what its terms need at
+    /// What a modification has made cheaper is given back at once: set aside stays what its terms need at
     /// the price they were checked with. A market order keeps what it has until its end.
     pub(super) fn trim_credit(&mut self, slot: u32, price: Option<Price>) {
         let order = self.orders.get(slot);
@@ -134,8 +134,8 @@ impl Shard {
     }
 
     /// So much of an order is open again: credit is set aside for it as for a new order, whatever is left of
-    /// the limit. ExecType cannot be counted is not set aside.
-    pub(super) fn set_aside_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
+    /// the limit. What cannot be counted is not set aside.
+    pub(super) fn reserve_credit_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         let (terms, local) = (order.terms, order.local);
         let price = self.credit_price(&terms, local).filter(|_| self.counts_credit(terms.account, local));
@@ -143,7 +143,7 @@ impl Shard {
         let aside = self.ledger.exposure(local, order.exposure).aside[terms.side as usize];
         if let (Some(reserved), Some(_)) = (order.reserved.checked_add(cost), aside.checked_add(cost)) {
             self.orders.get_mut(slot).reserved = reserved;
-            self.ledger.set_aside(&order, cost);
+            self.ledger.reserve_credit(&order, cost);
         }
         self.count_credit(terms.account, local, order.exposure, out);
     }
@@ -161,7 +161,7 @@ impl Shard {
     pub(super) fn release_credit(&mut self, slot: u32, amount: Money) {
         let order = self.orders.get_mut(slot);
         order.reserved = order.reserved.checked_sub(amount).unwrap_or_default();
-        self.ledger.set_aside(self.orders.get(slot), Money::from_raw(-amount.raw()));
+        self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-amount.raw()));
     }
 
     /// Counts the credit of an order's account again.
@@ -181,7 +181,7 @@ impl Shard {
             && self.recount_credit_at(at, local, exposure, true)
         {
             let usage = self.directory.accounts[at as usize].guard.usage(BudgetKind::Credit);
-            self.say_budget(Some(usage), out);
+            self.emit_budget(Some(usage), out);
         }
     }
 

@@ -15,13 +15,13 @@ pub const DEPTHS_PER_GO_MAX: usize = 32;
 
 /// Who watches which book, by the index of its security.
 #[derive(Debug, Default)]
-pub(super) struct Depths(BTreeMap<u32, Watched>);
+pub(super) struct DepthWatches(BTreeMap<u32, WatchedBook>);
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedBook {
     ports: PortMask,
     /// As it was last told to all of them.
-    told: Option<[Depth; 2]>,
+    published: Option<[Depth; 2]>,
 }
 
 impl Shard {
@@ -36,11 +36,12 @@ impl Shard {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
         let one = PortMask::one(port);
         if on {
-            let watched = self.depths.0.entry(local).or_insert(Watched { ports: PortMask::NONE, told: None });
+            let watched =
+                self.depths.0.entry(local).or_insert(WatchedBook { ports: PortMask::NONE, published: None });
             watched.ports = watched.ports.with(one);
             self.venue.follow(local, true);
-            if self.gives_depth(local) {
-                self.show_depth(one, self.depth_of(local), out);
+            if self.publishes_depth(local) {
+                self.emit_depth(one, self.depth_of(local), out);
             }
         } else if let Some(watched) = self.depths.0.get_mut(&local) {
             watched.ports = watched.ports.without(one);
@@ -53,7 +54,7 @@ impl Shard {
     }
 
     pub(super) fn forget_depths(&mut self) {
-        self.depths = Depths::default();
+        self.depths = DepthWatches::default();
         self.venue.follow_none();
     }
 
@@ -65,24 +66,24 @@ impl Shard {
 
     /// Tells the books that have changed, at most [`DEPTHS_PER_GO_MAX`] of them: both sides of each, bids first.
     #[cold]
-    pub fn tell_depths(&mut self, out: &mut Outbox) {
+    pub fn emit_depths(&mut self, out: &mut Outbox) {
         assert!(!self.has_work(), "a book is shown between commands");
         for _ in 0..DEPTHS_PER_GO_MAX {
             let Some(local) = self.venue.take_touched() else { return };
-            let depth = self.gives_depth(local).then(|| self.depth_of(local));
+            let depth = self.publishes_depth(local).then(|| self.depth_of(local));
             let Some(watched) = self.depths.0.get_mut(&local) else { continue };
-            if depth == std::mem::replace(&mut watched.told, depth) {
+            if depth == std::mem::replace(&mut watched.published, depth) {
                 continue;
             }
             let ports = watched.ports;
             if let Some(depth) = depth {
-                self.show_depth(ports, depth, out);
+                self.emit_depth(ports, depth, out);
             }
         }
     }
 
     /// Books of outside venues are not ours to know, and what nobody is subscribed to is not shown, as with ticks.
-    fn gives_depth(&self, local: u32) -> bool {
+    fn publishes_depth(&self, local: u32) -> bool {
         self.is_simulated(local) && !self.directory.locals[local as usize].subscribers.is_empty()
     }
 
@@ -94,9 +95,9 @@ impl Shard {
         })
     }
 
-    fn show_depth(&self, to: PortMask, depth: [Depth; 2], out: &mut Outbox) {
+    fn emit_depth(&self, to: PortMask, depth: [Depth; 2], out: &mut Outbox) {
         for side in depth {
-            out.show(to, self.now, EventKind::Depth(side));
+            out.emit_unnumbered(to, self.now, EventKind::Depth(side));
         }
     }
 }

@@ -25,9 +25,9 @@ use crate::timers::Timed;
 impl Shard {
     /// A date is over at an exchange: whatever expires on it or before is expired.
     pub(super) fn expiry(&mut self, exchange: ExchangeId, day: Day) -> Result<(), Reason> {
-        let place = self.directory.place_index(exchange).ok_or(Reason::UnknownExchange)?;
+        let place = self.directory.exchange_index(exchange).ok_or(Reason::UnknownExchange)?;
         let reference = self.directory.reference.clone();
-        self.directory.places[place as usize].over = Some(day);
+        self.directory.exchanges[place as usize].over = Some(day);
         for local in self.directory.locals.iter_mut().filter(|local| local.exchange == place) {
             let row = reference.security(local.instrument.security);
             local.expired |= row.and_then(|row| row.expiration).is_some_and(|date| date <= day);
@@ -41,15 +41,15 @@ impl Shard {
     }
 
     /// Says that an expired security has positions left. The port that settles limits also settles these, so it hears of them.
-    pub(super) fn tell_unsettled(&self, local: u32, out: &mut Outbox) {
+    pub(super) fn emit_unsettled(&self, local: u32, out: &mut Outbox) {
         let is_open = self.ledger.positions(local).iter().any(|held| !held.state.qty.is_zero());
         if !self.is_expired(local) || !is_open {
             return;
         }
         let security = self.directory.locals[local as usize].instrument.security;
-        let to = self.audience.everything.with(self.audience.orders).with(self.audience.budgets);
+        let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
         let (alert, order, reason) = (Alert::Unsettled, OrderHandle::NONE, Reason::ExpiredSecurity);
-        out.say(to, self.now, EventKind::Alert { alert, order, security, reason });
+        out.emit(to, self.now, EventKind::Alert { alert, order, security, reason });
     }
 
     /// What was on its way to the simulated venue arrives. An order for a security that expired meanwhile ends at its door.
@@ -80,7 +80,7 @@ impl Shard {
         let cursor = self.visit(
             cursor,
             |shard, order| {
-                shard.place_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc)
+                shard.exchange_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc)
             },
             |shard, slot, out| {
                 let reason = match shard.orders.get(slot).terms.tif {
@@ -101,8 +101,8 @@ impl Shard {
             |shard, order| {
                 // An exchange with hours ends them itself, at its close. One that is closed and has none was closed by an
                 // older version, whose journal must give the same again.
-                let ends_with_day = shard.place_of(order).is_some_and(|place| {
-                    let place = &shard.directory.places[place as usize];
+                let ends_with_day = shard.exchange_of(order).is_some_and(|place| {
+                    let place = &shard.directory.exchanges[place as usize];
                     !place.has_hours && place.session != Session::Closed
                 });
                 ends_with_day && order.terms.tif == Tif::Day
@@ -155,7 +155,7 @@ impl Shard {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
-                |shard, order| shard.place_of(order) == Some(place) && shard.is_expired(order.local),
+                |shard, order| shard.exchange_of(order) == Some(place) && shard.is_expired(order.local),
                 |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
                 out,
             );
@@ -164,7 +164,7 @@ impl Shard {
         let end = (self.directory.locals.len() as u32).min(local.saturating_add(ROWS_PER_STEP as u32));
         for at in local..end {
             if self.directory.locals[at as usize].exchange == place {
-                self.tell_unsettled(at, out);
+                self.emit_unsettled(at, out);
             }
         }
         let left = (end as usize) < self.directory.locals.len();
@@ -188,7 +188,7 @@ impl Shard {
         let order = self.orders.get(slot);
         let (terms, local) = (&order.terms, order.local);
         let place = self.directory.locals[local as usize].exchange;
-        let is_closed = self.directory.places[place as usize].session == Session::Closed;
+        let is_closed = self.directory.exchanges[place as usize].session == Session::Closed;
         let reason = match terms.tif {
             _ if self.is_expired(local) => Reason::SecurityExpired,
             Tif::Gtd if terms.tif_date <= self.now => Reason::ExpiredGtd,

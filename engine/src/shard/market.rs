@@ -27,8 +27,8 @@ impl Shard {
             (None, Some(trade)) => self.venue.trade(local, trade),
             (None, None) => return,
         }
-        self.continuation.moved();
-        self.continuation.busy_with(local);
+        self.continuation.mark_moved();
+        self.continuation.set_busy(local);
     }
 
     pub(super) fn halt_local(&mut self, local: u32, on: bool, out: &mut Outbox) {
@@ -36,49 +36,49 @@ impl Shard {
         security.halted = on;
         let id = security.instrument.security;
         self.venue.halt(local, on);
-        self.continuation.busy_with(local);
-        self.say(EventKind::Halt { security: id, on }, out);
+        self.continuation.set_busy(local);
+        self.emit(EventKind::Halt { security: id, on }, out);
     }
 
     /// One security of an exchange enters a session.
     pub(super) fn enter_session(&mut self, local: u32, session: Session) {
         self.venue.session(local, session);
-        self.continuation.moved();
-        self.continuation.busy_with(local);
+        self.continuation.mark_moved();
+        self.continuation.set_busy(local);
     }
 
     /// Shows the market of a security as it is now, or will be when the feed's delay is over.
     pub(super) fn show(&mut self, local: u32, out: &mut Outbox) {
         let delay = self.delays(local).feed_ns;
         if delay == 0 {
-            return self.say_tick(local, out);
+            return self.emit_tick(local, out);
         }
-        self.timers.push(self.now.plus(delay), Timed::Shown(self.picture(local)));
+        self.timers.push(self.now.plus(delay), Timed::Shown(self.current_tick(local)));
     }
 
     /// Who sees the market of a security: while nobody is subscribed to it, its watchers see nothing.
-    fn onlookers(&self, local: u32) -> PortMask {
+    fn tick_recipients(&self, local: u32) -> PortMask {
         let security = &self.directory.locals[local as usize];
         let watched = if security.subscribers.is_empty() { PortMask::NONE } else { security.watchers };
-        self.audience.everything.with(watched)
+        self.watching.everything.with(watched)
     }
 
-    fn say_tick(&mut self, local: u32, out: &mut Outbox) {
-        let to = self.onlookers(local);
+    fn emit_tick(&mut self, local: u32, out: &mut Outbox) {
+        let to = self.tick_recipients(local);
         if to.is_empty() {
             return out.skip();
         }
-        out.say(to, self.now, EventKind::Tick(self.picture(local)));
+        out.emit(to, self.now, EventKind::Tick(self.current_tick(local)));
     }
 
     /// A picture whose delay is over.
-    pub(super) fn say_shown(&mut self, tick: Tick, out: &mut Outbox) {
+    pub(super) fn emit_delayed_tick(&mut self, tick: Tick, out: &mut Outbox) {
         if let Some(local) = self.directory.local(tick.security) {
-            out.say(self.onlookers(local), self.now, EventKind::Tick(tick));
+            out.emit(self.tick_recipients(local), self.now, EventKind::Tick(tick));
         }
     }
 
-    pub(super) fn picture(&self, local: u32) -> Tick {
+    pub(super) fn current_tick(&self, local: u32) -> Tick {
         let market = self.venue.market(local);
         Tick {
             security: self.directory.locals[local as usize].instrument.security,

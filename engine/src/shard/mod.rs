@@ -21,7 +21,7 @@ pub mod depth;
 mod order_entry;
 mod expiry;
 mod risk_gate;
-mod image;
+mod codec;
 mod market;
 mod reconcile;
 mod reports;
@@ -48,14 +48,14 @@ use crate::sender::{SenderId, SenderTable};
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Status;
 use crate::time::{Day, Timestamp};
-use crate::timers::{Timers, Way};
+use crate::timers::{DelayLine, Timers};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::{BookSpec, Venue};
 
-use closing::Closing;
+use closing::PendingClose;
 use continuation::Continuation;
 pub use control::SessionState;
-use depth::Depths;
+use depth::DepthWatches;
 use snapshot::Snapshots;
 use stops::Stops;
 
@@ -131,7 +131,7 @@ pub struct Shard {
     /// The trading day that was begun last.
     day: Option<Day>,
     /// The trading day that readers were last told of, and how many they were told of: it turns over, but no order is kept so long.
-    told_day: Option<Day>,
+    published_day: Option<Day>,
     era: u8,
     directory: Directory,
     orders: Orders,
@@ -141,7 +141,7 @@ pub struct Shard {
     stops: Stops,
     timers: Timers,
     /// By security: the ways to and from the venue.
-    ways: Vec<[Way; 2]>,
+    delay_lines: Vec<[DelayLine; 2]>,
     /// Whether any of the ways takes time.
     delayed: bool,
     /// GTD orders that are open.
@@ -149,12 +149,12 @@ pub struct Shard {
     adapters: [AdapterState; 256],
     killed: bool,
     directives: Directives,
-    audience: Audience,
+    watching: EventWatchers,
     continuation: Continuation,
-    /// Positions that wait to be closed, at most [`closing::CLOSINGS_MAX`].
-    closings: Vec<Closing>,
+    /// Positions that wait to be closed, at most [`closing::PENDING_CLOSES_MAX`].
+    pending_closes: Vec<PendingClose>,
     snapshots: Snapshots,
-    depths: Depths,
+    depths: DepthWatches,
     /// Reference data that the next [`CommandKind::Reference`] is about; no part of the state.
     staged: Option<(u64, Arc<RefData>)>,
     used_ids: UsedIdLog,
@@ -175,7 +175,7 @@ struct AdapterState {
 
 /// Who wants to hear what; ticks are watched per security.
 #[derive(Clone, Copy, Debug, Default)]
-struct Audience {
+struct EventWatchers {
     everything: PortMask,
     orders: PortMask,
     budgets: PortMask,
@@ -193,24 +193,24 @@ impl Shard {
             applied: 0,
             now: Timestamp::ZERO,
             day: None,
-            told_day: None,
+            published_day: None,
             era: 0,
             orders: Orders::new(id, settings.orders_max, settings.executions_max, settings.pages),
             ledger: Ledger::new(0, settings.transactions_max, settings.pages),
             venue: Venue::new(Vec::new(), settings.orders_max as usize, settings.pages),
             stops: Stops::default(),
             timers: Timers::default(),
-            ways: Vec::new(),
+            delay_lines: Vec::new(),
             delayed: false,
             dated: 0,
             adapters,
             killed: false,
             directives: Directives::default(),
-            audience: Audience::default(),
+            watching: EventWatchers::default(),
             continuation: Continuation::default(),
-            closings: Vec::new(),
+            pending_closes: Vec::new(),
             snapshots: Snapshots::default(),
-            depths: Depths::default(),
+            depths: DepthWatches::default(),
             staged: None,
             used_ids: UsedIdLog::new(USED_IDS_MAX),
             audit_anchor: None,
@@ -265,8 +265,8 @@ impl Shard {
     /// Takes new reference data. Orders and positions stay; what has disappeared can no longer be traded.
     pub fn adopt(&mut self, reference: Arc<RefData>) {
         self.directory.adopt(self.id, self.shards, reference);
-        for (book, local) in self.directory.locals.iter().enumerate().take(self.ways.len()) {
-            let place = &self.directory.places[local.exchange as usize];
+        for (book, local) in self.directory.locals.iter().enumerate().take(self.delay_lines.len()) {
+            let place = &self.directory.exchanges[local.exchange as usize];
             self.venue.set_auctions(book as u32, place.auctions);
         }
         self.open_books();
@@ -308,7 +308,7 @@ impl Shard {
             CommandKind::Timer => self.continuation.begin_timers(),
             CommandKind::Sender { id, part } => {
                 let sender = self.senders.tell(*id, *part);
-                self.say(EventKind::Sender { id: *id, sender }, out);
+                self.emit(EventKind::Sender { id: *id, sender }, out);
             }
             CommandKind::Subscribe { .. }
             | CommandKind::Adapter { .. }
@@ -418,12 +418,12 @@ impl Shard {
 
     #[inline(never)]
     fn end_busy_step(&mut self, before: usize, out: &mut Outbox) {
-        self.settle(out);
-        self.wind_up(out);
+        self.handle_outcomes(out);
+        self.finish_step(out);
         if self.snapshots.is_running() {
             let said = out.waiting().len() - before;
             self.snapshot_step(
-                snapshot::IMAGES_PER_STEP.min(EVENTS_PER_COMMAND_MAX.saturating_sub(said)),
+                snapshot::SNAPSHOT_EVENTS_PER_STEP_MAX.min(EVENTS_PER_COMMAND_MAX.saturating_sub(said)),
                 out,
             );
         }
@@ -432,12 +432,12 @@ impl Shard {
     /// Books, ledger places and ways for securities that have none yet.
     fn open_books(&mut self) {
         self.venue.reserve_books(self.directory.locals.len(), self.settings.pages);
-        for at in self.ways.len()..self.directory.locals.len() {
+        for at in self.delay_lines.len()..self.directory.locals.len() {
             let spec = book_spec(&self.directory, &self.settings, at);
             let seed = spec.settings.seed ^ (spec.security.0 as u64) << 32;
             self.delayed |= spec.settings.delays != Delays::default();
-            self.ways.push([Way::new(seed ^ 1), Way::new(seed ^ 2)]);
-            let place = &self.directory.places[self.directory.locals[at].exchange as usize];
+            self.delay_lines.push([DelayLine::new(seed ^ 1), DelayLine::new(seed ^ 2)]);
+            let place = &self.directory.exchanges[self.directory.locals[at].exchange as usize];
             let book = self.venue.add_book(spec);
             assert!(book as usize == at, "books and securities have the same indices");
             if place.session != Default::default() {
@@ -455,7 +455,7 @@ impl Shard {
             return Delays::default();
         }
         let exchange = self.directory.locals[local as usize].exchange;
-        let place = &self.directory.places[exchange as usize];
+        let place = &self.directory.exchanges[exchange as usize];
         self.settings.venue_of(place.id).delays
     }
 
@@ -466,42 +466,42 @@ impl Shard {
     }
 
     /// Tells the whole platform something that belongs to no order.
-    fn say(&self, body: EventKind, out: &mut Outbox) {
-        out.say(self.audience.everything.with(self.audience.orders), self.now, body);
+    fn emit(&self, body: EventKind, out: &mut Outbox) {
+        out.emit(self.watching.everything.with(self.watching.orders), self.now, body);
     }
 
     /// Who hears of an order of this source.
     #[inline]
-    fn hearers(&self, source: Source) -> PortMask {
-        self.audience.everything.with(self.audience.orders).with(PortMask::one(source.port))
+    fn recipients(&self, source: Source) -> PortMask {
+        self.watching.everything.with(self.watching.orders).with(PortMask::one(source.port))
     }
 
     /// Tells the terms of an order as they are now.
     #[inline(never)]
-    fn say_terms(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
-        self.orders.note(slot, self.now, reason);
+    fn emit_terms(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
+        self.orders.set_updated(slot, self.now, reason);
         let source = self.orders.get(slot).source;
-        out.say(self.hearers(source), self.now, EventKind::Order(self.terms_image(slot, what, reason)));
+        out.emit(self.recipients(source), self.now, EventKind::Order(self.order_terms(slot, what, reason)));
     }
 
     /// Tells a finished order again before something is told of it that comes late: readers put it away with its day.
     #[cold]
-    fn bring_back(&mut self, slot: u32, out: &mut Outbox) {
+    fn republish_if_past(&mut self, slot: u32, out: &mut Outbox) {
         let era = std::mem::replace(&mut self.orders.get_mut(slot).era, self.era);
         if era != self.era {
-            self.say_image(slot, out);
+            self.emit_terms_snapshot(slot, out);
         }
     }
 
     /// Tells the terms of an order to readers that may have put it away, as of the time it was submitted.
-    fn say_image(&mut self, slot: u32, out: &mut Outbox) {
+    fn emit_terms_snapshot(&mut self, slot: u32, out: &mut Outbox) {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
-        let image = self.terms_image(slot, ExecType::Image, Reason::None);
-        out.say(self.hearers(source), submitted, EventKind::Order(image));
+        let image = self.order_terms(slot, ExecType::Snapshot, Reason::None);
+        out.emit(self.recipients(source), submitted, EventKind::Order(image));
         let sent = *self.orders.sent(slot);
         if !sent.is_empty() {
-            out.say(
-                self.hearers(source),
+            out.emit(
+                self.recipients(source),
                 submitted,
                 EventKind::Sent { order: self.orders.handle(slot), sent },
             );
@@ -509,7 +509,7 @@ impl Shard {
     }
 
     #[inline(always)]
-    fn terms_image(&self, slot: u32, what: ExecType, reason: Reason) -> OrderTerms {
+    fn order_terms(&self, slot: u32, what: ExecType, reason: Reason) -> OrderTerms {
         let order = self.orders.get(slot);
         OrderTerms {
             order: self.orders.handle(slot),
@@ -526,13 +526,13 @@ impl Shard {
 
     /// Tells what happened to an order, under its own names.
     #[inline]
-    fn say_status(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
-        self.say_report(slot, what, reason, (Qty::ZERO, Price::ZERO), out);
+    fn emit_status(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
+        self.emit_fill_status(slot, what, reason, (Qty::ZERO, Price::ZERO), out);
     }
 
     /// The same, with the quantity and price of a fill.
     #[inline(never)]
-    fn say_report(
+    fn emit_fill_status(
         &mut self,
         slot: u32,
         what: ExecType,
@@ -540,16 +540,16 @@ impl Shard {
         last: (Qty, Price),
         out: &mut Outbox,
     ) {
-        self.orders.note(slot, self.now, reason);
+        self.orders.set_updated(slot, self.now, reason);
         let order = self.orders.get(slot);
-        let told = (what, self.orders.status(slot), reason);
+        let state = (what, self.orders.status(slot), reason);
         let names = (&order.id, self.orders.orig_id(slot));
-        let report = self.image(slot, told, names, last, SenderId::NONE);
-        out.say(self.hearers(order.source), self.now, EventKind::Status(report));
+        let report = self.order_report(slot, state, names, last, SenderId::NONE);
+        out.emit(self.recipients(order.source), self.now, EventKind::Status(report));
     }
 
     /// Tells what happened to an order by a request: under the request's id if it has one, with the order's own behind.
-    fn say_request(
+    fn emit_request_status(
         &mut self,
         slot: u32,
         what: ExecType,
@@ -558,13 +558,13 @@ impl Shard {
         asker: Source,
         out: &mut Outbox,
     ) {
-        self.say_request_as(slot, what, self.orders.status(slot), reason, id, asker, out);
+        self.emit_request_status_as(slot, what, self.orders.status(slot), reason, id, asker, out);
     }
 
     /// The same, with the status it is told under.
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "they are what a report is about")]
-    fn say_request_as(
+    fn emit_request_status_as(
         &mut self,
         slot: u32,
         what: ExecType,
@@ -574,16 +574,16 @@ impl Shard {
         asker: Source,
         out: &mut Outbox,
     ) {
-        self.orders.note(slot, self.now, reason);
+        self.orders.set_updated(slot, self.now, reason);
         let order = self.orders.get(slot);
         let none = (Qty::ZERO, Price::ZERO);
         let names = match id.is_none() {
             true => (&order.id, self.orders.orig_id(slot)),
             false => (id, &order.id),
         };
-        let report = self.image(slot, (what, status, reason), names, none, self.sender);
-        let to = self.hearers(order.source).with(PortMask::one(asker.port));
-        out.say(to, self.now, EventKind::Status(report));
+        let report = self.order_report(slot, (what, status, reason), names, none, self.sender);
+        let to = self.recipients(order.source).with(PortMask::one(asker.port));
+        out.emit(to, self.now, EventKind::Status(report));
         match what {
             ExecType::CancelPending => self.orders.sent_mut(slot).canceled = self.sender,
             ExecType::ReplacePending => self.orders.sent_mut(slot).modified = self.sender,
@@ -592,7 +592,7 @@ impl Shard {
     }
 
     #[inline(always)]
-    fn image(
+    fn order_report(
         &self,
         slot: u32,
         (what, status, reason): (ExecType, Status, Reason),
@@ -631,10 +631,10 @@ impl Shard {
     }
 }
 
-/// ExecType the book of a security is about.
+/// What the book of a security is about.
 fn book_spec(directory: &Directory, settings: &ShardSettings, local: usize) -> BookSpec {
     let local = &directory.locals[local];
-    let place = &directory.places[local.exchange as usize];
+    let place = &directory.exchanges[local.exchange as usize];
     BookSpec {
         security: local.instrument.security,
         tick_size: local.tick,

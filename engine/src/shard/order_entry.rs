@@ -1,12 +1,12 @@
 //! New orders: from the gate to the place where they wait or trade.
 
 use super::Shard;
-use super::risk_gate::Passed;
+use super::risk_gate::AdmittedOrder;
 use crate::event::{Ask, EventKind, ExecType, Instruction, OrderTerms};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};
 use crate::order::{Base, NIL, Order};
-use crate::orders::blank;
+use crate::orders::empty_order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::sender::SentBy;
@@ -24,33 +24,40 @@ impl Shard {
     #[inline]
     pub(super) fn submit(&mut self, source: Source, id: &IntId, terms: &Terms, out: &mut Outbox) {
         if id.is_none() {
-            return self.say_entered(OrderHandle::NONE, source, id, terms, Reason::BadId, out);
+            return self.emit_entered(OrderHandle::NONE, source, id, terms, Reason::BadId, out);
         }
         if !self.make_room(out) {
-            return self.say_entered(OrderHandle::NONE, source, id, terms, Reason::ShardFull, out);
+            return self.emit_entered(OrderHandle::NONE, source, id, terms, Reason::ShardFull, out);
         }
         match self.admit(terms, out) {
-            Ok(passed) => self.enter(source, id, terms, &passed, out),
+            Ok(admitted) => self.enter(source, id, terms, &admitted, out),
             Err(reason) => self.record_refused(source, id, terms, reason, out),
         }
     }
 
     #[inline]
-    fn enter(&mut self, source: Source, id: &IntId, terms: &Terms, passed: &Passed, out: &mut Outbox) {
-        let found = &passed.found;
-        let slot = self.orders.allot();
-        self.fill_slot(slot, source, id, terms, passed);
+    fn enter(
+        &mut self,
+        source: Source,
+        id: &IntId,
+        terms: &Terms,
+        admitted: &AdmittedOrder,
+        out: &mut Outbox,
+    ) {
+        let refs = &admitted.refs;
+        let slot = self.orders.allocate();
+        self.fill_slot(slot, source, id, terms, admitted);
         *self.orders.sent_mut(slot) = SentBy { submitted: self.sender, ..SentBy::default() };
         self.ledger.add_open(self.orders.get(slot), terms.qty);
-        if !passed.reserved.is_zero() {
-            self.ledger.set_aside(self.orders.get(slot), passed.reserved);
+        if !admitted.reserved.is_zero() {
+            self.ledger.reserve_credit(self.orders.get(slot), admitted.reserved);
         }
-        self.count_credit(terms.account, found.local, found.exposure, out);
+        self.count_credit(terms.account, refs.local, refs.exposure, out);
         if terms.reduce_only {
-            let position = self.ledger.position_mut(found.local, found.position);
+            let position = self.ledger.position_mut(refs.local, refs.position);
             position.reducing = position.reducing.checked_add(terms.qty).expect("headroom was checked");
         }
-        self.say_entered(self.orders.handle(slot), source, id, terms, Reason::None, out);
+        self.emit_entered(self.orders.handle(slot), source, id, terms, Reason::None, out);
         if terms.tif == Tif::Gtd {
             self.dated += 1;
             self.note_date(slot);
@@ -70,15 +77,15 @@ impl Shard {
         }
         let order = self.orders.get_mut(slot);
         (order.at_venue, order.base) = (true, Base::Working);
-        self.say_status(slot, ExecType::Accepted, Reason::None, out);
+        self.emit_status(slot, ExecType::Accepted, Reason::None, out);
         true
     }
 
     /// Writes a new order into its slot, field by field: made elsewhere and copied, it would take three times as long.
     #[inline]
-    fn fill_slot(&mut self, slot: u32, source: Source, id: &IntId, terms: &Terms, passed: &Passed) {
-        let found = &passed.found;
-        let is_outside = !self.is_simulated(found.local);
+    fn fill_slot(&mut self, slot: u32, source: Source, id: &IntId, terms: &Terms, admitted: &AdmittedOrder) {
+        let refs = &admitted.refs;
+        let is_outside = !self.is_simulated(refs.local);
         // All fields by name: a new one must be thought of here.
         let Order {
             id: place,
@@ -107,19 +114,19 @@ impl Shard {
             acknowledged,
             before,
             unsure,
-            asked,
+            status_queried,
             era,
         } = self.orders.get_mut(slot);
         *place = *id;
         *place_terms = *terms;
-        (*notional, *cum, *reserved) = (Notional::ZERO, Qty::ZERO, passed.reserved);
+        (*notional, *cum, *reserved) = (Notional::ZERO, Qty::ZERO, admitted.reserved);
         (*submitted, *place_source) = (self.now, source);
         (*updated, *reason) = (self.now, Reason::None);
-        (*local, *position, *exposure) = (found.local, found.position, found.exposure);
+        (*local, *position, *exposure) = (refs.local, refs.position, refs.exposure);
         (*requests, *orig_id, *execution, *next) = (NIL, NIL, NIL, NIL);
         (*base, *outside, *counted) = (Base::PendingNew, is_outside, true);
         (*at_venue, *triggered, *in_doubt) = (false, false, false);
-        (*acknowledged, *before, *unsure, *asked, *era) = (false, NIL, false, false, 0);
+        (*acknowledged, *before, *unsure, *status_queried, *era) = (false, NIL, false, false, 0);
     }
 
     /// Has the timers call at the order's date.
@@ -142,7 +149,8 @@ impl Shard {
         if delays.entry_ns == 0 && delays.entry_jitter_ns == 0 {
             return self.reach_venue(slot, ask);
         }
-        let at = self.ways[local as usize][0].arrival(self.now, delays.entry_ns, delays.entry_jitter_ns);
+        let at =
+            self.delay_lines[local as usize][0].arrival(self.now, delays.entry_ns, delays.entry_jitter_ns);
         self.timers.push(at, Timed::ToVenue { order: self.orders.handle(slot), ask });
     }
 
@@ -159,7 +167,7 @@ impl Shard {
             Ask::Replace => self.reach_venue_replace(slot),
             Ask::Query | Ask::Status => return,
         }
-        self.continuation.busy_with(self.orders.get(slot).local);
+        self.continuation.set_busy(self.orders.get(slot).local);
     }
 
     /// An order as the simulated venue takes it.
@@ -179,7 +187,7 @@ impl Shard {
 
     fn reach_venue_replace(&mut self, slot: u32) {
         let order = self.orders.get(slot);
-        let Some(replace) = self.orders.replace_asked(slot) else {
+        let Some(replace) = self.orders.pending_replace(slot) else {
             return;
         };
         // What the venue has filled counts, even if its reports are still on their way to us.
@@ -199,8 +207,8 @@ impl Shard {
         let order = self.orders.get_mut(slot);
         order.at_venue = true;
         match ask {
-            Ask::New => order.asked = false,
-            Ask::Query | Ask::Status => order.asked = true,
+            Ask::New => order.status_queried = false,
+            Ask::Query | Ask::Status => order.status_queried = true,
             Ask::Cancel | Ask::Replace => {}
         }
         let adapter = self.directory.locals[order.local as usize].adapter;
@@ -222,7 +230,7 @@ impl Shard {
             request_id: request_id.unwrap_or_default(),
             terms,
         };
-        out.say(self.adapters[adapter.0 as usize].ports, self.now, EventKind::ToVenue(instruction));
+        out.emit(self.adapters[adapter.0 as usize].ports, self.now, EventKind::ToVenue(instruction));
     }
 
     /// An order that failed a check is an order all the same: it is told, and can be read until it is forgotten.
@@ -235,7 +243,7 @@ impl Shard {
         out: &mut Outbox,
     ) {
         if id.is_none() || !self.make_room(out) {
-            return self.say_entered(OrderHandle::NONE, source, id, terms, reason, out);
+            return self.emit_entered(OrderHandle::NONE, source, id, terms, reason, out);
         }
         let local = self.directory.local(terms.security).unwrap_or(NIL);
         let order = Order {
@@ -247,17 +255,17 @@ impl Shard {
             source,
             local,
             base: Base::Rejected,
-            ..blank()
+            ..empty_order()
         };
         let slot = self.orders.insert(order);
         *self.orders.sent_mut(slot) = SentBy { submitted: self.sender, ..SentBy::default() };
-        self.say_entered(self.orders.handle(slot), source, id, terms, reason, out);
-        self.line_up_finished(slot, out);
+        self.emit_entered(self.orders.handle(slot), source, id, terms, reason, out);
+        self.add_finished(slot, out);
     }
 
     /// Tells what was submitted: entered, or with a reason rejected.
     #[inline]
-    fn say_entered(
+    fn emit_entered(
         &self,
         order: OrderHandle,
         source: Source,
@@ -273,12 +281,12 @@ impl Shard {
         let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.sender);
         let body =
             EventKind::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });
-        out.say(self.hearers(source), self.now, body);
+        out.emit(self.recipients(source), self.now, body);
     }
 
     /// Puts an order that has ended in line, and forgets the oldest when the line is too long.
     #[inline]
-    pub(super) fn line_up_finished(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn add_finished(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         order.era = self.era;
         let outside = order.outside;
@@ -303,7 +311,7 @@ impl Shard {
 
     /// Forgets an order that ended before the day that begins: any of a simulated venue, which says nothing after the end; of an
     /// outside venue, which may report or take back a fill days later, one that ended [`FINISHED_OUTSIDE_DAYS`] ago. False if there is none.
-    pub(super) fn forget_of_the_past(&mut self, out: &mut Outbox) -> bool {
+    pub(super) fn forget_aged(&mut self, out: &mut Outbox) -> bool {
         let since = self.now.0.saturating_sub(FINISHED_OUTSIDE_DAYS * NS_PER_DAY);
         let is_past = |slot: u32| self.orders.get(slot).updated.0 < since;
         let past = self.orders.oldest_finished(true).is_some_and(is_past);
@@ -316,7 +324,7 @@ impl Shard {
         };
         let Order { source, id, .. } = *self.orders.get(slot);
         let body = EventKind::Forgotten { order: self.orders.handle(slot), source, id };
-        out.say(self.hearers(source), self.now, body);
+        out.emit(self.recipients(source), self.now, body);
         self.orders.forget_oldest(outside);
         // The next order gets its slot, and its place in line.
         self.venue.nodes().fetch(slot);

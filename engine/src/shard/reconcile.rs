@@ -50,23 +50,23 @@ impl Shard {
         let Amendment { exec_ref, exec, qty, reason, .. } = *amendment;
         // Of nothing there is no price.
         let price = if qty.is_zero() { Price::ZERO } else { amendment.price };
-        if exec != ExecRef(0) && self.orders.has_heard(slot, exec) {
+        if exec != ExecRef(0) && self.orders.has_execution(slot, exec) {
             return self.alert_order(Alert::DuplicateExecution, slot, Reason::None, out);
         }
         let Some(&old) = self.orders.execution(slot, exec_ref).filter(|old| !old.qty.is_zero()) else {
             self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
-            return self.ask_status(slot, out);
+            return self.query_status(slot, out);
         };
         if qty.is_negative() {
             return self.alert_unexpected(slot, out);
         }
         if self.orders.get(slot).base.is_finished() {
-            self.bring_back(slot, out);
+            self.republish_if_past(slot, out);
         }
         // Money is booked under the id of the execution, whatever corrections it has had.
         let exec_ref = old.exec;
         if !self.take_back(slot, exec_ref, old.qty, old.price, out) {
-            return self.stand_still(slot, out);
+            return self.halt_on_overflow(slot, out);
         }
         let cum = self.orders.get(slot).cum.checked_add(qty);
         let is_short = cum.is_some_and(|cum| cum < self.orders.get(slot).terms.qty);
@@ -74,16 +74,16 @@ impl Shard {
         if order.base == Base::Filled && order.at_venue && amendment.is_open && is_short {
             self.reopen(slot, out);
             // A close that waits has not cancelled this order, so it would wait for ever.
-            self.refuse_closing(slot, reason);
+            self.refuse_close(slot, reason);
         }
         self.orders.correct(slot, exec_ref, qty, price);
         if exec != ExecRef(0) && !self.orders.remember_correction(slot, exec_ref, exec) {
             self.alert_order(Alert::ExecutionsFull, slot, Reason::None, out);
         }
         if !qty.is_zero() && !self.count_again(slot, exec_ref, qty, price, out) {
-            return self.cannot_count(slot, exec_ref, out);
+            return self.handle_overflow(slot, exec_ref, out);
         }
-        self.orders.note_fill(slot, qty, price);
+        self.orders.set_last_fill(slot, qty, price);
         let order = self.orders.get_mut(slot);
         let left = order.leaves();
         let completes = !order.base.is_finished() && !left.is_positive();
@@ -92,7 +92,7 @@ impl Shard {
         }
         let is_over = self.orders.get(slot).cum > self.orders.get(slot).terms.qty && !qty.is_zero();
         let reason = if is_over { Reason::Overfill } else { reason };
-        self.say_report(slot, ExecType::Corrected, reason, (qty, price), out);
+        self.emit_fill_status(slot, ExecType::Corrected, reason, (qty, price), out);
         if is_over {
             self.alert_order(Alert::Overfill, slot, reason, out);
         }
@@ -117,7 +117,7 @@ impl Shard {
         if self.book(order.local, order.position, &deal, out).is_none() {
             return false;
         }
-        out.say(self.hearers(order.source), self.now, EventKind::Booked(*self.ledger.last_booked()));
+        out.emit(self.recipients(order.source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         let place = self.orders.get_mut(slot);
         (place.cum, place.notional) = (cum, notional);
         if !order.base.is_finished() {
@@ -137,7 +137,7 @@ impl Shard {
         if self.book(order.local, order.position, &deal, out).is_none() {
             return false;
         }
-        out.say(self.hearers(order.source), self.now, EventKind::Booked(*self.ledger.last_booked()));
+        out.emit(self.recipients(order.source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         let taken = qty.min(left);
         self.take_open(slot, taken);
         self.release_share(slot, taken, left);
@@ -152,7 +152,7 @@ impl Shard {
         let order = *self.orders.get(slot);
         let left = order.terms.qty.checked_sub(order.cum).unwrap_or_default();
         if !self.has_open_room(&order, left) {
-            return self.stand_still(slot, out);
+            return self.halt_on_overflow(slot, out);
         }
         self.orders.unfinish(slot);
         let place = self.orders.get_mut(slot);
@@ -163,7 +163,7 @@ impl Shard {
             self.dated += 1;
             self.note_date(slot);
         }
-        self.say_image(slot, out);
+        self.emit_terms_snapshot(slot, out);
         // The venue may have told of it while it was finished here, when differences were not asked for.
         if self.is_connected(self.directory.locals[order.local as usize].adapter) {
             self.instruct(slot, Ask::Status, out);
@@ -178,7 +178,7 @@ impl Shard {
             let position = self.ledger.position_mut(order.local, order.position);
             position.reducing = position.reducing.checked_add(qty).expect("room is looked for before");
         }
-        self.set_aside_again(slot, qty, out);
+        self.reserve_credit_again(slot, qty, out);
     }
 
     /// Whether so much more of an order can be counted as open.
@@ -195,25 +195,25 @@ impl Shard {
 /// Messages that were lost.
 impl Shard {
     /// The state of an open order is unknown until its venue reports it.
-    pub(super) fn unsure(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn mark_unsure(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         if order.base.is_finished() || order.waits_for_trigger() {
             return;
         }
         order.unsure = true;
-        self.begin_doubt(slot, out);
+        self.mark_in_doubt(slot, out);
     }
 
-    pub(super) fn begin_doubt(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn mark_in_doubt(&mut self, slot: u32, out: &mut Outbox) {
         if !std::mem::replace(&mut self.orders.get_mut(slot).in_doubt, true) {
-            self.say_status(slot, ExecType::Image, Reason::InDoubt, out);
+            self.emit_status(slot, ExecType::Snapshot, Reason::InDoubt, out);
             self.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
         }
     }
 
     /// What we know of an open order and what its venue says do not agree: the venue is asked how it stands. If it is away, it is
     /// asked when it is back.
-    pub(super) fn ask_status(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn query_status(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
         // Of one that has ended there is nothing to be asked, unless its fills were presumed.
         let is_settled = order.base.is_finished() && self.orders.presumed(slot).is_none();
@@ -221,16 +221,16 @@ impl Shard {
             return;
         }
         let local = order.local;
-        self.unsure(slot, out);
+        self.mark_unsure(slot, out);
         if self.is_connected(self.directory.locals[local as usize].adapter) {
             self.instruct(slot, Ask::Status, out);
         }
     }
 
     /// A venue that knows nothing of an order, or says that it is over, knows more than we do.
-    pub(super) fn ask_after_refusal(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+    pub(super) fn query_after_refusal(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         if matches!(reason, Reason::UnknownOrder | Reason::OrderFinished) {
-            self.ask_status(slot, out);
+            self.query_status(slot, out);
         }
     }
 
@@ -245,7 +245,10 @@ impl Shard {
         out: &mut Outbox,
     ) {
         let is_covered = cum <= self.orders.get(slot).cum && exec != ExecRef(0) && qty.is_positive();
-        if is_covered && !self.orders.has_heard(slot, exec) && self.orders.absorb(slot, exec, qty).is_some() {
+        if is_covered
+            && !self.orders.has_execution(slot, exec)
+            && self.orders.absorb(slot, exec, qty).is_some()
+        {
             // It was counted when the venue told how the order stands.
             return self.alert_order(Alert::DuplicateExecution, slot, Reason::MissedFill, out);
         }
@@ -254,7 +257,7 @@ impl Shard {
         }
         self.count_fill(slot, exec, qty, price, Reason::None, out);
         if self.orders.get(slot).cum != cum {
-            self.ask_status(slot, out);
+            self.query_status(slot, out);
         }
     }
 
@@ -269,7 +272,7 @@ impl Shard {
         out: &mut Outbox,
     ) {
         if cum > self.orders.get(slot).cum && !self.count_missed(slot, cum, average, out) {
-            return self.stay_unsure(slot, out);
+            return self.alert_and_mark_unsure(slot, out);
         }
         self.correct_missed(slot, cum, average, state, out);
         let agrees = cum == self.orders.get(slot).cum;
@@ -283,7 +286,7 @@ impl Shard {
         match state {
             VenueState::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
             VenueState::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
-            VenueState::Rejected(Reason::UnknownOrder) => self.unknown_there(slot, out),
+            VenueState::Rejected(Reason::UnknownOrder) => self.unknown_at_venue(slot, out),
             VenueState::Rejected(reason) => self.rejected(slot, reason, out),
             VenueState::Open if agrees => {
                 self.accepted(slot, out);
@@ -292,29 +295,31 @@ impl Shard {
             }
             // A replacement of which we have not heard made the rest of it end.
             VenueState::Filled if agrees && self.is_replaced_by_less(slot) => self.replaced(slot, out),
-            VenueState::Open | VenueState::Filled => self.stay_unsure(slot, out),
+            VenueState::Open | VenueState::Filled => self.alert_and_mark_unsure(slot, out),
         }
     }
 
     /// The venue does not know an order: it never arrived, or it is over and was put away. A stop that never arrived is sent
     /// again; a second such answer may be to a question from before that, and would send it twice. So the venue is asked again.
-    fn unknown_there(&mut self, slot: u32, out: &mut Outbox) {
+    fn unknown_at_venue(&mut self, slot: u32, out: &mut Outbox) {
         match self.orders.get(slot).base {
-            _ if self.never_left(slot) && !self.orders.get(slot).asked => self.ask_status(slot, out),
-            _ if self.never_left(slot) => self.wait_again(slot, out),
+            _ if self.is_unsent_stop(slot) && !self.orders.get(slot).status_queried => {
+                self.query_status(slot, out)
+            }
+            _ if self.is_unsent_stop(slot) => self.rearm_stop(slot, out),
             Base::PendingNew => self.rejected(slot, Reason::VenueUnavailable, out),
             _ => self.rejected(slot, Reason::UnknownOrder, out),
         }
     }
 
     fn is_replaced_by_less(&self, slot: u32) -> bool {
-        let replace = self.orders.replace_asked(slot);
+        let replace = self.orders.pending_replace(slot);
         replace.is_some_and(|replace| replace.terms.qty <= self.orders.get(slot).cum)
     }
 
-    fn stay_unsure(&mut self, slot: u32, out: &mut Outbox) {
+    fn alert_and_mark_unsure(&mut self, slot: u32, out: &mut Outbox) {
         self.alert_unexpected(slot, out);
-        self.unsure(slot, out);
+        self.mark_unsure(slot, out);
     }
 
     /// Counts what an order has filled beyond what we know, as one fill at the price that makes the average right. False if that
@@ -322,7 +327,7 @@ impl Shard {
     fn count_missed(&mut self, slot: u32, cum: Qty, average: Price, out: &mut Outbox) -> bool {
         let Some((qty, price)) = missed_fill(self.orders.get(slot), cum, average) else { return false };
         let mut exec = missed_exec(self.orders.handle(slot).raw(), cum);
-        while self.orders.has_heard(slot, exec) {
+        while self.orders.has_execution(slot, exec) {
             exec.0 += 1;
         }
         if self.check_execution(slot, exec, qty, price, out) {
@@ -359,7 +364,7 @@ impl Shard {
         if !was_in_doubt || order.base.is_finished() {
             return;
         }
-        self.say_status(slot, ExecType::Image, Reason::None, out);
+        self.emit_status(slot, ExecType::Snapshot, Reason::None, out);
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         if let Some(replace) = requests.replace {
             let ask = if replace.terms.qty <= order.cum { Ask::Cancel } else { Ask::Replace };

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Audience, Shard};
+use super::{EventWatchers, Shard};
 use crate::event::EventKind;
 use crate::id::{AdapterId, PortMask};
 use crate::order::Base;
@@ -44,12 +44,12 @@ impl Shard {
         self.adopt(reference);
         self.disconnect_all(out);
         self.continuation.begin_start();
-        self.continuation.look_at_closings();
+        self.continuation.recheck_closes();
         self.end_step(before, out);
     }
 
     fn forget_ports(&mut self) {
-        self.audience = Audience::default();
+        self.watching = EventWatchers::default();
         self.snapshots = Default::default();
         self.adapters.iter_mut().for_each(|adapter| adapter.ports = PortMask::NONE);
         self.directory.locals.iter_mut().for_each(|local| local.watchers = PortMask::NONE);
@@ -67,48 +67,48 @@ impl Shard {
             let SentBy { submitted, modified, canceled } = *self.orders.sent(slot);
             used.extend([submitted, modified, canceled]);
         }
-        used.extend(self.closings.iter().map(|closing| closing.sender));
+        used.extend(self.pending_closes.iter().map(|closing| closing.sender));
         self.senders.retain(|id| used.contains(&id));
         let senders = &self.senders;
         let is_known = |id: SenderId| !id.is_named() || senders.get(id).is_some();
         self.orders.forget_senders(is_known);
-        for closing in self.closings.iter_mut().filter(|closing| !is_known(closing.sender)) {
+        for closing in self.pending_closes.iter_mut().filter(|closing| !is_known(closing.sender)) {
             closing.sender = SenderId::NONE;
         }
     }
 
     fn set_up(&mut self, settings: ShardSettings) {
         let differ = |id| settings.venue_of(id).delays != self.settings.venue_of(id).delays;
-        if self.directory.places.iter().any(|place| differ(place.id)) {
-            self.timers.hasten(self.now);
-            self.ways.iter_mut().flatten().for_each(|way| way.clear(self.now));
+        if self.directory.exchanges.iter().any(|place| differ(place.id)) {
+            self.timers.deliver_all(self.now);
+            self.delay_lines.iter_mut().flatten().for_each(|way| way.clear(self.now));
         }
         self.orders.set_bounds(settings.orders_max, settings.executions_max, settings.pages);
         self.venue.nodes_mut().reserve(settings.orders_max as usize, settings.pages);
         self.ledger.set_bound(settings.transactions_max);
         for (book, local) in self.directory.locals.iter().enumerate() {
-            let place = &self.directory.places[local.exchange as usize];
+            let place = &self.directory.exchanges[local.exchange as usize];
             self.venue.set_up(book as u32, settings.venue_of(place.id).clone());
         }
         self.settings = settings;
-        self.count_up();
+        self.recount_derived();
     }
 
     /// Nobody listens yet, so this is not a step too long: it is counted, not kept.
     fn disconnect_all(&mut self, out: &mut Outbox) {
         for at in 1..self.adapters.len() {
-            self.trust(AdapterId(at as u8));
+            self.clear_suspect(AdapterId(at as u8));
             if std::mem::take(&mut self.adapters[at].connected) {
-                self.say(EventKind::Adapter { adapter: AdapterId(at as u8), connected: false }, out);
+                self.emit(EventKind::Adapter { adapter: AdapterId(at as u8), connected: false }, out);
             }
         }
     }
 
     /// The connection to an order's venue is gone: if something is being asked there, nobody knows what came of it.
-    pub(super) fn doubt(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn mark_in_doubt_if_pending(&mut self, slot: u32, out: &mut Outbox) {
         let waiting = self.orders.get(slot).base == Base::PendingNew || self.orders.requests(slot).is_some();
         if waiting {
-            self.begin_doubt(slot, out);
+            self.mark_in_doubt(slot, out);
         }
     }
 }

@@ -29,27 +29,27 @@ impl Shard {
 
     /// Hears what the simulated venue has said since.
     #[inline]
-    pub(super) fn settle(&mut self, out: &mut Outbox) {
-        let mut heard = 0;
+    pub(super) fn handle_outcomes(&mut self, out: &mut Outbox) {
+        let mut handled = 0;
         // The memory of all orders concerned comes while the first of them are told.
         self.venue.outcomes().iter().for_each(|&(slot, _)| self.orders.fetch(slot));
-        while let Some(&(slot, outcome)) = self.venue.outcomes().get(heard) {
-            heard += 1;
+        while let Some(&(slot, outcome)) = self.venue.outcomes().get(handled) {
+            handled += 1;
             if matches!(outcome, Outcome::Filled { .. }) {
                 // The market moves when the venue trades, however long the report takes.
-                self.continuation.moved();
+                self.continuation.mark_moved();
             }
             if self.delayed {
-                self.hear_later(slot, outcome, out);
+                self.delay_outcome(slot, outcome, out);
             } else {
-                self.hear(slot, outcome, out);
+                self.handle_outcome(slot, outcome, out);
             }
         }
         self.venue.clear_outcomes();
     }
 
     #[inline]
-    fn hear(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
+    fn handle_outcome(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
         match outcome {
             Outcome::Accepted => self.accepted(slot, out),
             Outcome::Rejected(reason) => self.rejected(slot, reason, out),
@@ -63,14 +63,17 @@ impl Shard {
     }
 
     /// What the venue has said is on its way, if the way takes time.
-    fn hear_later(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
+    fn delay_outcome(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         let delays = self.delays(local);
         if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
-            return self.hear(slot, outcome, out);
+            return self.handle_outcome(slot, outcome, out);
         }
-        let at =
-            self.ways[local as usize][1].arrival(self.now, delays.response_ns, delays.response_jitter_ns);
+        let at = self.delay_lines[local as usize][1].arrival(
+            self.now,
+            delays.response_ns,
+            delays.response_jitter_ns,
+        );
         self.timers
             .push(at, Timed::FromVenue { order: self.orders.handle(slot), report: report_of(outcome) });
     }
@@ -92,7 +95,7 @@ impl Shard {
             Report::Reconciled => self.reconciled(slot, out),
             Report::FilledTo { exec, qty, price, cum } => self.filled_to(slot, exec, qty, price, cum, out),
             Report::Standing { cum, average, state } => self.standing(slot, cum, average, state, out),
-            Report::Unsure => self.unsure(slot, out),
+            Report::Unsure => self.mark_unsure(slot, out),
         }
     }
 
@@ -104,7 +107,7 @@ impl Shard {
             Base::PendingNew => {
                 order.base = Base::Working;
                 // A triggered stop was acknowledged when it began to wait.
-                self.say_status(slot, ExecType::Accepted, Reason::None, out);
+                self.emit_status(slot, ExecType::Accepted, Reason::None, out);
                 self.send_cancel(slot, out);
             }
             // Late, and nothing new.
@@ -113,11 +116,11 @@ impl Shard {
     }
 
     pub(super) fn rejected(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
-        if reason == Reason::VenueUnavailable && self.never_left(slot) {
+        if reason == Reason::VenueUnavailable && self.is_unsent_stop(slot) {
             // Until the adapter says that it is away, nothing more is sent there.
             let local = self.orders.get(slot).local;
             self.directory.locals[local as usize].suspect = true;
-            return self.wait_again(slot, out);
+            return self.rearm_stop(slot, out);
         }
         let order = self.orders.get_mut(slot);
         let left = order.leaves();
@@ -126,9 +129,9 @@ impl Shard {
         };
         order.base = base;
         if base == Base::Rejected {
-            self.say_status(slot, ExecType::Rejected, reason, out);
+            self.emit_status(slot, ExecType::Rejected, reason, out);
         } else {
-            self.say_status(slot, ExecType::Canceled, reason, out);
+            self.emit_status(slot, ExecType::Canceled, reason, out);
             if !self.is_simulated(self.orders.get(slot).local) {
                 self.alert_order(Alert::LateReject, slot, reason, out);
             }
@@ -158,14 +161,14 @@ impl Shard {
             self.accepted(slot, out);
         }
         if self.orders.get(slot).base.is_finished() {
-            self.bring_back(slot, out);
+            self.republish_if_past(slot, out);
         }
         let order = self.orders.get(slot);
         let (source, total) = (order.source, order.terms.qty);
         let (left, ended) = (order.leaves(), order.base.is_finished());
         let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
         let Some((cum, notional)) = sums else {
-            return self.cannot_count(slot, exec, out);
+            return self.handle_overflow(slot, exec, out);
         };
         let taken = qty.min(left);
         self.take_open(slot, taken);
@@ -180,19 +183,19 @@ impl Shard {
         (order.cum, order.notional, order.acknowledged) = (cum, notional, true);
         let step = if complete { Step::Complete } else { Step::Fill };
         order.base = order.base.after(step).expect("a fill is a fact in every state");
-        self.orders.note_fill(slot, qty, price);
+        self.orders.set_last_fill(slot, qty, price);
         let reason = match (ended, cum > total) {
             _ if booked.is_none() => Reason::Overflow,
             (_, true) => Reason::Overfill,
             (true, false) => Reason::LateFill,
             (false, false) => reason,
         };
-        self.say_report(slot, ExecType::Filled, reason, (qty, price), out);
+        self.emit_fill_status(slot, ExecType::Filled, reason, (qty, price), out);
         if booked.is_some() {
-            out.say(self.hearers(source), self.now, EventKind::Booked(*self.ledger.last_booked()));
+            out.emit(self.recipients(source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         } else {
             // The order has traded all the same, and goes on with what is left of it at its venue.
-            self.cannot_count(slot, exec, out);
+            self.handle_overflow(slot, exec, out);
         }
         match reason {
             Reason::Overfill => self.alert_order(Alert::Overfill, slot, reason, out),
@@ -241,7 +244,7 @@ impl Shard {
         if exec == ExecRef(0) {
             return true;
         }
-        if self.orders.has_heard(slot, exec) {
+        if self.orders.has_execution(slot, exec) {
             self.alert_order(Alert::DuplicateExecution, slot, Reason::None, out);
             return false;
         }
@@ -272,18 +275,18 @@ impl Shard {
     /// A fill so large that money cannot count it: told, not booked, and the security stands still. Nothing of it is there to be taken
     /// back by a correction.
     #[cold]
-    pub(super) fn cannot_count(&mut self, slot: u32, exec: ExecRef, out: &mut Outbox) {
+    pub(super) fn handle_overflow(&mut self, slot: u32, exec: ExecRef, out: &mut Outbox) {
         self.orders.correct(slot, exec, Qty::ZERO, Price::ZERO);
-        self.stand_still(slot, out);
+        self.halt_on_overflow(slot, out);
     }
 
     #[cold]
-    pub(super) fn stand_still(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn halt_on_overflow(&mut self, slot: u32, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         self.alert_order(Alert::BookingOverflow, slot, Reason::Overflow, out);
         if !self.directory.locals[local as usize].halted {
             self.continuation.halt_later(local);
-            self.continuation.busy_with(local);
+            self.continuation.set_busy(local);
         }
     }
 
@@ -303,23 +306,23 @@ impl Shard {
         }
         self.orders.get_mut(slot).base = base;
         if is_asked && step == Step::Cancel {
-            self.say_canceled(slot, reason, out);
+            self.emit_canceled(slot, reason, out);
         } else {
             let what = if step == Step::Expire { ExecType::Expired } else { ExecType::Canceled };
-            self.say_status(slot, what, reason, out);
+            self.emit_status(slot, what, reason, out);
         }
         self.finish(slot, left, out);
     }
 
     /// Answers a pending cancel: the order is gone as asked.
     #[inline]
-    fn say_canceled(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
+    fn emit_canceled(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         if let Some(&Requests { cancel: Some(cancel), .. }) = self.orders.requests(slot) {
             let reason = if reason == Reason::Requested { cancel.reason } else { reason };
-            self.say_request(slot, ExecType::Canceled, reason, &cancel.id, cancel.source, out);
+            self.emit_request_status(slot, ExecType::Canceled, reason, &cancel.id, cancel.source, out);
         }
         self.orders.requests_mut(slot).cancel = None;
-        self.orders.tidy(slot);
+        self.orders.release_answered(slot);
     }
 
     fn cancel_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
@@ -331,10 +334,10 @@ impl Shard {
             }
             Some(cancel) => {
                 self.orders.requests_mut(slot).cancel = None;
-                self.orders.tidy(slot);
+                self.orders.release_answered(slot);
                 self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, reason, out);
-                self.refuse_closing(slot, reason);
-                self.ask_after_refusal(slot, reason, out);
+                self.refuse_close(slot, reason);
+                self.query_after_refusal(slot, reason, out);
             }
             None if requests.replace.is_some() => self.replace_refused(slot, reason, out),
             // Answered already: the order ended first.
@@ -354,7 +357,7 @@ impl Shard {
         match self.drop_replace(slot, out) {
             Some(replace) => {
                 self.refuse(slot, Request::Replace, &replace.id, replace.source, reason, out);
-                self.ask_after_refusal(slot, reason, out);
+                self.query_after_refusal(slot, reason, out);
                 self.send_cancel(slot, out);
             }
             None if self.orders.get(slot).base.is_finished() => {}
@@ -366,9 +369,9 @@ impl Shard {
     pub(super) fn finish(&mut self, slot: u32, left: Qty, out: &mut Outbox) {
         let order = self.orders.get(slot);
         assert!(order.base.is_finished(), "only an ended order is cleared up");
-        let asked = order.requests != NIL;
+        let has_requests = order.requests != NIL;
         let waits = order.waits_for_trigger() && !order.at_venue;
-        let replace = if asked { self.drop_replace(slot, out) } else { None };
+        let replace = if has_requests { self.drop_replace(slot, out) } else { None };
         self.take_open(slot, left);
         if waits {
             self.drop_stop(slot);
@@ -379,7 +382,7 @@ impl Shard {
         self.dated -= (order.terms.tif == Tif::Gtd) as usize;
         self.count_open(slot, -1);
         if !reserved.is_zero() {
-            self.ledger.set_aside(self.orders.get(slot), Money::from_raw(-reserved.raw()));
+            self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-reserved.raw()));
         }
         // After its last fill the credit was counted with the booking.
         if !(left.is_zero() && reserved.is_zero()) {
@@ -388,15 +391,16 @@ impl Shard {
         if let Some(replace) = replace {
             self.refuse(slot, Request::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
         }
-        if asked && let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel) {
+        if has_requests && let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel)
+        {
             self.orders.requests_mut(slot).cancel = None;
-            self.orders.tidy(slot);
+            self.orders.release_answered(slot);
             self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
         }
-        if !self.closings.is_empty() {
-            self.continuation.look_at_closings();
+        if !self.pending_closes.is_empty() {
+            self.continuation.recheck_closes();
         }
-        self.line_up_finished(slot, out);
+        self.add_finished(slot, out);
     }
 
     #[inline]
@@ -443,7 +447,7 @@ impl Shard {
         reason: Reason,
         out: &mut Outbox,
     ) {
-        self.say(EventKind::Alert { alert, order, security, reason }, out);
+        self.emit(EventKind::Alert { alert, order, security, reason }, out);
     }
 }
 

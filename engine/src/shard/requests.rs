@@ -1,7 +1,7 @@
 //! Requests about orders: to modify, to cancel. Every request gets exactly one final answer.
 
 use super::Shard;
-use super::credit::CreditAsked;
+use super::credit::CreditRequest;
 use super::order_entry::limit_ticks;
 use crate::event::{Ask, EventKind, ExecType, Refusal, Request};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
@@ -44,7 +44,7 @@ impl Shard {
         id: &IntId,
         terms: &Terms,
         out: &mut Outbox,
-    ) -> Result<(CreditAsked, Qty), Reason> {
+    ) -> Result<(CreditRequest, Qty), Reason> {
         let order = self.orders.get(slot);
         if order.base.is_finished() {
             return Err(Reason::OrderFinished);
@@ -64,7 +64,7 @@ impl Shard {
         let qty = order.terms.qty;
         if terms.qty.is_positive() && terms.qty <= order.cum {
             // Stop here: less than nothing is asked of the market, so there is nothing to check.
-            return Ok((CreditAsked::default(), Qty::ZERO));
+            return Ok((CreditRequest::default(), Qty::ZERO));
         }
         let credit = self.admit_change(slot, terms, out)?;
         let grows = terms.qty.checked_sub(qty).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Shard {
         id: &IntId,
         source: Source,
         terms: &Terms,
-        credit: &CreditAsked,
+        credit: &CreditRequest,
         out: &mut Outbox,
     ) -> bool {
         let order = self.orders.get(slot);
@@ -94,13 +94,13 @@ impl Shard {
             return false;
         }
         let pending = Status::PendingReplace;
-        self.say_request_as(slot, ExecType::ReplacePending, pending, Reason::None, id, source, out);
+        self.emit_request_status_as(slot, ExecType::ReplacePending, pending, Reason::None, id, source, out);
         if left != counted {
             let order = self.orders.get(slot);
             self.ledger.take_open(order, counted);
             self.ledger.add_open(order, left);
         }
-        self.ledger.set_aside(self.orders.get(slot), credit.aside);
+        self.ledger.reserve_credit(self.orders.get(slot), credit.aside);
         let old = self.orders.get(slot).terms;
         self.redate(slot, &old, terms);
         self.orders.rename(slot, id);
@@ -109,10 +109,10 @@ impl Shard {
         order.reserved = order.reserved.checked_add(credit.aside).unwrap_or_default();
         self.trim_credit(slot, credit.price);
         self.count_credit_of(slot, out);
-        self.say_terms(slot, ExecType::Replaced, Reason::None, out);
-        self.say_status(slot, ExecType::Replaced, Reason::None, out);
+        self.emit_terms(slot, ExecType::Replaced, Reason::None, out);
+        self.emit_status(slot, ExecType::Replaced, Reason::None, out);
         if !self.venue.outcomes().is_empty() {
-            self.continuation.busy_with(local);
+            self.continuation.set_busy(local);
         }
         true
     }
@@ -123,10 +123,17 @@ impl Shard {
         if !replace.grown.is_zero() {
             self.ledger.add_open(&order, replace.grown);
         }
-        self.ledger.set_aside(&order, replace.reserved);
+        self.ledger.reserve_credit(&order, replace.reserved);
         self.count_credit_of(slot, out);
         self.orders.requests_mut(slot).replace = Some(*replace);
-        self.say_request(slot, ExecType::ReplacePending, Reason::None, &replace.id, replace.source, out);
+        self.emit_request_status(
+            slot,
+            ExecType::ReplacePending,
+            Reason::None,
+            &replace.id,
+            replace.source,
+            out,
+        );
         let stop_here = replace.terms.qty <= order.cum;
         // A stop that was triggered is on its way to the venue, and the request follows it there.
         if waits {
@@ -169,7 +176,7 @@ impl Shard {
         }
         let waits = self.waits_here(slot);
         self.orders.requests_mut(slot).cancel = Some(CancelRequest { id: *id, source, reason, sent: false });
-        self.say_request(slot, ExecType::CancelPending, Reason::None, id, source, out);
+        self.emit_request_status(slot, ExecType::CancelPending, Reason::None, id, source, out);
         if waits {
             self.ended(slot, Step::Cancel, Reason::Requested, out)
         } else {
@@ -195,9 +202,9 @@ impl Shard {
         }
         let left = order.leaves();
         let pending = Status::PendingCancel;
-        self.say_request_as(slot, ExecType::CancelPending, pending, Reason::None, id, source, out);
+        self.emit_request_status_as(slot, ExecType::CancelPending, pending, Reason::None, id, source, out);
         self.orders.get_mut(slot).base = Base::Canceled;
-        self.say_request_as(slot, ExecType::Canceled, Status::Canceled, reason, id, source, out);
+        self.emit_request_status_as(slot, ExecType::Canceled, Status::Canceled, reason, id, source, out);
         self.finish(slot, left, out);
         true
     }
@@ -242,11 +249,11 @@ impl Shard {
     /// The terms of a pending replace take effect.
     pub(super) fn replaced(&mut self, slot: u32, out: &mut Outbox) {
         let order = *self.orders.get(slot);
-        let Some(replace) = self.orders.replace_asked(slot) else {
+        let Some(replace) = self.orders.pending_replace(slot) else {
             return self.alert_unexpected(slot, out);
         };
         self.orders.requests_mut(slot).replace = None;
-        self.orders.tidy(slot);
+        self.orders.release_answered(slot);
         self.orders.rename(slot, &replace.id);
         let left =
             replace.terms.qty.checked_sub(order.cum).filter(|left| left.is_positive()).unwrap_or_default();
@@ -261,8 +268,8 @@ impl Shard {
         }
         self.trim_credit(slot, replace.credit_price);
         self.count_credit_of(slot, out);
-        self.say_terms(slot, ExecType::Replaced, Reason::None, out);
-        self.say_status(slot, ExecType::Replaced, Reason::None, out);
+        self.emit_terms(slot, ExecType::Replaced, Reason::None, out);
+        self.emit_status(slot, ExecType::Replaced, Reason::None, out);
         if left.is_zero() {
             return self.finish(slot, Qty::ZERO, out);
         }
@@ -272,17 +279,17 @@ impl Shard {
     /// A modification to what is filled already has ended the order.
     pub(super) fn stopped_here(&mut self, slot: u32, out: &mut Outbox) {
         let order = *self.orders.get(slot);
-        if let Some(replace) = self.orders.replace_asked(slot) {
+        if let Some(replace) = self.orders.pending_replace(slot) {
             self.orders.requests_mut(slot).replace = None;
-            self.orders.tidy(slot);
+            self.orders.release_answered(slot);
             self.orders.rename(slot, &replace.id);
         }
         let left = order.leaves();
         let order = self.orders.get_mut(slot);
         order.base = Base::Filled;
         order.terms.qty = order.cum;
-        self.say_terms(slot, ExecType::Replaced, Reason::StopHere, out);
-        self.say_status(slot, ExecType::Replaced, Reason::StopHere, out);
+        self.emit_terms(slot, ExecType::Replaced, Reason::StopHere, out);
+        self.emit_status(slot, ExecType::Replaced, Reason::StopHere, out);
         self.finish(slot, left, out);
     }
 
@@ -291,12 +298,12 @@ impl Shard {
         let replace = self.orders.requests(slot)?.replace?;
         let order = *self.orders.get(slot);
         self.orders.requests_mut(slot).replace = None;
-        self.orders.tidy(slot);
+        self.orders.release_answered(slot);
         if !replace.grown.is_zero() {
             self.ledger.take_open(&order, replace.grown);
         }
         if !replace.reserved.is_zero() {
-            self.ledger.set_aside(&order, Money::from_raw(-replace.reserved.raw()));
+            self.ledger.reserve_credit(&order, Money::from_raw(-replace.reserved.raw()));
         }
         self.count_credit_of(slot, out);
         Some(replace)
@@ -333,7 +340,7 @@ impl Shard {
         if request_id.is_none() && source.origin == Origin::Server {
             // Nobody waits for this answer; but an order that goes on must be told as it stands now.
             if !self.orders.get(slot).base.is_finished() {
-                self.say_status(slot, ExecType::Image, reason, out);
+                self.emit_status(slot, ExecType::Snapshot, reason, out);
             }
             return;
         }
@@ -347,8 +354,8 @@ impl Shard {
             status: self.orders.status(slot),
             reason,
         };
-        let to = self.hearers(source).with(PortMask::one(self.orders.get(slot).source.port));
-        out.say(to, self.now, EventKind::Refused(refusal));
+        let to = self.recipients(source).with(PortMask::one(self.orders.get(slot).source.port));
+        out.emit(to, self.now, EventKind::Refused(refusal));
     }
 
     /// How a request would be refused now, for whoever refuses it in the shard's place.
@@ -384,6 +391,6 @@ impl Shard {
             status: Status::Rejected,
             reason: Reason::UnknownOrder,
         };
-        out.say(self.hearers(source), self.now, EventKind::Refused(refusal));
+        out.emit(self.recipients(source), self.now, EventKind::Refused(refusal));
     }
 }

@@ -1,14 +1,14 @@
 //! The checks before anything is sent, in the order of the engine's README. The first that fails gives its reason.
 
 use super::Shard;
-use super::credit::CreditAsked;
+use super::credit::CreditRequest;
 use crate::command::{BudgetKind, Phase, Session};
 use crate::event::{BudgetUse, EventKind};
 use crate::id::{AdapterId, StrategyId};
 use crate::number::{Grid, Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::risk::{Asked, Held};
+use crate::risk::{HeldQty, RiskRequest};
 use crate::terms::{OrderKind, Side, Terms, Tif};
 use crate::time::Timestamp;
 
@@ -17,7 +17,7 @@ const HALF: u64 = i64::MAX as u64 / 2;
 
 /// What the reference check found: where everything about the order stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct OrderRefs {
     pub local: u32,
     pub strategy: u32,
     pub account: u32,
@@ -27,42 +27,42 @@ pub(super) struct Found {
 
 /// What the gate has set aside for an order that passed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Passed {
-    pub found: Found,
+pub(super) struct AdmittedOrder {
+    pub refs: OrderRefs,
     pub reserved: Money,
 }
 
 impl Shard {
     /// Checks a new order and counts it where it passes.
     #[inline(always)]
-    pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<Passed, Reason> {
-        let (found, asked, reserved) = self.look_at(terms)?;
-        self.check_risk(&asked, &found, out)?;
-        Ok(Passed { found, reserved })
+    pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<AdmittedOrder, Reason> {
+        let (refs, request, reserved) = self.prepare_check(terms)?;
+        self.check_risk(&request, &refs, out)?;
+        Ok(AdmittedOrder { refs, reserved })
     }
 
     /// The same checks, and nothing is counted.
     pub(super) fn validate(&mut self, terms: &Terms, out: &mut Outbox) -> Result<(), Reason> {
-        let (found, asked, _) = self.look_at(terms)?;
-        if self.is_clear(&asked, &found) { Ok(()) } else { self.check_rules(&asked, &found, out) }
+        let (refs, request, _) = self.prepare_check(terms)?;
+        if self.is_clear(&request, &refs) { Ok(()) } else { self.check_rules(&request, &refs, out) }
     }
 
     /// Checks of a new order that ask for nothing but what it is; what risk will ask about it; and the
     /// credit it sets aside.
     #[inline(always)]
-    fn look_at<'a>(&mut self, terms: &'a Terms) -> Result<(Found, Asked<'a>, Money), Reason> {
-        let found = self.look_up(terms)?;
-        if self.is_closing(terms.strategy, found.local) {
+    fn prepare_check<'a>(&mut self, terms: &'a Terms) -> Result<(OrderRefs, RiskRequest<'a>, Money), Reason> {
+        let refs = self.check_reference(terms)?;
+        if self.is_closing(terms.strategy, refs.local) {
             return Err(Reason::CloseInProgress);
         }
-        self.check_reduction(terms, &found)?;
-        self.check_form(terms, &found)?;
-        let value = self.value_of(terms, terms.qty, found.local)?;
-        self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &found)?;
-        let credit = self.credit_asked(terms, terms.qty, terms.qty, Money::ZERO, value, &found)?;
-        let last = self.last_price(found.local);
-        let asked = Asked { terms, before: None, last, value, grows: terms.qty, credit: credit.more };
-        Ok((found, asked, credit.aside))
+        self.check_reduction(terms, &refs)?;
+        self.check_form(terms, &refs)?;
+        let value = self.value_of(terms, terms.qty, refs.local)?;
+        self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &refs)?;
+        let credit = self.credit_request(terms, terms.qty, terms.qty, Money::ZERO, value, &refs)?;
+        let last = self.last_price(refs.local);
+        let request = RiskRequest { terms, before: None, last, value, grows: terms.qty, credit: credit.more };
+        Ok((refs, request, credit.aside))
     }
 
     /// Checks new terms of an order and counts the change where it passes: what it asks of the credit.
@@ -71,27 +71,28 @@ impl Shard {
         slot: u32,
         new: &Terms,
         out: &mut Outbox,
-    ) -> Result<CreditAsked, Reason> {
+    ) -> Result<CreditRequest, Reason> {
         let order = self.orders.get(slot);
         let (cum, open, reserved, before) = (order.cum, order.leaves(), order.reserved, order.terms);
-        let found = self.look_up(new)?;
-        self.check_form(new, &found)?;
-        let value = self.value_of(new, new.qty, found.local)?;
+        let refs = self.check_reference(new)?;
+        self.check_form(new, &refs)?;
+        let value = self.value_of(new, new.qty, refs.local)?;
         let left = new.qty.checked_sub(cum).ok_or(Reason::Overflow)?;
         let grows = left.checked_sub(open).ok_or(Reason::Overflow)?;
         if grows.is_positive() {
-            self.check_headroom(new.side, grows, value.unwrap_or_default(), &found)?;
+            self.check_headroom(new.side, grows, value.unwrap_or_default(), &refs)?;
         }
-        let credit = self.credit_asked(new, left, grows, reserved, value, &found)?;
-        let last = self.last_price(found.local);
-        let asked = Asked { terms: new, before: Some(&before), last, value, grows, credit: credit.more };
-        self.check_risk(&asked, &found, out)?;
+        let credit = self.credit_request(new, left, grows, reserved, value, &refs)?;
+        let last = self.last_price(refs.local);
+        let request =
+            RiskRequest { terms: new, before: Some(&before), last, value, grows, credit: credit.more };
+        self.check_risk(&request, &refs, out)?;
         Ok(credit)
     }
 
     /// 1. Reference.
     #[inline(always)]
-    fn look_up(&mut self, terms: &Terms) -> Result<Found, Reason> {
+    fn check_reference(&mut self, terms: &Terms) -> Result<OrderRefs, Reason> {
         let local = self.directory.local(terms.security).ok_or(Reason::UnknownSecurity)?;
         let security = &self.directory.locals[local as usize];
         if !security.tradeable || security.expired {
@@ -118,15 +119,15 @@ impl Shard {
         }
         let position = self.ledger.position_index(terms.strategy, &security.instrument);
         let exposure = self.ledger.exposure_index(terms.account, local);
-        Ok(Found { local, strategy, account, position, exposure })
+        Ok(OrderRefs { local, strategy, account, position, exposure })
     }
 
     /// An order that only reduces needs something to reduce.
-    fn check_reduction(&self, terms: &Terms, found: &Found) -> Result<(), Reason> {
+    fn check_reduction(&self, terms: &Terms, refs: &OrderRefs) -> Result<(), Reason> {
         if !terms.reduce_only {
             return Ok(());
         }
-        let position = self.ledger.position(found.local, found.position);
+        let position = self.ledger.position(refs.local, refs.position);
         let net = position.state.qty;
         let opposite = if net.is_positive() { Side::Sell } else { Side::Buy };
         if net.is_zero() || terms.side != opposite {
@@ -138,8 +139,8 @@ impl Shard {
 
     /// 2. Form.
     #[inline]
-    fn check_form(&self, terms: &Terms, found: &Found) -> Result<(), Reason> {
-        let security = &self.directory.locals[found.local as usize];
+    fn check_form(&self, terms: &Terms, refs: &OrderRefs) -> Result<(), Reason> {
+        let security = &self.directory.locals[refs.local as usize];
         if !terms.qty.is_positive() {
             return Err(Reason::QuantityNotPositive);
         }
@@ -172,7 +173,7 @@ impl Shard {
         if terms.kind.has_stop() {
             return Err(Reason::TifNotAllowed);
         }
-        let place = &self.directory.places[security.exchange as usize];
+        let place = &self.directory.exchanges[security.exchange as usize];
         let ahead = match terms.tif {
             Tif::Ato => matches!(place.session, Session::Closed | Session::OpeningAuction),
             _ => true,
@@ -196,9 +197,9 @@ impl Shard {
 
     /// Whether everything that may come of it can be counted.
     #[inline]
-    fn check_headroom(&self, side: Side, qty: Qty, value: Money, found: &Found) -> Result<(), Reason> {
-        let position = self.ledger.position(found.local, found.position);
-        let exposure = self.ledger.exposure(found.local, found.exposure);
+    fn check_headroom(&self, side: Side, qty: Qty, value: Money, refs: &OrderRefs) -> Result<(), Reason> {
+        let position = self.ledger.position(refs.local, refs.position);
+        let exposure = self.ledger.exposure(refs.local, refs.exposure);
         let fits = |held: i64, open: i64, more: i64| {
             held.unsigned_abs().saturating_add(open as u64).saturating_add(more as u64) <= HALF
         };
@@ -216,43 +217,53 @@ impl Shard {
     ///
     /// Most orders are clear of everything, which a few comparisons tell; of the others the rules decide, one by one.
     #[inline]
-    fn check_risk(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) -> Result<(), Reason> {
-        if !self.is_clear(asked, found) {
-            self.check_rules(asked, found, out)?;
+    fn check_risk(
+        &mut self,
+        request: &RiskRequest<'_>,
+        refs: &OrderRefs,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        if !self.is_clear(request, refs) {
+            self.check_rules(request, refs, out)?;
         }
-        self.take_order(asked, found, out);
+        self.take_order(request, refs, out);
         Ok(())
     }
 
     #[inline]
-    fn is_clear(&self, asked: &Asked<'_>, found: &Found) -> bool {
-        let security = &self.directory.locals[found.local as usize];
-        let strategy = &self.directory.strategies[found.strategy as usize].guard;
-        let account = &self.directory.accounts[found.account as usize].guard;
+    fn is_clear(&self, request: &RiskRequest<'_>, refs: &OrderRefs) -> bool {
+        let security = &self.directory.locals[refs.local as usize];
+        let strategy = &self.directory.strategies[refs.strategy as usize].guard;
+        let account = &self.directory.accounts[refs.account as usize].guard;
         let adapter = &self.adapters[security.adapter.0 as usize];
-        let (mine, ours) = self.held(found);
+        let (mine, ours) = self.held(refs);
         !(self.killed | security.killed | adapter.killed)
-            && strategy.clears(self.now, asked, &mine)
-            && account.clears(self.now, asked, &ours)
-            && asked.is_near(strategy.collar_bp().min(account.collar_bp()))
-            && (!account.has_credit_in(security.instrument.currency) || account.check_credit(asked).is_ok())
+            && strategy.clears(self.now, request, &mine)
+            && account.clears(self.now, request, &ours)
+            && request.is_near(strategy.collar_bp().min(account.collar_bp()))
+            && (!account.has_credit_in(security.instrument.currency) || account.check_credit(request).is_ok())
     }
 
     /// What the strategy and the account hold.
     #[inline]
-    fn held(&self, found: &Found) -> (Held, Held) {
-        let position = self.ledger.position(found.local, found.position);
-        let exposure = self.ledger.exposure(found.local, found.exposure);
-        let mine = Held { net: position.state.qty, open: position.open };
-        (mine, Held { net: exposure.net, open: exposure.open })
+    fn held(&self, refs: &OrderRefs) -> (HeldQty, HeldQty) {
+        let position = self.ledger.position(refs.local, refs.position);
+        let exposure = self.ledger.exposure(refs.local, refs.exposure);
+        let mine = HeldQty { net: position.state.qty, open: position.open };
+        (mine, HeldQty { net: exposure.net, open: exposure.open })
     }
 
     #[cold]
     #[inline(never)]
-    fn check_rules(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) -> Result<(), Reason> {
-        let security = &self.directory.locals[found.local as usize];
-        let strategy = &self.directory.strategies[found.strategy as usize].guard;
-        let account = &self.directory.accounts[found.account as usize].guard;
+    fn check_rules(
+        &mut self,
+        request: &RiskRequest<'_>,
+        refs: &OrderRefs,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let security = &self.directory.locals[refs.local as usize];
+        let strategy = &self.directory.strategies[refs.strategy as usize].guard;
+        let account = &self.directory.accounts[refs.account as usize].guard;
         let adapter = &self.adapters[security.adapter.0 as usize];
         if self.killed || strategy.killed || account.killed || security.killed || adapter.killed {
             return Err(Reason::KillSwitch);
@@ -261,56 +272,59 @@ impl Shard {
         if !strategy.limits.trading_enabled || !account.limits.trading_enabled {
             return Err(Reason::TradingDisabled);
         }
-        strategy.check_switches(asked.terms.security)?;
-        account.check_switches(asked.terms.security)?;
+        strategy.check_switches(request.terms.security)?;
+        account.check_switches(request.terms.security)?;
 
-        let (mine, ours) = self.held(found);
+        let (mine, ours) = self.held(refs);
         let now = self.now;
-        let strategy = &mut self.directory.strategies[found.strategy as usize].guard;
-        if let Err(reason) = strategy.check_limits(now, asked, &mine) {
+        let strategy = &mut self.directory.strategies[refs.strategy as usize].guard;
+        if let Err(reason) = strategy.check_limits(now, request, &mine) {
             let usage = wanting(reason).map(|kind| BudgetUse { wanting: 1, ..strategy.usage(kind) });
-            self.say_budget(usage, out);
+            self.emit_budget(usage, out);
             return Err(reason);
         }
-        let account = &mut self.directory.accounts[found.account as usize].guard;
+        let account = &mut self.directory.accounts[refs.account as usize].guard;
         let credited = account.has_credit_in(security.instrument.currency);
-        let checked = account.check_limits(now, asked, &ours);
-        let checked = checked.and_then(|()| if credited { account.check_credit(asked) } else { Ok(()) });
+        let checked = account.check_limits(now, request, &ours);
+        let checked = checked.and_then(|()| if credited { account.check_credit(request) } else { Ok(()) });
         if let Err(reason) = checked {
-            let amount =
-                if reason == Reason::InsufficientFunds { asked.credit.unwrap_or_default().raw() } else { 1 };
+            let amount = if reason == Reason::InsufficientFunds {
+                request.credit.unwrap_or_default().raw()
+            } else {
+                1
+            };
             let usage = wanting(reason).map(|kind| BudgetUse { wanting: amount, ..account.usage(kind) });
-            self.say_budget(usage, out);
+            self.emit_budget(usage, out);
             return Err(reason);
         }
         Ok(())
     }
 
     #[inline]
-    fn take_order(&mut self, asked: &Asked<'_>, found: &Found, out: &mut Outbox) {
+    fn take_order(&mut self, request: &RiskRequest<'_>, refs: &OrderRefs, out: &mut Outbox) {
         let now = self.now;
-        let strategy = &mut self.directory.strategies[found.strategy as usize].guard;
-        let [rate, open] = strategy.take_order(now, asked);
-        let account = &mut self.directory.accounts[found.account as usize].guard;
-        let [account_rate, account_open] = account.take_order(now, asked);
+        let strategy = &mut self.directory.strategies[refs.strategy as usize].guard;
+        let [rate, open] = strategy.take_order(now, request);
+        let account = &mut self.directory.accounts[refs.account as usize].guard;
+        let [account_rate, account_open] = account.take_order(now, request);
         if !(rate || open || account_rate || account_open) {
             return;
         }
-        let strategy = &self.directory.strategies[found.strategy as usize].guard;
-        let account = &self.directory.accounts[found.account as usize].guard;
+        let strategy = &self.directory.strategies[refs.strategy as usize].guard;
+        let account = &self.directory.accounts[refs.account as usize].guard;
         for usage in [
             rate.then(|| strategy.usage(BudgetKind::OrdersPerSecond)),
             open.then(|| strategy.usage(BudgetKind::OpenOrders)),
             account_rate.then(|| account.usage(BudgetKind::OrdersPerSecond)),
             account_open.then(|| account.usage(BudgetKind::OpenOrders)),
         ] {
-            self.say_budget(usage, out);
+            self.emit_budget(usage, out);
         }
     }
 
-    pub(super) fn say_budget(&self, usage: Option<BudgetUse>, out: &mut Outbox) {
+    pub(super) fn emit_budget(&self, usage: Option<BudgetUse>, out: &mut Outbox) {
         if let Some(usage) = usage {
-            out.say(self.audience.budgets, self.now, EventKind::Budget(usage));
+            out.emit(self.watching.budgets, self.now, EventKind::Budget(usage));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::sender::SenderId;
 use crate::time::Timestamp;
 
 /// Events of a snapshot in one step: few, so that commands do not wait for it.
-pub(super) const IMAGES_PER_STEP: usize = 32;
+pub(super) const SNAPSHOT_EVENTS_PER_STEP_MAX: usize = 32;
 /// Rows looked at in one step, told or not: a walk over free slots has its bound too.
 const ROWS_PER_STEP: usize = 256;
 /// Most events that one row of the state takes.
@@ -22,16 +22,16 @@ const EVENTS_PER_ROW_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     wanted: PortMask,
-    running: Option<(PortId, Stage)>,
+    running: Option<(PortId, SnapshotStage)>,
 }
 
 /// How far a snapshot has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SnapshotStage {
     Begin,
     Senders(usize),
     Directives(usize),
-    Places(usize),
+    Exchanges(usize),
     Adapters(usize),
     Guards(usize),
     Restrictions(usize, usize),
@@ -47,19 +47,19 @@ enum Stage {
 }
 
 /// Speaks to the one port that asked.
-struct Teller<'a> {
+struct SnapshotEmitter<'a> {
     to: PortMask,
     now: Timestamp,
     out: &'a mut Outbox,
 }
 
-impl Teller<'_> {
-    fn say(&mut self, body: EventKind) {
-        self.say_at(self.now, body);
+impl SnapshotEmitter<'_> {
+    fn emit(&mut self, body: EventKind) {
+        self.emit_at(self.now, body);
     }
 
-    fn say_at(&mut self, at: Timestamp, body: EventKind) {
-        self.out.show_image(self.to, at, body);
+    fn emit_at(&mut self, at: Timestamp, body: EventKind) {
+        self.out.emit_snapshot_item(self.to, at, body);
     }
 }
 
@@ -77,7 +77,7 @@ impl Snapshots {
     }
 
     fn start_next(&mut self) {
-        self.running = self.wanted.ports().next().map(|port| (port, Stage::Begin));
+        self.running = self.wanted.ports().next().map(|port| (port, SnapshotStage::Begin));
         if let Some((port, _)) = self.running {
             self.wanted = self.wanted.without(PortMask::one(port));
         }
@@ -95,8 +95,8 @@ impl Shard {
             if out.waiting().len() + EVENTS_PER_ROW_MAX > end {
                 return;
             }
-            let mut teller = Teller { to: PortMask::one(port), now: self.now, out };
-            match self.tell(stage, port, &mut teller) {
+            let mut emitter = SnapshotEmitter { to: PortMask::one(port), now: self.now, out };
+            match self.emit_row(stage, port, &mut emitter) {
                 Some(next) => self.snapshots.running = Some((port, next)),
                 None => self.snapshots.start_next(),
             }
@@ -104,74 +104,79 @@ impl Shard {
     }
 
     /// Tells one row and says where to go on.
-    fn tell(&self, stage: Stage, port: PortId, teller: &mut Teller<'_>) -> Option<Stage> {
+    fn emit_row(
+        &self,
+        stage: SnapshotStage,
+        port: PortId,
+        emitter: &mut SnapshotEmitter<'_>,
+    ) -> Option<SnapshotStage> {
         match stage {
-            Stage::Begin => {
-                teller.say(EventKind::SnapshotBegin { port });
+            SnapshotStage::Begin => {
+                emitter.emit(EventKind::SnapshotBegin { port });
                 if let Some(day) = self.day {
-                    teller.say(EventKind::TradingDay { day });
+                    emitter.emit(EventKind::TradingDay { day });
                 }
                 if self.killed {
-                    teller.say(EventKind::Kill { scope: Scope::Global, on: true });
+                    emitter.emit(EventKind::Kill { scope: Scope::Global, on: true });
                 }
-                Some(Stage::Senders(0))
+                Some(SnapshotStage::Senders(0))
             }
-            Stage::Senders(at) => Some(self.tell_sender(at, teller)),
-            Stage::Directives(at) => Some(self.tell_directive(at, teller)),
-            Stage::Places(at) => Some(self.tell_place(at, teller)),
-            Stage::Adapters(at) => Some(self.tell_adapter(at, teller)),
-            Stage::Guards(at) => Some(self.tell_guard(at, teller)),
-            Stage::Restrictions(at, row) => Some(self.tell_restriction(at, row, teller)),
-            Stage::Securities(at, row) => Some(self.tell_security(at, row, teller)),
-            Stage::Orders(slot) => Some(self.tell_order(slot, teller)),
-            Stage::Transactions(number) => Some(self.tell_transaction(number, teller)),
-            Stage::Positions(local, at) => Some(self.tell_position(local, at, teller)),
-            Stage::Cash(at) => Some(self.tell_cash(at, teller)),
-            Stage::UsedIds(at) => Some(self.tell_used_ids(at, port, teller)),
-            Stage::End => {
-                teller.say(EventKind::SnapshotEnd { port });
+            SnapshotStage::Senders(at) => Some(self.emit_sender(at, emitter)),
+            SnapshotStage::Directives(at) => Some(self.emit_directive(at, emitter)),
+            SnapshotStage::Exchanges(at) => Some(self.emit_exchange(at, emitter)),
+            SnapshotStage::Adapters(at) => Some(self.emit_adapter(at, emitter)),
+            SnapshotStage::Guards(at) => Some(self.emit_guard(at, emitter)),
+            SnapshotStage::Restrictions(at, row) => Some(self.emit_restriction(at, row, emitter)),
+            SnapshotStage::Securities(at, row) => Some(self.emit_security(at, row, emitter)),
+            SnapshotStage::Orders(slot) => Some(self.emit_order(slot, emitter)),
+            SnapshotStage::Transactions(number) => Some(self.emit_transaction(number, emitter)),
+            SnapshotStage::Positions(local, at) => Some(self.emit_position(local, at, emitter)),
+            SnapshotStage::Cash(at) => Some(self.emit_cash(at, emitter)),
+            SnapshotStage::UsedIds(at) => Some(self.emit_used_ids(at, port, emitter)),
+            SnapshotStage::End => {
+                emitter.emit(EventKind::SnapshotEnd { port });
                 None
             }
         }
     }
 
     /// Before the orders that they have sent.
-    fn tell_sender(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+    fn emit_sender(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let Some((id, sender)) = self.senders.at(at) else {
-            return Stage::Directives(0);
+            return SnapshotStage::Directives(0);
         };
-        teller.say(EventKind::Sender { id, sender: *sender });
-        Stage::Senders(at + 1)
+        emitter.emit(EventKind::Sender { id, sender: *sender });
+        SnapshotStage::Senders(at + 1)
     }
 
-    fn tell_directive(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+    fn emit_directive(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let Some((directive, version)) = self.directives.get(at) else {
-            return Stage::Places(0);
+            return SnapshotStage::Exchanges(0);
         };
-        teller.say(EventKind::Directed { version, directive });
-        Stage::Directives(at + 1)
+        emitter.emit(EventKind::Directed { version, directive });
+        SnapshotStage::Directives(at + 1)
     }
 
-    fn tell_place(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
-        let Some(place) = self.directory.places.get(at) else {
-            return Stage::Adapters(1);
+    fn emit_exchange(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
+        let Some(place) = self.directory.exchanges.get(at) else {
+            return SnapshotStage::Adapters(1);
         };
-        teller.say(EventKind::Session { exchange: place.id, session: place.session });
-        Stage::Places(at + 1)
+        emitter.emit(EventKind::Session { exchange: place.id, session: place.session });
+        SnapshotStage::Exchanges(at + 1)
     }
 
-    fn tell_adapter(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+    fn emit_adapter(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let Some(state) = self.adapters.get(at) else {
-            return Stage::Guards(0);
+            return SnapshotStage::Guards(0);
         };
         let adapter = AdapterId(at as u8);
         if state.connected {
-            teller.say(EventKind::Adapter { adapter, connected: true });
+            emitter.emit(EventKind::Adapter { adapter, connected: true });
         }
         if state.killed {
-            teller.say(EventKind::Kill { scope: Scope::Adapter(adapter), on: true });
+            emitter.emit(EventKind::Kill { scope: Scope::Adapter(adapter), on: true });
         }
-        Stage::Adapters(at + 1)
+        SnapshotStage::Adapters(at + 1)
     }
 
     fn guard_at(&self, at: usize) -> Option<(Scope, &Guard)> {
@@ -185,106 +190,106 @@ impl Shard {
         }
     }
 
-    fn tell_guard(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+    fn emit_guard(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let Some((scope, guard)) = self.guard_at(at) else {
-            return Stage::Securities(0, 0);
+            return SnapshotStage::Securities(0, 0);
         };
         if let Some(entry) = self.directory.strategies.get(at) {
-            teller.say(EventKind::Phase { strategy: entry.id, phase: entry.phase });
+            emitter.emit(EventKind::Phase { strategy: entry.id, phase: entry.phase });
         }
-        teller.say(EventKind::Limits { scope, limits: guard.limits });
+        emitter.emit(EventKind::Limits { scope, limits: guard.limits });
         if guard.killed {
-            teller.say(EventKind::Kill { scope, on: true });
+            emitter.emit(EventKind::Kill { scope, on: true });
         }
-        Stage::Restrictions(at, 0)
+        SnapshotStage::Restrictions(at, 0)
     }
 
-    fn tell_restriction(&self, at: usize, row: usize, teller: &mut Teller<'_>) -> Stage {
+    fn emit_restriction(&self, at: usize, row: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let restriction =
             self.guard_at(at).and_then(|(scope, guard)| Some((scope, *guard.restricted().get(row)?)));
         let Some((scope, security)) = restriction else {
-            return Stage::Guards(at + 1);
+            return SnapshotStage::Guards(at + 1);
         };
-        teller.say(EventKind::Restrict { scope, security, on: true });
-        Stage::Restrictions(at, row + 1)
+        emitter.emit(EventKind::Restrict { scope, security, on: true });
+        SnapshotStage::Restrictions(at, row + 1)
     }
 
-    fn tell_security(&self, at: usize, row: usize, teller: &mut Teller<'_>) -> Stage {
+    fn emit_security(&self, at: usize, row: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let Some(local) = self.directory.locals.get(at) else {
-            return Stage::Orders(0);
+            return SnapshotStage::Orders(0);
         };
         let security = local.instrument.security;
         if row == 0 {
-            teller.say(EventKind::Tick(self.picture(at as u32)));
+            emitter.emit(EventKind::Tick(self.current_tick(at as u32)));
             if local.halted {
-                teller.say(EventKind::Halt { security, on: true });
+                emitter.emit(EventKind::Halt { security, on: true });
             }
             if local.killed {
-                teller.say(EventKind::Kill { scope: Scope::Security(security), on: true });
+                emitter.emit(EventKind::Kill { scope: Scope::Security(security), on: true });
             }
         }
         let Some(&strategy) = local.subscribers.get(row) else {
-            return Stage::Securities(at + 1, 0);
+            return SnapshotStage::Securities(at + 1, 0);
         };
         let subscribers = local.subscribers.len() as u32;
-        teller.say(EventKind::Subscription { strategy, security, on: true, subscribers });
-        Stage::Securities(at, row + 1)
+        emitter.emit(EventKind::Subscription { strategy, security, on: true, subscribers });
+        SnapshotStage::Securities(at, row + 1)
     }
 
     /// Tells a port of the ids that its sources have used, whatever became of their orders.
-    fn tell_used_ids(&self, at: usize, port: PortId, teller: &mut Teller<'_>) -> Stage {
+    fn emit_used_ids(&self, at: usize, port: PortId, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         if at >= self.used_ids.len() {
-            return Stage::End;
+            return SnapshotStage::End;
         }
         let (batch, next) = self.used_ids.batch(at, port);
         if batch.count > 0 {
-            teller.say(EventKind::UsedIds(batch));
+            emitter.emit(EventKind::UsedIds(batch));
         }
-        Stage::UsedIds(next)
+        SnapshotStage::UsedIds(next)
     }
 
     /// The terms at the time the order was submitted, then how it has stood since something was last said of it. An order
     /// that was modified more than once is first told under its earlier ids, so that each of them finds it.
-    fn tell_order(&self, slot: u32, teller: &mut Teller<'_>) -> Stage {
+    fn emit_order(&self, slot: u32, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         if slot >= self.orders.len() {
-            return Stage::Transactions(0);
+            return SnapshotStage::Transactions(0);
         }
-        // ExecType has ended in a day that is over is with us for its venue, not for readers.
+        // What has ended in a day that is over is with us for its venue, not for readers.
         let order = self.orders.get(slot);
         let is_past = order.base.is_finished() && order.era != self.era;
         if self.orders.in_use(slot) && !is_past {
-            let terms = self.terms_image(slot, ExecType::Image, Reason::None);
+            let terms = self.order_terms(slot, ExecType::Snapshot, Reason::None);
             let (order, fill) = (self.orders.get(slot), self.orders.last_fill(slot));
             let first = self.orders.first_id(slot);
             if !terms.orig_id.is_none() && terms.orig_id != *first {
                 let earlier = OrderTerms { id: terms.orig_id, orig_id: *first, ..terms };
-                teller.say_at(order.submitted, EventKind::Order(earlier));
+                emitter.emit_at(order.submitted, EventKind::Order(earlier));
             }
-            teller.say_at(order.submitted, EventKind::Order(terms));
-            let report = self.image(
+            emitter.emit_at(order.submitted, EventKind::Order(terms));
+            let report = self.order_report(
                 slot,
-                (ExecType::Image, self.orders.status(slot), order.reason),
+                (ExecType::Snapshot, self.orders.status(slot), order.reason),
                 (&order.id, self.orders.orig_id(slot)),
                 (fill.qty, fill.price),
                 SenderId::NONE,
             );
-            teller.say_at(order.updated, EventKind::Status(report));
+            emitter.emit_at(order.updated, EventKind::Status(report));
             let sent = *self.orders.sent(slot);
             if !sent.is_empty() {
-                teller.say_at(order.submitted, EventKind::Sent { order: self.orders.handle(slot), sent });
+                emitter.emit_at(order.submitted, EventKind::Sent { order: self.orders.handle(slot), sent });
             }
         }
-        Stage::Orders(slot + 1)
+        SnapshotStage::Orders(slot + 1)
     }
 
-    fn tell_transaction(&self, number: u64, teller: &mut Teller<'_>) -> Stage {
+    fn emit_transaction(&self, number: u64, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         // The oldest may have been folded away since the last step.
         let number = number.max(self.ledger.folded());
         let Some((at, booking)) = self.ledger.transaction((number - self.ledger.folded()) as usize) else {
-            return Stage::Positions(0, 0);
+            return SnapshotStage::Positions(0, 0);
         };
-        teller.say_at(at, EventKind::Booked(self.as_of_now(booking)));
-        Stage::Transactions(number + 1)
+        emitter.emit_at(at, EventKind::Booked(self.as_of_now(booking)));
+        SnapshotStage::Transactions(number + 1)
     }
 
     /// A kept transaction, with position and cash as they are now: an image never shows the past.
@@ -303,29 +308,29 @@ impl Shard {
         booking
     }
 
-    fn tell_position(&self, local: u32, at: u16, teller: &mut Teller<'_>) -> Stage {
+    fn emit_position(&self, local: u32, at: u16, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         if local as usize >= self.directory.locals.len() {
-            return Stage::Cash(0);
+            return SnapshotStage::Cash(0);
         }
         let Some(held) = self.ledger.positions(local).get(at as usize) else {
-            return Stage::Positions(local + 1, 0);
+            return SnapshotStage::Positions(local + 1, 0);
         };
         if held.traded {
             let security = self.directory.locals[local as usize].instrument.security;
             let what = Adjustment::Position { security, before: held.state, after: held.state };
-            teller.say(EventKind::Adjusted { strategy: held.strategy, what });
+            emitter.emit(EventKind::Adjusted { strategy: held.strategy, what });
         }
-        Stage::Positions(local, at + 1)
+        SnapshotStage::Positions(local, at + 1)
     }
 
-    fn tell_cash(&self, at: usize, teller: &mut Teller<'_>) -> Stage {
+    fn emit_cash(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let Some(cash) = self.ledger.cash().get(at) else {
-            return Stage::UsedIds(0);
+            return SnapshotStage::UsedIds(0);
         };
         if cash.moved {
             let what = Adjustment::Cash { currency: cash.currency, before: cash.amount, after: cash.amount };
-            teller.say(EventKind::Adjusted { strategy: cash.strategy, what });
+            emitter.emit(EventKind::Adjusted { strategy: cash.strategy, what });
         }
-        Stage::Cash(at + 1)
+        SnapshotStage::Cash(at + 1)
     }
 }

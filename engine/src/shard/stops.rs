@@ -61,7 +61,7 @@ impl Shard {
     /// A new stop order: acknowledged by us, since it is we who hold it.
     pub(super) fn await_trigger(&mut self, slot: u32, out: &mut Outbox) {
         self.orders.get_mut(slot).base = Base::Working;
-        self.say_status(slot, ExecType::Accepted, Reason::None, out);
+        self.emit_status(slot, ExecType::Accepted, Reason::None, out);
         self.watch_stop(slot, out);
     }
 
@@ -77,7 +77,7 @@ impl Shard {
             self.orders.get_mut(slot).at_venue = true;
             return self.ended(slot, Step::Cancel, Reason::Overflow, out);
         }
-        self.continuation.busy_with(local);
+        self.continuation.set_busy(local);
     }
 
     /// Whether an order is a stop that waits with us.
@@ -102,7 +102,7 @@ impl Shard {
             return None;
         }
         let security = &self.directory.locals[local as usize];
-        let continuous = self.directory.places[security.exchange as usize].session == Session::Continuous;
+        let continuous = self.directory.exchanges[security.exchange as usize].session == Session::Continuous;
         // A stop whose venue is away goes on waiting: it cannot be sent.
         let adapter = &self.adapters[security.adapter.0 as usize];
         if !continuous || security.halted || !adapter.connected || security.suspect {
@@ -136,19 +136,19 @@ impl Shard {
         self.drop_stop(slot);
         let order = self.orders.get_mut(slot);
         (order.triggered, order.acknowledged) = (true, false);
-        self.say_status(slot, ExecType::Triggered, Reason::Triggered, out);
+        self.emit_status(slot, ExecType::Triggered, Reason::Triggered, out);
         self.ask_venue(slot, Ask::New, out);
     }
 
     /// An adapter says whether it is connected: what it says holds for all its securities. Returns whether one of them
     /// was suspect.
-    pub(super) fn trust(&mut self, adapter: AdapterId) -> bool {
+    pub(super) fn clear_suspect(&mut self, adapter: AdapterId) -> bool {
         let locals = self.directory.locals.iter_mut().filter(|local| local.adapter == adapter);
         locals.fold(false, |was_suspect, local| std::mem::take(&mut local.suspect) | was_suspect)
     }
 
     /// Whether an order is a stop that was triggered and of which its venue has never heard.
-    pub(super) fn never_left(&self, slot: u32) -> bool {
+    pub(super) fn is_unsent_stop(&self, slot: u32) -> bool {
         let order = self.orders.get(slot);
         let is_stop = order.terms.kind.has_stop() && order.triggered;
         is_stop && order.outside && !order.acknowledged && order.cum.is_zero() && order.base == Base::Working
@@ -156,7 +156,7 @@ impl Shard {
 
     /// A stop was triggered at the moment its venue went away, and never arrived: it waits again, and is triggered when the venue is
     /// back and its price is reached then. What was asked of it meanwhile is done, since it is with us.
-    pub(super) fn wait_again(&mut self, slot: u32, out: &mut Outbox) {
+    pub(super) fn rearm_stop(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         (order.triggered, order.at_venue) = (false, false);
         (order.in_doubt, order.unsure) = (false, false);
@@ -164,7 +164,7 @@ impl Shard {
         if requests.cancel.is_some() {
             return self.ended(slot, Step::Cancel, Reason::Requested, out);
         }
-        self.say_status(slot, ExecType::Image, Reason::VenueUnavailable, out);
+        self.emit_status(slot, ExecType::Snapshot, Reason::VenueUnavailable, out);
         if requests.replace.is_some() {
             self.replaced(slot, out);
         }

@@ -16,10 +16,10 @@
 
 use std::fmt;
 
+use crate::codec::{Codec, DecodeError, codec, decode_whole};
 use crate::command::Command;
 use crate::event::{Event, EventKind, ExecType, Tick};
 use crate::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
-use crate::image::{Damage, Image, decode_whole, image};
 use crate::reason::Reason;
 
 /// The first byte of everything that is said. It goes up when the rest would be read as something else.
@@ -169,7 +169,7 @@ pub struct Prices {
     pub ticks: Vec<Tick>,
 }
 
-image!(enum Letter {
+codec!(enum Letter {
     0 = Hello { life, host, heard },
     1 = Resume { life, heard },
     2 = Piece { life, of, at },
@@ -180,8 +180,8 @@ image!(enum Letter {
     7 = Failed { life, reason },
     8 = Bye { life },
 });
-image!(enum Parcel { 0 = Reference, 1 = State });
-image!(enum Reply {
+codec!(enum Parcel { 0 = Reference, 1 = State });
+codec!(enum Reply {
     0 = Welcome(welcome),
     1 = Refused { words },
     2 = Wait { words },
@@ -194,7 +194,7 @@ image!(enum Reply {
     9 = Declined { reason },
     10 = Busy,
 });
-image!(Welcome {
+codec!(Welcome {
     epoch,
     shards,
     port,
@@ -207,19 +207,19 @@ image!(Welcome {
     state_bytes,
     section
 });
-image!(Section { kind, securities, parameters, start, cancel_on_failure });
-image!(Head { last, seen });
-image!(Numbered { shard, before, event });
-image!(Placed { shard, event });
-image!(Post { epoch, life, events, heads });
-image!(Prices { epoch, number, paced, ticks });
+codec!(Section { kind, securities, parameters, start, cancel_on_failure });
+codec!(Head { last, seen });
+codec!(Numbered { shard, before, event });
+codec!(Placed { shard, event });
+codec!(Post { epoch, life, events, heads });
+codec!(Prices { epoch, number, paced, ticks });
 
 /// Why bytes say nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misread {
     /// They are of another version of this house.
     Version(u8),
-    Damaged(Damage),
+    Damaged(DecodeError),
 }
 
 impl fmt::Display for Misread {
@@ -237,7 +237,7 @@ macro_rules! speaks {
         $(impl $name {
             pub fn encode(&self) -> Vec<u8> {
                 let mut bytes = vec![$crate::strategy::letters::VERSION];
-                $crate::image::Image::encode(self, &mut bytes);
+                $crate::codec::Codec::encode(self, &mut bytes);
                 bytes
             }
 
@@ -251,7 +251,7 @@ pub(crate) use speaks;
 
 speaks!(Letter, Reply, Post, Prices);
 
-pub(crate) fn spoken<T: Image>(bytes: &[u8]) -> Result<T, Misread> {
+pub(crate) fn spoken<T: Codec>(bytes: &[u8]) -> Result<T, Misread> {
     match bytes.split_first() {
         Some((&VERSION, rest)) => decode_whole(rest).map_err(Misread::Damaged),
         Some((&other, _)) => Err(Misread::Version(other)),
@@ -262,11 +262,11 @@ pub(crate) fn spoken<T: Image>(bytes: &[u8]) -> Result<T, Misread> {
 /// A state as one parcel.
 pub fn encode_state(state: &[Placed]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    crate::image::encode_list(state.iter(), &mut bytes);
+    crate::codec::encode_list(state.iter(), &mut bytes);
     bytes
 }
 
-pub fn decode_state(bytes: &[u8]) -> Result<Vec<Placed>, Damage> {
+pub fn decode_state(bytes: &[u8]) -> Result<Vec<Placed>, DecodeError> {
     decode_whole(bytes)
 }
 
@@ -279,8 +279,8 @@ pub fn source(port: PortId, strategy: StrategyId) -> Source {
 pub fn concerns(strategy: Source, event: &Event) -> bool {
     let id = StrategyId(strategy.session);
     match &event.body {
-        EventKind::Order(order) => order.source == strategy && order.what != ExecType::Image,
-        EventKind::Status(report) => report.source == strategy && report.what != ExecType::Image,
+        EventKind::Order(order) => order.source == strategy && order.what != ExecType::Snapshot,
+        EventKind::Status(report) => report.source == strategy && report.what != ExecType::Snapshot,
         EventKind::Refused(refusal) => refusal.source == strategy,
         EventKind::Forgotten { source, .. } => *source == strategy,
         EventKind::Booked(booking) => booking.strategy == id,
@@ -326,7 +326,7 @@ pub fn answers(event: &Event) -> Option<IntId> {
             | ExecType::Expired
             | ExecType::Triggered
             | ExecType::Corrected
-            | ExecType::Image => None,
+            | ExecType::Snapshot => None,
         },
         EventKind::Refused(refusal) => Some(refusal.request_id),
         _ => None,

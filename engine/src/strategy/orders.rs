@@ -87,7 +87,7 @@ impl Orders {
             Some(known) => {
                 *known = OpenOrder { cum_qty: known.cum_qty, status: told.status, ..new };
             }
-            None if matches!(told.what, ExecType::Image | ExecType::Entered) => {
+            None if matches!(told.what, ExecType::Snapshot | ExecType::Entered) => {
                 self.put(OpenOrder { status: told.status, ..new });
             }
             None => {}

@@ -1,8 +1,8 @@
 //! One book: two ladders, the market's picture beside them, and the plain case of matching: clients meet clients, nothing else.
 
+use crate::codec::codec;
 use crate::command::Quote;
 use crate::id::AccountId;
-use crate::image::image;
 use crate::ladder::{Direction, Ladder};
 use crate::number::{Price, Qty};
 use crate::order_nodes::{Nodes, Place};
@@ -257,7 +257,7 @@ pub(super) struct Shown {
     taken: Qty,
 }
 
-image!(Shown { ticks, size, portion, taken });
+codec!(Shown { ticks, size, portion, taken });
 
 impl Shown {
     pub fn new(ticks: i64, size: Qty) -> Shown {

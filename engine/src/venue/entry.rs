@@ -109,7 +109,7 @@ impl Venue {
     #[cold]
     fn dice_refuse(&mut self, book: u32) -> bool {
         let back = &mut self.backs[book as usize];
-        back.chance.below(1000) < back.spec.settings.reject_permille as u64
+        back.rng.below(1000) < back.spec.settings.reject_permille as u64
     }
 
     /// The order with its new terms, or why it cannot have them.

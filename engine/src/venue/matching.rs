@@ -210,7 +210,7 @@ impl Venue {
         }
         let lot = back.spec.lot.raw();
         let lots = (left.raw() / lot).max(1) as u64;
-        let drawn = (back.chance.below(lots) as i64 + 1).saturating_mul(lot).min(left.raw());
+        let drawn = (back.rng.below(lots) as i64 + 1).saturating_mul(lot).min(left.raw());
         if taker.left.raw() < drawn {
             shown.take(taker.left);
             return taker.left;

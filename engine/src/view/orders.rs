@@ -97,7 +97,8 @@ impl Orders {
         live.updated = live.updated.max(at);
         live.epoch = mark.epoch;
         // A snapshot tells an order that was modified more than once under an earlier id first.
-        let is_former = told.what == ExecType::Image && self.ids.find(&told.id).any(|found| found == index);
+        let is_former =
+            told.what == ExecType::Snapshot && self.ids.find(&told.id).any(|found| found == index);
         if !is_former {
             self.rename(index, told.id);
         }

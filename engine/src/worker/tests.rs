@@ -102,9 +102,9 @@ fn a_port_with_room_does_not_wait_for_one_without_but_for_the_order() {
     let (mut ports, mut worker) = platform(2, depths(4, 1));
     let day = EventKind::TradingDay { day: crate::time::Day(1) };
     let both = PortMask::one(PortId(0)).with(PortMask::one(PortId(1)));
-    worker.outbox.say(PortMask::one(PortId(0)), Timestamp(1), day);
-    worker.outbox.say(both, Timestamp(1), day);
-    worker.outbox.say(PortMask::one(PortId(1)), Timestamp(1), day);
+    worker.outbox.emit(PortMask::one(PortId(0)), Timestamp(1), day);
+    worker.outbox.emit(both, Timestamp(1), day);
+    worker.outbox.emit(PortMask::one(PortId(1)), Timestamp(1), day);
     worker.outbox.end_step(0, 0);
     assert_eq!(worker.poll(Timestamp(1)), 2);
     assert_eq!(ports[1].poll_event().unwrap().1.seq, 2);
@@ -307,8 +307,8 @@ fn a_port_that_is_no_more_hears_nothing() {
     let (mut ports, mut worker) = platform(1, Depths::default());
     let day = EventKind::TradingDay { day: crate::time::Day(1) };
     let both = PortMask::one(PortId(0)).with(PortMask::one(PortId(9)));
-    worker.outbox.say(both, Timestamp(1), day);
-    worker.outbox.say(PortMask::one(PortId(31)), Timestamp(1), day);
+    worker.outbox.emit(both, Timestamp(1), day);
+    worker.outbox.emit(PortMask::one(PortId(31)), Timestamp(1), day);
     worker.outbox.end_step(0, 0);
     worker.poll(Timestamp(1));
     assert_eq!(said(&mut ports[0]).len(), 1);

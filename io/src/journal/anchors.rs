@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use pitlane_engine::codec;
 use pitlane_engine::command::{AuditAnchor, CommandKind};
-use pitlane_engine::image;
 
 use super::Folders;
 use super::cli::{Part, VerbError, owners, survey};
@@ -53,7 +53,7 @@ impl Hear for Found {
 
     fn record(&mut self, _piece: &Piece, _offset: usize, record: &Record<'_>) -> Result<(), Fault> {
         if record.kind == kind::COMMAND
-            && let Ok(command) = image::decode_command(record.payload)
+            && let Ok(command) = codec::decode_command(record.payload)
             && let CommandKind::AuditAnchor(anchor) = command.body
         {
             self.0.push(anchor);

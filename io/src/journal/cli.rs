@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use pitlane_engine::codec;
 use pitlane_engine::command::Scope;
-use pitlane_engine::image;
 use pitlane_engine::time::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -337,7 +337,7 @@ impl<W: Write> Hear for Dump<'_, W> {
 /// A record in words.
 fn words(record: &Record<'_>) -> String {
     match record.kind {
-        kind::COMMAND => match image::decode_command(record.payload) {
+        kind::COMMAND => match codec::decode_command(record.payload) {
             Ok(command) => format!(
                 "command {:?} from {:?} port {} session {} token {} sender {}",
                 command.body,

@@ -1,7 +1,7 @@
 //! Commands on their way into the journal.
 
+use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::image::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{ALL_STORED, Taken};

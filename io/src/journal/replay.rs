@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pitlane_engine::cluster;
+use pitlane_engine::codec;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{AdapterId, ShardId, Source};
-use pitlane_engine::image;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
@@ -27,7 +27,7 @@ use crate::pages::LARGE_PAGES;
 
 /// What a start tells: the format of images, the reference data and the settings.
 pub fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
-    let mut payload = image::FORMAT.to_le_bytes().to_vec();
+    let mut payload = codec::FORMAT.to_le_bytes().to_vec();
     payload.extend_from_slice(&reference.to_le_bytes());
     settings.save(&mut payload);
     payload
@@ -37,7 +37,7 @@ pub fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
 pub fn decode_start(payload: &[u8]) -> Option<(u64, &[u8])> {
     let (format, rest) = payload.split_first_chunk::<4>()?;
     let (reference, settings) = rest.split_first_chunk::<8>()?;
-    (u32::from_le_bytes(*format) == image::FORMAT).then(|| (u64::from_le_bytes(*reference), settings))
+    (u32::from_le_bytes(*format) == codec::FORMAT).then(|| (u64::from_le_bytes(*reference), settings))
 }
 
 /// A shard on its way back.
@@ -166,7 +166,7 @@ const ECHO_MAX: usize = 1 << 18;
 impl Echo {
     fn hear(&mut self, shard: ShardId, outbox: &Outbox) {
         // What other servers were shown was never said, and is marked in its number.
-        let said = || outbox.waiting().iter().filter(|(_, event)| event.seq & Event::IMAGE == 0);
+        let said = || outbox.waiting().iter().filter(|(_, event)| event.seq & Event::SNAPSHOT == 0);
         if self.unheard.wants_past() {
             said().for_each(|(_, event)| self.past.hear(&self.unheard, event));
         }
@@ -242,7 +242,7 @@ impl Replay {
         snapshot: &Snapshot,
     ) -> Result<Replay, Fault> {
         let path = snapshot_path(folder, snapshot.seq);
-        let damaged = |damage: image::Damage| {
+        let damaged = |damage: codec::DecodeError| {
             Fault::new(&path, damage.at, What::StateDamaged(format!("the snapshot cannot be read: {damage}")))
         };
         let reference = reference::read(disk, references, snapshot.reference)?;
@@ -397,7 +397,7 @@ impl Hear for Replay {
         let fault = |what: What| Fault::new(&piece.path, offset, what);
         match (record.kind, &mut self.state) {
             (kind::COMMAND, Some(state)) => {
-                let command = image::decode_command(record.payload);
+                let command = codec::decode_command(record.payload);
                 let command = command.map_err(|_| fault(What::CommandUnknown { seq }))?;
                 if let CommandKind::Reference { name } = command.body {
                     state.shard.stage(name, reference::read(&self.disk, &self.references, name)?);
@@ -422,7 +422,7 @@ impl Hear for Replay {
 }
 
 /// Settings as they were stored; the hook for large pages is this process's own.
-fn load_settings(bytes: &[u8]) -> Result<ShardSettings, image::Damage> {
+fn load_settings(bytes: &[u8]) -> Result<ShardSettings, codec::DecodeError> {
     Ok(ShardSettings { pages: LARGE_PAGES, ..ShardSettings::load(bytes)? })
 }
 
@@ -446,7 +446,7 @@ mod tests {
             let (order, id) = (OrderHandle::NONE, IntId::NONE);
             let (ask, terms) = (Ask::New, Terms::default());
             let instruction = Instruction { adapter, order, ask, id, request_id: id, terms };
-            outbox.say(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
+            outbox.emit(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
             echo.hear(ShardId(0), &outbox);
             outbox.clear();
         };

@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pitlane_engine::image::COMMAND_BYTES_MAX;
+use pitlane_engine::codec::COMMAND_BYTES_MAX;
 
 use super::disk::Disk;
 use super::fault::{Fault, What};

@@ -7,9 +7,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use pitlane_engine::codec;
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::{IntId, OrderHandle};
-use pitlane_engine::image;
 use pitlane_engine::sender::{SenderId, SenderTable};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::rest::SenderVO;
@@ -112,7 +112,7 @@ impl<W: Write> Hear for Walk<'_, W> {
         if record.kind != kind::COMMAND || self.broken.is_some() {
             return Ok(());
         }
-        let Ok(command) = image::decode_command(record.payload) else { return Ok(()) };
+        let Ok(command) = codec::decode_command(record.payload) else { return Ok(()) };
         if let CommandKind::Sender { id, part } = command.body {
             self.senders.tell(id, part);
             return Ok(());

@@ -12,7 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pitlane_engine::image;
+use pitlane_engine::codec;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::disk::Disk;
@@ -76,7 +76,7 @@ impl Snapshot {
         }
         out[104..106].copy_from_slice(&self.owner.shard.to_le_bytes());
         out[106..108].copy_from_slice(&self.owner.shards.to_le_bytes());
-        out[108..112].copy_from_slice(&image::STATE_FORMAT.to_le_bytes());
+        out[108..112].copy_from_slice(&codec::STATE_FORMAT.to_le_bytes());
         let sum = crc32c::crc32c(&out[..HEADER_BYTES]);
         out[12..16].copy_from_slice(&sum.to_le_bytes());
         out
@@ -109,7 +109,7 @@ impl Snapshot {
             return Err((0, damaged("the snapshot's header is damaged")));
         }
         let half = |at: usize| u32::from_le_bytes(array(&head[at..at + 4]));
-        for (at, ours) in [(8, FORMAT), (108, image::STATE_FORMAT)] {
+        for (at, ours) in [(8, FORMAT), (108, codec::STATE_FORMAT)] {
             if half(at) != ours {
                 let is_old_state = at == 108 && half(at) < ours;
                 return Err((

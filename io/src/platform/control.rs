@@ -497,7 +497,7 @@ impl Control {
 
 /// Where exchanges stand, as each of these shards was told.
 pub fn standings<'a>(shards: impl Iterator<Item = &'a Shard>) -> BTreeMap<ShardId, Vec<SessionState>> {
-    shards.map(|shard| (shard.id(), shard.standings())).collect()
+    shards.map(|shard| (shard.id(), shard.session_states())).collect()
 }
 
 /// Where the calendar has its exchanges at this instant.

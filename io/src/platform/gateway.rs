@@ -184,7 +184,7 @@ impl Gateway {
         let own = port.id();
         let mut hear = |shard, event: &Event| {
             // What happened elsewhere before a restart of ours.
-            if event.seq & Event::IMAGE != 0 {
+            if event.seq & Event::SNAPSHOT != 0 {
                 fix.iter_mut().for_each(|fix| fix.hear_missed(now, shard, event));
                 return;
             }

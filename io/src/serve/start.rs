@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use pitlane_engine::codec;
 use pitlane_engine::command::AuditAnchor;
-use pitlane_engine::image;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::settings::Settings;
@@ -81,7 +81,7 @@ pub fn start(
     let plan = Plan::new(topology.clone(), &config.own_shards(), remote.bell().clone());
     let bells = plan.bells.clone();
     let registry = Arc::new(Registry::new(topology.shards));
-    let formats = vec![("image", image::FORMAT), ("journal", header::FORMAT), ("state", image::STATE_FORMAT)];
+    let formats = vec![("image", codec::FORMAT), ("journal", header::FORMAT), ("state", codec::STATE_FORMAT)];
     let standing = Arc::new(ServiceStatus::new(now, config.durability(), formats));
 
     if let Some(standby) = &standby {

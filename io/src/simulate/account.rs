@@ -190,7 +190,7 @@ impl Account {
                 | ExecType::Replaced
                 | ExecType::Triggered
                 | ExecType::Corrected
-                | ExecType::Image => {}
+                | ExecType::Snapshot => {}
             }
         }
         if let EventKind::Booked(booking) = &event.body

@@ -154,7 +154,7 @@ impl Requests {
         match &event.body {
             EventKind::Order(told) => _ = self.ids.insert(told.order, told.id),
             EventKind::Status(report) if report.status.is_finished() => _ = self.ids.remove(&report.order),
-            EventKind::Status(report) if matches!(report.what, ExecType::Replaced | ExecType::Image) => {
+            EventKind::Status(report) if matches!(report.what, ExecType::Replaced | ExecType::Snapshot) => {
                 self.ids.insert(report.order, report.id);
             }
             EventKind::Forgotten { order, .. } => _ = self.ids.remove(order),

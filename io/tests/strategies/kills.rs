@@ -286,7 +286,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
                 lines.push((shard as u8, event.seq, line));
                 // A rejected order has no second word.
                 if let EventKind::Order(told) = &event.body {
-                    assert_ne!(told.what, ExecType::Image);
+                    assert_ne!(told.what, ExecType::Snapshot);
                 }
             }
         }

@@ -45,7 +45,7 @@ impl Report {
         Report {
             exec_id,
             at: order.updated,
-            what: ExecType::Image,
+            what: ExecType::Snapshot,
             status: order.status,
             reason: Reason::None,
             cl_ord_id: order.cl_ord_id,
@@ -101,7 +101,7 @@ fn ids(report: &OrderReport, order: &mut Order) -> (IntId, IntId) {
         | ExecType::Replaced
         | ExecType::Triggered
         | ExecType::Corrected
-        | ExecType::Image => (before, IntId::NONE),
+        | ExecType::Snapshot => (before, IntId::NONE),
     }
 }
 

@@ -436,7 +436,7 @@ impl Twin {
         if request_id.is_none() && request == Request::Cancel {
             // Nobody asked by name, so nobody is answered; an order that goes on is told as it stands.
             if !self.orders[order].is_over() {
-                self.report(order, ExecType::Image, reason);
+                self.report(order, ExecType::Snapshot, reason);
             }
             return;
         }

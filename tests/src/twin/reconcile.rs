@@ -231,7 +231,7 @@ impl Twin {
         if !was || self.orders[order].is_over() {
             return;
         }
-        self.report(order, ExecType::Image, Reason::None);
+        self.report(order, ExecType::Snapshot, Reason::None);
         // What is pending is asked again, which fails without a connection.
         let o = &self.orders[order];
         let asks = o.replace.is_some() || o.cancel.is_some() && o.base == Base::Working;
@@ -256,7 +256,7 @@ impl Twin {
 
     pub(super) fn doubt(&mut self, order: usize) {
         self.orders[order].in_doubt = true;
-        self.report(order, ExecType::Image, Reason::InDoubt);
+        self.report(order, ExecType::Snapshot, Reason::InDoubt);
         self.alert(Alert::InDoubt);
     }
 
@@ -288,7 +288,7 @@ impl Twin {
         if self.orders[order].cancel.is_some() {
             return self.end(order, Base::Canceled, ExecType::Canceled, Reason::Requested);
         }
-        self.report(order, ExecType::Image, Reason::VenueUnavailable);
+        self.report(order, ExecType::Snapshot, Reason::VenueUnavailable);
         if self.orders[order].replace.is_some() {
             self.replaced(order);
         }

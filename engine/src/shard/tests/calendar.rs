@@ -62,9 +62,9 @@ fn where_it_stands_is_kept_and_comes_back() {
     bench.shard.save(&mut bytes);
     let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
     let loaded = Shard::load(&bytes, ShardId(0), 1, reference, settings).unwrap();
-    assert_eq!(loaded.standings(), bench.shard.standings());
+    assert_eq!(loaded.session_states(), bench.shard.session_states());
     assert_eq!(loaded.digest(), bench.shard.digest());
-    let standing = loaded.standings()[0];
+    let standing = loaded.session_states()[0];
     let session = Session::ClosingAuction;
     let expected = SessionState { exchange: EXCHANGE, session, since: Timestamp(77), has_hours: true };
     assert_eq!(standing, expected);

@@ -30,7 +30,7 @@ impl Bench {
     /// The books that have changed.
     fn depths(&mut self) -> Vec<String> {
         let seq = self.out.seq();
-        self.shard.tell_depths(&mut self.out);
+        self.shard.emit_depths(&mut self.out);
         let said: Vec<EventKind> = self.out.waiting().iter().map(|(_, event)| event.body).collect();
         self.out.clear();
         assert_eq!(self.out.seq(), seq, "a picture has no number of its own");

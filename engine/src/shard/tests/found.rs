@@ -89,7 +89,7 @@ fn a_cancel_nobody_named_is_told_when_it_fails() {
     bench.report(order, Report::Accepted);
     bench.send(CommandKind::Kill { scope: Scope::Global, on: true });
     let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
-    assert_eq!(story(&said), [(ExecType::Image, Status::New, Qty::ZERO)]);
+    assert_eq!(story(&said), [(ExecType::Snapshot, Status::New, Qty::ZERO)]);
 }
 
 /// A refused cancel was taken as the answer to the client's cancel behind it; the change it belonged to stayed pending.

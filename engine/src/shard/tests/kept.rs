@@ -2,8 +2,8 @@
 //! told, is seen in the simulation.
 
 use super::*;
+use crate::codec::DecodeProblem;
 use crate::command::ExecRef;
-use crate::image::Problem;
 use crate::settings::{SelfTrade, VenueSettings};
 
 impl Bench {
@@ -23,13 +23,13 @@ impl Bench {
         }
     }
 
-    fn image(&self) -> Vec<u8> {
+    fn snapshot_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.shard.save(&mut bytes);
         bytes
     }
 
-    fn load(&self, bytes: &[u8]) -> Result<Shard, crate::image::Damage> {
+    fn load(&self, bytes: &[u8]) -> Result<Shard, crate::codec::DecodeError> {
         let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
         Shard::load(bytes, ShardId(0), 1, reference, settings)
     }
@@ -78,32 +78,32 @@ fn busy() -> Bench {
 #[test]
 fn an_image_gives_the_same_shard() {
     let mut bench = busy();
-    let bytes = bench.image();
+    let bytes = bench.snapshot_bytes();
     let loaded = bench.load(&bytes).unwrap();
     assert_eq!(loaded.digest(), bench.shard.digest());
     loaded.audit();
     bench.shard = loaded;
-    assert_eq!(bench.image(), bytes);
+    assert_eq!(bench.snapshot_bytes(), bytes);
     assert_eq!(bench.shard.applied(), bench.now);
 }
 
 #[test]
 fn an_image_is_its_own_shard_s_only() {
     let bench = busy();
-    let bytes = bench.image();
+    let bytes = bench.snapshot_bytes();
     let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
     let refused = |id, shards, reference: &Arc<RefData>, settings: &ShardSettings| {
         let loaded = Shard::load(&bytes, ShardId(id), shards, reference.clone(), settings.clone());
         loaded.unwrap_err().problem
     };
-    assert_eq!(refused(1, 2, &reference, &settings), Problem::Contradiction);
-    assert_eq!(refused(0, 2, &reference, &settings), Problem::Contradiction);
+    assert_eq!(refused(1, 2, &reference, &settings), DecodeProblem::Contradiction);
+    assert_eq!(refused(0, 2, &reference, &settings), DecodeProblem::Contradiction);
     let other = ShardSettings { finished_max: 7, ..settings.clone() };
-    assert_eq!(refused(0, 1, &reference, &other), Problem::Contradiction);
+    assert_eq!(refused(0, 1, &reference, &other), DecodeProblem::Contradiction);
     let mut rows = rows();
     rows.securities[0].description = "another".into();
     let other = Arc::new(RefData::check(rows).unwrap());
-    assert_eq!(refused(0, 1, &other, &settings), Problem::Contradiction);
+    assert_eq!(refused(0, 1, &other, &settings), DecodeProblem::Contradiction);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn every_cut_and_every_changed_byte_is_survived() {
     let settings = ShardSettings { orders_max: 1_000, ..ShardSettings::default() };
     let mut bench = busy();
     bench.begin(settings);
-    let bytes = bench.image();
+    let bytes = bench.snapshot_bytes();
     for cut in 0..bytes.len() {
         assert!(bench.load(&bytes[..cut]).is_err());
     }
@@ -171,9 +171,9 @@ fn smaller_bounds_drop_nothing_and_let_nothing_in() {
     }
     bench.cancel(orders[2]);
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "9")).1), Reason::None);
-    let bytes = bench.image();
+    let bytes = bench.snapshot_bytes();
     bench.shard = bench.load(&bytes).unwrap();
-    assert_eq!(bench.image(), bytes);
+    assert_eq!(bench.snapshot_bytes(), bytes);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn the_ids_of_the_day_and_the_first_id_of_each_order_are_told_after_a_restart() 
         let (done, _) = bench.submit(limit(Side::Buy, 1, "1", "5"));
         bench.cancel(done);
     }
-    bench.shard = bench.load(&bench.image()).unwrap();
+    bench.shard = bench.load(&bench.snapshot_bytes()).unwrap();
     bench.begin(bench.shard.settings().clone());
     let said = bench.send(CommandKind::Snapshot { port: PortId(0) });
     assert_eq!(used_ids(&said), 104, "an order, three modifications, fifty orders with their cancels");

@@ -76,7 +76,7 @@ fn a_fill_after_the_rollover_is_booked_for_as_many_days_as_orders_are_kept() {
     let said = bench.report(order, filled(1, "4", "9"));
     assert!(said.iter().any(|body| matches!(body, EventKind::Booked(_))), "{said:?}");
     assert!(
-        matches!(said[0], EventKind::Order(told) if told.what == ExecType::Image),
+        matches!(said[0], EventKind::Order(told) if told.what == ExecType::Snapshot),
         "readers have put it away: {said:?}"
     );
     assert_eq!(alerts(&said), [Alert::LateFill]);
@@ -187,16 +187,16 @@ fn a_missed_fill_has_the_price_that_makes_the_average_right() {
 
 #[test]
 fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
-    use crate::shard::closing::{CLOSINGS_MAX, Closing};
+    use crate::shard::closing::{PENDING_CLOSES_MAX, PendingClose};
     let mut bench = Bench::new();
     position_and_order(&mut bench);
     let terms = Terms { strategy: StrategyId(9), security: OUTSIDE, ..Terms::default() };
     let id = IntId::numbered(b'w', 1);
     let (sender, refused) = (SenderId::NONE, Reason::None);
-    let waiting = Closing { local: 1, source: CLIENT, id, terms, sender, refused };
-    bench.shard.closings = vec![waiting; CLOSINGS_MAX];
+    let waiting = PendingClose { local: 1, source: CLIENT, id, terms, sender, refused };
+    bench.shard.pending_closes = vec![waiting; PENDING_CLOSES_MAX];
     assert_eq!(reason(&close(&mut bench)), Reason::LaneFull);
-    assert_eq!(bench.shard.closings.len(), CLOSINGS_MAX);
+    assert_eq!(bench.shard.pending_closes.len(), PENDING_CLOSES_MAX);
 }
 
 /// Two questions were on their way when the venue came back twice. The answer to the first sent the stop, and the answer to

@@ -63,50 +63,50 @@ fn feeds_uncrosses_lines_and_ends_of_day_take_small_steps_too() {
 
 // Any calls at all.
 
-fn any_ticks(chance: &mut Rng) -> i64 {
-    match chance.below(20) {
-        0 => chance.next_u64() as i64,
-        1 => [i64::MIN, i64::MAX, 0, -1][chance.below(4) as usize],
-        2 => chance.below(5_000) as i64 - 2_500,
-        _ => 100 + chance.below(12) as i64,
+fn any_ticks(rng: &mut Rng) -> i64 {
+    match rng.below(20) {
+        0 => rng.next_u64() as i64,
+        1 => [i64::MIN, i64::MAX, 0, -1][rng.below(4) as usize],
+        2 => rng.below(5_000) as i64 - 2_500,
+        _ => 100 + rng.below(12) as i64,
     }
 }
 
-fn any_qty(chance: &mut Rng) -> Qty {
-    match chance.below(40) {
-        0 => Qty::from_raw(chance.next_u64() as i64),
+fn any_qty(rng: &mut Rng) -> Qty {
+    match rng.below(40) {
+        0 => Qty::from_raw(rng.next_u64() as i64),
         1 => Qty::MAX,
-        _ => Qty::from_raw(chance.below(50) as i64),
+        _ => Qty::from_raw(rng.below(50) as i64),
     }
 }
 
 /// Calls something; the quantity an order has if the call is granted.
-fn any_call(venue: &mut Venue, chance: &mut Rng) -> Qty {
-    let qty = any_qty(chance);
-    let (book, slot) = (chance.below(3) as u32, chance.below(200) as u32);
-    let side = Side::BOTH[chance.below(2) as usize];
-    let tif = Tif::ALL[chance.below(7) as usize];
-    let limit = (chance.below(5) > 0).then(|| any_ticks(chance));
-    let price = |chance: &mut Rng| Price::from_raw(any_ticks(chance).saturating_mul(3));
-    match chance.below(100) {
+fn any_call(venue: &mut Venue, rng: &mut Rng) -> Qty {
+    let qty = any_qty(rng);
+    let (book, slot) = (rng.below(3) as u32, rng.below(200) as u32);
+    let side = Side::BOTH[rng.below(2) as usize];
+    let tif = Tif::ALL[rng.below(7) as usize];
+    let limit = (rng.below(5) > 0).then(|| any_ticks(rng));
+    let price = |rng: &mut Rng| Price::from_raw(any_ticks(rng).saturating_mul(3));
+    match rng.below(100) {
         0..50 => {
-            let account = AccountId(chance.below(8) as u16);
+            let account = AccountId(rng.below(8) as u16);
             venue.enter(&Entry { slot, book, side, limit, qty, tif, account });
         }
         50..60 => venue.cancel(slot),
         60..75 => venue.replace(slot, qty, limit, tif),
         75..78 => venue.expire(slot, Reason::ExpiredGtd),
         78..86 => {
-            let (bid, ask) = (price(chance), price(chance));
-            let (bid_size, ask_size) = (any_qty(chance), any_qty(chance));
+            let (bid, ask) = (price(rng), price(rng));
+            let (bid_size, ask_size) = (any_qty(rng), any_qty(rng));
             venue.quote(book, &Quote { bid, bid_size, ask, ask_size, at: Timestamp(1) });
         }
         86..94 => {
-            let (price, size) = (price(chance), any_qty(chance));
+            let (price, size) = (price(rng), any_qty(rng));
             venue.trade(book, &Trade { price, size, at: Timestamp(2) });
         }
-        94..97 => venue.halt(book, chance.below(3) == 0),
-        _ => venue.session(book, Session::ALL[chance.below(4).max(chance.below(3)) as usize]),
+        94..97 => venue.halt(book, rng.below(3) == 0),
+        _ => venue.session(book, Session::ALL[rng.below(4).max(rng.below(3)) as usize]),
     }
     qty
 }
@@ -114,7 +114,7 @@ fn any_call(venue: &mut Venue, chance: &mut Rng) -> Qty {
 #[test]
 fn nothing_panics_and_every_order_ends_once_whatever_is_called() {
     for seed in 0..60 {
-        let mut chance = Rng::new(seed);
+        let mut rng = Rng::new(seed);
         let settings = VenueSettings {
             fill_model: [FillModel::Queue, FillModel::Through, FillModel::Touch][seed as usize % 3],
             slippage_ticks: seed as u32 % 3,
@@ -134,7 +134,7 @@ fn nothing_panics_and_every_order_ends_once_whatever_is_called() {
             Venue::new(vec![book.clone(), BookSpec { auctions: false, ..book }], 4, LargePages::NONE);
         let mut open = [Qty::ZERO; 200];
         for _ in 0..4_000 {
-            let qty = any_call(&mut venue, &mut chance);
+            let qty = any_call(&mut venue, &mut rng);
             loop {
                 assert!(venue.outcomes().len() <= OUTCOMES_PER_STEP_MAX);
                 for &(slot, outcome) in venue.outcomes() {

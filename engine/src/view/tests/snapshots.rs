@@ -5,7 +5,7 @@ fn an_order_that_was_modified_twice_is_found_by_each_id_and_listed_once() {
     let mut desk = Desk::new(1);
     let image = |orig: &str, now: &str| {
         let told = OrderTerms {
-            what: ExecType::Image,
+            what: ExecType::Snapshot,
             id: id(now),
             orig_id: id(orig),
             ..entered(handle(0, 0, 2), now)
@@ -44,10 +44,10 @@ fn images_and_live_events_make_one_picture() {
     let (old, new, late) = (handle(0, 0, 2), handle(0, 0, 1), handle(0, 0, 3));
     desk.begin(0);
     desk.report(old, ExecType::Filled, Status::PartiallyFilled);
-    desk.say_at(900, 0, EventKind::Order(OrderTerms { what: ExecType::Image, ..entered(new, "new") }));
+    desk.say_at(900, 0, EventKind::Order(OrderTerms { what: ExecType::Snapshot, ..entered(new, "new") }));
     desk.say_at(950, 0, EventKind::Order(entered(late, "late")));
     let image = OrderTerms {
-        what: ExecType::Image,
+        what: ExecType::Snapshot,
         status: Status::PendingCancel,
         orig_id: id("first"),
         ..entered(old, "old")

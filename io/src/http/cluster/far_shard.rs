@@ -205,7 +205,7 @@ impl FarShard {
         for Early { mut event, is_late } in self.early.take().unwrap_or_default() {
             let ports = asker(&mut event).and(self.end.ports());
             if is_late {
-                event.seq |= Event::IMAGE;
+                event.seq |= Event::SNAPSHOT;
             }
             if !ports.is_empty() {
                 self.slots.push_back((ports, event));
@@ -257,7 +257,7 @@ impl FarShard {
     fn tell_standing(&mut self) {
         for mut event in self.standing.take().unwrap_or_default() {
             let ports = asker(&mut event).and(self.end.ports());
-            event.seq |= Event::IMAGE;
+            event.seq |= Event::SNAPSHOT;
             if !ports.is_empty() {
                 self.slots.push_back((ports, event));
             }

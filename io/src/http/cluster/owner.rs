@@ -122,8 +122,8 @@ impl Owner {
     }
 
     fn hear(&mut self, shard: ShardId, mut event: Event) {
-        if event.seq & Event::IMAGE != 0 {
-            event.seq &= !Event::IMAGE;
+        if event.seq & Event::SNAPSHOT != 0 {
+            event.seq &= !Event::SNAPSHOT;
             if matches!(event.body, EventKind::SnapshotEnd { .. }) {
                 self.end_snapshot(shard);
             }

@@ -34,7 +34,7 @@ impl Shard {
     }
 
     fn show(&mut self, body: EventKind) {
-        let seq = self.seq | Event::IMAGE;
+        let seq = self.seq | Event::SNAPSHOT;
         self.waiting.push_back((PortMask::one(PortId::LINK), Event { seq, at: Timestamp(1), body }));
     }
 
@@ -208,7 +208,7 @@ impl World {
     fn listen(&mut self) {
         while let Some((_, Event { seq, body, .. })) = self.asker.poll_event() {
             if let EventKind::Refused(_) = body {
-                let (is_missed, seq) = (seq & Event::IMAGE != 0, seq & !Event::IMAGE);
+                let (is_missed, seq) = (seq & Event::SNAPSHOT != 0, seq & !Event::SNAPSHOT);
                 // As a session does: what was missed before a restart is told unless something behind it was.
                 if !is_missed || self.reported.last().is_none_or(|last| seq > *last) {
                     self.reported.push(seq);

@@ -20,7 +20,7 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
     }
     for order in view.open_orders().filter(|order| order.source == strategy) {
         let shard = order.handle.shard();
-        let terms = terms_of(&order, ExecType::Image);
+        let terms = terms_of(&order, ExecType::Snapshot);
         // As a shard does: the order is first shown under its earlier ids, so that the first finds it.
         if !order.orig_id.is_none() && order.orig_id != order.first_id {
             let earlier = OrderTerms { id: order.orig_id, orig_id: order.first_id, ..terms };
@@ -71,7 +71,7 @@ fn report_of(order: &Order) -> OrderReport {
         security: order.terms.security,
         strategy: order.terms.strategy,
         account: order.terms.account,
-        what: ExecType::Image,
+        what: ExecType::Snapshot,
         status: order.status,
         reason: order.reason,
         side: order.terms.side,

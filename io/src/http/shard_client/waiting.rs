@@ -147,7 +147,7 @@ impl Waiting {
                     | ExecType::Expired
                     | ExecType::Triggered
                     | ExecType::Corrected
-                    | ExecType::Image => {}
+                    | ExecType::Snapshot => {}
                 }
             }
             EventKind::Done { .. }

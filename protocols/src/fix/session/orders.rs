@@ -304,7 +304,7 @@ impl Session {
                         order.terms = told.terms;
                     }
                 }
-                ExecType::Image => self.remember(told, event.at, desk),
+                ExecType::Snapshot => self.remember(told, event.at, desk),
                 _ => {}
             }
         }
@@ -342,7 +342,7 @@ impl Session {
             report.orig_cl_ord_id = if asked { told.orig_id } else { IntId::NONE };
         }
         let (terms, is_finished) = (order.terms, order.status.is_finished());
-        if told.what != ExecType::Image {
+        if told.what != ExecType::Snapshot {
             self.report(now, &key.root, &terms, &report);
         }
         if is_finished && !was_finished {
@@ -536,7 +536,7 @@ impl Session {
 fn has_number(event: &Event) -> bool {
     match &event.body {
         EventKind::Order(_) | EventKind::Refused(_) => !event.is_in_its_place(),
-        EventKind::Status(told) => told.what != ExecType::Image,
+        EventKind::Status(told) => told.what != ExecType::Snapshot,
         _ => false,
     }
 }

@@ -79,7 +79,7 @@ impl Broker {
         if !told.orig_id.is_none() {
             self.own_ids.set(told.order, told.id);
         }
-        if told.what == ExecType::Image {
+        if told.what == ExecType::Snapshot {
             self.pasts.begin(told.order, stamp.at);
         } else if !self.index.is_empty() {
             self.changed.insert(shard, (stamp, *told));
@@ -113,7 +113,7 @@ impl Broker {
 
     fn tell_status(&mut self, now: Timestamp, stamp: Stamp, report: &OrderReport) {
         let (id, orig_id) = self.own_ids.of(report);
-        if report.what == ExecType::Image || self.index.is_empty() {
+        if report.what == ExecType::Snapshot || self.index.is_empty() {
             return;
         }
         let reference = self.reference.clone();

@@ -57,9 +57,11 @@ impl FixEndpoint {
 
     /// What a shard of another server said while we were not here, after it has told how it stands.
     pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        let event = Event { seq: event.seq & !Event::IMAGE, ..*event };
+        let event = Event { seq: event.seq & !Event::SNAPSHOT, ..*event };
         match &event.body {
-            EventKind::Status(report) if report.what == ExecType::Image => self.report_standing(now, report),
+            EventKind::Status(report) if report.what == ExecType::Snapshot => {
+                self.report_standing(now, report)
+            }
             _ => self.report_missed(now, shard, &event),
         }
     }
@@ -104,8 +106,8 @@ impl FixEndpoint {
 /// Whether it tells how something stands, and not that it has happened.
 fn is_image(event: &Event) -> bool {
     match &event.body {
-        EventKind::Order(order) => order.what == ExecType::Image,
-        EventKind::Status(report) => report.what == ExecType::Image,
+        EventKind::Order(order) => order.what == ExecType::Snapshot,
+        EventKind::Status(report) => report.what == ExecType::Snapshot,
         EventKind::Refused(_) => false,
         _ => true,
     }

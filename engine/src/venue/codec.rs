@@ -2,15 +2,15 @@
 
 use super::book::{Market, Mode, Queue};
 use super::{BookSpec, Venue, Work};
-use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::order_nodes::{Node, Nodes, Place};
 use crate::pages::LargePages;
 
-image!(Market { last, last_size, volume, traded, quote, at });
-image!(Queue { ticks, ahead, shown });
+codec!(Market { last, last_size, volume, traded, quote, at });
+codec!(Queue { ticks, ahead, shown });
 
 impl Venue {
-    pub(crate) fn save(&self, out: &mut impl Sink) {
+    pub(crate) fn save(&self, out: &mut impl ByteSink) {
         for (market, back) in self.markets.iter().zip(&self.backs) {
             assert!(back.work == Work::None, "an image is made between commands");
             market.encode(out);
@@ -22,18 +22,18 @@ impl Venue {
             back.arrivals.encode(out);
             [back.ato, back.atc].encode(out);
             back.band.encode(out);
-            back.chance.encode(out);
+            back.rng.encode(out);
         }
         self.nodes.save(out);
     }
 
     /// A venue with a book for each of the specifications, and the first of every line of stops: those are the shard's.
     pub(crate) fn load(
-        from: &mut Reader<'_>,
+        from: &mut ByteReader<'_>,
         specs: Vec<BookSpec>,
         capacity: usize,
         pages: LargePages,
-    ) -> Result<(Venue, Vec<u32>), Damage> {
+    ) -> Result<(Venue, Vec<u32>), DecodeError> {
         let mut venue = Venue::new(specs, 0, pages);
         for book in 0..venue.books.len() {
             venue.load_book(from, book)?;
@@ -42,33 +42,33 @@ impl Venue {
         venue.nodes = Nodes { rings: std::mem::take(&mut venue.nodes.rings), ..nodes };
         let stops = heads.extract_if(.., |head| venue.nodes.place(*head) == Place::Stop).collect();
         let known = heads.iter().all(|&head| (venue.nodes[head].book as usize) < venue.books.len());
-        from.check(known, Problem::Contradiction)?;
+        from.check(known, DecodeProblem::Contradiction)?;
         // The best price of a book first, so that its ring begins where the market is.
         heads.sort_by_cached_key(|&head| venue.rank_of(&venue.nodes[head]));
         for head in heads {
             let sound = venue.line_up(head);
-            from.check(sound, Problem::Contradiction)?;
+            from.check(sound, DecodeProblem::Contradiction)?;
         }
         (0..venue.books.len() as u32).for_each(|book| venue.update_mode(book));
         Ok((venue, stops))
     }
 
-    fn load_book(&mut self, from: &mut Reader<'_>, book: usize) -> Result<(), Damage> {
-        self.markets[book] = Image::decode(from)?;
+    fn load_book(&mut self, from: &mut ByteReader<'_>, book: usize) -> Result<(), DecodeError> {
+        self.markets[book] = Codec::decode(from)?;
         let back = &mut self.backs[book];
-        back.spec.auctions = Image::decode(from)?;
-        back.session = Image::decode(from)?;
-        back.halted = Image::decode(from)?;
-        back.shown = Image::decode(from)?;
-        back.queues = Image::decode(from)?;
-        back.arrivals = Image::decode(from)?;
-        [back.ato, back.atc] = Image::decode(from)?;
-        back.band = Image::decode(from)?;
-        back.chance = Image::decode(from)?;
+        back.spec.auctions = Codec::decode(from)?;
+        back.session = Codec::decode(from)?;
+        back.halted = Codec::decode(from)?;
+        back.shown = Codec::decode(from)?;
+        back.queues = Codec::decode(from)?;
+        back.arrivals = Codec::decode(from)?;
+        [back.ato, back.atc] = Codec::decode(from)?;
+        back.band = Codec::decode(from)?;
+        back.rng = Codec::decode(from)?;
         let sound = back.shown.iter().all(|shown| shown.is_sound(&back.spec.settings))
             && back.queues.iter().flatten().all(Queue::is_sound)
             && back.arrivals >= 0;
-        from.check(sound, Problem::Contradiction)
+        from.check(sound, DecodeProblem::Contradiction)
     }
 
     fn rank_of(&self, node: &Node) -> (u32, i64) {
@@ -115,11 +115,11 @@ impl Venue {
     }
 
     /// Last prices and the dice.
-    pub(crate) fn fold(&self, sum: &mut Fold) {
+    pub(crate) fn fold(&self, sum: &mut Digest) {
         for (market, back) in self.markets.iter().zip(&self.backs) {
             market.encode(sum);
             back.arrivals.encode(sum);
-            back.chance.encode(sum);
+            back.rng.encode(sum);
         }
     }
 }

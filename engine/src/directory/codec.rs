@@ -3,21 +3,21 @@
 
 use std::sync::Arc;
 
-use super::{AccountEntry, Directory, Local, Place, StrategyEntry, enlist};
+use super::{AccountEntry, Directory, ExchangeEntry, LocalSecurity, StrategyEntry, index_id};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::command::Scope;
 use crate::id::{SecurityId, ShardId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
 use crate::ledger::Instrument;
 use crate::number::{Grid, Price, Qty};
 use crate::refdata::RefData;
 use crate::shard::shard_of;
 
-image!(Place { id, auctions, adapter, session, has_hours, since, over });
-image!(AccountEntry { id, active, admits, strategies, guard });
-image!(StrategyEntry { id, phase, guard });
+codec!(ExchangeEntry { id, auctions, adapter, session, has_hours, since, over });
+codec!(AccountEntry { id, active, admits, strategies, guard });
+codec!(StrategyEntry { id, phase, guard });
 
-impl Image for Local {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for LocalSecurity {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.instrument.encode(out);
         self.tick.encode(out);
         self.lot.encode(out);
@@ -29,15 +29,15 @@ impl Image for Local {
         self.subscribers.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Local, Damage> {
-        let instrument: Instrument = Image::decode(from)?;
-        let (tick, lot): (Price, Qty) = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<LocalSecurity, DecodeError> {
+        let instrument: Instrument = Codec::decode(from)?;
+        let (tick, lot): (Price, Qty) = Codec::decode(from)?;
         // There are grids of these only.
-        from.check(tick.is_positive() && lot.is_positive(), Problem::Value)?;
-        let commission = Image::decode(from)?;
-        let (exchange, adapter) = Image::decode(from)?;
-        let [tradeable, killed, halted, suspect, expired] = Image::decode(from)?;
-        Ok(Local {
+        from.check(tick.is_positive() && lot.is_positive(), DecodeProblem::Value)?;
+        let commission = Codec::decode(from)?;
+        let (exchange, adapter) = Codec::decode(from)?;
+        let [tradeable, killed, halted, suspect, expired] = Codec::decode(from)?;
+        Ok(LocalSecurity {
             instrument,
             tick,
             lot,
@@ -51,52 +51,52 @@ impl Image for Local {
             killed,
             halted,
             suspect,
-            watchers: Image::decode(from)?,
-            subscribers: Image::decode(from)?,
+            watchers: Codec::decode(from)?,
+            subscribers: Codec::decode(from)?,
         })
     }
 }
 
 impl Directory {
-    pub(crate) fn save(&self, out: &mut impl Sink) {
-        self.places.encode(out);
+    pub(crate) fn save(&self, out: &mut impl ByteSink) {
+        self.exchanges.encode(out);
         self.locals.encode(out);
         self.accounts.encode(out);
         self.strategies.encode(out);
     }
 
     pub(crate) fn load(
-        from: &mut Reader<'_>,
+        from: &mut ByteReader<'_>,
         shard: ShardId,
         shards: u8,
         reference: Arc<RefData>,
-    ) -> Result<Directory, Damage> {
+    ) -> Result<Directory, DecodeError> {
         let mut directory = Directory {
             reference,
-            places: Image::decode(from)?,
-            locals: Image::decode(from)?,
-            accounts: Image::decode(from)?,
-            strategies: Image::decode(from)?,
+            exchanges: Codec::decode(from)?,
+            locals: Codec::decode(from)?,
+            accounts: Codec::decode(from)?,
+            strategies: Codec::decode(from)?,
             local_by_id: Vec::new(),
             account_by_id: Vec::new(),
             strategy_by_id: Vec::new(),
         };
         let sound = directory.is_sound(shard, shards);
-        from.check(sound, Problem::Contradiction)?;
-        directory.enlist_all();
+        from.check(sound, DecodeProblem::Contradiction)?;
+        directory.index_all();
         Ok(directory)
     }
 
     /// Switches, phases and limits in use.
-    pub(crate) fn fold(&self, sum: &mut Fold) {
+    pub(crate) fn fold(&self, sum: &mut Digest) {
         for local in &self.locals {
             [local.tradeable, local.killed, local.halted].encode(sum);
         }
-        self.places.iter().for_each(|place| place.session.encode(sum));
+        self.exchanges.iter().for_each(|place| place.session.encode(sum));
         // Journals of earlier versions hold sums without these.
-        let hours = self.places.iter().filter(|place| place.has_hours);
+        let hours = self.exchanges.iter().filter(|place| place.has_hours);
         hours.for_each(|place| (place.id, place.since).encode(sum));
-        let over = self.places.iter().filter(|place| place.over.is_some());
+        let over = self.exchanges.iter().filter(|place| place.over.is_some());
         over.for_each(|place| (place.id, place.over).encode(sum));
         let expired = self.locals.iter().filter(|local| local.expired);
         expired.for_each(|local| local.instrument.security.encode(sum));
@@ -107,21 +107,21 @@ impl Directory {
         strategies.chain(self.accounts.iter().map(|entry| &entry.guard)).for_each(|guard| guard.fold(sum));
     }
 
-    fn enlist_all(&mut self) {
+    fn index_all(&mut self) {
         for (at, local) in self.locals.iter().enumerate() {
-            enlist(&mut self.local_by_id, local.instrument.security.0, at as u32);
+            index_id(&mut self.local_by_id, local.instrument.security.0, at as u32);
         }
         for (at, account) in self.accounts.iter().enumerate() {
-            enlist(&mut self.account_by_id, account.id.0 as u32, at as u32);
+            index_id(&mut self.account_by_id, account.id.0 as u32, at as u32);
         }
         for (at, strategy) in self.strategies.iter().enumerate() {
-            enlist(&mut self.strategy_by_id, strategy.id.0 as u32, at as u32);
+            index_id(&mut self.strategy_by_id, strategy.id.0 as u32, at as u32);
         }
     }
 
     fn is_sound(&self, shard: ShardId, shards: u8) -> bool {
-        let places = self.places.len();
-        let local = |(at, local): (usize, &Local)| {
+        let places = self.exchanges.len();
+        let local = |(at, local): (usize, &LocalSecurity)| {
             local.instrument.local as usize == at
                 && local.instrument.security.0 <= SecurityId::MAX
                 && shard_of(local.instrument.security, shards) == shard
@@ -137,7 +137,7 @@ impl Directory {
             && self.accounts.iter().all(account)
             && self.strategies.iter().all(|entry| entry.guard.is_of(Scope::Strategy(entry.id)))
             && all_differ(self.locals.iter().map(|local| local.instrument.security))
-            && all_differ(self.places.iter().map(|place| place.id))
+            && all_differ(self.exchanges.iter().map(|place| place.id))
             && all_differ(self.accounts.iter().map(|account| account.id))
             && all_differ(self.strategies.iter().map(|strategy| strategy.id))
     }

@@ -1,6 +1,6 @@
 //! Images of what a shard is given at its start: settings and reference data.
 
-use super::{Damage, Image, Problem, Reader, Sink, decode_whole, image};
+use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, decode_whole};
 use crate::id::{AccountId, StrategyId};
 use crate::order::NIL;
 use crate::pages::LargePages;
@@ -14,13 +14,13 @@ impl ShardSettings {
     }
 
     /// The settings that are exactly these bytes.
-    pub fn load(bytes: &[u8]) -> Result<ShardSettings, Damage> {
+    pub fn load(bytes: &[u8]) -> Result<ShardSettings, DecodeError> {
         decode_whole(bytes)
     }
 }
 
-impl Image for ShardSettings {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for ShardSettings {
+    fn encode(&self, out: &mut impl ByteSink) {
         let ShardSettings {
             instance,
             orders_max,
@@ -42,12 +42,12 @@ impl Image for ShardSettings {
         venues.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<ShardSettings, Damage> {
-        let instance = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<ShardSettings, DecodeError> {
+        let instance = Codec::decode(from)?;
         let [orders_max, finished_max, finished_outside_max, transactions_max, executions_max] =
-            Image::decode(from)?;
+            Codec::decode(from)?;
         // A shard would not be made with more.
-        from.check(orders_max < NIL, Problem::Value)?;
+        from.check(orders_max < NIL, DecodeProblem::Value)?;
         Ok(ShardSettings {
             instance,
             orders_max,
@@ -55,15 +55,15 @@ impl Image for ShardSettings {
             finished_outside_max,
             transactions_max,
             executions_max,
-            trigger: Image::decode(from)?,
-            venue: Image::decode(from)?,
-            venues: Image::decode(from)?,
+            trigger: Codec::decode(from)?,
+            venue: Codec::decode(from)?,
+            venues: Codec::decode(from)?,
             pages: LargePages::NONE,
         })
     }
 }
 
-image!(VenueSettings {
+codec!(VenueSettings {
     fill_model,
     slippage_ticks,
     quote_levels,
@@ -74,15 +74,15 @@ image!(VenueSettings {
     seed,
     delays
 });
-image!(enum TriggerBy { 0 = Last, 1 = Quote });
-image!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch });
-image!(enum SelfTrade { 0 = CancelNewest, 1 = Allow });
-image!(Delays { entry_ns, entry_jitter_ns, response_ns, response_jitter_ns, feed_ns });
+codec!(enum TriggerBy { 0 = Last, 1 = Quote });
+codec!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch });
+codec!(enum SelfTrade { 0 = CancelNewest, 1 = Allow });
+codec!(Delays { entry_ns, entry_jitter_ns, response_ns, response_jitter_ns, feed_ns });
 
 /// Which strategies may use an account stands at the end, and only where it is said of some account: reference data that
 /// say nothing of it look as they did before one could.
-impl Image for Rows {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Rows {
+    fn encode(&self, out: &mut impl ByteSink) {
         let Rows { exchanges, families, securities, accounts, strategies } = self;
         exchanges.encode(out);
         families.encode(out);
@@ -99,25 +99,25 @@ impl Image for Rows {
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Rows, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Rows, DecodeError> {
         let mut rows = Rows {
-            exchanges: Image::decode(from)?,
-            families: Image::decode(from)?,
-            securities: Image::decode(from)?,
-            accounts: Image::decode(from)?,
-            strategies: Image::decode(from)?,
+            exchanges: Codec::decode(from)?,
+            families: Codec::decode(from)?,
+            securities: Codec::decode(from)?,
+            accounts: Codec::decode(from)?,
+            strategies: Codec::decode(from)?,
         };
         if from.left() == 0 {
             return Ok(rows);
         }
-        let permitted: Vec<(AccountId, Vec<StrategyId>)> = Image::decode(from)?;
-        from.check(!permitted.is_empty(), Problem::Value)?;
+        let permitted: Vec<(AccountId, Vec<StrategyId>)> = Codec::decode(from)?;
+        from.check(!permitted.is_empty(), DecodeProblem::Value)?;
         let mut accounts = rows.accounts.iter_mut();
         for (id, strategies) in permitted {
             // In the order of the accounts, each once.
             let account = accounts.find(|row| row.id == id);
             let Some(account) = account.filter(|_| !strategies.is_empty()) else {
-                return Err(from.damage(Problem::Contradiction));
+                return Err(from.error(DecodeProblem::Contradiction));
             };
             account.strategies = strategies;
         }
@@ -125,8 +125,8 @@ impl Image for Rows {
     }
 }
 
-impl Image for Account {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Account {
+    fn encode(&self, out: &mut impl ByteSink) {
         let Account { id, name, active, adapter_type, exchanges, strategies: _ } = self;
         id.encode(out);
         name.encode(out);
@@ -135,22 +135,22 @@ impl Image for Account {
         exchanges.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Account, Damage> {
-        let (id, name) = Image::decode(from)?;
-        let (active, adapter_type) = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<Account, DecodeError> {
+        let (id, name) = Codec::decode(from)?;
+        let (active, adapter_type) = Codec::decode(from)?;
         Ok(Account {
             id,
             name,
             active,
             adapter_type,
-            exchanges: Image::decode(from)?,
+            exchanges: Codec::decode(from)?,
             strategies: Vec::new(),
         })
     }
 }
 
-image!(Exchange { id, name, mic, time_zone, open, close, auctions, adapter, adapter_type });
-image!(Family {
+codec!(Exchange { id, name, mic, time_zone, open, close, auctions, adapter, adapter_type });
+codec!(Family {
     id,
     name,
     symbol_root,
@@ -163,7 +163,7 @@ image!(Family {
     tradeable,
     expirable
 });
-image!(enum SecurityKind {
+codec!(enum SecurityKind {
     0 = Stock,
     1 = Future,
     2 = Option,
@@ -174,8 +174,8 @@ image!(enum SecurityKind {
     7 = Fund,
     8 = Crypto,
 });
-image!(enum OptionKind { 0 = Call, 1 = Put });
-image!(Security {
+codec!(enum OptionKind { 0 = Call, 1 = Put });
+codec!(Security {
     id,
     symbol,
     description,
@@ -190,4 +190,4 @@ image!(Security {
     start_price,
     tradeable
 });
-image!(Strategy { id, name, auto_activate });
+codec!(Strategy { id, name, auto_activate });

@@ -134,12 +134,12 @@ fn a_command_comes_back_as_it_was() {
         for cut in 0..bytes.len() {
             assert_eq!(
                 decode_command(&bytes[..cut]).unwrap_err().problem,
-                Problem::Short,
+                DecodeProblem::Short,
                 "{cut}: {command:?}"
             );
         }
         let longer = [&bytes[..], &[0]].concat();
-        let damage = Damage { at: bytes.len(), problem: Problem::Left };
+        let damage = DecodeError { at: bytes.len(), problem: DecodeProblem::Left };
         assert_eq!(decode_command(&longer), Err(damage));
     }
 }
@@ -158,9 +158,9 @@ fn ids_of_every_length_come_back() {
 
 #[test]
 fn what_keeps_no_promise_is_damage() {
-    fn flawed<T: Image + std::fmt::Debug>(bytes: &[u8]) {
+    fn flawed<T: Codec + std::fmt::Debug>(bytes: &[u8]) {
         let damage = decode_whole::<T>(bytes).unwrap_err();
-        assert_eq!(damage.problem, Problem::Value, "{bytes:?}");
+        assert_eq!(damage.problem, DecodeProblem::Value, "{bytes:?}");
     }
     flawed::<bool>(&[2]);
     flawed::<Option<u8>>(&[2, 0]);
@@ -181,7 +181,7 @@ fn what_keeps_no_promise_is_damage() {
 
 #[test]
 fn a_count_is_believed_as_far_as_there_are_bytes() {
-    let damage = Damage { at: 4, problem: Problem::Short };
+    let damage = DecodeError { at: 4, problem: DecodeProblem::Short };
     assert_eq!(decode_whole::<Vec<Terms>>(&[0xff, 0xff, 0xff, 0xff, 0, 0]), Err(damage));
     assert_eq!(decode_whole::<Vec<u8>>(&[2, 0, 0, 0, 7, 8]), Ok(vec![7, 8]));
 }

@@ -8,18 +8,18 @@
 //! struct    its fields, in the order written here, whatever order they have in memory
 //! ```
 //!
-//! Fields and tags are written down once, by [`image!`]: a field or a variant that is missing there does not compile, and moving
+//! Fields and tags are written down once, by [`codec!`]: a field or a variant that is missing there does not compile, and moving
 //! one in its type changes nothing here. Whoever reads believes nothing: any bytes give a value that keeps its type's
-//! promises, or [`Damage`].
+//! promises, or [`DecodeError`].
 
-mod plain;
-mod said;
-mod setup;
+mod primitives;
+mod events;
+mod settings;
 #[cfg(test)]
 mod tests;
-mod words;
+mod commands;
 
-pub(crate) use plain::{decode_into, encode_list};
+pub(crate) use primitives::{decode_into, encode_list};
 
 use std::fmt;
 
@@ -41,19 +41,19 @@ pub const COMMAND_BYTES_MAX: usize = 128;
 /// Writes a command at the beginning of `out`, which has room for [`COMMAND_BYTES_MAX`], and says how long it is.
 #[inline]
 pub fn encode_command(command: &Command, out: &mut [u8]) -> usize {
-    let mut page = Page { bytes: &mut out[..COMMAND_BYTES_MAX], len: 0 };
-    command.encode(&mut page);
-    page.len
+    let mut buffer = FixedBuffer { bytes: &mut out[..COMMAND_BYTES_MAX], len: 0 };
+    command.encode(&mut buffer);
+    buffer.len
 }
 
 /// Reads a command that is exactly these bytes.
-pub fn decode_command(bytes: &[u8]) -> Result<Command, Damage> {
+pub fn decode_command(bytes: &[u8]) -> Result<Command, DecodeError> {
     decode_whole(bytes)
 }
 
 /// Reads a value that is exactly these bytes.
-pub(crate) fn decode_whole<T: Image>(bytes: &[u8]) -> Result<T, Damage> {
-    let mut from = Reader::new(bytes);
+pub(crate) fn decode_whole<T: Codec>(bytes: &[u8]) -> Result<T, DecodeError> {
+    let mut from = ByteReader::new(bytes);
     let value = T::decode(&mut from)?;
     from.finish()?;
     Ok(value)
@@ -61,14 +61,14 @@ pub(crate) fn decode_whole<T: Image>(bytes: &[u8]) -> Result<T, Damage> {
 
 /// Why bytes are not what they should be, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damage {
+pub struct DecodeError {
     /// Where the reader had come to.
     pub at: usize,
-    pub problem: Problem,
+    pub problem: DecodeProblem,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum DecodeProblem {
     /// The bytes end before the value does.
     Short,
     /// The value ends before the bytes do.
@@ -79,32 +79,32 @@ pub enum Problem {
     Contradiction,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problem = match self.problem {
-            Problem::Short => "the bytes end before the value does",
-            Problem::Left => "the value ends before the bytes do",
-            Problem::Value => "the bytes stand for no value",
-            Problem::Contradiction => "the values contradict each other",
+            DecodeProblem::Short => "the bytes end before the value does",
+            DecodeProblem::Left => "the value ends before the bytes do",
+            DecodeProblem::Value => "the bytes stand for no value",
+            DecodeProblem::Contradiction => "the values contradict each other",
         };
         write!(f, "byte {}: {problem}", self.at)
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for DecodeError {}
 
 /// What can be written and read back.
-pub(crate) trait Image: Sized {
-    fn encode(&self, out: &mut impl Sink);
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Damage>;
+pub(crate) trait Codec: Sized {
+    fn encode(&self, out: &mut impl ByteSink);
+    fn decode(from: &mut ByteReader<'_>) -> Result<Self, DecodeError>;
 }
 
 /// Where images are written to.
-pub(crate) trait Sink {
+pub(crate) trait ByteSink {
     fn put(&mut self, bytes: &[u8]);
 }
 
-impl Sink for Vec<u8> {
+impl ByteSink for Vec<u8> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
@@ -112,12 +112,12 @@ impl Sink for Vec<u8> {
 }
 
 /// A piece of memory that is long enough.
-struct Page<'a> {
+struct FixedBuffer<'a> {
     bytes: &'a mut [u8],
     len: usize,
 }
 
-impl Sink for Page<'_> {
+impl ByteSink for FixedBuffer<'_> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         let end = self.len + bytes.len();
@@ -127,11 +127,11 @@ impl Sink for Page<'_> {
 }
 
 /// A sum of everything put into it. It tells states that differ by accident; who wants to deceive may.
-pub(crate) struct Fold(u64);
+pub(crate) struct Digest(u64);
 
-impl Fold {
-    pub fn new() -> Fold {
-        Fold(FORMAT as u64)
+impl Digest {
+    pub fn new() -> Digest {
+        Digest(FORMAT as u64)
     }
 
     /// The sum, its bits stirred once more.
@@ -141,7 +141,7 @@ impl Fold {
     }
 }
 
-impl Sink for Fold {
+impl ByteSink for Digest {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(8) {
@@ -154,35 +154,35 @@ impl Sink for Fold {
 }
 
 /// Bytes that are being read.
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, at: 0 }
+impl<'a> ByteReader<'a> {
+    pub fn new(bytes: &'a [u8]) -> ByteReader<'a> {
+        ByteReader { bytes, at: 0 }
     }
 
     #[inline]
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Damage> {
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         match self.bytes[self.at..].get(..count) {
             Some(taken) => {
                 self.at += count;
                 Ok(taken)
             }
-            None => Err(self.damage(Problem::Short)),
+            None => Err(self.error(DecodeProblem::Short)),
         }
     }
 
     #[inline]
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         match self.bytes[self.at..].first_chunk::<N>() {
             Some(taken) => {
                 self.at += N;
                 Ok(*taken)
             }
-            None => Err(self.damage(Problem::Short)),
+            None => Err(self.error(DecodeProblem::Short)),
         }
     }
 
@@ -190,29 +190,29 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.at
     }
 
-    pub fn finish(&self) -> Result<(), Damage> {
-        if self.left() == 0 { Ok(()) } else { Err(self.damage(Problem::Left)) }
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        if self.left() == 0 { Ok(()) } else { Err(self.error(DecodeProblem::Left)) }
     }
 
     /// Goes on only if what was read can be.
     #[inline]
-    pub fn check(&self, sound: bool, problem: Problem) -> Result<(), Damage> {
-        if sound { Ok(()) } else { Err(self.damage(problem)) }
+    pub fn check(&self, sound: bool, problem: DecodeProblem) -> Result<(), DecodeError> {
+        if sound { Ok(()) } else { Err(self.error(problem)) }
     }
 
     #[cold]
-    pub fn damage(&self, problem: Problem) -> Damage {
-        Damage { at: self.at, problem }
+    pub fn error(&self, problem: DecodeProblem) -> DecodeError {
+        DecodeError { at: self.at, problem }
     }
 }
 
-/// Says what a type is made of: `image!(Quote { bid, bid_size })`, `image!(Day(number))`, or with a tag for each variant
-/// `image!(enum Side { 0 = Buy, 1 = Sell })`.
-macro_rules! image {
+/// Says what a type is made of: `codec!(Quote { bid, bid_size })`, `codec!(Day(number))`, or with a tag for each variant
+/// `codec!(enum Side { 0 = Buy, 1 = Sell })`.
+macro_rules! codec {
     (enum $name:ident { $($tag:literal = $variant:ident $({ $($field:ident),+ })? $(( $($item:ident),+ ))?),+ $(,)? }) => {
-        impl $crate::image::Image for $name {
+        impl $crate::codec::Codec for $name {
             #[inline]
-            fn encode(&self, out: &mut impl $crate::image::Sink) {
+            fn encode(&self, out: &mut impl $crate::codec::ByteSink) {
                 match self {
                     $($name::$variant $({ $($field),+ })? $(($($item),+))? => {
                         out.put(&[$tag]);
@@ -223,46 +223,46 @@ macro_rules! image {
             }
 
             #[inline]
-            fn decode(from: &mut $crate::image::Reader<'_>) -> Result<$name, $crate::image::Damage> {
+            fn decode(from: &mut $crate::codec::ByteReader<'_>) -> Result<$name, $crate::codec::DecodeError> {
                 match from.array()? {
                     $([$tag] => {
-                        $($(let $field = $crate::image::Image::decode(from)?;)+)?
-                        $($(let $item = $crate::image::Image::decode(from)?;)+)?
+                        $($(let $field = $crate::codec::Codec::decode(from)?;)+)?
+                        $($(let $item = $crate::codec::Codec::decode(from)?;)+)?
                         Ok($name::$variant $({ $($field),+ })? $(($($item),+))?)
                     })+
-                    _ => Err(from.damage($crate::image::Problem::Value)),
+                    _ => Err(from.error($crate::codec::DecodeProblem::Value)),
                 }
             }
         }
     };
     ($name:ident { $($field:ident),+ $(,)? }) => {
-        impl $crate::image::Image for $name {
+        impl $crate::codec::Codec for $name {
             #[inline]
-            fn encode(&self, out: &mut impl $crate::image::Sink) {
+            fn encode(&self, out: &mut impl $crate::codec::ByteSink) {
                 let $name { $($field),+ } = self;
                 $($field.encode(out);)+
             }
 
             #[inline]
-            fn decode(from: &mut $crate::image::Reader<'_>) -> Result<$name, $crate::image::Damage> {
-                $(let $field = $crate::image::Image::decode(from)?;)+
+            fn decode(from: &mut $crate::codec::ByteReader<'_>) -> Result<$name, $crate::codec::DecodeError> {
+                $(let $field = $crate::codec::Codec::decode(from)?;)+
                 Ok($name { $($field),+ })
             }
         }
     };
     ($name:ident ( $item:ident )) => {
-        impl $crate::image::Image for $name {
+        impl $crate::codec::Codec for $name {
             #[inline]
-            fn encode(&self, out: &mut impl $crate::image::Sink) {
+            fn encode(&self, out: &mut impl $crate::codec::ByteSink) {
                 let $name($item) = self;
                 $item.encode(out);
             }
 
             #[inline]
-            fn decode(from: &mut $crate::image::Reader<'_>) -> Result<$name, $crate::image::Damage> {
-                $crate::image::Image::decode(from).map($name)
+            fn decode(from: &mut $crate::codec::ByteReader<'_>) -> Result<$name, $crate::codec::DecodeError> {
+                $crate::codec::Codec::decode(from).map($name)
             }
         }
     };
 }
-pub(crate) use image;
+pub(crate) use codec;

@@ -1,7 +1,7 @@
 //! Reference data as bytes, sleeping rows and all. The same data give the same bytes, so that a hash of them names it.
 
 use super::{RefData, Rows};
-use crate::image::{Damage, Fold, Image, Problem, decode_whole};
+use crate::codec::{Codec, DecodeError, DecodeProblem, Digest, decode_whole};
 
 impl RefData {
     /// Adds the image of this reference data to `out`.
@@ -10,16 +10,16 @@ impl RefData {
     }
 
     /// The reference data that are exactly these bytes, checked as if they were new.
-    pub fn load(bytes: &[u8]) -> Result<RefData, Damage> {
+    pub fn load(bytes: &[u8]) -> Result<RefData, DecodeError> {
         let rows: Rows = decode_whole(bytes)?;
-        let unsound = Damage { at: bytes.len(), problem: Problem::Contradiction };
+        let unsound = DecodeError { at: bytes.len(), problem: DecodeProblem::Contradiction };
         let reference = RefData::check(rows.clone()).map_err(|_| unsound)?;
         // In another order, or without SERVER, they would be another image of the same data.
         if reference.rows == rows { Ok(reference) } else { Err(unsound) }
     }
 
     /// Tells one set from another.
-    pub(crate) fn fold(&self, sum: &mut Fold) {
+    pub(crate) fn fold(&self, sum: &mut Digest) {
         self.rows.encode(sum);
     }
 }
@@ -73,7 +73,7 @@ mod tests {
         for rows in [orphaned, turned, headless] {
             bytes.clear();
             rows.encode(&mut bytes);
-            assert_eq!(RefData::load(&bytes).unwrap_err().problem, Problem::Contradiction);
+            assert_eq!(RefData::load(&bytes).unwrap_err().problem, DecodeProblem::Contradiction);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Nodes as bytes. A line is told by who stands behind whom; who stands first, and everything a ladder knows, follows.
 
 use super::{Node, Nodes, Place};
-use crate::image::{Damage, Image, Problem, Reader, Sink, image};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::order::NIL;
 use crate::pages::LargePages;
 
-image!(enum Place {
+codec!(enum Place {
     0 = Nowhere,
     1 = Book,
     2 = Line,
@@ -16,7 +16,7 @@ image!(enum Place {
 });
 
 impl Node {
-    fn save(&self, out: &mut impl Sink) {
+    fn save(&self, out: &mut impl ByteSink) {
         let place = self.place();
         place.encode(out);
         match place {
@@ -33,22 +33,22 @@ impl Node {
         }
     }
 
-    fn load(from: &mut Reader<'_>) -> Result<Node, Damage> {
+    fn load(from: &mut ByteReader<'_>) -> Result<Node, DecodeError> {
         let place = Place::decode(from)?;
         if place == Place::Nowhere {
             return Ok(Node::default());
         }
-        let (side, (ticks, next)) = Image::decode(from)?;
+        let (side, (ticks, next)) = Codec::decode(from)?;
         let mut node = Node { ticks, next, ..Node::new(place, side) };
         if place != Place::Stop {
-            node.qty = Image::decode(from)?;
-            node.book = Image::decode(from)?;
-            node.account = Image::decode(from)?;
-            node.tif = Image::decode(from)?;
-            from.check(node.qty.is_positive(), Problem::Value)?;
+            node.qty = Codec::decode(from)?;
+            node.book = Codec::decode(from)?;
+            node.account = Codec::decode(from)?;
+            node.tif = Codec::decode(from)?;
+            from.check(node.qty.is_positive(), DecodeProblem::Value)?;
         }
         // Nobody trades between commands.
-        from.check(place != Place::Taking, Problem::Value)?;
+        from.check(place != Place::Taking, DecodeProblem::Value)?;
         Ok(node)
     }
 
@@ -67,30 +67,30 @@ impl Node {
 }
 
 impl Nodes {
-    pub(crate) fn save(&self, out: &mut impl Sink) {
+    pub(crate) fn save(&self, out: &mut impl ByteSink) {
         (self.slots.len() as u32).encode(out);
         self.slots.iter().for_each(|node| node.save(out));
     }
 
     /// Nodes that are linked as they were, and the slots of those who stand first in their lines.
     pub(crate) fn load(
-        from: &mut Reader<'_>,
+        from: &mut ByteReader<'_>,
         capacity: usize,
         pages: LargePages,
-    ) -> Result<(Nodes, Vec<u32>), Damage> {
+    ) -> Result<(Nodes, Vec<u32>), DecodeError> {
         let count = u32::decode(from)?;
-        from.check(count as usize <= from.left() && count != NIL, Problem::Short)?;
+        from.check(count as usize <= from.left() && count != NIL, DecodeProblem::Short)?;
         let mut nodes = Nodes::with_capacity(capacity, pages);
         for _ in 0..count {
             nodes.slots.push(Node::load(from)?);
         }
         let linked = nodes.link_back();
-        from.check(linked.is_some(), Problem::Contradiction)?;
+        from.check(linked.is_some(), DecodeProblem::Contradiction)?;
         let heads = nodes.heads();
         let stand = nodes.slots.iter().filter(|node| !node.is_at(Place::Nowhere)).count();
         let reached: usize = heads.iter().map(|&head| nodes.line_from(head).count()).sum();
         // Whoever stands in a ring has nobody first.
-        from.check(reached == stand, Problem::Contradiction)?;
+        from.check(reached == stand, DecodeProblem::Contradiction)?;
         Ok((nodes, heads))
     }
 

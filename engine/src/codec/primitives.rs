@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Damage, Image, Problem, Reader, Sink};
+use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
 
 macro_rules! number {
     ($($int:ty),+) => {
-        $(impl Image for $int {
+        $(impl Codec for $int {
             #[inline]
-            fn encode(&self, out: &mut impl Sink) {
+            fn encode(&self, out: &mut impl ByteSink) {
                 out.put(&self.to_le_bytes());
             }
 
             #[inline]
-            fn decode(from: &mut Reader<'_>) -> Result<$int, Damage> {
+            fn decode(from: &mut ByteReader<'_>) -> Result<$int, DecodeError> {
                 from.array().map(<$int>::from_le_bytes)
             }
         })+
@@ -23,35 +23,35 @@ macro_rules! number {
 number!(u8, u16, u32, u64, u128, i32, i64, i128);
 
 /// As eight bytes, wherever it was written.
-impl Image for usize {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for usize {
+    fn encode(&self, out: &mut impl ByteSink) {
         (*self as u64).encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<usize, Damage> {
-        usize::try_from(u64::decode(from)?).map_err(|_| from.damage(Problem::Value))
+    fn decode(from: &mut ByteReader<'_>) -> Result<usize, DecodeError> {
+        usize::try_from(u64::decode(from)?).map_err(|_| from.error(DecodeProblem::Value))
     }
 }
 
-impl Image for bool {
+impl Codec for bool {
     #[inline]
-    fn encode(&self, out: &mut impl Sink) {
+    fn encode(&self, out: &mut impl ByteSink) {
         out.put(&[*self as u8]);
     }
 
     #[inline]
-    fn decode(from: &mut Reader<'_>) -> Result<bool, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<bool, DecodeError> {
         match from.array()? {
             [0] => Ok(false),
             [1] => Ok(true),
-            _ => Err(from.damage(Problem::Value)),
+            _ => Err(from.error(DecodeProblem::Value)),
         }
     }
 }
 
-impl<T: Image> Image for Option<T> {
+impl<T: Codec> Codec for Option<T> {
     #[inline]
-    fn encode(&self, out: &mut impl Sink) {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.is_some().encode(out);
         if let Some(value) = self {
             value.encode(out);
@@ -59,38 +59,38 @@ impl<T: Image> Image for Option<T> {
     }
 
     #[inline]
-    fn decode(from: &mut Reader<'_>) -> Result<Option<T>, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Option<T>, DecodeError> {
         Ok(if bool::decode(from)? { Some(T::decode(from)?) } else { None })
     }
 }
 
-impl<T: Image> Image for Box<T> {
-    fn encode(&self, out: &mut impl Sink) {
+impl<T: Codec> Codec for Box<T> {
+    fn encode(&self, out: &mut impl ByteSink) {
         (**self).encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Box<T>, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Box<T>, DecodeError> {
         T::decode(from).map(Box::new)
     }
 }
 
-impl<A: Image, B: Image> Image for (A, B) {
-    fn encode(&self, out: &mut impl Sink) {
+impl<A: Codec, B: Codec> Codec for (A, B) {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.0.encode(out);
         self.1.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<(A, B), Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<(A, B), DecodeError> {
         Ok((A::decode(from)?, B::decode(from)?))
     }
 }
 
-impl<T: Image + Copy + Default, const N: usize> Image for [T; N] {
-    fn encode(&self, out: &mut impl Sink) {
+impl<T: Codec + Copy + Default, const N: usize> Codec for [T; N] {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.iter().for_each(|item| item.encode(out));
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<[T; N], Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<[T; N], DecodeError> {
         let mut items = [T::default(); N];
         for item in &mut items {
             *item = T::decode(from)?;
@@ -99,31 +99,31 @@ impl<T: Image + Copy + Default, const N: usize> Image for [T; N] {
     }
 }
 
-impl<T: Image> Image for Vec<T> {
-    fn encode(&self, out: &mut impl Sink) {
+impl<T: Codec> Codec for Vec<T> {
+    fn encode(&self, out: &mut impl ByteSink) {
         encode_list(self.iter(), out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Vec<T>, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Vec<T>, DecodeError> {
         let mut list = Vec::new();
         decode_into(&mut list, from)?;
         Ok(list)
     }
 }
 
-impl<T: Image> Image for VecDeque<T> {
-    fn encode(&self, out: &mut impl Sink) {
+impl<T: Codec> Codec for VecDeque<T> {
+    fn encode(&self, out: &mut impl ByteSink) {
         encode_list(self.iter(), out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<VecDeque<T>, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<VecDeque<T>, DecodeError> {
         Vec::decode(from).map(VecDeque::from)
     }
 }
 
 /// In the order of the keys, each key once.
-impl<K: Image + Ord + Copy, V: Image> Image for BTreeMap<K, V> {
-    fn encode(&self, out: &mut impl Sink) {
+impl<K: Codec + Ord + Copy, V: Codec> Codec for BTreeMap<K, V> {
+    fn encode(&self, out: &mut impl ByteSink) {
         encode_count(self.len(), out);
         for (key, value) in self {
             key.encode(out);
@@ -131,37 +131,37 @@ impl<K: Image + Ord + Copy, V: Image> Image for BTreeMap<K, V> {
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<BTreeMap<K, V>, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<BTreeMap<K, V>, DecodeError> {
         let mut map = BTreeMap::new();
         for _ in 0..u32::decode(from)? {
             let key = K::decode(from)?;
             let after = map.last_key_value().is_none_or(|(last, _)| *last < key);
-            from.check(after, Problem::Value)?;
+            from.check(after, DecodeProblem::Value)?;
             map.insert(key, V::decode(from)?);
         }
         Ok(map)
     }
 }
 
-impl Image for String {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for String {
+    fn encode(&self, out: &mut impl ByteSink) {
         encode_count(self.len(), out);
         out.put(self.as_bytes());
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<String, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<String, DecodeError> {
         let count = u32::decode(from)?;
         let bytes = from.take(count as usize)?;
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text.to_string()),
-            Err(_) => Err(from.damage(Problem::Value)),
+            Err(_) => Err(from.error(DecodeProblem::Value)),
         }
     }
 }
 
-pub(crate) fn encode_list<'a, T: Image + 'a>(
+pub(crate) fn encode_list<'a, T: Codec + 'a>(
     items: impl ExactSizeIterator<Item = &'a T>,
-    out: &mut impl Sink,
+    out: &mut impl ByteSink,
 ) {
     encode_count(items.len(), out);
     items.for_each(|item| item.encode(out));
@@ -169,9 +169,9 @@ pub(crate) fn encode_list<'a, T: Image + 'a>(
 
 /// Adds a list to one that may have room already. A count is only believed as far as there are bytes: room for more is made when
 /// more has been read.
-pub(crate) fn decode_into<T: Image>(list: &mut Vec<T>, from: &mut Reader<'_>) -> Result<(), Damage> {
+pub(crate) fn decode_into<T: Codec>(list: &mut Vec<T>, from: &mut ByteReader<'_>) -> Result<(), DecodeError> {
     let count = u32::decode(from)? as usize;
-    from.check(count <= from.left(), Problem::Short)?;
+    from.check(count <= from.left(), DecodeProblem::Short)?;
     list.reserve(count.min(from.left() / size_of::<T>().max(1)));
     for _ in 0..count {
         list.push(T::decode(from)?);
@@ -179,6 +179,6 @@ pub(crate) fn decode_into<T: Image>(list: &mut Vec<T>, from: &mut Reader<'_>) ->
     Ok(())
 }
 
-fn encode_count(count: usize, out: &mut impl Sink) {
+fn encode_count(count: usize, out: &mut impl ByteSink) {
     u32::try_from(count).expect("every table has its maximum, far below this").encode(out);
 }

@@ -1,20 +1,20 @@
 //! The books as bytes.
 
-use super::{Cash, Contra, Exposure, Instrument, Kept, Ledger, OpenQty, Position, UUIDS_MAX};
+use super::{Cash, Contra, Exposure, Instrument, KeptTransaction, Ledger, OpenQty, Position, UUIDS_MAX};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::id::{TransactionId, Uuid};
-use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, image};
 use crate::pages::LargePages;
 
-image!(Instrument { security, local, currency, size });
-image!(OpenQty { buy, sell });
-image!(Position { strategy, state, open, reducing, traded, cash, opening, recount });
-image!(Exposure { account, net, open, cost, gain, aside, used });
-image!(Cash { strategy, currency, amount, moved, opening, recount, contra });
-image!(Contra { currency, amount });
-image!(Kept { at, booking, size, local, position, cash });
+codec!(Instrument { security, local, currency, size });
+codec!(OpenQty { buy, sell });
+codec!(Position { strategy, state, open, reducing, traded, cash, opening, recount });
+codec!(Exposure { account, net, open, cost, gain, aside, used });
+codec!(Cash { strategy, currency, amount, moved, opening, recount, contra });
+codec!(Contra { currency, amount });
+codec!(KeptTransaction { at, booking, size, local, position, cash });
 
 impl Ledger {
-    pub(crate) fn save(&self, out: &mut impl Sink) {
+    pub(crate) fn save(&self, out: &mut impl ByteSink) {
         self.positions.encode(out);
         self.exposures.encode(out);
         self.numbers.encode(out);
@@ -31,33 +31,33 @@ impl Ledger {
     }
 
     pub(crate) fn load(
-        from: &mut Reader<'_>,
+        from: &mut ByteReader<'_>,
         securities: usize,
         transactions_max: u32,
         pages: LargePages,
-    ) -> Result<Ledger, Damage> {
+    ) -> Result<Ledger, DecodeError> {
         let mut ledger = Ledger::new(0, transactions_max, pages);
-        ledger.positions = Image::decode(from)?;
-        ledger.exposures = Image::decode(from)?;
-        ledger.numbers = Image::decode(from)?;
-        ledger.cash_numbers = Image::decode(from)?;
-        ledger.cash = Image::decode(from)?;
-        ledger.contras = Image::decode(from)?;
-        let kept: Vec<Kept> = Image::decode(from)?;
-        from.check(kept.len() <= ledger.transactions_max, Problem::Contradiction)?;
+        ledger.positions = Codec::decode(from)?;
+        ledger.exposures = Codec::decode(from)?;
+        ledger.numbers = Codec::decode(from)?;
+        ledger.cash_numbers = Codec::decode(from)?;
+        ledger.cash = Codec::decode(from)?;
+        ledger.contras = Codec::decode(from)?;
+        let kept: Vec<KeptTransaction> = Codec::decode(from)?;
+        from.check(kept.len() <= ledger.transactions_max, DecodeProblem::Contradiction)?;
         ledger.transactions.extend(kept);
-        ledger.folded = Image::decode(from)?;
-        let uuids: Vec<(Uuid, TransactionId)> = Image::decode(from)?;
-        from.check(uuids.len() <= UUIDS_MAX, Problem::Contradiction)?;
+        ledger.folded = Codec::decode(from)?;
+        let uuids: Vec<(Uuid, TransactionId)> = Codec::decode(from)?;
+        from.check(uuids.len() <= UUIDS_MAX, DecodeProblem::Contradiction)?;
         ledger.uuid_line.extend(uuids.iter().map(|(uuid, _)| *uuid));
         ledger.uuids.extend(uuids);
         let sound = ledger.is_sound(securities);
-        from.check(sound, Problem::Contradiction)?;
+        from.check(sound, DecodeProblem::Contradiction)?;
         Ok(ledger)
     }
 
     /// Numbers, balances and money of the day.
-    pub(crate) fn fold(&self, sum: &mut Fold) {
+    pub(crate) fn fold(&self, sum: &mut Digest) {
         self.numbers.encode(sum);
         self.cash_numbers.encode(sum);
         self.cash.encode(sum);
@@ -74,7 +74,7 @@ impl Ledger {
     fn is_sound(&self, securities: usize) -> bool {
         let tables = [self.positions.len(), self.exposures.len(), self.numbers.len()];
         let cash = |at: u32| (at as usize) < self.cash.len();
-        let position = |kept: &Kept| {
+        let position = |kept: &KeptTransaction| {
             let list = self.positions.get(kept.local as usize);
             list.is_some_and(|list| (kept.position as usize) < list.len())
         };

@@ -1,7 +1,7 @@
 //! Images of what shards say, for processes that hear of it from afar.
 
-use super::words::{SENDER_FLAG, decode_flagged, decode_sender};
-use super::{Damage, Image, Problem, Reader, Sink, image};
+use super::commands::{SENDER_FLAG, decode_flagged, decode_sender};
+use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::event::{
     Adjustment, Alert, BudgetUse, DEPTH_LEVELS_MAX, Depth, Event, EventKind, ExecType, Instruction, Level,
     OrderReport, OrderTerms, Refusal, Request,
@@ -10,8 +10,8 @@ use crate::sender::SenderId;
 use crate::terms::Status;
 use crate::used_ids::UsedIds;
 
-image!(Event { seq, at, body });
-image!(enum EventKind {
+codec!(Event { seq, at, body });
+codec!(enum EventKind {
     0 = Order(order),
     1 = Status(report),
     2 = Refused(refusal),
@@ -41,8 +41,8 @@ image!(enum EventKind {
     26 = Sent { order, sent },
 });
 /// A sender is told as in a command: by the highest bit of what has happened, and behind all else.
-impl Image for OrderTerms {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for OrderTerms {
+    fn encode(&self, out: &mut impl ByteSink) {
         let OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms } = self;
         order.encode(out);
         id.encode(out);
@@ -55,29 +55,29 @@ impl Image for OrderTerms {
         encode_sender(*sender, out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<OrderTerms, Damage> {
-        let (order, id, orig_id) = (Image::decode(from)?, Image::decode(from)?, Image::decode(from)?);
-        let source = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<OrderTerms, DecodeError> {
+        let (order, id, orig_id) = (Codec::decode(from)?, Codec::decode(from)?, Codec::decode(from)?);
+        let source = Codec::decode(from)?;
         let (has_sender, what) = decode_flagged(from)?;
-        let (status, reason, terms) = (Image::decode(from)?, Image::decode(from)?, Image::decode(from)?);
+        let (status, reason, terms) = (Codec::decode(from)?, Codec::decode(from)?, Codec::decode(from)?);
         let sender = decode_sender(has_sender, from)?;
         Ok(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms })
     }
 }
 
-fn encode_what(what: ExecType, sender: SenderId, out: &mut impl Sink) {
+fn encode_what(what: ExecType, sender: SenderId, out: &mut impl ByteSink) {
     let flag = if sender == SenderId::NONE { 0 } else { SENDER_FLAG };
     out.put(&[flag | what as u8]);
 }
 
-fn encode_sender(sender: SenderId, out: &mut impl Sink) {
+fn encode_sender(sender: SenderId, out: &mut impl ByteSink) {
     if sender != SenderId::NONE {
         sender.encode(out);
     }
 }
 
-impl Image for OrderReport {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for OrderReport {
+    fn encode(&self, out: &mut impl ByteSink) {
         let OrderReport { order, id, orig_id, qty, cum_qty, avg_price, last_qty, last_price, .. } = self;
         order.encode(out);
         id.encode(out);
@@ -103,16 +103,16 @@ impl Image for OrderReport {
         encode_sender(self.sender, out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<OrderReport, Damage> {
-        let (order, id, orig_id) = (Image::decode(from)?, Image::decode(from)?, Image::decode(from)?);
-        let (qty, cum_qty, avg_price) = (Image::decode(from)?, Image::decode(from)?, Image::decode(from)?);
-        let (last_qty, last_price) = (Image::decode(from)?, Image::decode(from)?);
-        let (source, security) = (Image::decode(from)?, Image::decode(from)?);
-        let (strategy, account) = (Image::decode(from)?, Image::decode(from)?);
+    fn decode(from: &mut ByteReader<'_>) -> Result<OrderReport, DecodeError> {
+        let (order, id, orig_id) = (Codec::decode(from)?, Codec::decode(from)?, Codec::decode(from)?);
+        let (qty, cum_qty, avg_price) = (Codec::decode(from)?, Codec::decode(from)?, Codec::decode(from)?);
+        let (last_qty, last_price) = (Codec::decode(from)?, Codec::decode(from)?);
+        let (source, security) = (Codec::decode(from)?, Codec::decode(from)?);
+        let (strategy, account) = (Codec::decode(from)?, Codec::decode(from)?);
         let (has_sender, what) = decode_flagged(from)?;
-        let (status, reason) = (Image::decode(from)?, Image::decode(from)?);
-        let (side, kind) = (Image::decode(from)?, Image::decode(from)?);
-        let (tif, in_doubt) = (Image::decode(from)?, Image::decode(from)?);
+        let (status, reason) = (Codec::decode(from)?, Codec::decode(from)?);
+        let (side, kind) = (Codec::decode(from)?, Codec::decode(from)?);
+        let (tif, in_doubt) = (Codec::decode(from)?, Codec::decode(from)?);
         let sender = decode_sender(has_sender, from)?;
         Ok(OrderReport {
             order,
@@ -138,7 +138,7 @@ impl Image for OrderReport {
         })
     }
 }
-image!(enum ExecType {
+codec!(enum ExecType {
     0 = Entered,
     1 = Rejected,
     2 = Accepted,
@@ -150,9 +150,9 @@ image!(enum ExecType {
     8 = Replaced,
     9 = Triggered,
     10 = Corrected,
-    11 = Image,
+    11 = Snapshot,
 });
-image!(enum Status {
+codec!(enum Status {
     0 = PendingNew,
     1 = New,
     2 = PartiallyFilled,
@@ -163,14 +163,14 @@ image!(enum Status {
     7 = Rejected,
     8 = Expired,
 });
-image!(Refusal { order, id, request_id, source, request, status, reason });
-image!(enum Request { 0 = Cancel, 1 = Replace });
-image!(enum Adjustment {
+codec!(Refusal { order, id, request_id, source, request, status, reason });
+codec!(enum Request { 0 = Cancel, 1 = Replace });
+codec!(enum Adjustment {
     0 = Position { security, before, after },
     1 = Cash { currency, before, after },
 });
-image!(Level { price, qty });
-image!(enum Alert {
+codec!(Level { price, qty });
+codec!(enum Alert {
     0 = LateFill,
     1 = Overfill,
     2 = DuplicateExecution,
@@ -182,44 +182,44 @@ image!(enum Alert {
     8 = ExecutionsFull,
     9 = Unsettled,
 });
-image!(Instruction { adapter, order, ask, id, request_id, terms });
-image!(BudgetUse { scope, kind, granted, used, returned, wanting });
+codec!(Instruction { adapter, order, ask, id, request_id, terms });
+codec!(BudgetUse { scope, kind, granted, used, returned, wanting });
 
 /// The levels that are shown, and no others.
-impl Image for Depth {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for Depth {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.security.encode(out);
         self.side.encode(out);
         out.put(&[self.levels().len() as u8]);
         self.levels().iter().for_each(|level| level.encode(out));
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Depth, Damage> {
-        let (security, side) = (Image::decode(from)?, Image::decode(from)?);
+    fn decode(from: &mut ByteReader<'_>) -> Result<Depth, DecodeError> {
+        let (security, side) = (Codec::decode(from)?, Codec::decode(from)?);
         let [count] = from.array()?;
-        from.check(count as usize <= DEPTH_LEVELS_MAX, Problem::Value)?;
+        from.check(count as usize <= DEPTH_LEVELS_MAX, DecodeProblem::Value)?;
         let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
         for level in &mut levels[..count as usize] {
-            *level = Image::decode(from)?;
+            *level = Codec::decode(from)?;
         }
         Ok(Depth { levels, security, side, count })
     }
 }
 
-impl Image for UsedIds {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for UsedIds {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.source.encode(out);
         out.put(&[self.hashes().len() as u8]);
         self.hashes().iter().for_each(|hash| hash.encode(out));
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<UsedIds, Damage> {
-        let source = Image::decode(from)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<UsedIds, DecodeError> {
+        let source = Codec::decode(from)?;
         let [count] = from.array()?;
-        from.check(count as usize <= UsedIds::COUNT_MAX, Problem::Value)?;
+        from.check(count as usize <= UsedIds::COUNT_MAX, DecodeProblem::Value)?;
         let mut hashes = [0; UsedIds::COUNT_MAX];
         for hash in &mut hashes[..count as usize] {
-            *hash = Image::decode(from)?;
+            *hash = Codec::decode(from)?;
         }
         Ok(UsedIds { hashes, source, count })
     }
@@ -228,10 +228,10 @@ impl Image for UsedIds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::decode_whole;
     use crate::command::Scope;
     use crate::directive::{Directive, Version};
     use crate::id::{IntId, OrderHandle, PortId, SecurityId, Source, StrategyId};
-    use crate::image::decode_whole;
     use crate::number::{Price, Qty};
     use crate::reason::Reason;
     use crate::sender::{Sender, SentBy};
@@ -311,6 +311,6 @@ mod tests {
         event.encode(&mut bytes);
         let count = 8 + 8 + 1 + 4 + 1;
         bytes[count] = DEPTH_LEVELS_MAX as u8 + 1;
-        assert_eq!(decode_whole::<Event>(&bytes).unwrap_err().problem, Problem::Value);
+        assert_eq!(decode_whole::<Event>(&bytes).unwrap_err().problem, DecodeProblem::Value);
     }
 }

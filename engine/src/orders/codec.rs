@@ -1,13 +1,13 @@
 //! All orders as bytes: the slab slot by slot, with the lists that run through it.
 
-use super::{Details, Execution, FormerIds, Line, Orders, blank};
+use super::{Details, Execution, FinishedList, FormerIds, Orders, empty_order};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec, decode_into};
 use crate::id::{GENERATIONS, ShardId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, Sink, decode_into, image};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
 use crate::pages::LargePages;
 use crate::sender::SentBy;
 
-image!(enum Base {
+codec!(enum Base {
     0 = PendingNew,
     1 = Working,
     2 = Filled,
@@ -15,7 +15,7 @@ image!(enum Base {
     4 = Rejected,
     5 = Expired,
 });
-image!(Order {
+codec!(Order {
     id,
     terms,
     notional,
@@ -42,19 +42,19 @@ image!(Order {
     acknowledged,
     before,
     unsure,
-    asked,
+    status_queried,
     era
 });
-image!(LastFill { qty, price });
-image!(Requests { replace, cancel, next });
-image!(Replace { id, source, terms, reserved, credit_price, grown });
-image!(CancelRequest { id, source, reason, sent });
-image!(Execution { exec, qty, price, next, root, presumed });
-image!(Line { first, last, len });
-image!(FormerIds { first, last });
+codec!(LastFill { qty, price });
+codec!(Requests { replace, cancel, next });
+codec!(Replace { id, source, terms, reserved, credit_price, grown });
+codec!(CancelRequest { id, source, reason, sent });
+codec!(Execution { exec, qty, price, next, root, presumed });
+codec!(FinishedList { first, last, len });
+codec!(FormerIds { first, last });
 
 impl Orders {
-    pub(crate) fn save(&self, out: &mut impl Sink) {
+    pub(crate) fn save(&self, out: &mut impl ByteSink) {
         self.len().encode(out);
         for (slot, order) in self.slots.iter().enumerate() {
             let held = !order.id.is_none();
@@ -82,40 +82,40 @@ impl Orders {
     }
 
     pub(crate) fn load(
-        from: &mut Reader<'_>,
+        from: &mut ByteReader<'_>,
         shard: ShardId,
         max: u32,
         executions_max: u32,
         pages: LargePages,
-    ) -> Result<Orders, Damage> {
+    ) -> Result<Orders, DecodeError> {
         let mut orders = Orders::new(shard, max, executions_max, pages);
         let count = u32::decode(from)?;
-        from.check(count as usize <= from.left() && count < NIL, Problem::Short)?;
+        from.check(count as usize <= from.left() && count < NIL, DecodeProblem::Short)?;
         for _ in 0..count {
             let (held, order) = decode_slot(from)?;
-            let sent = if held { Image::decode(from)? } else { SentBy::default() };
+            let sent = if held { Codec::decode(from)? } else { SentBy::default() };
             let fill =
                 if held && !order.cum.is_zero() { LastFill::decode(from)? } else { LastFill::default() };
             orders.held += held as u32;
             orders.slots.push(order);
             orders.details.push(Details { fill, sent });
         }
-        orders.free = Image::decode(from)?;
-        orders.finished = [Image::decode(from)?, Image::decode(from)?];
+        orders.free = Codec::decode(from)?;
+        orders.finished = [Codec::decode(from)?, Codec::decode(from)?];
         decode_into(&mut orders.orig_ids, from)?;
         decode_into(&mut orders.orig_ids_free, from)?;
         orders.orig_ids_free.reserve(orders.orig_ids.len());
         decode_into(&mut orders.requests, from)?;
-        orders.requests_free = Image::decode(from)?;
+        orders.requests_free = Codec::decode(from)?;
         decode_into(&mut orders.executions, from)?;
-        orders.executions_free = Image::decode(from)?;
+        orders.executions_free = Codec::decode(from)?;
         let sound = orders.lists_are_sound();
-        from.check(sound.is_some(), Problem::Contradiction)?;
+        from.check(sound.is_some(), DecodeProblem::Contradiction)?;
         Ok(orders)
     }
 
     /// What changes with every order, at hand at once.
-    pub(crate) fn fold(&self, sum: &mut Fold) {
+    pub(crate) fn fold(&self, sum: &mut Digest) {
         [self.len(), self.held, self.free, self.requests_free, self.executions_free, self.executions_held]
             .encode(sum);
         for line in &self.finished {
@@ -185,17 +185,17 @@ impl Orders {
     }
 }
 
-fn decode_slot(from: &mut Reader<'_>) -> Result<(bool, Order), Damage> {
+fn decode_slot(from: &mut ByteReader<'_>) -> Result<(bool, Order), DecodeError> {
     let held = bool::decode(from)?;
     let order = match held {
         true => Order::decode(from)?,
         false => {
-            let (generation, next) = Image::decode(from)?;
-            Order { generation, next, ..blank() }
+            let (generation, next) = Codec::decode(from)?;
+            Order { generation, next, ..empty_order() }
         }
     };
-    from.check(order.generation < GENERATIONS, Problem::Value)?;
-    from.check(held != order.id.is_none(), Problem::Value)?;
+    from.check(order.generation < GENERATIONS, DecodeProblem::Value)?;
+    from.check(held != order.id.is_none(), DecodeProblem::Value)?;
     Ok((held, order))
 }
 

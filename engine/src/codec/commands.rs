@@ -1,6 +1,6 @@
 //! Images of the vocabulary: ids, numbers, instants, terms, and all that can be said with them.
 
-use super::{Damage, Image, Problem, Reader, Sink, image};
+use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::command::{
     AuditAnchor, Budget, BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Limits, Movement,
     MovementKind, Phase, Quote, Report, Scope, Session, Trade, VenueState, Watch,
@@ -16,34 +16,34 @@ use crate::sender::SenderId;
 use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
 use crate::time::{Day, TimeOfDay, Timestamp};
 
-image!(SecurityId(id));
-image!(FamilyId(id));
-image!(ExchangeId(id));
-image!(AccountId(id));
-image!(StrategyId(id));
-image!(AdapterId(id));
-image!(ShardId(id));
-image!(PortId(id));
-image!(PortMask(ports));
-image!(TransactionId(id));
-image!(Uuid(bits));
-image!(ExecRef(bits));
-image!(Timestamp(ns));
-image!(Day(days));
-image!(enum Origin { 0 = Server, 1 = Rest, 2 = Fix, 3 = Strategy });
-image!(Source { origin, port, session });
+codec!(SecurityId(id));
+codec!(FamilyId(id));
+codec!(ExchangeId(id));
+codec!(AccountId(id));
+codec!(StrategyId(id));
+codec!(AdapterId(id));
+codec!(ShardId(id));
+codec!(PortId(id));
+codec!(PortMask(ports));
+codec!(TransactionId(id));
+codec!(Uuid(bits));
+codec!(ExecRef(bits));
+codec!(Timestamp(ns));
+codec!(Day(days));
+codec!(enum Origin { 0 = Server, 1 = Rest, 2 = Fix, 3 = Strategy });
+codec!(Source { origin, port, session });
 
 macro_rules! raw {
     ($($name:ident),+) => {
-        $(impl Image for $name {
+        $(impl Codec for $name {
             #[inline]
-            fn encode(&self, out: &mut impl Sink) {
+            fn encode(&self, out: &mut impl ByteSink) {
                 self.raw().encode(out);
             }
 
             #[inline]
-            fn decode(from: &mut Reader<'_>) -> Result<$name, Damage> {
-                Image::decode(from).map($name::from_raw)
+            fn decode(from: &mut ByteReader<'_>) -> Result<$name, DecodeError> {
+                Codec::decode(from).map($name::from_raw)
             }
         })+
     };
@@ -51,10 +51,10 @@ macro_rules! raw {
 
 raw!(Price, Qty, Money, ContractSize, Notional, OrderHandle);
 
-image!(enum Side { 0 = Buy, 1 = Sell });
-image!(enum OrderKind { 0 = Market, 1 = Limit, 2 = Stop, 3 = StopLimit });
-image!(enum Tif { 0 = Day, 1 = Gtc, 2 = Ato, 3 = Ioc, 4 = Fok, 5 = Gtd, 6 = Atc });
-image!(Terms {
+codec!(enum Side { 0 = Buy, 1 = Sell });
+codec!(enum OrderKind { 0 = Market, 1 = Limit, 2 = Stop, 3 = StopLimit });
+codec!(enum Tif { 0 = Day, 1 = Gtc, 2 = Ato, 3 = Ioc, 4 = Fok, 5 = Gtd, 6 = Atc });
+codec!(Terms {
     qty,
     limit,
     stop,
@@ -73,9 +73,9 @@ image!(Terms {
 
 /// A command with a sender has the highest bit of its first byte set, and the sender's number behind the token. Commands
 /// without one look as they did before there were senders.
-impl Image for Command {
+impl Codec for Command {
     #[inline]
-    fn encode(&self, out: &mut impl Sink) {
+    fn encode(&self, out: &mut impl ByteSink) {
         let Command { source, token, sender, body } = self;
         if *sender == SenderId::NONE {
             source.encode(out);
@@ -91,12 +91,12 @@ impl Image for Command {
     }
 
     #[inline]
-    fn decode(from: &mut Reader<'_>) -> Result<Command, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Command, DecodeError> {
         let (has_sender, origin) = decode_flagged(from)?;
-        let source = Source { origin, port: Image::decode(from)?, session: Image::decode(from)? };
-        let token = Image::decode(from)?;
+        let source = Source { origin, port: Codec::decode(from)?, session: Codec::decode(from)? };
+        let token = Codec::decode(from)?;
         let sender = decode_sender(has_sender, from)?;
-        Ok(Command { source, token, sender, body: Image::decode(from)? })
+        Ok(Command { source, token, sender, body: Codec::decode(from)? })
     }
 }
 
@@ -104,24 +104,24 @@ impl Image for Command {
 pub(super) const SENDER_FLAG: u8 = 0x80;
 
 /// A tag, and whether a sender is told.
-pub(super) fn decode_flagged<T: Image>(from: &mut Reader<'_>) -> Result<(bool, T), Damage> {
+pub(super) fn decode_flagged<T: Codec>(from: &mut ByteReader<'_>) -> Result<(bool, T), DecodeError> {
     let [tag] = from.array()?;
     let plain = [tag & !SENDER_FLAG];
-    let value = T::decode(&mut Reader::new(&plain)).map_err(|damage| from.damage(damage.problem))?;
+    let value = T::decode(&mut ByteReader::new(&plain)).map_err(|error| from.error(error.problem))?;
     Ok((tag & SENDER_FLAG != 0, value))
 }
 
 /// The number of a sender that is told; the number of none is never written.
-pub(super) fn decode_sender(has_sender: bool, from: &mut Reader<'_>) -> Result<SenderId, Damage> {
+pub(super) fn decode_sender(has_sender: bool, from: &mut ByteReader<'_>) -> Result<SenderId, DecodeError> {
     if !has_sender {
         return Ok(SenderId::NONE);
     }
     let sender = SenderId::decode(from)?;
-    from.check(sender != SenderId::NONE, Problem::Value)?;
+    from.check(sender != SenderId::NONE, DecodeProblem::Value)?;
     Ok(sender)
 }
 
-image!(enum CommandKind {
+codec!(enum CommandKind {
     0 = Submit { id, terms },
     1 = Modify { order, id, changes },
     2 = Cancel { order, id },
@@ -155,10 +155,10 @@ image!(enum CommandKind {
     30 = Sender { id, part },
     31 = AuditAnchor(anchor),
 });
-image!(AuditAnchor { log, line, hash });
-image!(Quote { bid, bid_size, ask, ask_size, at });
-image!(Trade { price, size, at });
-image!(enum Report {
+codec!(AuditAnchor { log, line, hash });
+codec!(Quote { bid, bid_size, ask, ask_size, at });
+codec!(Trade { price, size, at });
+codec!(enum Report {
     0 = Accepted,
     1 = Rejected(reason),
     2 = Filled { exec, qty, price },
@@ -175,15 +175,15 @@ image!(enum Report {
     13 = Standing { cum, average, state },
     14 = Unsure,
 });
-image!(enum VenueState {
+codec!(enum VenueState {
     0 = Open,
     1 = Filled,
     2 = Canceled(reason),
     3 = Expired(reason),
     4 = Rejected(reason),
 });
-image!(Movement { kind, strategy, account, security, qty, price, commission, currency, uuid });
-image!(enum MovementKind {
+codec!(Movement { kind, strategy, account, security, qty, price, commission, currency, uuid });
+codec!(enum MovementKind {
     0 = Buy,
     1 = Sell,
     2 = Expiration,
@@ -194,14 +194,14 @@ image!(enum MovementKind {
     7 = Refund,
     8 = Rebalance,
 });
-image!(enum Scope {
+codec!(enum Scope {
     0 = Global,
     1 = Strategy(id),
     2 = Account(id),
     3 = Security(id),
     4 = Adapter(id),
 });
-image!(Limits {
+codec!(Limits {
     max_order_qty,
     max_order_value,
     price_collar_bp,
@@ -213,15 +213,15 @@ image!(Limits {
     credit_currency,
     trading_enabled
 });
-image!(Budget { scope, kind, act });
-image!(enum BudgetKind { 0 = OpenOrders, 1 = OrdersPerSecond, 2 = Credit });
-image!(enum BudgetAct { 0 = Lift, 1 = Set(amount), 2 = Grant(amount), 3 = Recall(amount) });
-image!(enum Phase { 0 = Init, 1 = Prefeed, 2 = Start, 3 = Running, 4 = Stop, 5 = Exit });
-image!(enum Session { 0 = Closed, 1 = OpeningAuction, 2 = Continuous, 3 = ClosingAuction });
-image!(enum Watch { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets, 5 = Depth(security) });
+codec!(Budget { scope, kind, act });
+codec!(enum BudgetKind { 0 = OpenOrders, 1 = OrdersPerSecond, 2 = Credit });
+codec!(enum BudgetAct { 0 = Lift, 1 = Set(amount), 2 = Grant(amount), 3 = Recall(amount) });
+codec!(enum Phase { 0 = Init, 1 = Prefeed, 2 = Start, 3 = Running, 4 = Stop, 5 = Exit });
+codec!(enum Session { 0 = Closed, 1 = OpeningAuction, 2 = Continuous, 3 = ClosingAuction });
+codec!(enum Watch { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets, 5 = Depth(security) });
 
-image!(PositionState { qty, cost, realized });
-image!(Booking {
+codec!(PositionState { qty, cost, realized });
+codec!(Booking {
     id,
     order,
     order_id,
@@ -237,26 +237,26 @@ image!(Booking {
     position,
     cash
 });
-image!(Tick { security, bid, bid_size, ask, ask_size, last, last_size, traded, volume, at });
-image!(enum Ask { 0 = New, 1 = Cancel, 2 = Replace, 3 = Query, 4 = Status });
+codec!(Tick { security, bid, bid_size, ask, ask_size, last, last_size, traded, volume, at });
+codec!(enum Ask { 0 = New, 1 = Cancel, 2 = Replace, 3 = Query, 4 = Status });
 
 /// A byte for the length, then the characters; no id is a length of zero.
-impl Image for IntId {
+impl Codec for IntId {
     #[inline]
-    fn encode(&self, out: &mut impl Sink) {
+    fn encode(&self, out: &mut impl ByteSink) {
         let len = text_len(self);
         out.put(&[len as u8]);
         out.put(&self.padded()[..len]);
     }
 
     #[inline]
-    fn decode(from: &mut Reader<'_>) -> Result<IntId, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<IntId, DecodeError> {
         let [len] = from.array()?;
         if len == 0 {
             return Ok(IntId::NONE);
         }
         let text = from.take(len as usize)?;
-        IntId::parse(text).map_err(|_| from.damage(Problem::Value))
+        IntId::parse(text).map_err(|_| from.error(DecodeProblem::Value))
     }
 }
 
@@ -272,9 +272,9 @@ fn text_len(id: &IntId) -> usize {
 }
 
 /// Four characters, zeros where there are fewer.
-impl Image for Currency {
+impl Codec for Currency {
     #[inline]
-    fn encode(&self, out: &mut impl Sink) {
+    fn encode(&self, out: &mut impl ByteSink) {
         let mut code = [0; 4];
         let text = self.as_str().as_bytes();
         code[..text.len()].copy_from_slice(text);
@@ -282,35 +282,35 @@ impl Image for Currency {
     }
 
     #[inline]
-    fn decode(from: &mut Reader<'_>) -> Result<Currency, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Currency, DecodeError> {
         let code: [u8; 4] = from.array()?;
         let text = match code {
             [0, 0, 0, 0] => return Ok(Currency::default()),
             [.., 0] => &code[..3],
             _ => &code[..],
         };
-        Currency::parse(text).map_err(|_| from.damage(Problem::Value))
+        Currency::parse(text).map_err(|_| from.error(DecodeProblem::Value))
     }
 }
 
 /// Its number in the list, which only ever grows at its end.
-impl Image for Reason {
+impl Codec for Reason {
     #[inline]
-    fn encode(&self, out: &mut impl Sink) {
+    fn encode(&self, out: &mut impl ByteSink) {
         out.put(&[*self as u8]);
     }
 
     #[inline]
-    fn decode(from: &mut Reader<'_>) -> Result<Reason, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Reason, DecodeError> {
         let [number] = from.array()?;
-        Reason::ALL.get(number as usize).copied().ok_or_else(|| from.damage(Problem::Value))
+        Reason::ALL.get(number as usize).copied().ok_or_else(|| from.error(DecodeProblem::Value))
     }
 }
 
 /// A byte that says what is named, then what is.
-impl Image for Changes {
+impl Codec for Changes {
     #[inline]
-    fn encode(&self, out: &mut impl Sink) {
+    fn encode(&self, out: &mut impl ByteSink) {
         let (qty, limit, stop, tif, date) =
             (self.qty(), self.limit(), self.stop(), self.tif(), self.tif_date());
         let named = [qty.is_some(), limit.is_some(), stop.is_some(), tif.is_some(), date.is_some()];
@@ -324,37 +324,37 @@ impl Image for Changes {
     }
 
     #[inline]
-    fn decode(from: &mut Reader<'_>) -> Result<Changes, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<Changes, DecodeError> {
         let [named] = from.array()?;
-        from.check(named < 1 << 5, Problem::Value)?;
+        from.check(named < 1 << 5, DecodeProblem::Value)?;
         let mut changes = Changes::default();
         if named & 1 != 0 {
-            changes = changes.with_qty(Image::decode(from)?);
+            changes = changes.with_qty(Codec::decode(from)?);
         }
         if named & 2 != 0 {
-            changes = changes.with_limit(Image::decode(from)?);
+            changes = changes.with_limit(Codec::decode(from)?);
         }
         if named & 4 != 0 {
-            changes = changes.with_stop(Image::decode(from)?);
+            changes = changes.with_stop(Codec::decode(from)?);
         }
         if named & 8 != 0 {
-            changes = changes.with_tif(Image::decode(from)?);
+            changes = changes.with_tif(Codec::decode(from)?);
         }
         if named & 16 != 0 {
-            changes = changes.with_tif_date(Image::decode(from)?);
+            changes = changes.with_tif_date(Codec::decode(from)?);
         }
         Ok(changes)
     }
 }
 
-impl Image for TimeOfDay {
-    fn encode(&self, out: &mut impl Sink) {
+impl Codec for TimeOfDay {
+    fn encode(&self, out: &mut impl ByteSink) {
         self.0.encode(out);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<TimeOfDay, Damage> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<TimeOfDay, DecodeError> {
         let seconds = u32::decode(from)?;
-        from.check(seconds <= 86_400, Problem::Value)?;
+        from.check(seconds <= 86_400, DecodeProblem::Value)?;
         Ok(TimeOfDay(seconds))
     }
 }

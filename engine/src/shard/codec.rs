@@ -8,15 +8,15 @@
 
 use std::sync::Arc;
 
-use super::closing::{CLOSINGS_MAX, Closing};
+use super::closing::{PENDING_CLOSES_MAX, PendingClose};
 use super::continuation::Continuation;
-use super::depth::Depths;
+use super::depth::DepthWatches;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
-use super::{AdapterState, Audience, Shard};
+use super::{AdapterState, EventWatchers, Shard};
+use crate::codec::{ByteReader, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::directory::Directory;
 use crate::id::{AdapterId, ShardId};
-use crate::image::{Damage, Fold, Image, Problem, Reader, image};
 use crate::ledger::Ledger;
 use crate::order::{Base, NIL, Order};
 use crate::order_nodes::{Node, Place};
@@ -26,12 +26,12 @@ use crate::sender::SenderId;
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Tif;
 use crate::time::Timestamp;
-use crate::timers::{Timers, Way};
+use crate::timers::{DelayLine, Timers};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::Venue;
 
-image!(AdapterState { connected, killed, ports });
-image!(Audience { everything, orders, budgets });
+codec!(AdapterState { connected, killed, ports });
+codec!(EventWatchers { everything, orders, budgets });
 
 impl Shard {
     /// Adds the image of this shard, which has no work left, to `out`. Some 150 bytes for each order held.
@@ -46,16 +46,16 @@ impl Shard {
         self.killed.encode(out);
         self.directives.encode(out);
         self.adapters.encode(out);
-        self.audience.encode(out);
+        self.watching.encode(out);
         self.directory.save(out);
         self.ledger.save(out);
         self.orders.save(out);
         self.venue.save(out);
-        self.ways.iter().flatten().for_each(|way| way.encode(out));
+        self.delay_lines.iter().flatten().for_each(|way| way.encode(out));
         self.timers.encode(out);
         self.used_ids.save(out);
-        self.closings.encode(out);
-        self.told_day.encode(out);
+        self.pending_closes.encode(out);
+        self.published_day.encode(out);
         self.era.encode(out);
         self.senders.encode(out);
         self.audit_anchor.encode(out);
@@ -69,9 +69,9 @@ impl Shard {
         shards: u8,
         reference: Arc<RefData>,
         settings: ShardSettings,
-    ) -> Result<Shard, Damage> {
+    ) -> Result<Shard, DecodeError> {
         assert!(id.0 < shards, "a shard is one of its number");
-        let mut from = Reader::new(bytes);
+        let mut from = ByteReader::new(bytes);
         let shard = Shard::decode(&mut from, id, shards, reference, settings)?;
         from.finish()?;
         Ok(shard)
@@ -80,7 +80,7 @@ impl Shard {
     /// A sum over what changes: commands, orders, money, prices, limits in use, dice. Equal states have equal digests;
     /// different ones hardly ever. Its cost grows with securities, strategies and accounts, not with orders.
     pub fn digest(&self) -> u64 {
-        let mut sum = Fold::new();
+        let mut sum = Digest::new();
         self.applied.encode(&mut sum);
         self.now.encode(&mut sum);
         self.day.encode(&mut sum);
@@ -89,8 +89,8 @@ impl Shard {
         if self.directives.get(0).is_some() {
             self.directives.encode(&mut sum);
         }
-        if !self.closings.is_empty() {
-            self.closings.len().encode(&mut sum);
+        if !self.pending_closes.is_empty() {
+            self.pending_closes.len().encode(&mut sum);
         }
         if !self.senders.is_empty() {
             self.senders.len().encode(&mut sum);
@@ -100,47 +100,50 @@ impl Shard {
         self.ledger.fold(&mut sum);
         self.venue.fold(&mut sum);
         self.directory.fold(&mut sum);
-        self.ways.iter().flatten().for_each(|way| way.encode(&mut sum));
+        self.delay_lines.iter().flatten().for_each(|way| way.encode(&mut sum));
         sum.sum()
     }
 
     fn decode(
-        from: &mut Reader<'_>,
+        from: &mut ByteReader<'_>,
         id: ShardId,
         shards: u8,
         reference: Arc<RefData>,
         settings: ShardSettings,
-    ) -> Result<Shard, Damage> {
+    ) -> Result<Shard, DecodeError> {
         let own = ShardId::decode(from)? == id && u8::decode(from)? == shards;
-        from.check(own, Problem::Contradiction)?;
+        from.check(own, DecodeProblem::Contradiction)?;
         let setup_sum = u64::decode(from)?;
-        let applied = Image::decode(from)?;
-        let now = Image::decode(from)?;
-        let day = Image::decode(from)?;
-        let killed = Image::decode(from)?;
-        let directives = Image::decode(from)?;
-        let adapters: [AdapterState; 256] = Image::decode(from)?;
-        from.check(adapters[AdapterId::SIM.0 as usize].connected, Problem::Contradiction)?;
-        let audience = Image::decode(from)?;
+        let applied = Codec::decode(from)?;
+        let now = Codec::decode(from)?;
+        let day = Codec::decode(from)?;
+        let killed = Codec::decode(from)?;
+        let directives = Codec::decode(from)?;
+        let adapters: [AdapterState; 256] = Codec::decode(from)?;
+        from.check(adapters[AdapterId::SIM.0 as usize].connected, DecodeProblem::Contradiction)?;
+        let watching = Codec::decode(from)?;
         let directory = Directory::load(from, id, shards, reference)?;
         let pages = settings.pages;
         let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max, pages)?;
         let orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
         let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
         let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize, pages)?;
-        let mut ways = Vec::with_capacity(directory.locals.len());
+        let mut delay_lines = Vec::with_capacity(directory.locals.len());
         for _ in &directory.locals {
-            ways.push([Way::decode(from)?, Way::decode(from)?]);
+            delay_lines.push([DelayLine::decode(from)?, DelayLine::decode(from)?]);
         }
         let timers = Timers::decode(from)?;
         let used_ids = UsedIdLog::load(from, USED_IDS_MAX)?;
-        let closings: Vec<Closing> = Image::decode(from)?;
-        let is_known = |closing: &Closing| (closing.local as usize) < directory.locals.len();
-        from.check(closings.iter().all(is_known) && closings.len() <= CLOSINGS_MAX, Problem::Contradiction)?;
-        let told_day = Image::decode(from)?;
-        let era = Image::decode(from)?;
-        let senders = Image::decode(from)?;
-        let audit_anchor = Image::decode(from)?;
+        let pending_closes: Vec<PendingClose> = Codec::decode(from)?;
+        let is_known = |closing: &PendingClose| (closing.local as usize) < directory.locals.len();
+        from.check(
+            pending_closes.iter().all(is_known) && pending_closes.len() <= PENDING_CLOSES_MAX,
+            DecodeProblem::Contradiction,
+        )?;
+        let published_day = Codec::decode(from)?;
+        let era = Codec::decode(from)?;
+        let senders = Codec::decode(from)?;
+        let audit_anchor = Codec::decode(from)?;
         let mut shard = Shard {
             id,
             shards,
@@ -148,7 +151,7 @@ impl Shard {
             applied,
             now,
             day,
-            told_day,
+            published_day,
             era,
             directory,
             orders,
@@ -156,33 +159,33 @@ impl Shard {
             venue,
             stops: Stops::default(),
             timers,
-            ways,
+            delay_lines,
             delayed: false,
             dated: 0,
             adapters,
             killed,
             directives,
-            audience,
+            watching,
             continuation: Continuation::default(),
-            closings,
+            pending_closes,
             snapshots: Snapshots::default(),
-            depths: Depths::default(),
+            depths: DepthWatches::default(),
             staged: None,
             used_ids,
             senders,
             audit_anchor,
             sender: SenderId::INTERNAL,
         };
-        let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.line_up_stops(&stops);
-        from.check(sound, Problem::Contradiction)?;
-        shard.count_up();
-        from.check(shard.verify().is_ok(), Problem::Contradiction)?;
+        let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);
+        from.check(sound, DecodeProblem::Contradiction)?;
+        shard.recount_derived();
+        from.check(shard.verify().is_ok(), DecodeProblem::Contradiction)?;
         Ok(shard)
     }
 
     /// Tells the settings and reference data of one start from those of another.
     fn setup_sum(&self) -> u64 {
-        let mut sum = Fold::new();
+        let mut sum = Digest::new();
         self.settings.encode(&mut sum);
         self.directory.reference.fold(&mut sum);
         sum.sum()
@@ -215,7 +218,7 @@ impl Shard {
     }
 
     /// Puts every line of stops, told by its first, on its ladder. False if that cannot be.
-    fn line_up_stops(&mut self, heads: &[u32]) -> bool {
+    fn restore_stops(&mut self, heads: &[u32]) -> bool {
         (0..self.directory.locals.len()).for_each(|_| self.stops.add_security());
         for &head in heads {
             let slots: Vec<u32> = self.venue.nodes().line_from(head).collect();
@@ -234,13 +237,13 @@ impl Shard {
     }
 
     /// What is known of the orders and the settings together, counted.
-    pub(super) fn count_up(&mut self) {
+    pub(super) fn recount_derived(&mut self) {
         let dated = |slot: &u32| {
             let order = self.orders.get(*slot);
             self.orders.in_use(*slot) && !order.base.is_finished() && order.terms.tif == Tif::Gtd
         };
         self.dated = (0..self.orders.len()).filter(dated).count();
-        let delays = |at: u16| self.settings.venue_of(self.directory.places[at as usize].id).delays;
+        let delays = |at: u16| self.settings.venue_of(self.directory.exchanges[at as usize].id).delays;
         self.delayed = self.directory.locals.iter().any(|local| delays(local.exchange) != Delays::default());
     }
 
