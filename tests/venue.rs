@@ -31,8 +31,8 @@ use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::TimeOfDay;
-use pitlane_protocols::fix::session::{DisconnectReason, SessionSettings};
-use pitlane_protocols::fix::venue::{Login, VenueSettings};
+use pitlane_protocols::fix::session::{DisconnectReason, FixSessionSettings};
+use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
 use pitlane_tests::fix::seconds;
@@ -57,7 +57,7 @@ struct Play {
 }
 
 fn play(text: &str, cut: Cut) -> Result<(), String> {
-    let (mut settings, mut venue) = (settings(), VenueSettings::new(7));
+    let (mut settings, mut venue) = (settings(), InitiatorSettings::new(7));
     for setting in dialogue::settings(text) {
         let (key, value) = setting?;
         set(&mut settings, &mut venue, key, value);
@@ -69,7 +69,7 @@ fn play(text: &str, cut: Cut) -> Result<(), String> {
     play.nothing_left()
 }
 
-fn set(settings: &mut SessionSettings, venue: &mut VenueSettings, key: &str, value: &str) {
+fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &str, value: &str) {
     let yes = value == "Y";
     let number = || value.parse::<u64>().expect("a number");
     let time = || TimeOfDay::parse(value.as_bytes()).expect("a time of day");
@@ -81,7 +81,7 @@ fn set(settings: &mut SessionSettings, venue: &mut VenueSettings, key: &str, val
         "reconnect" => venue.reconnect_s = number(),
         "account" => venue.account = Some(value.to_string()),
         "login" => {
-            let login = Login { username: "me".to_string(), password: value.to_string() };
+            let login = VenueLogin { username: "me".to_string(), password: value.to_string() };
             venue.login = Some(login);
         }
         "start" => settings.schedule.start = time(),

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use pitlane_engine::id::PortId;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::broker::Broker;
-use pitlane_protocols::stomp::payload::system::{self, Level, Link};
+use pitlane_protocols::stomp::broker::StompBroker;
+use pitlane_protocols::stomp::payload::system::{self, ExternalSessionState, LogLevel};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 pub use self::row::{Kind, Row, StompRow};
@@ -44,7 +44,7 @@ pub enum Note {
     /// An external session has another state.
     Link {
         name: Arc<str>,
-        link: Link,
+        link: ExternalSessionState,
     },
     Log(Arc<LogEvent>),
     /// A FIX session has this name, by which its orders are known.
@@ -68,7 +68,7 @@ pub enum Note {
 
 impl Note {
     /// Tells the clients of a broker, if it is for them.
-    pub fn tell(&self, now: Timestamp, broker: &mut Broker) {
+    pub fn tell(&self, now: Timestamp, broker: &mut StompBroker) {
         match self {
             Note::Generic { name, body } => broker.publish_generic_event(now, name, body),
             Note::Failed { strategy, reason } => broker.publish_failure(now, strategy, reason),
@@ -80,13 +80,14 @@ impl Note {
     }
 }
 
-fn tell_log(now: Timestamp, broker: &mut Broker, event: &LogEvent) {
+fn tell_log(now: Timestamp, broker: &mut StompBroker, event: &LogEvent) {
     let level = match event.level {
-        Severity::Warn => Level::Warn,
-        Severity::Error => Level::Error,
+        Severity::Warn => LogLevel::Warn,
+        Severity::Error => LogLevel::Error,
     };
     let fields: Vec<(&str, &str)> = event.fields.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    let told = system::LogEvent { level, logger: &event.target, message: &event.message, fields: &fields };
+    let told =
+        system::LogEventPayload { level, logger: &event.target, message: &event.message, fields: &fields };
     broker.publish_log_event(now, &told);
 }
 

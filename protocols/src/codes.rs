@@ -11,7 +11,7 @@ use pitlane_engine::refdata::OptionKind;
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 
 /// A thing that REST and STOMP call by a word in capitals.
-pub trait Word: Copy + Sized + 'static {
+pub trait WireName: Copy + Sized + 'static {
     /// Every value there is.
     const VALUES: &'static [Self];
 
@@ -25,7 +25,7 @@ pub trait Word: Copy + Sized + 'static {
 
 macro_rules! words {
     ($($kind:ident { $($name:ident $word:literal,)* })*) => {$(
-        impl Word for $kind {
+        impl WireName for $kind {
             const VALUES: &'static [$kind] = &[$($kind::$name,)*];
 
             fn word(self) -> &'static str {
@@ -124,7 +124,7 @@ words! {
 }
 
 /// A thing that a FIX field calls by one character.
-pub trait Code: Word {
+pub trait Code: WireName {
     fn code(self) -> u8;
 
     fn from_code(code: u8) -> Option<Self> {
@@ -177,7 +177,7 @@ codes! {
 
 /// Which values a FIX session is sent in ExecType (150) and OrdStatus (39).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
+pub enum FixProfile {
     /// Only those of the specification's lists.
     #[default]
     Spec,
@@ -186,7 +186,7 @@ pub enum Profile {
 }
 
 /// OrdStatus (39).
-pub fn ord_status(profile: Profile, status: Status) -> u8 {
+pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
     match status {
         Status::PendingNew => b'A',
         Status::New => b'0',
@@ -197,14 +197,14 @@ pub fn ord_status(profile: Profile, status: Status) -> u8 {
         Status::PendingReplace => b'E',
         Status::Rejected => b'8',
         // Choice: the specification has no word for it; Text tells it from a cancel. See protocols/README.md.
-        Status::Expired if profile == Profile::Spec => b'4',
+        Status::Expired if profile == FixProfile::Spec => b'4',
         Status::Expired => b'C',
     }
 }
 
 /// ExecType (150): why the report is made.
-pub fn exec_type(profile: Profile, what: ExecType, status: Status) -> u8 {
-    let strict = profile == Profile::Strict44;
+pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
+    let strict = profile == FixProfile::Strict44;
     match what {
         ExecType::Entered => b'A',
         ExecType::Accepted => b'0',
@@ -342,9 +342,9 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
 /// Text (58): the code and its words, `bad-lot: the quantity is not a multiple of the lot size`. Empty without a
 /// reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Text(pub Reason);
+pub struct ReasonText(pub Reason);
 
-impl fmt::Display for Text {
+impl fmt::Display for ReasonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == Reason::None {
             return Ok(());
@@ -366,7 +366,7 @@ mod tests {
     /// TimeInForce (59) as the specification lists it.
     const SPEC_TIME_IN_FORCE: &[u8] = b"0123467";
 
-    fn check_words<T: Word + PartialEq + std::fmt::Debug>() {
+    fn check_words<T: WireName + PartialEq + std::fmt::Debug>() {
         for &value in T::VALUES {
             let word = value.word();
             assert_eq!(T::from_word(word), Some(value));
@@ -423,7 +423,7 @@ mod tests {
         for &what in ExecType::VALUES {
             for &status in Status::VALUES {
                 let (exec_type, ord_status) =
-                    (exec_type(Profile::Spec, what, status), ord_status(Profile::Spec, status));
+                    (exec_type(FixProfile::Spec, what, status), ord_status(FixProfile::Spec, status));
                 assert!(SPEC_EXEC_TYPE.contains(&exec_type), "{what:?} {status:?}");
                 assert!(SPEC_ORD_STATUS.contains(&ord_status), "{what:?} {status:?}");
             }
@@ -456,7 +456,7 @@ mod tests {
             (ExecType::Image, Status::Filled, b"I2", b"I2"),
         ];
         for (what, status, spec, strict) in table {
-            for (profile, expected) in [(Profile::Spec, spec), (Profile::Strict44, strict)] {
+            for (profile, expected) in [(FixProfile::Spec, spec), (FixProfile::Strict44, strict)] {
                 let pair = [exec_type(profile, what, status), ord_status(profile, status)];
                 assert_eq!(&pair, expected, "{what:?} {status:?} {profile:?}");
             }
@@ -501,8 +501,8 @@ mod tests {
 
     #[test]
     fn text_is_the_code_and_its_words() {
-        let text = Text(Reason::BadLot).to_string();
+        let text = ReasonText(Reason::BadLot).to_string();
         assert_eq!(text, "bad-lot: the quantity is not a multiple of the lot size");
-        assert_eq!(Text(Reason::None).to_string(), "");
+        assert_eq!(ReasonText(Reason::None).to_string(), "");
     }
 }

@@ -36,7 +36,7 @@ pub use self::exchange::ExchangeVO;
 pub use self::identity::IdentityVO;
 pub use self::limits::{ConfirmationVO, LimitsVO, RestrictionVO, RiskVO, SwitchStateVO, UnconfirmedVO};
 pub use self::moment::Moment;
-pub use self::named::Named;
+pub use self::named::NamedValue;
 pub use self::order::OrderVO;
 pub use self::order_request::{
     AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,

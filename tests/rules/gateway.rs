@@ -21,7 +21,7 @@ use pitlane::wake::Bell;
 use pitlane::wakeups::Bells;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
-use pitlane_protocols::stomp::session::{Counters, Fill};
+use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
 use pitlane_protocols::stomp::throttle::Throttle;
 use pitlane_tests::stomp::host::{Host, Plan};
 use pitlane_tests::world;
@@ -163,7 +163,7 @@ impl Wired for GatewayHost {
         unreachable!("only WebSocket is throttled");
     }
 
-    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
+    fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)> {
         self.gateway.rows().find(|row| row.number == client as u64 + 1).map(|row| row_look(&row))
     }
 }

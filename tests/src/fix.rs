@@ -20,12 +20,12 @@ use pitlane_engine::terms::Changes;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::decoded::Decoded;
-use pitlane_protocols::fix::entry::Request;
+use pitlane_protocols::fix::entry::ClientRequest;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::logon_probe;
-use pitlane_protocols::fix::session::{DisconnectReason, Session, SessionSettings, State};
-use pitlane_protocols::fix::store::{Cause, MemoryStore, Numbers, Store, StoreFailed};
+use pitlane_protocols::fix::session::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState};
+use pitlane_protocols::fix::store::{MemoryStore, MessageStore, ReportedEvent, SequenceNumbers, StoreFailed};
 
 pub use self::words::sealed;
 use crate::world;
@@ -60,16 +60,16 @@ impl SharedStore {
     }
 }
 
-impl Store for SharedStore {
-    fn numbers(&self) -> Numbers {
+impl MessageStore for SharedStore {
+    fn numbers(&self) -> SequenceNumbers {
         self.0.lock().expect("one thread").0.numbers()
     }
 
-    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn set_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.with(|store| store.set_numbers(numbers))
     }
 
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed> {
+    fn keep(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
         self.with(|store| store.keep(number, message, cause))
     }
 
@@ -81,7 +81,7 @@ impl Store for SharedStore {
         self.0.lock().expect("one thread").0.next_kept(from, to, into)
     }
 
-    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.with(|store| store.reset(numbers))
     }
 
@@ -93,14 +93,14 @@ impl Store for SharedStore {
 #[derive(Debug)]
 pub struct Stage {
     pub now: Timestamp,
-    pub session: Session,
+    pub session: FixSession,
     pub store: SharedStore,
-    settings: SessionSettings,
+    settings: FixSessionSettings,
     desk: Desk,
     worker: Worker,
     ports: Vec<PortEnd>,
     /// A request whose lane was full.
-    slot: Option<Request>,
+    slot: Option<ClientRequest>,
     /// A connection that has not named its session yet.
     lobby: Option<logon_probe::Lobby>,
     /// What was sent to the client and not looked at.
@@ -116,17 +116,17 @@ pub struct Stage {
     execs: u128,
 }
 
-pub fn settings() -> SessionSettings {
+pub fn settings() -> FixSessionSettings {
     let source = Source { origin: Origin::Fix, port: CLIENT, session: 7 };
-    SessionSettings::new("PITLANE", "CLIENT1", source)
+    FixSessionSettings::new("PITLANE", "CLIENT1", source)
 }
 
 impl Stage {
-    pub fn new(settings: SessionSettings) -> Stage {
+    pub fn new(settings: FixSessionSettings) -> Stage {
         Stage::with_store(settings, SharedStore::new(world::start(), 10_000), ShardSettings::default())
     }
 
-    pub fn with_store(settings: SessionSettings, store: SharedStore, shard: ShardSettings) -> Stage {
+    pub fn with_store(settings: FixSessionSettings, store: SharedStore, shard: ShardSettings) -> Stage {
         let classes = [PortClass::Control, PortClass::Venue, PortClass::Client, PortClass::Client];
         let (ports, mut ends) = mesh(&classes, 1, Depths::default());
         let shard = Shard::new(ShardId(0), 1, world::reference(), shard);
@@ -142,7 +142,7 @@ impl Stage {
         };
         let mut stage = Stage {
             now: world::start(),
-            session: Session::new(settings.clone(), Box::new(store.clone()), world::reference()),
+            session: FixSession::new(settings.clone(), Box::new(store.clone()), world::reference()),
             store,
             settings,
             desk: Desk::new(desk, IdBlock { next: 1, end: 1_000_000 }),
@@ -174,7 +174,8 @@ impl Stage {
     /// The service is started again; the shard was recovered, the session has its store.
     pub fn restart(&mut self) {
         self.disconnect();
-        self.session = Session::new(self.settings.clone(), Box::new(self.store.clone()), world::reference());
+        self.session =
+            FixSession::new(self.settings.clone(), Box::new(self.store.clone()), world::reference());
         let desk = DeskSettings {
             port: CLIENT,
             shards: 1,
@@ -263,7 +264,7 @@ impl Stage {
     }
 
     pub fn is_connected(&self) -> bool {
-        self.lobby.is_some() || !matches!(self.session.state(), State::Offline)
+        self.lobby.is_some() || !matches!(self.session.state(), FixSessionState::Offline)
     }
 
     /// Bytes from the client, cut as they are given.
@@ -416,7 +417,7 @@ pub fn said_on(wire: &mut Vec<u8>) -> Vec<String> {
     messages
 }
 
-fn is_ours(settings: &SessionSettings, greeting: &logon_probe::LogonProbe) -> bool {
+fn is_ours(settings: &FixSessionSettings, greeting: &logon_probe::LogonProbe) -> bool {
     logon_probe::admits(&settings.target_comp_id, greeting.sender_comp_id)
         && settings.sender_comp_id.as_bytes() == greeting.target_comp_id
 }

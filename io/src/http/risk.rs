@@ -5,7 +5,7 @@ use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::strategy::life::{self, WrongPhase};
-use pitlane_protocols::codes::Word;
+use pitlane_protocols::codes::WireName;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
 
 use super::answer::Answer;

@@ -10,10 +10,10 @@ use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::access::{Access, Secret as Passcode};
-use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::access::{Passcode, StompAccess};
+use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
 use pitlane_protocols::stomp::session::Transport;
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use super::watches::Watches;
 use crate::auth::{Credentials, Roll};
@@ -26,7 +26,7 @@ const NOTES_MAX: usize = 4_096;
 
 #[derive(Debug)]
 pub struct Company {
-    pub broker: Broker,
+    pub broker: StompBroker,
     transport: Transport,
     watches: Watches,
     /// None: nobody logs in here.
@@ -53,14 +53,14 @@ struct Guest {
 
 impl Company {
     pub fn new(
-        settings: Settings,
+        settings: BrokerSettings,
         reference: Arc<RefData>,
         transport: Transport,
         roll: Option<Roll>,
     ) -> Company {
         Company {
             watches: Watches::new(reference.clone(), settings.hears_all),
-            broker: Broker::new(settings, reference),
+            broker: StompBroker::new(settings, reference),
             transport,
             roll,
             guests: Vec::new(),
@@ -118,8 +118,8 @@ impl Company {
     pub fn obey(&mut self, now: Timestamp, mut ask: impl FnMut(SessionId, Credentials) -> bool) {
         while let Some(command) = self.broker.poll_command() {
             match command {
-                Command::Watch { interest, on } => self.watches.set(interest, on),
-                Command::Login { session, login, passcode, .. } => {
+                BrokerCommand::Watch { interest, on } => self.watches.set(interest, on),
+                BrokerCommand::Login { session, login, passcode, .. } => {
                     let generation = self.roll.as_ref().map_or(0, Roll::generation);
                     let peer = self.guest(session).map(|guest| {
                         guest.generation = generation;
@@ -136,7 +136,7 @@ impl Company {
                         self.broker.handle_verdict(now, session, None);
                     }
                 }
-                Command::Generic { name, body, .. } => {
+                BrokerCommand::Generic { name, body, .. } => {
                     let note = Note::Generic { name: name.into(), body: body.into() };
                     note.tell(now, &mut self.broker);
                     if self.notes.len() < NOTES_MAX {
@@ -150,7 +150,12 @@ impl Company {
     }
 
     /// What came of a login; none: refused.
-    pub fn handle_verdict(&mut self, now: Timestamp, session: SessionId, known: Option<(Arc<str>, Access)>) {
+    pub fn handle_verdict(
+        &mut self,
+        now: Timestamp,
+        session: SessionId,
+        known: Option<(Arc<str>, StompAccess)>,
+    ) {
         let generation = self.guest(session).map_or(0, |guest| guest.generation);
         // Struck off between the verdict and now.
         let is_struck = |name: &str| self.roll.as_ref().is_some_and(|roll| roll.is_struck(name, generation));
@@ -247,8 +252,8 @@ mod tests {
     #[test]
     fn so_many_notes_wait_to_be_passed_on_and_those_beyond_are_counted() {
         let now = Timestamp(1);
-        let guest = Some(Access { may_send: true, ..Access::default() });
-        let settings = Settings { guest, ..Settings::default() };
+        let guest = Some(StompAccess { may_send: true, ..StompAccess::default() });
+        let settings = BrokerSettings { guest, ..BrokerSettings::default() };
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
         let mut company = Company::new(settings, reference, Transport::Tcp, None);
         let session = company.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();

@@ -15,7 +15,7 @@ use pitlane_engine::id::{IntId, PortId, ShardId, Source};
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::view::{Order, View, ViewSettings};
-use pitlane_protocols::codes::Word;
+use pitlane_protocols::codes::WireName;
 
 use crate::service::{Folder, Service, folder};
 use crate::{LIVELY, STILL};

@@ -13,27 +13,27 @@ use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
 use super::order::{Decimal, OrderFields};
-use super::orders::{Key, Order};
+use super::orders::{ClientOrder, OrderKey};
 use super::reject::OrderRejectReason;
 use super::resolve;
-use super::session::SessionSettings;
+use super::session::FixSessionSettings;
 use super::tag;
 use crate::codes::Code;
 
 /// What goes to the desk. `key` finds the client's order in its book, `order` is what it is called now. When its lane is full the caller keeps it and tries again, and does not ask the session for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ClientRequest {
     Submit { ticket: Ticket, terms: Terms },
-    Modify { ticket: Ticket, key: Key, order: IntId, changes: Changes },
-    Cancel { ticket: Ticket, key: Key, order: IntId },
+    Modify { ticket: Ticket, key: OrderKey, order: IntId, changes: Changes },
+    Cancel { ticket: Ticket, key: OrderKey, order: IntId },
 }
 
-impl Request {
+impl ClientRequest {
     pub fn ticket(&self) -> &Ticket {
         match self {
-            Request::Submit { ticket, .. }
-            | Request::Modify { ticket, .. }
-            | Request::Cancel { ticket, .. } => ticket,
+            ClientRequest::Submit { ticket, .. }
+            | ClientRequest::Modify { ticket, .. }
+            | ClientRequest::Cancel { ticket, .. } => ticket,
         }
     }
 
@@ -42,14 +42,14 @@ impl Request {
     pub fn send(&self, desk: &mut Desk, port: &mut PortEnd, client: SenderId) -> Result<IntId, Declined> {
         let by_client = |ticket: Ticket| Ticket { sender: client, ..ticket };
         match *self {
-            Request::Submit { ticket, terms } => desk.submit(port, by_client(ticket), terms),
-            Request::Modify { ticket, order, changes, .. } => {
+            ClientRequest::Submit { ticket, terms } => desk.submit(port, by_client(ticket), terms),
+            ClientRequest::Modify { ticket, order, changes, .. } => {
                 desk.modify(port, by_client(ticket), &order, changes)
             }
-            Request::Cancel { ticket, order, .. } if ticket.id.is_none() => {
+            ClientRequest::Cancel { ticket, order, .. } if ticket.id.is_none() => {
                 desk.cancel(port, Ticket { sender: SenderId::INTERNAL, ..ticket }, &order)
             }
-            Request::Cancel { ticket, order, .. } => desk.cancel(port, by_client(ticket), &order),
+            ClientRequest::Cancel { ticket, order, .. } => desk.cancel(port, by_client(ticket), &order),
         }
     }
 }
@@ -75,7 +75,7 @@ pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
 
 /// The terms of a new order.
 pub fn terms(
-    settings: &SessionSettings,
+    settings: &FixSessionSettings,
     reference: &RefData,
     order: &OrderFields,
 ) -> Result<Terms, OrderRejectReason> {
@@ -106,10 +106,10 @@ pub fn terms(
 
 /// What a replacement changes. It carries the whole order as wished; what may not change must be as it was.
 pub fn changes(
-    settings: &SessionSettings,
+    settings: &FixSessionSettings,
     reference: &RefData,
     order: &OrderFields,
-    known: &Order,
+    known: &ClientOrder,
 ) -> Result<Changes, OrderRejectReason> {
     matches(reference, order, known)?;
     if let Some(named) = order.account
@@ -146,7 +146,11 @@ pub fn changes(
 }
 
 /// Whether instrument and side of a request are those of its order.
-pub fn matches(reference: &RefData, order: &OrderFields, known: &Order) -> Result<(), OrderRejectReason> {
+pub fn matches(
+    reference: &RefData,
+    order: &OrderFields,
+    known: &ClientOrder,
+) -> Result<(), OrderRejectReason> {
     let side = order.side.and_then(Side::from_code);
     if side != Some(known.terms.side) {
         return Err(OrderRejectReason::SideDiffers);
@@ -157,7 +161,7 @@ pub fn matches(reference: &RefData, order: &OrderFields, known: &Order) -> Resul
     }
 }
 
-fn order_kind(settings: &SessionSettings, order: &OrderFields) -> Result<OrderKind, OrderRejectReason> {
+fn order_kind(settings: &FixSessionSettings, order: &OrderFields) -> Result<OrderKind, OrderRejectReason> {
     let kind = order.ord_type.and_then(OrderKind::from_code);
     kind.filter(|kind| settings.order_types.contains(kind)).ok_or(OrderRejectReason::TypeNotTaken)
 }

@@ -6,7 +6,7 @@ use pitlane_engine::time::Timestamp;
 use super::encode::Encoder;
 use super::fields::{Fields, read};
 use super::frame::{self, BEGIN_STRING};
-use super::session::{Credentials, DisconnectReason, GREETING_BYTES_MAX, LOGON_NS_MAX};
+use super::session::{DisconnectReason, GREETING_BYTES_MAX, LOGON_NS_MAX, LogonCredentials};
 use super::tag;
 use crate::decoded::Decoded;
 
@@ -75,14 +75,14 @@ pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReaso
 
 /// Name and password in a first frame that [`identify`] has taken; empty if it has none. So they are checked before anything is
 /// kept for the session.
-pub fn credentials(bytes: &[u8]) -> Credentials<'_> {
+pub fn credentials(bytes: &[u8]) -> LogonCredentials<'_> {
     let mut fields = Fields::default();
     let message = match frame::decode(bytes, GREETING_BYTES_MAX) {
         Ok(Decoded::Message { message, .. }) => Some(read(message, &mut fields)),
         Ok(Decoded::Incomplete) | Err(_) => None,
     };
     let value = |tag: u32| message.as_ref().and_then(|message| message.get(tag)).unwrap_or_default();
-    Credentials { username: value(tag::USERNAME), password: value(tag::PASSWORD) }
+    LogonCredentials { username: value(tag::USERNAME), password: value(tag::PASSWORD) }
 }
 
 /// The Logout for a client whose name or password is wrong. It has the number one: the session's own numbers are for those who may

@@ -10,10 +10,10 @@ use pitlane_engine::time::Timestamp;
 
 use super::encode::Draft;
 use super::order::OrderFields;
-use super::orders::Order;
+use super::orders::ClientOrder;
 use super::reject::OrderRejectReason;
 use super::resolve::security_type;
-use crate::codes::{Code, Profile, exec_type, ord_status};
+use crate::codes::{Code, FixProfile, exec_type, ord_status};
 
 /// Bytes of a value that the client sent and that is said back although it means nothing to us.
 const ECHO_BYTES_MAX: usize = 64;
@@ -23,7 +23,7 @@ const NOT_KNOWN: &[u8] = b"[N/A]";
 
 /// What a report tells beside the order itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Report {
+pub struct ExecutionReport {
     pub exec_id: Uuid,
     pub at: Timestamp,
     pub what: ExecType,
@@ -39,10 +39,10 @@ pub struct Report {
     pub last: Option<(Qty, Price)>,
 }
 
-impl Report {
+impl ExecutionReport {
     /// How an order stands: nothing has happened.
-    pub fn of_order(order: &Order, exec_id: Uuid) -> Report {
-        Report {
+    pub fn of_order(order: &ClientOrder, exec_id: Uuid) -> ExecutionReport {
+        ExecutionReport {
             exec_id,
             at: order.updated,
             what: ExecType::Image,
@@ -58,10 +58,15 @@ impl Report {
 
     /// What a shard reports, under the ids by which the client knows it. `order` is as it was before the report, and is brought up
     /// to it.
-    pub fn of_event(report: &OrderReport, at: Timestamp, exec_id: Uuid, order: &mut Order) -> Report {
+    pub fn of_event(
+        report: &OrderReport,
+        at: Timestamp,
+        exec_id: Uuid,
+        order: &mut ClientOrder,
+    ) -> ExecutionReport {
         let (cl_ord_id, orig_cl_ord_id) = ids(report, order);
         order.update(report, at);
-        Report {
+        ExecutionReport {
             exec_id,
             at,
             what: report.what,
@@ -78,7 +83,7 @@ impl Report {
 
 /// ClOrdID and OrigClOrdID of a report. A request of the client's own is told under its id; what somebody else asked, under the
 /// id that the client knows.
-fn ids(report: &OrderReport, order: &mut Order) -> (IntId, IntId) {
+fn ids(report: &OrderReport, order: &mut ClientOrder) -> (IntId, IntId) {
     let before = order.cl_ord_id;
     match report.what {
         ExecType::CancelPending if report.id == order.cancel => (order.cancel, before),
@@ -108,11 +113,11 @@ fn ids(report: &OrderReport, order: &mut Order) -> (IntId, IntId) {
 /// An Execution Report. Spec: the table of its fields; 22, 31, 32, 40, 44, 60, 99, 126 beside them.
 pub fn execution(
     draft: &mut Draft,
-    profile: Profile,
+    profile: FixProfile,
     reference: &RefData,
     root: &IntId,
     terms: &Terms,
-    report: &Report,
+    report: &ExecutionReport,
 ) {
     draft.id(b"37=", root);
     draft.id(b"11=", &report.cl_ord_id);
@@ -151,7 +156,7 @@ pub fn execution(
     text(draft, OrderRejectReason::Platform(report.reason));
 }
 
-fn leaves_qty(report: &Report, terms: &Terms) -> Qty {
+fn leaves_qty(report: &ExecutionReport, terms: &Terms) -> Qty {
     if report.status.is_finished() {
         return Qty::ZERO;
     }
@@ -227,7 +232,7 @@ pub struct CancelReject {
 
 impl CancelReject {
     /// What a shard or a desk refused.
-    pub fn of_refusal(refusal: &Refusal, order: Option<&Order>) -> CancelReject {
+    pub fn of_refusal(refusal: &Refusal, order: Option<&ClientOrder>) -> CancelReject {
         CancelReject {
             root: order.map_or(IntId::NONE, |order| order.root),
             cl_ord_id: refusal.request_id,
@@ -239,7 +244,7 @@ impl CancelReject {
     }
 }
 
-pub fn cancel_reject(draft: &mut Draft, profile: Profile, now: Timestamp, reject: &CancelReject) {
+pub fn cancel_reject(draft: &mut Draft, profile: FixProfile, now: Timestamp, reject: &CancelReject) {
     let unknown = reject.root.is_none();
     draft.text(b"37=", if unknown { b"NONE" } else { reject.root.as_bytes() });
     draft.id(b"11=", &reject.cl_ord_id);

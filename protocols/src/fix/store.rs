@@ -21,7 +21,7 @@ use pitlane_engine::time::Timestamp;
 
 /// The next numbers of both directions, and since when they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
+pub struct SequenceNumbers {
     /// The number that must come next.
     pub incoming: u64,
     /// The number that will be sent next.
@@ -30,10 +30,10 @@ pub struct Numbers {
     pub since: Timestamp,
 }
 
-impl Numbers {
+impl SequenceNumbers {
     /// As they are after a reset.
-    pub fn fresh(now: Timestamp) -> Numbers {
-        Numbers { incoming: 1, outgoing: 1, since: now }
+    pub fn fresh(now: Timestamp) -> SequenceNumbers {
+        SequenceNumbers { incoming: 1, outgoing: 1, since: now }
     }
 }
 
@@ -43,20 +43,20 @@ pub struct StoreFailed;
 
 /// The event that a message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct ReportedEvent {
     pub shard: ShardId,
     pub seq: u64,
 }
 
 /// Where a session keeps things. What was kept is there after a restart.
-pub trait Store: fmt::Debug + Send {
-    fn numbers(&self) -> Numbers;
+pub trait MessageStore: fmt::Debug + Send {
+    fn numbers(&self) -> SequenceNumbers;
 
-    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed>;
+    fn set_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
 
     /// Keeps an application message under its number, which rises, with the event it reports: both or none. The next outgoing
     /// number is the one behind it from then on.
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed>;
+    fn keep(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed>;
 
     /// The last event of this shard that was reported; a reset does not change it.
     fn heard(&self, shard: ShardId) -> u64;
@@ -65,7 +65,7 @@ pub trait Store: fmt::Debug + Send {
     fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64>;
 
     /// Forgets all messages and begins anew with these numbers.
-    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed>;
+    fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
 
     /// Reads again what another process may have written (`RefreshOnLogon`).
     fn refresh(&mut self) -> Result<(), StoreFailed>;
@@ -77,7 +77,7 @@ pub const MEMORY_MESSAGES_MAX: usize = 100_000;
 /// A store that lives as long as the process.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
-    numbers: Numbers,
+    numbers: SequenceNumbers,
     messages: BTreeMap<u64, Vec<u8>>,
     messages_max: usize,
     heard: BTreeMap<ShardId, u64>,
@@ -91,7 +91,7 @@ impl MemoryStore {
     /// With room for so many messages; of more the oldest are forgotten.
     pub fn with_max(now: Timestamp, messages_max: usize) -> MemoryStore {
         MemoryStore {
-            numbers: Numbers::fresh(now),
+            numbers: SequenceNumbers::fresh(now),
             messages: BTreeMap::new(),
             messages_max,
             heard: BTreeMap::new(),
@@ -99,17 +99,17 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
-    fn numbers(&self) -> Numbers {
+impl MessageStore for MemoryStore {
+    fn numbers(&self) -> SequenceNumbers {
         self.numbers
     }
 
-    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn set_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.numbers = numbers;
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed> {
+    fn keep(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
         self.numbers.outgoing = number + 1;
         if let Some(cause) = cause {
             self.heard.insert(cause.shard, cause.seq);
@@ -139,7 +139,7 @@ impl Store for MemoryStore {
         Some(number)
     }
 
-    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.numbers = numbers;
         self.messages.clear();
         Ok(())
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(into, b"m5");
         assert_eq!(store.next_kept(6, u64::MAX, &mut into), Some(9));
         assert_eq!(store.next_kept(10, 9, &mut into), None);
-        store.reset(Numbers::fresh(Timestamp(7))).unwrap();
+        store.reset(SequenceNumbers::fresh(Timestamp(7))).unwrap();
         assert_eq!(store.next_kept(1, u64::MAX, &mut into), None);
-        assert_eq!(store.numbers(), Numbers { incoming: 1, outgoing: 1, since: Timestamp(7) });
+        assert_eq!(store.numbers(), SequenceNumbers { incoming: 1, outgoing: 1, since: Timestamp(7) });
     }
 }

@@ -1,14 +1,14 @@
 //! Why a session ends, with its answer on the wire.
 
-use super::decode::FrameError;
+use super::decode::StompFrameError;
 use super::pattern::PatternError;
 use super::transaction::TransactionError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum StompCloseReason {
     /// The client said DISCONNECT.
     Disconnected,
-    Frame(FrameError),
+    Frame(StompFrameError),
     NotConnected,
     ConnectedTwice,
     NoCommonVersion,
@@ -36,40 +36,40 @@ pub enum Cause {
     Ended,
 }
 
-impl Cause {
+impl StompCloseReason {
     pub fn words(self) -> &'static str {
         match self {
-            Cause::Disconnected => "disconnected",
-            Cause::Frame(error) => error.words(),
-            Cause::NotConnected => "the first frame must be CONNECT or STOMP",
-            Cause::ConnectedTwice => "already connected",
-            Cause::NoCommonVersion => "supported versions are 1.0, 1.1 and 1.2",
-            Cause::NoGreeting => "no CONNECT in time",
-            Cause::LoginRefused => "login or passcode is wrong",
-            Cause::BadHeartbeat => "heart-beat is not two numbers of milliseconds",
-            Cause::Silence => "no heart-beat within twice the agreed interval",
-            Cause::Missing("destination") => "the header destination is missing",
-            Cause::Missing("transaction") => "the header transaction is missing",
-            Cause::Missing("message-id") => "the header message-id is missing",
-            Cause::Missing("subscription") => "the header subscription is missing",
-            Cause::Missing(_) => "the header id is missing",
-            Cause::Destination(error) => error.words(),
-            Cause::NotPermitted => "not permitted to read this destination",
-            Cause::SubscriptionInUse => "a subscription with this id exists",
-            Cause::UnknownSubscription => "there is no such subscription",
-            Cause::TooManySubscriptions => "too many subscriptions",
-            Cause::BadAckMode => "ack is auto, client or client-individual",
-            Cause::BadPrefetch => "the prefetch count is not a number above zero",
-            Cause::UnknownMessage => "no such message waits for an acknowledgement",
-            Cause::Transaction(TransactionError::Unknown) => "there is no such transaction",
-            Cause::Transaction(TransactionError::InUse) => "a transaction of this name is open",
-            Cause::Transaction(TransactionError::TooMany) => "more than 16 open transactions",
-            Cause::Transaction(TransactionError::TooLarge) => "the transaction is too large",
-            Cause::SendNotPermitted => "SEND is not permitted",
-            Cause::SendNotJson => "the body of a generic event must be JSON",
-            Cause::SlowConsumer => "slow consumer",
-            Cause::Stuck => "slow consumer, nothing was read for too long",
-            Cause::Ended => "the service ends this session",
+            StompCloseReason::Disconnected => "disconnected",
+            StompCloseReason::Frame(error) => error.words(),
+            StompCloseReason::NotConnected => "the first frame must be CONNECT or STOMP",
+            StompCloseReason::ConnectedTwice => "already connected",
+            StompCloseReason::NoCommonVersion => "supported versions are 1.0, 1.1 and 1.2",
+            StompCloseReason::NoGreeting => "no CONNECT in time",
+            StompCloseReason::LoginRefused => "login or passcode is wrong",
+            StompCloseReason::BadHeartbeat => "heart-beat is not two numbers of milliseconds",
+            StompCloseReason::Silence => "no heart-beat within twice the agreed interval",
+            StompCloseReason::Missing("destination") => "the header destination is missing",
+            StompCloseReason::Missing("transaction") => "the header transaction is missing",
+            StompCloseReason::Missing("message-id") => "the header message-id is missing",
+            StompCloseReason::Missing("subscription") => "the header subscription is missing",
+            StompCloseReason::Missing(_) => "the header id is missing",
+            StompCloseReason::Destination(error) => error.words(),
+            StompCloseReason::NotPermitted => "not permitted to read this destination",
+            StompCloseReason::SubscriptionInUse => "a subscription with this id exists",
+            StompCloseReason::UnknownSubscription => "there is no such subscription",
+            StompCloseReason::TooManySubscriptions => "too many subscriptions",
+            StompCloseReason::BadAckMode => "ack is auto, client or client-individual",
+            StompCloseReason::BadPrefetch => "the prefetch count is not a number above zero",
+            StompCloseReason::UnknownMessage => "no such message waits for an acknowledgement",
+            StompCloseReason::Transaction(TransactionError::Unknown) => "there is no such transaction",
+            StompCloseReason::Transaction(TransactionError::InUse) => "a transaction of this name is open",
+            StompCloseReason::Transaction(TransactionError::TooMany) => "more than 16 open transactions",
+            StompCloseReason::Transaction(TransactionError::TooLarge) => "the transaction is too large",
+            StompCloseReason::SendNotPermitted => "SEND is not permitted",
+            StompCloseReason::SendNotJson => "the body of a generic event must be JSON",
+            StompCloseReason::SlowConsumer => "slow consumer",
+            StompCloseReason::Stuck => "slow consumer, nothing was read for too long",
+            StompCloseReason::Ended => "the service ends this session",
         }
     }
 
@@ -82,44 +82,44 @@ impl Cause {
         const POLICY: u16 = 1008;
         const TOO_BIG: u16 = 1009;
         match self {
-            Cause::Disconnected => NORMAL,
-            Cause::Ended => GOING_AWAY,
-            Cause::Frame(FrameError::Utf8) => NOT_UTF8,
-            Cause::Frame(
-                FrameError::LineTooLong
-                | FrameError::TooManyHeaders
-                | FrameError::HeadTooLong
-                | FrameError::BodyTooLong
-                | FrameError::GreetingTooLong,
+            StompCloseReason::Disconnected => NORMAL,
+            StompCloseReason::Ended => GOING_AWAY,
+            StompCloseReason::Frame(StompFrameError::Utf8) => NOT_UTF8,
+            StompCloseReason::Frame(
+                StompFrameError::LineTooLong
+                | StompFrameError::TooManyHeaders
+                | StompFrameError::HeadTooLong
+                | StompFrameError::BodyTooLong
+                | StompFrameError::GreetingTooLong,
             ) => TOO_BIG,
-            Cause::LoginRefused
-            | Cause::NotPermitted
-            | Cause::TooManySubscriptions
-            | Cause::SendNotPermitted
-            | Cause::SlowConsumer
-            | Cause::Stuck
-            | Cause::NoGreeting
-            | Cause::Silence => POLICY,
-            Cause::Frame(_)
-            | Cause::NotConnected
-            | Cause::ConnectedTwice
-            | Cause::NoCommonVersion
-            | Cause::BadHeartbeat
-            | Cause::Missing(_)
-            | Cause::Destination(_)
-            | Cause::SubscriptionInUse
-            | Cause::UnknownSubscription
-            | Cause::BadAckMode
-            | Cause::BadPrefetch
-            | Cause::UnknownMessage
-            | Cause::Transaction(_)
-            | Cause::SendNotJson => PROTOCOL,
+            StompCloseReason::LoginRefused
+            | StompCloseReason::NotPermitted
+            | StompCloseReason::TooManySubscriptions
+            | StompCloseReason::SendNotPermitted
+            | StompCloseReason::SlowConsumer
+            | StompCloseReason::Stuck
+            | StompCloseReason::NoGreeting
+            | StompCloseReason::Silence => POLICY,
+            StompCloseReason::Frame(_)
+            | StompCloseReason::NotConnected
+            | StompCloseReason::ConnectedTwice
+            | StompCloseReason::NoCommonVersion
+            | StompCloseReason::BadHeartbeat
+            | StompCloseReason::Missing(_)
+            | StompCloseReason::Destination(_)
+            | StompCloseReason::SubscriptionInUse
+            | StompCloseReason::UnknownSubscription
+            | StompCloseReason::BadAckMode
+            | StompCloseReason::BadPrefetch
+            | StompCloseReason::UnknownMessage
+            | StompCloseReason::Transaction(_)
+            | StompCloseReason::SendNotJson => PROTOCOL,
         }
     }
 }
 
-impl From<TransactionError> for Cause {
-    fn from(error: TransactionError) -> Cause {
-        Cause::Transaction(error)
+impl From<TransactionError> for StompCloseReason {
+    fn from(error: TransactionError) -> StompCloseReason {
+        StompCloseReason::Transaction(error)
     }
 }

@@ -13,8 +13,8 @@ fn open(disk: &Disk) -> FileStore {
     FileStore::open(&place(disk), Timestamp(1), &[7]).unwrap()
 }
 
-fn numbers(incoming: u64, outgoing: u64) -> Numbers {
-    Numbers { incoming, outgoing, since: Timestamp(1) }
+fn numbers(incoming: u64, outgoing: u64) -> SequenceNumbers {
+    SequenceNumbers { incoming, outgoing, since: Timestamp(1) }
 }
 
 fn message(number: u64) -> Vec<u8> {
@@ -36,9 +36,9 @@ fn what_was_kept_is_there_after_the_process_has_gone_at_any_moment() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let mut store = open(&disk);
-    assert_eq!((store.numbers(), store.heard(ShardId(0))), (Numbers::fresh(Timestamp(1)), 7));
+    assert_eq!((store.numbers(), store.heard(ShardId(0))), (SequenceNumbers::fresh(Timestamp(1)), 7));
     for number in 1..3_000u64 {
-        let cause = (number % 3 != 0).then_some(Cause { shard: ShardId(1), seq: number });
+        let cause = (number % 3 != 0).then_some(ReportedEvent { shard: ShardId(1), seq: number });
         store.keep(number, &message(number), cause).unwrap();
         if number % 41 == 0 {
             // Between the message and its number.
@@ -93,10 +93,10 @@ fn after_a_loss_of_power_no_number_is_used_twice() {
     let disk = Disk::Simulated(simulated.clone());
     let mut store =
         FileStore::open(&Place { level: Level::Disk, ..place(&disk) }, Timestamp(1), &[]).unwrap();
-    store.keep(1, &message(1), Some(Cause { shard: ShardId(0), seq: 9 })).unwrap();
+    store.keep(1, &message(1), Some(ReportedEvent { shard: ShardId(0), seq: 9 })).unwrap();
     store.set_numbers(numbers(4, 2)).unwrap();
     store.file().sync().unwrap();
-    store.keep(2, &message(2), Some(Cause { shard: ShardId(0), seq: 10 })).unwrap();
+    store.keep(2, &message(2), Some(ReportedEvent { shard: ShardId(0), seq: 10 })).unwrap();
     store.set_numbers(numbers(5, 3)).unwrap();
     let after = Disk::Simulated(simulated.power_loss());
     let again = FileStore::open(&place(&after), Timestamp(1), &[]).unwrap();
@@ -114,7 +114,9 @@ fn after_a_loss_of_power_at_any_moment_no_report_is_missing_and_nothing_is_made_
         let last = 1 + chance.below(2_000);
         let mut synced = 0;
         for number in 1..=last {
-            store.keep(number, &message(number), Some(Cause { shard: ShardId(0), seq: number })).unwrap();
+            store
+                .keep(number, &message(number), Some(ReportedEvent { shard: ShardId(0), seq: number }))
+                .unwrap();
             if chance.below(3) == 0 {
                 store.set_numbers(numbers(number, number + 1)).unwrap();
             }
@@ -213,7 +215,9 @@ fn after_a_loss_of_power_a_store_that_was_growing_has_what_was_synced() {
         let last = 1 + chance.below(4_000);
         let mut synced = 0;
         for number in 1..=last {
-            store.keep(number, &message(number), Some(Cause { shard: ShardId(0), seq: number })).unwrap();
+            store
+                .keep(number, &message(number), Some(ReportedEvent { shard: ShardId(0), seq: number }))
+                .unwrap();
             if chance.below(3) == 0 {
                 store.set_numbers(numbers(number, number + 1)).unwrap();
             }
@@ -239,7 +243,7 @@ fn the_first_page_tells_what_was_reported() {
     let disk = Disk::Simulated(Simulated::new(1));
     assert_eq!(FileStore::peek_head(&place(&disk)).unwrap(), None);
     let mut store = open(&disk);
-    store.keep(1, &message(1), Some(Cause { shard: ShardId(2), seq: 9 })).unwrap();
+    store.keep(1, &message(1), Some(ReportedEvent { shard: ShardId(2), seq: 9 })).unwrap();
     let heard = FileStore::peek_head(&place(&disk)).unwrap().unwrap();
     assert_eq!((heard[0], heard[2]), (7, 9));
     assert_eq!(FileStore::peek(&place(&disk)).unwrap().unwrap(), heard);

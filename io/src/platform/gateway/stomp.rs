@@ -18,8 +18,8 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::stomp::broker::SessionId;
-use pitlane_protocols::stomp::session::{Close, Transport};
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::session::{StompClose, Transport};
+use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use crate::bulletin::{Note, Row};
 use crate::net::ConnectionId;
@@ -62,7 +62,7 @@ impl StompRoom {
         self.company.adopt(reference);
     }
 
-    pub fn new(settings: Settings, reference: Arc<RefData>, logins: Logins) -> StompRoom {
+    pub fn new(settings: BrokerSettings, reference: Arc<RefData>, logins: Logins) -> StompRoom {
         StompRoom {
             company: Company::new(settings, reference, Transport::Tcp, logins.roll()),
             seats: Vec::new(),
@@ -205,8 +205,8 @@ impl StompRoom {
         let taken = sockets.write(id, bytes).unwrap_or(0);
         self.company.broker.handle_taken(now, session, taken);
         match self.company.broker.poll_close(now, session) {
-            Some(Close::Gently(_)) => sockets.finish(id),
-            Some(Close::AtOnce(_)) => sockets.close(id),
+            Some(StompClose::Graceful(_)) => sockets.finish(id),
+            Some(StompClose::Immediate(_)) => sockets.close(id),
             None => return usize::from(taken > 0),
         }
         self.forget(id);

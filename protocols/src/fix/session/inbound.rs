@@ -4,10 +4,10 @@ use pitlane_engine::desk::Desk;
 use pitlane_engine::text::{TextError, parse_u64, write_u64};
 use pitlane_engine::time::Timestamp;
 
-use super::gap::Gap;
-use super::{DisconnectReason, Session, State, Step};
+use super::gap::SequenceGap;
+use super::{DisconnectReason, FixSession, FixSessionState, SessionInput};
 use crate::fix::dictionary;
-use crate::fix::fields::{Fault, Message, RejectReason};
+use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
 use crate::fix::frame::BEGIN_STRING;
 use crate::fix::stamp::parse_timestamp;
 use crate::fix::tag;
@@ -15,19 +15,19 @@ use crate::fix::tag;
 /// The largest number of a message. Nobody counts so far; whoever names a larger one names none.
 pub const NUMBER_MAX: u64 = i64::MAX as u64;
 
-impl Session {
-    pub(super) fn handle_message(&mut self, now: Timestamp, message: &Message, desk: &Desk) {
+impl FixSession {
+    pub(super) fn handle_message(&mut self, now: Timestamp, message: &FixMessage, desk: &Desk) {
         self.counts.messages_in += 1;
         match self.state {
-            State::Greeting if self.initiator.is_some() => self.handle_logon_answer(now, message),
-            State::Greeting => self.handle_greeting(now, message),
-            State::LoggedOn => self.handle_logged_on(now, message, desk),
-            State::LoggingOut => self.handle_logging_out(now, message),
-            State::Offline | State::Closing => {}
+            FixSessionState::Greeting if self.initiator.is_some() => self.handle_logon_answer(now, message),
+            FixSessionState::Greeting => self.handle_greeting(now, message),
+            FixSessionState::LoggedOn => self.handle_logged_on(now, message, desk),
+            FixSessionState::LoggingOut => self.handle_logging_out(now, message),
+            FixSessionState::Offline | FixSessionState::Closing => {}
         }
     }
 
-    fn handle_logged_on(&mut self, now: Timestamp, message: &Message, desk: &Desk) {
+    fn handle_logged_on(&mut self, now: Timestamp, message: &FixMessage, desk: &Desk) {
         if message.frame.begin_string != BEGIN_STRING {
             return self.log_out(now, b"Incorrect BeginString", DisconnectReason::BeginString);
         }
@@ -36,16 +36,16 @@ impl Session {
         };
         if !self.is_from_client(message) {
             let tag = self.wrong_comp_id(message);
-            return self.reject_and_log_out(now, message, number, RejectReason::CompIdProblem, tag);
+            return self.reject_and_log_out(now, message, number, SessionRejectReason::CompIdProblem, tag);
         }
         let sent = match self.sending_time(now, message) {
             Ok(sent) => sent,
-            Err(RejectReason::SendingTimeAccuracy) => {
-                let reason = RejectReason::SendingTimeAccuracy;
+            Err(SessionRejectReason::SendingTimeAccuracy) => {
+                let reason = SessionRejectReason::SendingTimeAccuracy;
                 return self.reject_and_log_out(now, message, number, reason, tag::SENDING_TIME);
             }
             Err(reason) => {
-                let fault = Fault { reason, tag: tag::SENDING_TIME, at: 0 };
+                let fault = FieldFault { reason, tag: tag::SENDING_TIME, at: 0 };
                 self.reject(now, message, number, fault);
                 return self.step_if_next(number);
             }
@@ -60,7 +60,7 @@ impl Session {
     }
 
     /// The number decides whether it is its turn.
-    fn sort_by_number(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
+    fn sort_by_number(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
         let incoming = self.numbers.incoming;
         let fine = message.fault.is_none();
         if self.reading_early && number < incoming {
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// The message that is next. Its number is used up, whatever becomes of it.
-    fn handle_next(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
+    fn handle_next(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
         if message.msg_type == b"4" && message.fault.is_none() {
             return self.handle_gap_fill(now, message, number);
         }
@@ -122,14 +122,15 @@ impl Session {
         }
     }
 
-    fn obey(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
+    fn obey(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
         match message.msg_type {
             b"0" | b"3" | b"j" => {}
             b"1" => self.handle_test_request(now, message, number),
             b"2" => self.handle_resend_request(now, message, number),
             b"D" | b"F" | b"G" => self.handle_order_message(now, message, number, desk),
             other if self.settings.validate && !dictionary::is_msg_type(other) => {
-                let fault = Fault { reason: RejectReason::InvalidMsgType, tag: tag::MSG_TYPE, at: 0 };
+                let fault =
+                    FieldFault { reason: SessionRejectReason::InvalidMsgType, tag: tag::MSG_TYPE, at: 0 };
                 self.reject(now, message, number, fault);
             }
             _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
@@ -137,7 +138,7 @@ impl Session {
     }
 
     /// The first fault of structure or, where it is asked, of the dictionary.
-    pub(super) fn fault_of(&self, message: &Message) -> Option<Fault> {
+    pub(super) fn fault_of(&self, message: &FixMessage) -> Option<FieldFault> {
         let structure = message.fault;
         let dictionary = if self.settings.validate { dictionary::check(message) } else { None };
         match (structure, dictionary) {
@@ -146,7 +147,7 @@ impl Session {
         }
     }
 
-    pub(super) fn handle_test_request(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_test_request(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         match message.get(tag::TEST_REQ_ID) {
             Some(id) => self.say(now, b'0', |draft| draft.text(b"112=", id)),
             None => self.reject_missing(now, message, number, tag::TEST_REQ_ID),
@@ -154,13 +155,13 @@ impl Session {
     }
 
     /// SequenceReset-Reset: the next number is another, but never a lower one.
-    fn handle_sequence_reset(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn handle_sequence_reset(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let new = match new_seq_no(message) {
             Ok(new) => new,
             Err(reason) => return self.reject_new_seq_no(now, message, number, reason),
         };
         if new < self.numbers.incoming {
-            return self.reject_new_seq_no(now, message, number, RejectReason::ValueIncorrect);
+            return self.reject_new_seq_no(now, message, number, SessionRejectReason::ValueIncorrect);
         }
         if new > self.numbers.incoming {
             // What had the numbers between will never come.
@@ -170,12 +171,12 @@ impl Session {
         self.close_gap();
     }
 
-    fn handle_gap_fill(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn handle_gap_fill(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let new = match new_seq_no(message) {
             Ok(new) if new > number => new,
             Ok(_) => {
                 self.step_if_next(number);
-                return self.reject_new_seq_no(now, message, number, RejectReason::ValueIncorrect);
+                return self.reject_new_seq_no(now, message, number, SessionRejectReason::ValueIncorrect);
             }
             Err(reason) => {
                 self.step_if_next(number);
@@ -186,24 +187,30 @@ impl Session {
         self.close_gap();
     }
 
-    fn reject_new_seq_no(&mut self, now: Timestamp, message: &Message, number: u64, reason: RejectReason) {
-        self.reject(now, message, number, Fault { reason, tag: tag::NEW_SEQ_NO, at: 0 });
+    fn reject_new_seq_no(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        reason: SessionRejectReason,
+    ) {
+        self.reject(now, message, number, FieldFault { reason, tag: tag::NEW_SEQ_NO, at: 0 });
     }
 
     /// Theirs is answered; if it is the answer to ours, nothing more is said.
     fn handle_logout(&mut self, now: Timestamp, number: u64) {
         self.step_if_next(number);
         self.say(now, b'5', |_| {});
-        self.advance(Step::HearLogout);
+        self.advance(SessionInput::HearLogout);
         self.ending.get_or_insert(DisconnectReason::LoggedOut);
     }
 
-    fn handle_logging_out(&mut self, now: Timestamp, message: &Message) {
+    fn handle_logging_out(&mut self, now: Timestamp, message: &FixMessage) {
         let Some(number) = number_of(message).filter(|_| self.is_from_client(message)) else { return };
         match message.msg_type {
             b"5" => {
                 self.step_if_next(number);
-                self.advance(Step::HearLogout);
+                self.advance(SessionInput::HearLogout);
             }
             b"2" if message.fault.is_none() => self.handle_resend_request(now, message, number),
             // Not taken, and so not lost: the client will be asked for it when it comes again.
@@ -214,22 +221,28 @@ impl Session {
     fn reject_and_log_out(
         &mut self,
         now: Timestamp,
-        message: &Message,
+        message: &FixMessage,
         number: u64,
-        reason: RejectReason,
+        reason: SessionRejectReason,
         tag: u32,
     ) {
         self.step_if_next(number);
-        self.reject(now, message, number, Fault { reason, tag, at: 0 });
+        self.reject(now, message, number, FieldFault { reason, tag, at: 0 });
         let ending = match reason {
-            RejectReason::CompIdProblem => DisconnectReason::Identity,
+            SessionRejectReason::CompIdProblem => DisconnectReason::Identity,
             _ => DisconnectReason::SendingTime,
         };
         self.log_out(now, reason.words().as_bytes(), ending);
     }
 
     /// What a message that may be a duplicate must have. Answers whether it is to be looked at further.
-    fn admits_poss_dup(&mut self, now: Timestamp, message: &Message, number: u64, sent: Timestamp) -> bool {
+    fn admits_poss_dup(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        sent: Timestamp,
+    ) -> bool {
         // A gap fill says nothing that could be doubled.
         let seen = number < self.numbers.incoming;
         let Some(original) = message.header.orig_sending_time else {
@@ -243,38 +256,41 @@ impl Session {
         match parse_timestamp(original) {
             Some(original) if original <= sent => !seen || message.msg_type == b"2" || self.is_reset(message),
             Some(_) => {
-                let reason = RejectReason::SendingTimeAccuracy;
+                let reason = SessionRejectReason::SendingTimeAccuracy;
                 self.reject_and_log_out(now, message, number, reason, tag::ORIG_SENDING_TIME);
                 false
             }
             None => {
                 self.step_if_next(number);
-                let fault =
-                    Fault { reason: RejectReason::IncorrectFormat, tag: tag::ORIG_SENDING_TIME, at: 0 };
+                let fault = FieldFault {
+                    reason: SessionRejectReason::IncorrectFormat,
+                    tag: tag::ORIG_SENDING_TIME,
+                    at: 0,
+                };
                 self.reject(now, message, number, fault);
                 false
             }
         }
     }
 
-    fn is_reset(&self, message: &Message) -> bool {
+    fn is_reset(&self, message: &FixMessage) -> bool {
         message.msg_type == b"4" && message.get(tag::GAP_FILL_FLAG) != Some(b"Y")
     }
 
-    pub(super) fn is_from_client(&self, message: &Message) -> bool {
+    pub(super) fn is_from_client(&self, message: &FixMessage) -> bool {
         message.header.sender_comp_id == Some(self.settings.target_comp_id.as_bytes())
             && message.header.target_comp_id == Some(self.settings.sender_comp_id.as_bytes())
     }
 
-    fn wrong_comp_id(&self, message: &Message) -> u32 {
+    fn wrong_comp_id(&self, message: &FixMessage) -> u32 {
         let right = message.header.sender_comp_id == Some(self.settings.target_comp_id.as_bytes());
         if right { tag::TARGET_COMP_ID } else { tag::SENDER_COMP_ID }
     }
 
-    fn sending_time(&self, now: Timestamp, message: &Message) -> Result<Timestamp, RejectReason> {
-        let value = message.header.sending_time.ok_or(RejectReason::RequiredTagMissing)?;
-        let sent = parse_timestamp(value).ok_or(RejectReason::IncorrectFormat)?;
-        if self.is_timely(now, sent) { Ok(sent) } else { Err(RejectReason::SendingTimeAccuracy) }
+    fn sending_time(&self, now: Timestamp, message: &FixMessage) -> Result<Timestamp, SessionRejectReason> {
+        let value = message.header.sending_time.ok_or(SessionRejectReason::RequiredTagMissing)?;
+        let sent = parse_timestamp(value).ok_or(SessionRejectReason::IncorrectFormat)?;
+        if self.is_timely(now, sent) { Ok(sent) } else { Err(SessionRejectReason::SendingTimeAccuracy) }
     }
 
     pub(super) fn is_timely(&self, now: Timestamp, sent: Timestamp) -> bool {
@@ -292,7 +308,7 @@ impl Session {
 
     fn note_gap(&mut self, number: u64) {
         if number > self.numbers.incoming && self.gap.is_none() {
-            self.gap = Some(Gap { high: number, asked: None, asked_at: Timestamp::MAX });
+            self.gap = Some(SequenceGap { high: number, asked: None, asked_at: Timestamp::MAX });
             self.disturb();
         }
     }
@@ -309,7 +325,8 @@ impl Session {
 
     /// Resend Request for what is missing, once.
     pub(super) fn ask_for_gap(&mut self, now: Timestamp) {
-        let (State::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active()) else {
+        let (FixSessionState::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active())
+        else {
             return;
         };
         if gap.asked.is_some() {
@@ -320,7 +337,7 @@ impl Session {
         let piece = begin.saturating_add(chunk.saturating_sub(1));
         // The last piece asks for everything that has come since.
         let end = if chunk == 0 || piece >= gap.high { 0 } else { piece };
-        self.gap = Some(Gap { asked: Some(end), asked_at: now, ..gap });
+        self.gap = Some(SequenceGap { asked: Some(end), asked_at: now, ..gap });
         self.say(now, b'2', |draft| {
             draft.number(b"7=", begin);
             draft.number(b"16=", end);
@@ -329,16 +346,16 @@ impl Session {
 }
 
 /// MsgSeqNum, if it is a number that can be counted from.
-pub(super) fn number_of(message: &Message) -> Option<u64> {
+pub(super) fn number_of(message: &FixMessage) -> Option<u64> {
     parse_u64(message.header.msg_seq_num?).ok().filter(|&number| number < NUMBER_MAX)
 }
 
-fn new_seq_no(message: &Message) -> Result<u64, RejectReason> {
-    let value = message.get(tag::NEW_SEQ_NO).ok_or(RejectReason::RequiredTagMissing)?;
+fn new_seq_no(message: &FixMessage) -> Result<u64, SessionRejectReason> {
+    let value = message.get(tag::NEW_SEQ_NO).ok_or(SessionRejectReason::RequiredTagMissing)?;
     match parse_u64(value) {
         Ok(new) if new > 0 && new < NUMBER_MAX => Ok(new),
-        Ok(_) | Err(TextError::Range) => Err(RejectReason::ValueIncorrect),
-        Err(_) => Err(RejectReason::IncorrectFormat),
+        Ok(_) | Err(TextError::Range) => Err(SessionRejectReason::ValueIncorrect),
+        Err(_) => Err(SessionRejectReason::IncorrectFormat),
     }
 }
 

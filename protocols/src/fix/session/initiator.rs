@@ -25,18 +25,18 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use super::inbound::{number_of, too_low};
 use super::logon::HEART_BT_INT_MAX;
 use super::outbound::echo;
-use super::{DisconnectReason, Session, SessionSettings, State, Step};
-use crate::fix::fields::Message;
+use super::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState, SessionInput};
+use crate::fix::fields::FixMessage;
 use crate::fix::frame::BEGIN_STRING;
 use crate::fix::stamp::parse_timestamp;
-use crate::fix::store::Store;
+use crate::fix::store::MessageStore;
 use crate::fix::tag;
-use crate::fix::venue::VenueSettings;
-use crate::fix::venue::prices::Prices;
+use crate::fix::venue::InitiatorSettings;
+use crate::fix::venue::prices::VenuePrices;
 
 /// Whether both sides have all that was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Touch {
+pub(super) enum SyncState {
     #[default]
     None,
     /// To be found out.
@@ -68,15 +68,15 @@ pub struct VenueCounts {
 pub struct VenueReport {
     pub order: OrderHandle,
     pub report: Report,
-    /// To be told once the shard has stored it ([`Session::handle_stored`]); zero: nobody waits for that.
+    /// To be told once the shard has stored it ([`FixSession::handle_stored`]); zero: nobody waits for that.
     pub token: u32,
 }
 
 /// What a session has beside the rest when it is us who call.
 #[derive(Debug)]
 pub(super) struct Initiator {
-    pub settings: VenueSettings,
-    pub touch: Touch,
+    pub settings: InitiatorSettings,
+    pub touch: SyncState,
     /// Not before this.
     pub connect_at: Timestamp,
     /// The number of a Logon that has not left us.
@@ -104,29 +104,29 @@ pub(super) struct Initiator {
     /// The last refusal of an order in the venue's words, for people.
     pub words: Option<String>,
     /// Its market data, if it gives any.
-    pub prices: Option<Prices>,
+    pub prices: Option<VenuePrices>,
     /// Takes no orders: a venue sends none.
     desk: Option<Box<Desk>>,
 }
 
-impl Session {
+impl FixSession {
     /// A session with a venue. `never_sent`: orders of which the journal has an instruction and the store no message.
     pub fn initiator(
-        settings: SessionSettings,
-        venue: VenueSettings,
-        store: Box<dyn Store>,
+        settings: FixSessionSettings,
+        venue: InitiatorSettings,
+        store: Box<dyn MessageStore>,
         reference: Arc<RefData>,
         never_sent: BTreeSet<OrderHandle>,
-    ) -> Session {
+    ) -> FixSession {
         let port = settings.source.port;
-        let settings = SessionSettings { orders_max: 1, finished_max: 1, login: false, ..settings };
-        let mut session = Session::new(settings, store, reference);
+        let settings = FixSessionSettings { orders_max: 1, finished_max: 1, login: false, ..settings };
+        let mut session = FixSession::new(settings, store, reference);
         // Those are of clients.
         session.flight.settle();
         session.initiator = Some(Box::new(Initiator {
-            prices: venue.prices_of.map(Prices::new),
+            prices: venue.prices_of.map(VenuePrices::new),
             settings: venue,
-            touch: Touch::None,
+            touch: SyncState::None,
             connect_at: Timestamp::ZERO,
             unheard: None,
             refusal: None,
@@ -147,10 +147,12 @@ impl Session {
         session
     }
 
-    /// Whether the caller is to connect now, and then to call [`Session::connect`].
+    /// Whether the caller is to connect now, and then to call [`FixSession::connect`].
     pub fn wants_connection(&self, now: Timestamp) -> bool {
         let Some(initiator) = &self.initiator else { return false };
-        self.state == State::Offline && now >= initiator.connect_at && self.settings.schedule.is_open(now)
+        self.state == FixSessionState::Offline
+            && now >= initiator.connect_at
+            && self.settings.schedule.is_open(now)
     }
 
     /// It was not to be had: the next attempt is later.
@@ -163,7 +165,7 @@ impl Session {
     /// Whether orders may be sent: we are logged on, and neither side misses anything of the other.
     pub fn is_in_touch(&self) -> bool {
         let touch = self.initiator.as_ref().map(|initiator| initiator.touch);
-        self.state == State::LoggedOn && touch == Some(Touch::Full)
+        self.state == FixSessionState::LoggedOn && touch == Some(SyncState::Full)
     }
 
     /// What the venue's last Logout said; told once.
@@ -181,7 +183,7 @@ impl Session {
     }
 
     /// Works through what has come up to the next report or price, and gives the report. Prices are to be taken first
-    /// ([`Session::poll_price`]).
+    /// ([`FixSession::poll_price`]).
     pub fn poll_report(&mut self, now: Timestamp) -> Option<VenueReport> {
         let desk = self.initiator.as_mut()?.desk.take()?;
         let report = loop {
@@ -212,7 +214,7 @@ impl Session {
     /// The connection is there: the first word is ours.
     pub(super) fn begin_as_initiator(&mut self, now: Timestamp) {
         let Some(initiator) = &mut self.initiator else { return };
-        initiator.touch = Touch::None;
+        initiator.touch = SyncState::None;
         initiator.refusal = None;
         let (interval, login) = (initiator.settings.heart_bt_int_s, initiator.settings.login.clone());
         let outdated = self.numbers.since < self.settings.schedule.began(now);
@@ -243,8 +245,8 @@ impl Session {
     pub(super) fn end_as_initiator(&mut self, now: Timestamp) {
         self.handle_no_connection(now);
         if let Some(initiator) = &mut self.initiator {
-            initiator.touch = Touch::None;
-            initiator.prices.iter_mut().for_each(Prices::end);
+            initiator.touch = SyncState::None;
+            initiator.prices.iter_mut().for_each(VenuePrices::end);
             // The shards ask for them again when we are in touch.
             initiator.unsure.clear();
             initiator.queries.clear();
@@ -269,8 +271,8 @@ impl Session {
         let Some(initiator) = &mut self.initiator else { return };
         initiator.known.clear();
         initiator.has_lost = true;
-        if initiator.touch != Touch::None {
-            initiator.touch = Touch::Wanted;
+        if initiator.touch != SyncState::None {
+            initiator.touch = SyncState::Wanted;
         }
     }
 
@@ -285,7 +287,7 @@ impl Session {
     }
 
     /// The first message of the venue.
-    pub(super) fn handle_logon_answer(&mut self, now: Timestamp, message: &Message) {
+    pub(super) fn handle_logon_answer(&mut self, now: Timestamp, message: &FixMessage) {
         if message.frame.begin_string != BEGIN_STRING {
             return self.end(DisconnectReason::BeginString);
         }
@@ -306,7 +308,7 @@ impl Session {
         self.take_logon_answer(now, message, number);
     }
 
-    fn take_logon_answer(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn take_logon_answer(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let resets = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y") && number == 1;
         if resets && self.numbers.outgoing != 2 {
             // They begin anew, and our Logon was the first.
@@ -322,14 +324,14 @@ impl Session {
         let Some(initiator) = &mut self.initiator else { return };
         let interval = told.filter(|&told| told > 0 && told <= HEART_BT_INT_MAX);
         let interval = interval.unwrap_or(initiator.settings.heart_bt_int_s);
-        initiator.touch = Touch::Wanted;
+        initiator.touch = SyncState::Wanted;
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
-        self.advance(Step::Admit);
+        self.advance(SessionInput::Admit);
         self.take_logon_number(number);
     }
 
     /// They do not want us. Their number counts, so that it is not taken for missing later.
-    fn handle_refused_logon(&mut self, message: &Message, number: u64) {
+    fn handle_refused_logon(&mut self, message: &FixMessage, number: u64) {
         if number == self.numbers.incoming {
             self.numbers.incoming = number + 1;
         }
@@ -338,7 +340,7 @@ impl Session {
     }
 
     /// Keeps the words of a Logout for people.
-    pub(super) fn note_refusal(&mut self, message: &Message) {
+    pub(super) fn note_refusal(&mut self, message: &FixMessage) {
         if let (Some(initiator), Some(text)) = (&mut self.initiator, message.get(tag::TEXT)) {
             initiator.refusal = Some(readable(text));
         }
@@ -347,30 +349,30 @@ impl Session {
     /// Finds out whether both sides have all, when nothing is missing that we know of.
     pub(super) fn go_on_touching(&mut self, now: Timestamp) {
         let Some(initiator) = &mut self.initiator else { return };
-        let quiet = self.gap.is_none() && !self.resend.is_active() && self.state == State::LoggedOn;
-        if initiator.touch != Touch::Wanted || !quiet {
+        let quiet = self.gap.is_none() && !self.resend.is_active() && self.state == FixSessionState::LoggedOn;
+        if initiator.touch != SyncState::Wanted || !quiet {
             return;
         }
         let number = self.numbers.outgoing;
-        initiator.touch = Touch::Asked(number);
+        initiator.touch = SyncState::Asked(number);
         self.say(now, b'1', |draft| draft.number(b"112=", number));
     }
 
     /// Something was missing after all: what was asked is asked again when it is there.
     pub(super) fn disturb(&mut self) {
         if let Some(initiator) = &mut self.initiator
-            && matches!(initiator.touch, Touch::Asked(_))
+            && matches!(initiator.touch, SyncState::Asked(_))
         {
-            initiator.touch = Touch::Wanted;
+            initiator.touch = SyncState::Wanted;
         }
     }
 
-    pub(super) fn handle_heartbeat_of_venue(&mut self, message: &Message) {
+    pub(super) fn handle_heartbeat_of_venue(&mut self, message: &FixMessage) {
         let told = message.get(tag::TEST_REQ_ID).and_then(|id| parse_u64(id).ok());
         if let (Some(initiator), Some(told)) = (&mut self.initiator, told)
-            && initiator.touch == Touch::Asked(told)
+            && initiator.touch == SyncState::Asked(told)
         {
-            initiator.touch = Touch::Full;
+            initiator.touch = SyncState::Full;
             initiator.touches += 1;
             self.begin_prices();
         }

@@ -3,12 +3,12 @@
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::gap::Gap;
+use super::gap::SequenceGap;
 use super::inbound::{NUMBER_MAX, number_of, too_low};
-use super::{DisconnectReason, GREETING_BYTES_MAX, Session, Step};
+use super::{DisconnectReason, FixSession, GREETING_BYTES_MAX, SessionInput};
 use crate::decoded::Decoded;
 use crate::fix::dictionary;
-use crate::fix::fields::{Message, read};
+use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame::{self, BEGIN_STRING};
 use crate::fix::stamp::parse_timestamp;
 use crate::fix::tag;
@@ -18,7 +18,7 @@ pub const HEART_BT_INT_MAX: u64 = 3_600;
 
 /// Whether the caller has been asked about name and password, and what it said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginState {
     #[default]
     NotAsked,
     Asked,
@@ -28,15 +28,15 @@ pub enum Login {
 
 /// Name and password of a Logon. Never logged.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Credentials<'a> {
+pub struct LogonCredentials<'a> {
     pub username: &'a [u8],
     pub password: &'a [u8],
 }
 
-impl Session {
-    /// Name and password that the caller is to check; it answers with [`Session::handle_login`]. Nothing is read before.
-    pub fn poll_login(&mut self) -> Option<Credentials<'_>> {
-        if self.login != Login::Asked {
+impl FixSession {
+    /// Name and password that the caller is to check; it answers with [`FixSession::handle_login`]. Nothing is read before.
+    pub fn poll_login(&mut self) -> Option<LogonCredentials<'_>> {
+        if self.login != LoginState::Asked {
             return None;
         }
         let Ok(Decoded::Message { message, .. }) = frame::decode(self.input.pending(), GREETING_BYTES_MAX)
@@ -45,25 +45,25 @@ impl Session {
         };
         let message = read(message, self.fields.as_mut()?);
         let username = message.get(tag::USERNAME).unwrap_or_default();
-        Some(Credentials { username, password: message.get(tag::PASSWORD).unwrap_or_default() })
+        Some(LogonCredentials { username, password: message.get(tag::PASSWORD).unwrap_or_default() })
     }
 
     pub fn handle_login(&mut self, admitted: bool) {
-        if self.login == Login::Asked {
-            self.login = if admitted { Login::Admitted } else { Login::Refused };
+        if self.login == LoginState::Asked {
+            self.login = if admitted { LoginState::Admitted } else { LoginState::Refused };
         }
     }
 
     pub(super) fn asks_for_login(&mut self) -> bool {
-        let asks = self.settings.login && matches!(self.login, Login::NotAsked | Login::Asked);
+        let asks = self.settings.login && matches!(self.login, LoginState::NotAsked | LoginState::Asked);
         if asks {
-            self.login = Login::Asked;
+            self.login = LoginState::Asked;
         }
         asks
     }
 
     /// The first message of a connection.
-    pub(super) fn handle_greeting(&mut self, now: Timestamp, message: &Message) {
+    pub(super) fn handle_greeting(&mut self, now: Timestamp, message: &FixMessage) {
         let header = &message.header;
         if message.frame.begin_string != BEGIN_STRING {
             return self.end(DisconnectReason::BeginString);
@@ -79,7 +79,7 @@ impl Session {
             return self.end(DisconnectReason::SendingTime);
         }
         let Some(number) = number_of(message) else { return self.end(DisconnectReason::NumberMissing) };
-        if self.settings.login && self.login != Login::Admitted {
+        if self.settings.login && self.login != LoginState::Admitted {
             return self.refuse_login(now);
         }
         if !self.settings.schedule.is_open(now) {
@@ -88,7 +88,7 @@ impl Session {
         self.log_on(now, message, number);
     }
 
-    fn log_on(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn log_on(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         if self.settings.refresh_on_logon {
             if self.store.refresh().is_err() {
                 return self.end(DisconnectReason::StoreFailed);
@@ -130,7 +130,7 @@ impl Session {
         };
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
         self.cancel_round = None;
-        self.advance(Step::Admit);
+        self.advance(SessionInput::Admit);
         let last = self.numbers.outgoing - 1;
         self.say_logon(now, interval, asks_reset, number);
         self.take_logon_number(number);
@@ -164,12 +164,12 @@ impl Session {
         if number == incoming {
             self.numbers.incoming = incoming + 1;
         } else if number > incoming {
-            self.gap = Some(Gap { high: number, asked: None, asked_at: Timestamp::MAX });
+            self.gap = Some(SequenceGap { high: number, asked: None, asked_at: Timestamp::MAX });
         }
     }
 
     /// Which of our numbers the client expects, where that is looked at.
-    fn next_expected(&self, message: &Message) -> Result<Option<u64>, &'static [u8]> {
+    fn next_expected(&self, message: &FixMessage) -> Result<Option<u64>, &'static [u8]> {
         let value = message.get(tag::NEXT_EXPECTED_MSG_SEQ_NUM).filter(|_| self.settings.next_expected);
         let Some(value) = value else { return Ok(None) };
         match parse_u64(value) {
@@ -179,7 +179,7 @@ impl Session {
     }
 
     /// A Logon in a running session: with a reset it begins anew, without one it is a mistake that ends it.
-    pub(super) fn handle_second_logon(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_second_logon(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let resets = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y") && number == 1;
         let interval = interval_of(message);
         match interval {
@@ -211,7 +211,7 @@ impl Session {
 }
 
 /// HeartBtInt in seconds.
-fn interval_of(message: &Message) -> Result<u64, &'static [u8]> {
+fn interval_of(message: &FixMessage) -> Result<u64, &'static [u8]> {
     match message.get(tag::HEART_BT_INT).map(parse_u64) {
         Some(Ok(interval)) if interval <= HEART_BT_INT_MAX => Ok(interval),
         _ => Err(b"HeartBtInt must be from 0 to 3600"),

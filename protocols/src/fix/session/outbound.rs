@@ -3,17 +3,19 @@
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::{DisconnectReason, OUTPUT_BYTES_MAX, Session, SessionSettings, State, Step};
+use super::{
+    DisconnectReason, FixSession, FixSessionSettings, FixSessionState, OUTPUT_BYTES_MAX, SessionInput,
+};
 use crate::fix::encode::Draft;
-use crate::fix::fields::{Fault, Message, RejectReason};
+use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
 use crate::fix::reject::OrderRejectReason;
-use crate::fix::store::Numbers;
+use crate::fix::store::SequenceNumbers;
 use crate::fix::tag;
 
 /// Bytes of a MsgType or an id that are said back.
 const ECHO_BYTES_MAX: usize = 64;
 
-impl Session {
+impl FixSession {
     /// Says a session message.
     pub(super) fn say(&mut self, now: Timestamp, msg_type: u8, write: impl FnOnce(&mut Draft)) {
         let number = self.numbers.outgoing;
@@ -30,14 +32,14 @@ impl Session {
         &mut self,
         now: Timestamp,
         msg_type: u8,
-        write: impl FnOnce(&mut Draft, &SessionSettings, &RefData),
+        write: impl FnOnce(&mut Draft, &FixSessionSettings, &RefData),
     ) {
         let number = self.numbers.outgoing;
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type, number, now);
         write(&mut draft, &self.settings, &self.reference);
         let start = draft.finish();
         let kept = self.store.keep(number, &self.output.bytes[start..], self.cause.take()).is_ok();
-        let live = self.state == State::LoggedOn && !self.resend.is_active();
+        let live = self.state == FixSessionState::LoggedOn && !self.resend.is_active();
         if !kept || !live {
             self.output.bytes.truncate(start);
         }
@@ -72,15 +74,15 @@ impl Session {
     }
 
     /// What is kept does not pass a request without an answer: see [`crate::fix::store`].
-    fn kept_numbers(&self) -> Numbers {
+    fn kept_numbers(&self) -> SequenceNumbers {
         let incoming =
             self.flight.first().map_or(self.numbers.incoming, |first| first.min(self.numbers.incoming));
-        Numbers { incoming, ..self.numbers }
+        SequenceNumbers { incoming, ..self.numbers }
     }
 
     /// Both numbers are one again, and what was kept is forgotten.
     pub(super) fn reset_numbers(&mut self, now: Timestamp) {
-        let numbers = Numbers::fresh(now);
+        let numbers = SequenceNumbers::fresh(now);
         if self.store.reset(numbers).is_err() {
             return self.end(DisconnectReason::StoreFailed);
         }
@@ -92,7 +94,7 @@ impl Session {
     }
 
     /// Session Reject (3). What is itself a refusal or an end is never answered with one.
-    pub(super) fn reject(&mut self, now: Timestamp, message: &Message, number: u64, fault: Fault) {
+    pub(super) fn reject(&mut self, now: Timestamp, message: &FixMessage, number: u64, fault: FieldFault) {
         if matches!(message.msg_type, b"3" | b"5" | b"j") {
             return;
         }
@@ -109,8 +111,8 @@ impl Session {
         });
     }
 
-    pub(super) fn reject_missing(&mut self, now: Timestamp, message: &Message, number: u64, tag: u32) {
-        let fault = Fault { reason: RejectReason::RequiredTagMissing, tag, at: 0 };
+    pub(super) fn reject_missing(&mut self, now: Timestamp, message: &FixMessage, number: u64, tag: u32) {
+        let fault = FieldFault { reason: SessionRejectReason::RequiredTagMissing, tag, at: 0 };
         self.reject(now, message, number, fault);
     }
 
@@ -118,7 +120,7 @@ impl Session {
     pub(super) fn business_reject(
         &mut self,
         now: Timestamp,
-        message: &Message,
+        message: &FixMessage,
         number: u64,
         reason: u8,
         why: Option<OrderRejectReason>,
@@ -142,13 +144,13 @@ impl Session {
 
     /// Says Logout and waits for theirs.
     pub fn log_out(&mut self, now: Timestamp, text: &[u8], ending: DisconnectReason) {
-        if self.state != State::LoggedOn {
+        if self.state != FixSessionState::LoggedOn {
             return self.end(ending);
         }
         self.resend.stop();
         self.status_round = None;
         self.say(now, b'5', |draft| draft.text(b"58=", text));
-        self.advance(Step::SayLogout);
+        self.advance(SessionInput::SayLogout);
         self.ending.get_or_insert(ending);
         self.timers.log_out(now);
     }
@@ -159,7 +161,7 @@ impl Session {
         self.end(ending);
     }
 
-    pub(super) fn advance(&mut self, step: Step) {
+    pub(super) fn advance(&mut self, step: SessionInput) {
         if let Some(state) = self.state.after(step) {
             self.state = state;
         }
@@ -167,7 +169,7 @@ impl Session {
 }
 
 /// Whom a message was on behalf of is whom the answer is delivered to, and the other way round.
-pub(super) fn route(draft: &mut Draft, message: &Message) {
+pub(super) fn route(draft: &mut Draft, message: &FixMessage) {
     for (tag, value) in message.iter() {
         let turned: &[u8; 4] = match tag {
             tag::ON_BEHALF_OF_COMP_ID => b"128=",

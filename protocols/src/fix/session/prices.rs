@@ -3,13 +3,13 @@
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::time::Timestamp;
 
-use super::{OUTPUT_BYTES_ENOUGH, Session};
-use crate::fix::fields::Message;
+use super::{FixSession, OUTPUT_BYTES_ENOUGH};
+use crate::fix::fields::FixMessage;
 
 /// Requests said at once; the next follow when these are written.
 const REQUESTS_PER_STEP: usize = 64;
 
-impl Session {
+impl FixSession {
     /// The next price for the shard of its security: a quote or a trade.
     pub fn poll_price(&mut self) -> Option<CommandKind> {
         let initiator = self.initiator.as_mut()?;
@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// A snapshot or an increment. What is said again is of an earlier time.
-    pub(super) fn handle_prices(&mut self, now: Timestamp, message: &Message) {
+    pub(super) fn handle_prices(&mut self, now: Timestamp, message: &FixMessage) {
         let Some(initiator) = &mut self.initiator else { return };
         let Some(prices) = &mut initiator.prices else {
             initiator.counts.unknown_values += 1;

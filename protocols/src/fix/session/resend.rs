@@ -3,8 +3,8 @@
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{DisconnectReason, OUTPUT_BYTES_ENOUGH, Session, State};
-use crate::fix::fields::{Fault, Message, RejectReason};
+use super::{DisconnectReason, FixSession, FixSessionState, OUTPUT_BYTES_ENOUGH};
+use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
 use crate::fix::tag;
 use pitlane_engine::text::{TextError, parse_u64};
 
@@ -64,9 +64,9 @@ impl Resend {
     }
 }
 
-impl Session {
+impl FixSession {
     /// Resend Request (2).
-    pub(super) fn handle_resend_request(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_resend_request(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let (begin, end) = match range(message) {
             Ok(range) => range,
             Err(fault) => return self.reject(now, message, number, fault),
@@ -76,7 +76,8 @@ impl Session {
         }
         let last = self.numbers.outgoing - 1;
         if begin > last + 1 {
-            let fault = Fault { reason: RejectReason::ValueIncorrect, tag: tag::BEGIN_SEQ_NO, at: 0 };
+            let fault =
+                FieldFault { reason: SessionRejectReason::ValueIncorrect, tag: tag::BEGIN_SEQ_NO, at: 0 };
             return self.reject(now, message, number, fault);
         }
         let end = if end == 0 { last } else { end.min(last) };
@@ -96,7 +97,7 @@ impl Session {
     pub(super) fn go_on_resending(&mut self, now: Timestamp) {
         while let Some((next, end)) = self.resend.run {
             if self.output.len() >= OUTPUT_BYTES_ENOUGH
-                || !matches!(self.state, State::LoggedOn | State::LoggingOut)
+                || !matches!(self.state, FixSessionState::LoggedOn | FixSessionState::LoggingOut)
             {
                 return;
             }
@@ -166,17 +167,17 @@ impl Session {
 }
 
 /// BeginSeqNo and EndSeqNo.
-fn range(message: &Message) -> Result<(u64, u64), Fault> {
+fn range(message: &FixMessage) -> Result<(u64, u64), FieldFault> {
     let number = |tag: u32| {
-        let fault = |reason| Fault { reason, tag, at: 0 };
-        let value = message.get(tag).ok_or(fault(RejectReason::RequiredTagMissing))?;
+        let fault = |reason| FieldFault { reason, tag, at: 0 };
+        let value = message.get(tag).ok_or(fault(SessionRejectReason::RequiredTagMissing))?;
         parse_u64(value).map_err(|error| match error {
-            TextError::Range => fault(RejectReason::ValueIncorrect),
-            _ => fault(RejectReason::IncorrectFormat),
+            TextError::Range => fault(SessionRejectReason::ValueIncorrect),
+            _ => fault(SessionRejectReason::IncorrectFormat),
         })
     };
     let (begin, end) = (number(tag::BEGIN_SEQ_NO)?, number(tag::END_SEQ_NO)?);
-    let wrong = |tag| Err(Fault { reason: RejectReason::ValueIncorrect, tag, at: 0 });
+    let wrong = |tag| Err(FieldFault { reason: SessionRejectReason::ValueIncorrect, tag, at: 0 });
     match (begin, end) {
         (0, _) => wrong(tag::BEGIN_SEQ_NO),
         (begin, end) if end != 0 && begin > end => wrong(tag::END_SEQ_NO),

@@ -9,13 +9,13 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 
 use super::initiator::{Initiator, VenueReport};
-use super::{OUTPUT_BYTES_ENOUGH, Session};
+use super::{FixSession, OUTPUT_BYTES_ENOUGH};
 use crate::decoded::Decoded;
-use crate::fix::fields::{Message, read};
+use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
-use crate::fix::store::Cause;
+use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
-use crate::fix::venue::ask::{self, Names};
+use crate::fix::venue::ask::{self, RequestIds};
 use crate::fix::venue::id::{order_of, venue_id};
 
 /// Orders at one venue whose D is remembered, and requests without an answer. As many as all shards may hold together; further
@@ -33,7 +33,7 @@ pub(super) struct RefusedMessage {
 }
 
 /// What the shards ask.
-impl Session {
+impl FixSession {
     /// An instruction of a shard, with the number of its event. What cannot be sent is answered at once.
     pub fn handle_instruction(
         &mut self,
@@ -45,7 +45,7 @@ impl Session {
         if self.initiator.is_none() {
             return;
         }
-        self.cause = Some(Cause { shard, seq });
+        self.cause = Some(ReportedEvent { shard, seq });
         match instruction.ask {
             Ask::New => self.send_order(now, instruction),
             Ask::Cancel | Ask::Replace => self.send_change(now, instruction),
@@ -164,8 +164,11 @@ impl Session {
         let orig = orig.map(|orig| venue_id(birth, order, orig));
         let before = self.numbers.outgoing;
         self.tell(now, msg_type, |draft, _, reference| {
-            let names =
-                Names { cl_ord_id: &cl_ord_id, orig_cl_ord_id: orig.as_ref(), account: account.as_deref() };
+            let names = RequestIds {
+                cl_ord_id: &cl_ord_id,
+                orig_cl_ord_id: orig.as_ref(),
+                account: account.as_deref(),
+            };
             match msg_type {
                 b'F' => ask::cancel(draft, &names, reference, &terms, now),
                 b'H' => ask::status(draft, &names, reference, &terms),
@@ -251,7 +254,7 @@ impl Initiator {
 }
 
 /// The order that a request of ours is about.
-pub(super) fn named(message: &Message) -> Option<RefusedMessage> {
+pub(super) fn named(message: &FixMessage) -> Option<RefusedMessage> {
     let id = message.get(tag::CL_ORD_ID)?;
     let (order, cl_ord_id) = (order_of(id)?, IntId::parse(id).ok()?);
     Some(RefusedMessage { order, cl_ord_id, msg_type: *message.msg_type.first()? })
@@ -266,27 +269,27 @@ mod tests {
     use pitlane_engine::refdata::{RefData, Rows};
     use pitlane_engine::terms::Terms;
 
-    use super::super::initiator::Touch;
-    use super::super::{SessionSettings, State};
+    use super::super::initiator::SyncState;
+    use super::super::{FixSessionSettings, FixSessionState};
     use super::*;
     use crate::fix::store::MemoryStore;
-    use crate::fix::venue::VenueSettings;
+    use crate::fix::venue::InitiatorSettings;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
 
     /// In touch with its venue.
-    fn session() -> Session {
+    fn session() -> FixSession {
         let source = Source { origin: Origin::Server, port: PortId(1), session: 1 };
-        let settings = SessionSettings::new("PITLANE", "VENUE", source);
-        let (venue, store) = (VenueSettings::new(1), Box::new(MemoryStore::new(NOW)));
+        let settings = FixSessionSettings::new("PITLANE", "VENUE", source);
+        let (venue, store) = (InitiatorSettings::new(1), Box::new(MemoryStore::new(NOW)));
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
-        let mut session = Session::initiator(settings, venue, store, reference, BTreeSet::new());
-        session.state = State::LoggedOn;
-        initiator(&mut session).touch = Touch::Full;
+        let mut session = FixSession::initiator(settings, venue, store, reference, BTreeSet::new());
+        session.state = FixSessionState::LoggedOn;
+        initiator(&mut session).touch = SyncState::Full;
         session
     }
 
-    fn initiator(session: &mut Session) -> &mut Initiator {
+    fn initiator(session: &mut FixSession) -> &mut Initiator {
         session.initiator.as_mut().expect("it calls a venue")
     }
 
@@ -295,7 +298,7 @@ mod tests {
     }
 
     /// What is said to the venue, and what the shard is told, because of this.
-    fn ask(session: &mut Session, ask: Ask, slot: usize) -> (u64, Option<Report>) {
+    fn ask(session: &mut FixSession, ask: Ask, slot: usize) -> (u64, Option<Report>) {
         let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
         let terms = Terms::default();
         let instruction =

@@ -8,19 +8,19 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
-use super::Session;
+use super::FixSession;
 use super::initiator::{flight_id, readable};
 use super::venue::{KNOWN_MAX, RefusedMessage, named};
 use crate::decoded::Decoded;
-use crate::fix::fields::{Message, read};
+use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
 use crate::fix::tag;
-use crate::fix::venue::answer::{Execution, Meaning, Passed, Refused};
+use crate::fix::venue::answer::{IgnoreReason, Meaning, VenueCancelReject, VenueExecution};
 
 /// What the venue says.
-impl Session {
+impl FixSession {
     /// The message that is next. Its number is used up, and kept when the shards have stored what it says.
-    pub(super) fn handle_next_from_venue(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_next_from_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         self.flight.begin(number);
         self.step_if_next(number);
         let before = self.initiator.as_ref().map_or(0, |initiator| initiator.reports.len());
@@ -32,16 +32,16 @@ impl Session {
         self.flight.decide(waits.map(flight_id));
     }
 
-    fn obey_venue(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn obey_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         match message.msg_type {
             b"0" => self.handle_heartbeat_of_venue(message),
             b"1" => self.handle_test_request(now, message, number),
             b"2" => self.handle_resend_request(now, message, number),
-            b"8" => match Execution::read(message) {
+            b"8" => match VenueExecution::read(message) {
                 Ok(told) => self.handle_execution(message, &told),
                 Err(passed) => self.pass_over(passed),
             },
-            b"9" => match Refused::read(message) {
+            b"9" => match VenueCancelReject::read(message) {
                 Ok(told) => self.handle_change_refused(message, &told),
                 Err(passed) => self.pass_over(passed),
             },
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    fn handle_execution(&mut self, message: &Message, told: &Execution) {
+    fn handle_execution(&mut self, message: &FixMessage, told: &VenueExecution) {
         let order = told.order;
         let Some(initiator) = &mut self.initiator else { return };
         initiator.counts.executions += 1;
@@ -87,7 +87,7 @@ impl Session {
 
     /// How an order stands of which messages may be lost, if this tells: the answer to our question; or, where the venue cannot be
     /// asked, whatever it says of the order.
-    fn standing(&mut self, message: &Message, told: &Execution, by: Reason) -> Option<Report> {
+    fn standing(&mut self, message: &FixMessage, told: &VenueExecution, by: Reason) -> Option<Report> {
         let initiator = self.initiator.as_mut()?;
         let tells = told.is_status || !initiator.settings.knows_status_request;
         if !tells || !initiator.unsure.contains(&told.order) {
@@ -96,7 +96,7 @@ impl Session {
         let state = told.state(message, by)?;
         let is_rejected = matches!(state, VenueState::Rejected(_));
         let Some(cum) = told.cum.or(is_rejected.then_some(Qty::ZERO)) else {
-            self.pass_over(Passed::Field);
+            self.pass_over(IgnoreReason::MissingField);
             return None;
         };
         initiator.unsure.remove(&told.order);
@@ -106,7 +106,13 @@ impl Session {
         Some(Report::Standing { cum, average: told.average, state })
     }
 
-    fn tell_execution(&mut self, message: &Message, told: &Execution, asked: Option<Ask>, by: Reason) {
+    fn tell_execution(
+        &mut self,
+        message: &FixMessage,
+        told: &VenueExecution,
+        asked: Option<Ask>,
+        by: Reason,
+    ) {
         let order = told.order;
         match told.meaning {
             Meaning::Pending => {}
@@ -125,7 +131,7 @@ impl Session {
     /// A report that says how the order stands: what some venues say when a request is done.
     fn handle_status(
         &mut self,
-        message: &Message,
+        message: &FixMessage,
         order: OrderHandle,
         status: u8,
         asked: Option<Ask>,
@@ -145,11 +151,11 @@ impl Session {
                 self.note_words(message);
                 self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
             }
-            _ => self.pass_over(Passed::Value),
+            _ => self.pass_over(IgnoreReason::UnknownValue),
         }
     }
 
-    fn handle_change_refused(&mut self, message: &Message, told: &Refused) {
+    fn handle_change_refused(&mut self, message: &FixMessage, told: &VenueCancelReject) {
         let Some(initiator) = &mut self.initiator else { return };
         let Some(asked) = initiator.asked.remove(&(told.order, told.cl_ord_id)) else {
             // Of a request that was answered, or that nobody made: told twice, it would refuse another.
@@ -168,12 +174,14 @@ impl Session {
     }
 
     /// Reject (3) or Business Message Reject (j) of a message of ours, found by its number.
-    fn handle_message_refused(&mut self, message: &Message) {
+    fn handle_message_refused(&mut self, message: &FixMessage) {
         if message.get(tag::REF_MSG_TYPE) == Some(b"V") {
             // It gives no market data.
             return self.note_words(message);
         }
-        let Some(refused) = self.refused_message(message) else { return self.pass_over(Passed::Order) };
+        let Some(refused) = self.refused_message(message) else {
+            return self.pass_over(IgnoreReason::UnknownOrder);
+        };
         self.note_words(message);
         let Some(initiator) = &mut self.initiator else { return };
         let RefusedMessage { order, cl_ord_id, msg_type } = refused;
@@ -193,7 +201,7 @@ impl Session {
         }
     }
 
-    fn refused_message(&mut self, message: &Message) -> Option<RefusedMessage> {
+    fn refused_message(&mut self, message: &FixMessage) -> Option<RefusedMessage> {
         let number = parse_u64(message.get(tag::REF_SEQ_NUM)?).ok()?;
         let mut kept = Vec::new();
         self.store.next_kept(number, number, &mut kept)?;
@@ -205,18 +213,18 @@ impl Session {
         named(&read(frame, &mut fields))
     }
 
-    fn note_words(&mut self, message: &Message) {
+    fn note_words(&mut self, message: &FixMessage) {
         if let (Some(initiator), Some(text)) = (&mut self.initiator, message.get(tag::TEXT)) {
             initiator.words = Some(readable(text));
         }
     }
 
-    fn pass_over(&mut self, passed: Passed) {
+    fn pass_over(&mut self, passed: IgnoreReason) {
         let Some(initiator) = &mut self.initiator else { return };
         match passed {
-            Passed::Order => initiator.counts.unknown_orders += 1,
-            Passed::Value => initiator.counts.unknown_values += 1,
-            Passed::Field => initiator.counts.incomplete += 1,
+            IgnoreReason::UnknownOrder => initiator.counts.unknown_orders += 1,
+            IgnoreReason::UnknownValue => initiator.counts.unknown_values += 1,
+            IgnoreReason::MissingField => initiator.counts.incomplete += 1,
         }
     }
 }

@@ -13,7 +13,7 @@ const NOT_KNOWN: &[u8] = b"[N/A]";
 
 /// What every request about an order says first.
 #[derive(Clone, Copy, Debug)]
-pub struct Names<'a> {
+pub struct RequestIds<'a> {
     pub cl_ord_id: &'a IntId,
     /// The order's id so far; of a cancel or a replacement.
     pub orig_cl_ord_id: Option<&'a IntId>,
@@ -21,7 +21,7 @@ pub struct Names<'a> {
 }
 
 /// D, and G with the same fields: the whole order as it is to be.
-pub fn order(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
+pub fn order(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
     draft.code(b"21=", b'1');
     instrument(draft, reference, terms.security);
@@ -46,7 +46,7 @@ pub fn order(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &
     }
 }
 
-pub fn cancel(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
+pub fn cancel(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
     instrument(draft, reference, terms.security);
     draft.code(b"54=", terms.side.code());
@@ -54,14 +54,14 @@ pub fn cancel(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: 
     draft.scaled(b"38=", terms.qty.raw());
 }
 
-pub fn status(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms) {
+pub fn status(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms) {
     draft.id(b"790=", names.cl_ord_id);
     begin(draft, names);
     instrument(draft, reference, terms.security);
     draft.code(b"54=", terms.side.code());
 }
 
-fn begin(draft: &mut Draft, names: &Names<'_>) {
+fn begin(draft: &mut Draft, names: &RequestIds<'_>) {
     draft.id(b"11=", names.cl_ord_id);
     if let Some(orig) = names.orig_cl_ord_id {
         draft.id(b"41=", orig);

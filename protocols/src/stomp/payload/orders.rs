@@ -7,14 +7,14 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::{Stamp, begin};
-use crate::codes::Word;
+use super::{EventStamp, begin};
+use crate::codes::WireName;
 use crate::json::Object;
 
 /// What happened to an order: under its own id, whatever the id of the request was.
 pub fn status(
     out: &mut Vec<u8>,
-    stamp: Stamp,
+    stamp: EventStamp,
     ids: (&IntId, &IntId),
     report: &OrderReport,
     reference: &RefData,
@@ -43,17 +43,17 @@ pub fn status(
 
 /// What an order's terms do not tell of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct OrderContext<'a> {
     /// Of the same moment.
     pub report: &'a OrderReport,
-    pub past: Past,
+    pub past: OrderHistory,
     /// The FIX session it came from, where its name is known: `FIX:CLIENT1`.
     pub session: Option<&'a str>,
 }
 
 /// What happened to an order before, of which a report tells nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct OrderHistory {
     pub submitted: Timestamp,
     /// Of the latest fill; zero: there was none.
     pub last_qty: Qty,
@@ -63,12 +63,12 @@ pub struct Past {
 /// OrderVO.
 pub fn order(
     out: &mut Vec<u8>,
-    stamp: Stamp,
+    stamp: EventStamp,
     told: &OrderTerms,
-    standing: Standing<'_>,
+    standing: OrderContext<'_>,
     reference: &RefData,
 ) {
-    let Standing { report, past, session } = standing;
+    let OrderContext { report, past, session } = standing;
     let terms = &told.terms;
     let mut object = begin(out, "ORDER", stamp);
     identity(&mut object, (&told.id, &told.orig_id));

@@ -1,7 +1,7 @@
 //! The sessions of this thread as a list, for operators.
 
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::session::State;
+use pitlane_protocols::fix::session::FixSessionState;
 
 use super::FixRoom;
 use super::client::Client;
@@ -48,7 +48,7 @@ fn resting(number: u16, name: &str) -> Row {
         name: Some(name.into()),
         peer: None,
         since: Timestamp::ZERO,
-        state: state_word(State::Offline),
+        state: state_word(FixSessionState::Offline),
         bytes_in: 0,
         bytes_out: 0,
         messages_in: 0,
@@ -61,11 +61,11 @@ fn resting(number: u16, name: &str) -> Row {
     }
 }
 
-fn state_word(state: State) -> &'static str {
+fn state_word(state: FixSessionState) -> &'static str {
     match state {
-        State::Offline => "DISCONNECTED",
-        State::Greeting => "LOGGING_ON",
-        State::LoggedOn => "LOGGED_ON",
-        State::LoggingOut | State::Closing => "ENDING",
+        FixSessionState::Offline => "DISCONNECTED",
+        FixSessionState::Greeting => "LOGGING_ON",
+        FixSessionState::LoggedOn => "LOGGED_ON",
+        FixSessionState::LoggingOut | FixSessionState::Closing => "ENDING",
     }
 }

@@ -7,7 +7,7 @@ use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
-use pitlane_protocols::fix::session::{Session, State, VenueReport};
+use pitlane_protocols::fix::session::{FixSession, FixSessionState, VenueReport};
 
 use super::stored::Stored;
 use crate::bulletin::{Kind, Row};
@@ -30,7 +30,7 @@ pub struct Link {
     pub caller: Caller,
     /// Who it is to the shards.
     pub source: Source,
-    pub session: Session,
+    pub session: FixSession,
     pub connection: Option<ConnectionId>,
     /// Whether there may be something to do.
     pub awake: bool,
@@ -38,7 +38,7 @@ pub struct Link {
     pending_commands: PendingCommands,
     /// By shard.
     stored: Vec<Stored>,
-    /// What the shards were last told: since which time in touch, by [`Session::touches`], they take the venue to be connected.
+    /// What the shards were last told: since which time in touch, by [`FixSession::touches`], they take the venue to be connected.
     told_touches: Option<u64>,
     since: Timestamp,
     bytes_in: u64,
@@ -55,7 +55,7 @@ pub struct Link {
 }
 
 impl Link {
-    pub fn new(caller: Caller, source: Source, session: Session, logged: bool) -> Link {
+    pub fn new(caller: Caller, source: Source, session: FixSession, logged: bool) -> Link {
         Link {
             caller,
             source,
@@ -102,14 +102,14 @@ impl Link {
         let state = self.session.state();
         let refusal = self.session.take_refusal();
         let venue = self.caller.name();
-        let is_news = !self.was_refused || state == State::LoggedOn;
+        let is_news = !self.was_refused || state == FixSessionState::LoggedOn;
         match refusal {
             Some(text) if is_news => tracing::warn!(venue, text, "the venue has ended the session"),
             None if is_news => tracing::warn!(venue, ?why, ?state, "the connection to the venue is lost"),
             Some(_) | None => {}
         }
         // Perhaps it is to be had at another address.
-        self.attempt += usize::from(state == State::Greeting);
+        self.attempt += usize::from(state == FixSessionState::Greeting);
         self.was_refused = true;
         self.session.disconnect(now);
         (self.connection, self.paused, self.awake) = (None, false, true);
@@ -187,11 +187,11 @@ impl Link {
             peer: self.connection.map(|_| self.call().address),
             since: self.since,
             state: match self.session.state() {
-                State::Offline => "DISCONNECTED",
-                State::Greeting => "LOGGING_ON",
-                State::LoggedOn if !self.session.is_in_touch() => "RECOVERING",
-                State::LoggedOn => "LOGGED_ON",
-                State::LoggingOut | State::Closing => "ENDING",
+                FixSessionState::Offline => "DISCONNECTED",
+                FixSessionState::Greeting => "LOGGING_ON",
+                FixSessionState::LoggedOn if !self.session.is_in_touch() => "RECOVERING",
+                FixSessionState::LoggedOn => "LOGGED_ON",
+                FixSessionState::LoggingOut | FixSessionState::Closing => "ENDING",
             },
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
@@ -212,7 +212,7 @@ impl Link {
 
     /// Calls the venue, if it is time.
     fn try_calling(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
-        if self.connection.is_some() || self.session.state() != State::Offline || !is_open {
+        if self.connection.is_some() || self.session.state() != FixSessionState::Offline || !is_open {
             return;
         }
         self.session.set_schedule(self.caller.schedule(now));
