@@ -277,7 +277,7 @@ fn stalled_consumers_cost_little_memory() {
         }
     });
     for id in ids {
-        let (_, counters, fill) = broker.look(id).expect("it is stalled, not gone");
+        let (_, counters, fill) = broker.session_status(id).expect("it is stalled, not gone");
         assert_eq!(fill.slots, INSTRUMENTS as usize, "every instrument waits once");
         assert!(counters.conflated > 1_000, "{counters:?}");
     }
@@ -306,7 +306,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
         }
         consumers.push(id);
     }
-    broker.name_fix_session(PortId(0), 1, "CLIENT1");
+    broker.set_fix_session_name(PortId(0), 1, "CLIENT1");
     let mut stage = Stage::new(ShardSettings::default());
     let (order, mut events) = stage.submit(limit(world::ABROAD[0], Side::Buy, "10", "100"));
     events.extend(stage.report(order, Report::Accepted));
@@ -324,7 +324,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
         events.iter().for_each(|event| broker.handle_event(now, ShardId(0), event));
         while let Some(id) = broker.poll_active() {
             let len = broker.transmit(id).map_or(0, |transmit| transmit.bytes.len());
-            broker.handle_taken(now, id, len);
+            broker.handle_transmitted(now, id, len);
             sent += len;
         }
     };

@@ -165,8 +165,8 @@ fn set(settings: &mut FixSessionSettings, key: &str, value: &str) {
         "types" => {
             settings.order_types = value.bytes().filter_map(OrderKind::from_code).collect();
         }
-        "orders_per_s" => settings.flood.orders_per_s = number() as u32,
-        "cancels_per_s" => settings.flood.cancels_per_s = number() as u32,
+        "orders_per_s" => settings.rate_limit.orders_per_s = number() as u32,
+        "cancels_per_s" => settings.rate_limit.cancels_per_s = number() as u32,
         "start" => settings.schedule.start = time(),
         "end" => settings.schedule.end = time(),
         "account" => settings.account = Some(pitlane_engine::id::AccountId(number() as u16)),
@@ -238,8 +238,9 @@ impl Play {
             "break-store" => self.stage.store.break_it(),
             "reads" => self.stage.reads = rest == "Y",
             "numbers" => {
-                let numbers = self.stage.session.numbers();
-                let found = format!("{} {}", numbers.incoming, numbers.outgoing);
+                let numbers = self.stage.session.sequence_numbers();
+                let found =
+                    format!("{} {}", numbers.next_target_msg_seq_num, numbers.next_sender_msg_seq_num);
                 if found != rest {
                     return Err(format!("they are {found}"));
                 }

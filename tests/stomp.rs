@@ -211,7 +211,7 @@ mod throttle {
                 if bytes.is_empty() {
                     return;
                 }
-                self.broker.handle_taken(self.now, self.id, bytes.len());
+                self.broker.handle_transmitted(self.now, self.id, bytes.len());
                 for frame in wire::frames(&mut bytes.clone()) {
                     self.note(&frame);
                 }

@@ -17,7 +17,7 @@ use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame::{self, check_sum};
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::report::{self, ExecutionReport};
-use pitlane_protocols::fix::stamp::TimestampText;
+use pitlane_protocols::fix::timestamp::TimestampText;
 
 use crate::measure::{median, spent};
 

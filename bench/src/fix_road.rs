@@ -11,8 +11,8 @@ use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::fix::session::{FixSession, FixSessionSettings};
-use pitlane_protocols::fix::stamp::TimestampText;
 use pitlane_protocols::fix::store::MemoryStore;
+use pitlane_protocols::fix::timestamp::TimestampText;
 
 use crate::fix::seal;
 use crate::measure::spent;

@@ -14,7 +14,7 @@ use pitlane::config::{self, Machine, Setting, Sources};
 use pitlane::refdata;
 use pitlane::serve::{ServeSettings, serve};
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::stamp::TimestampText;
+use pitlane_protocols::fix::timestamp::TimestampText;
 use pitlane_sys::affinity::pin_current_thread;
 use serde_json::Value;
 

@@ -89,7 +89,7 @@ pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64,
 
 fn take(broker: &mut StompBroker, id: SessionId) -> usize {
     let len = broker.transmit(id).map_or(0, |transmit| black_box(transmit.bytes).len());
-    broker.handle_taken(START, id, len);
+    broker.handle_transmitted(START, id, len);
     len
 }
 

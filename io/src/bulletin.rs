@@ -74,7 +74,7 @@ impl Note {
             Note::Failed { strategy, reason } => broker.publish_failure(now, strategy, reason),
             Note::Link { name, link } => broker.publish_session(now, name, *link),
             Note::Log(event) => tell_log(now, broker, event),
-            Note::Named { port, session, name } => broker.name_fix_session(*port, *session, name),
+            Note::Named { port, session, name } => broker.set_fix_session_name(*port, *session, name),
             Note::Sessions(_) | Note::Kick { .. } | Note::Reset { .. } => {}
         }
     }

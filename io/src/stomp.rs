@@ -24,7 +24,7 @@ pub fn settings(config: &Config) -> BrokerSettings {
         naming: broker.naming().unwrap_or_default(),
         throttle: throttle(broker),
         // Where one must log in, nobody is let in without.
-        guest: (!config.login_required())
+        anonymous_access: (!config.login_required())
             .then_some(StompAccess { strategies: StrategyAccess::All, may_send: true }),
         sessions_max: net.connections_max,
         limits: limits(stomp),
@@ -48,7 +48,7 @@ fn limits(stomp: &Stomp) -> StompLimits {
             head_bytes_max: stomp.head_bytes_max,
             body_bytes_max: stomp.body_bytes_max,
         },
-        greeting_ns_max: ns(stomp.connect_timeout_ms),
+        connect_ns_max: ns(stomp.connect_timeout_ms),
         stuck_ns_max: ns(stomp.stuck_timeout_ms),
         subscriptions_max: stomp.subscriptions_max,
         window_max: stomp.unacknowledged_max,

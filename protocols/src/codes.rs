@@ -10,16 +10,18 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::OptionKind;
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 
+use crate::fix::{exec_type, ord_status};
+
 /// A thing that REST and STOMP call by a word in capitals.
 pub trait WireName: Copy + Sized + 'static {
     /// Every value there is.
     const VALUES: &'static [Self];
 
-    fn word(self) -> &'static str;
+    fn wire_name(self) -> &'static str;
 
     /// The value of a word. Words are written exactly so; `buy` is not one.
-    fn from_word(word: &str) -> Option<Self> {
-        Self::VALUES.iter().copied().find(|value| value.word() == word)
+    fn from_wire_name(word: &str) -> Option<Self> {
+        Self::VALUES.iter().copied().find(|value| value.wire_name() == word)
     }
 }
 
@@ -28,7 +30,7 @@ macro_rules! words {
         impl WireName for $kind {
             const VALUES: &'static [$kind] = &[$($kind::$name,)*];
 
-            fn word(self) -> &'static str {
+            fn wire_name(self) -> &'static str {
                 match self {
                     $($kind::$name => $word,)*
                 }
@@ -188,17 +190,17 @@ pub enum FixProfile {
 /// OrdStatus (39).
 pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
     match status {
-        Status::PendingNew => b'A',
-        Status::New => b'0',
-        Status::PartiallyFilled => b'1',
-        Status::Filled => b'2',
-        Status::PendingCancel => b'6',
-        Status::Canceled => b'4',
-        Status::PendingReplace => b'E',
-        Status::Rejected => b'8',
+        Status::PendingNew => ord_status::PENDING_NEW,
+        Status::New => ord_status::NEW,
+        Status::PartiallyFilled => ord_status::PARTIALLY_FILLED,
+        Status::Filled => ord_status::FILLED,
+        Status::PendingCancel => ord_status::PENDING_CANCEL,
+        Status::Canceled => ord_status::CANCELED,
+        Status::PendingReplace => ord_status::PENDING_REPLACE,
+        Status::Rejected => ord_status::REJECTED,
         // Choice: the specification has no word for it; Text tells it from a cancel. See protocols/README.md.
-        Status::Expired if profile == FixProfile::Spec => b'4',
-        Status::Expired => b'C',
+        Status::Expired if profile == FixProfile::Spec => ord_status::CANCELED,
+        Status::Expired => ord_status::EXPIRED,
     }
 }
 
@@ -206,18 +208,20 @@ pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
 pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
     let strict = profile == FixProfile::Strict44;
     match what {
-        ExecType::Entered => b'A',
-        ExecType::Accepted => b'0',
-        ExecType::Filled => b'F',
-        ExecType::CancelPending => b'6',
-        ExecType::ReplacePending => b'E',
-        ExecType::Rejected if status == Status::Rejected => b'8',
+        ExecType::Entered => exec_type::PENDING_NEW,
+        ExecType::Accepted => exec_type::NEW,
+        ExecType::Filled => exec_type::TRADE,
+        ExecType::CancelPending => exec_type::PENDING_CANCEL,
+        ExecType::ReplacePending => exec_type::PENDING_REPLACE,
+        ExecType::Rejected if status == Status::Rejected => exec_type::REJECTED,
         // Choice: a venue that rejects what it had accepted has cancelled it. See protocols/README.md.
-        ExecType::Rejected | ExecType::Canceled if strict => b'4',
-        ExecType::Replaced if strict => b'5',
-        ExecType::Expired if strict => b'C',
-        ExecType::Rejected | ExecType::Canceled | ExecType::Replaced | ExecType::Expired => b'I',
-        ExecType::Triggered | ExecType::Corrected | ExecType::Image => b'I',
+        ExecType::Rejected | ExecType::Canceled if strict => exec_type::CANCELED,
+        ExecType::Replaced if strict => exec_type::REPLACED,
+        ExecType::Expired if strict => exec_type::EXPIRED,
+        ExecType::Rejected | ExecType::Canceled | ExecType::Replaced | ExecType::Expired => {
+            exec_type::ORDER_STATUS
+        }
+        ExecType::Triggered | ExecType::Corrected | ExecType::Image => exec_type::ORDER_STATUS,
     }
 }
 
@@ -368,12 +372,12 @@ mod tests {
 
     fn check_words<T: WireName + PartialEq + std::fmt::Debug>() {
         for &value in T::VALUES {
-            let word = value.word();
-            assert_eq!(T::from_word(word), Some(value));
+            let word = value.wire_name();
+            assert_eq!(T::from_wire_name(word), Some(value));
             assert!(word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{word}");
-            assert_eq!(T::from_word(&word.to_lowercase()), None);
+            assert_eq!(T::from_wire_name(&word.to_lowercase()), None);
         }
-        assert_eq!(T::from_word(""), None);
+        assert_eq!(T::from_wire_name(""), None);
     }
 
     fn check_codes<T: Code + PartialEq + std::fmt::Debug>(codes: &[u8]) {
@@ -397,7 +401,7 @@ mod tests {
         check_words::<Phase>();
         check_words::<Session>();
         check_words::<OptionKind>();
-        assert_eq!(OrderKind::from_word("STOP_LIMIT"), Some(OrderKind::StopLimit));
+        assert_eq!(OrderKind::from_wire_name("STOP_LIMIT"), Some(OrderKind::StopLimit));
     }
 
     #[test]

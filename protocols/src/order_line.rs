@@ -93,14 +93,14 @@ fn stop_of(terms: &Terms) -> Option<Price> {
 impl fmt::Display for OrderLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let OrderLine { at, id, symbol, side, kind, qty, status, cum_qty, .. } = self;
-        write!(f, "{at} {id} {symbol} {} {} {qty}", side.word(), kind.word())?;
+        write!(f, "{at} {id} {symbol} {} {} {qty}", side.wire_name(), kind.wire_name())?;
         if let Some(limit) = self.limit {
             write!(f, "@{limit}")?;
         }
         if let Some(stop) = self.stop {
             write!(f, " stop {stop}")?;
         }
-        write!(f, " {} filled {cum_qty}", status.word())?;
+        write!(f, " {} filled {cum_qty}", status.wire_name())?;
         if !cum_qty.is_zero() {
             write!(f, " avg {}", self.avg_price)?;
         }

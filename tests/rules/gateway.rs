@@ -57,7 +57,8 @@ impl GatewayHost {
         assert_eq!(port.id(), PORT);
         let doors = Doors::bind(&config(tls.is_some()), tls.as_ref().map(|(tls, _)| *tls)).unwrap();
         let address = doors.listeners()[0].address;
-        let mut auth = Auth::open(auth_settings(folder, &plan.people, settings.guest.is_none())).unwrap();
+        let mut auth =
+            Auth::open(auth_settings(folder, &plan.people, settings.anonymous_access.is_none())).unwrap();
         let logins = Logins::new(Some(auth.seat(silent.clone())), Role::Trade);
         let room = StompRoom::new(settings, world::reference(), logins);
         let (theirs, post) = posts(silent.clone(), silent);

@@ -57,7 +57,8 @@ impl HttpHost {
         let hand = Arc::new(AtomicU64::new(world::start().0));
         let silent = Bell::new(|| {});
         let (theirs, post) = posts(remote.bell().clone(), silent.clone());
-        let mut auth = Auth::open(auth_settings(folder, &plan.people, broker.guest.is_none())).unwrap();
+        let mut auth =
+            Auth::open(auth_settings(folder, &plan.people, broker.anonymous_access.is_none())).unwrap();
         let parts = Parts {
             port: ports.pop().expect("there are two"),
             bells: vec![silent; SHARDS as usize],

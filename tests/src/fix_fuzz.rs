@@ -202,7 +202,7 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
     settings.reset_on_logon = flags & 1 != 0;
     settings.message_bytes_max = BODY_BYTES_MAX;
     let mut about = InitiatorSettings::new(3);
-    about.knows_status_request = flags & 2 != 0;
+    about.supports_status_request = flags & 2 != 0;
     let mut stage = venue::Stage::new(settings, about);
     let (mut number, mut orders) = (1, 0);
     // Of our messages: ClOrdIDs, and the last Test Request.

@@ -131,7 +131,7 @@ impl Stage {
     }
 
     pub fn is_connected(&self) -> bool {
-        self.session.state() != FixSessionState::Offline
+        self.session.state() != FixSessionState::Disconnected
     }
 
     /// Bytes of the venue, cut as they are given.
@@ -232,7 +232,7 @@ impl Stage {
     pub fn wait(&mut self, ns: u64) {
         let until = self.now.plus(ns);
         while let Some(at) = self.session.poll_timeout().filter(|&at| at <= until) {
-            if self.session.state() == FixSessionState::Offline {
+            if self.session.state() == FixSessionState::Disconnected {
                 break;
             }
             self.now = self.now.max(at);
@@ -322,7 +322,7 @@ impl Stage {
             self.worker.poll(self.now);
             self.session.handle_stored(told.token);
         }
-        let touches = self.session.touches();
+        let touches = self.session.synchronizations();
         if touches != self.told_touches && self.tells {
             let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
             let states =

@@ -91,10 +91,10 @@ impl Row {
             peer: None,
             since,
             state: match state {
-                StompState::Greeting => "GREETING",
-                StompState::Asking => "LOGGING_ON",
+                StompState::AwaitingConnect => "GREETING",
+                StompState::VerifyingLogin => "LOGGING_ON",
                 StompState::Connected => "CONNECTED",
-                StompState::Ending(_) => "ENDING",
+                StompState::Closing(_) => "ENDING",
             },
             bytes_in: counters.bytes_in,
             bytes_out: counters.bytes_out,

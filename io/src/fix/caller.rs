@@ -121,9 +121,9 @@ impl Caller {
             reconnect_s: usual.reconnect_interval_s as u64,
             login,
             account: usual.account.clone(),
-            knows_status_request: usual.status_request,
-            prices_of: usual.market_data.then_some(self.id),
-            birth,
+            supports_status_request: usual.status_request,
+            market_data_adapter: usual.market_data.then_some(self.id),
+            folder_id: birth,
         }
     }
 }

@@ -20,7 +20,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame::{self, FixFrameError};
-use pitlane_protocols::fix::stamp::TimestampText;
+use pitlane_protocols::fix::timestamp::TimestampText;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::journal::disk::File;
@@ -272,7 +272,7 @@ fn masked(message: frame::FixFrame<'_>, line: &mut Vec<u8>) {
     show(35, message.msg_type);
     message.iter().for_each(|(tag, value)| show(tag, value));
     if let Some(fault) = message.fault {
-        line.extend_from_slice(format!("({})", fault.reason.words()).as_bytes());
+        line.extend_from_slice(format!("({})", fault.reason.text()).as_bytes());
     }
 }
 

@@ -8,7 +8,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_protocols::codes::FixProfile;
-use pitlane_protocols::fix::logon_probe::admits;
+use pitlane_protocols::fix::logon_probe::matches_comp_id;
 use pitlane_protocols::fix::rate_limit::RateLimitSettings;
 use pitlane_protocols::fix::schedule::{SessionSchedule, UtcOffsets};
 use pitlane_protocols::fix::session::FixSessionSettings;
@@ -105,7 +105,7 @@ impl FixSettings {
     pub fn family(&self, sender_comp_id: &[u8], target_comp_id: &[u8]) -> Option<&Family> {
         let is_meant = |family: &&Family| {
             family.config.sender_comp_id.as_bytes() == target_comp_id
-                && admits(&family.config.target_comp_id, sender_comp_id)
+                && matches_comp_id(&family.config.target_comp_id, sender_comp_id)
         };
         let mut meant = self.families.iter().filter(is_meant);
         let first = meant.next()?;
@@ -188,7 +188,7 @@ impl Family {
             profile: fix.profile,
             order_types: kinds.filter(|(_, on)| *on).map(|(kind, _)| kind).collect(),
             strategy: self.strategy,
-            flood: RateLimitSettings {
+            rate_limit: RateLimitSettings {
                 orders_per_s: config.orders_per_s_max,
                 cancels_per_s: config.cancels_per_s_max,
             },

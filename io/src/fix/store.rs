@@ -132,7 +132,7 @@ impl FileStore {
                 let mut numbers = SequenceNumbers::fresh(now);
                 let lost_power = disk.exists(&path.with_file_name(TAKEN_OVER));
                 if lost_power {
-                    numbers.outgoing += NUMBERS_PASSED_OVER;
+                    numbers.next_sender_msg_seq_num += NUMBERS_PASSED_OVER;
                 }
                 Kept { numbers, heard: table, messages: Vec::new(), lost_power, file_bytes: 0 }
             }
@@ -196,7 +196,7 @@ impl FileStore {
         };
         for (number, cause, message) in &kept.messages {
             // One that was kept in a larger file may not fit any more; it is the oldest.
-            let _ = store.keep(*number, message, *cause);
+            let _ = store.save(*number, message, *cause);
         }
         for (shard, &seq) in store.heard.clone().iter().enumerate().filter(|(_, seq)| **seq > 0) {
             store.region.write(HEARD_AT + shard * 8, &seq.to_le_bytes());
@@ -212,10 +212,11 @@ impl FileStore {
     }
 
     fn write_slot(&mut self) {
-        let SequenceNumbers { incoming, outgoing, since } = self.numbers;
+        let SequenceNumbers { next_target_msg_seq_num, next_sender_msg_seq_num, since } = self.numbers;
         self.turn += 1;
         let mut slot = [0; SLOT_BYTES];
-        let words = [self.turn, incoming, outgoing, since.0, self.tail, self.head];
+        let words =
+            [self.turn, next_target_msg_seq_num, next_sender_msg_seq_num, since.0, self.tail, self.head];
         for (place, word) in slot.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -274,17 +275,17 @@ impl FileStore {
 }
 
 impl MessageStore for FileStore {
-    fn numbers(&self) -> SequenceNumbers {
+    fn sequence_numbers(&self) -> SequenceNumbers {
         self.numbers
     }
 
-    fn set_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
+    fn set_sequence_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.numbers = numbers;
         self.write_slot();
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
+    fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
         let bytes = record_bytes(message.len());
         if bytes > self.capacity_max / 4 {
             return Err(StoreFailed);
@@ -310,7 +311,7 @@ impl MessageStore for FileStore {
         self.index.push_back(Entry { number, at: self.head, bytes: message.len() as u32 });
         self.head += bytes;
         // A start finds the record, though the slots may not know of it yet.
-        self.numbers.outgoing = self.numbers.outgoing.max(number + 1);
+        self.numbers.next_sender_msg_seq_num = self.numbers.next_sender_msg_seq_num.max(number + 1);
         if let Some(ReportedEvent { shard, seq }) = cause {
             self.heard[shard.0 as usize] = seq;
             self.region.write(HEARD_AT + shard.0 as usize * 8, &seq.to_le_bytes());
@@ -318,11 +319,11 @@ impl MessageStore for FileStore {
         Ok(())
     }
 
-    fn heard(&self, shard: ShardId) -> u64 {
+    fn last_reported_event(&self, shard: ShardId) -> u64 {
         self.heard[shard.0 as usize]
     }
 
-    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
+    fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
         let at = self.index.partition_point(|entry| entry.number < from);
         let entry = self.index.get(at).filter(|entry| entry.number <= to)?;
         let begin = RING_AT + (entry.at % self.capacity) as usize + HEAD_BYTES;
@@ -334,7 +335,7 @@ impl MessageStore for FileStore {
     fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.index.clear();
         self.tail = self.head;
-        self.set_numbers(numbers)
+        self.set_sequence_numbers(numbers)
     }
 
     fn refresh(&mut self) -> Result<(), StoreFailed> {

@@ -80,6 +80,6 @@ pub async fn phase(house: &House, ask: &Ask<'_>, body: Input) -> Result<Answer, 
 }
 
 fn no_way(WrongPhase { from, to }: WrongPhase) -> Problem {
-    let detail = format!("there is no way from {} to {}: stop it first", from.word(), to.word());
+    let detail = format!("there is no way from {} to {}: stop it first", from.wire_name(), to.wire_name());
     Problem::conflict("phase-order", detail)
 }

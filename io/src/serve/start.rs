@@ -281,7 +281,7 @@ fn furnish(
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
-            let settings = BrokerSettings { hears_all: false, ..stomp::settings(config) };
+            let settings = BrokerSettings { receives_all_ticks: false, ..stomp::settings(config) };
             StompRoom::new(settings, reference.clone(), logins)
         });
         gateway.furnish(doors.try_clone()?, room, rooms.next(), post);

@@ -59,7 +59,7 @@ impl Company {
         roll: Option<Roll>,
     ) -> Company {
         Company {
-            watches: Watches::new(reference.clone(), settings.hears_all),
+            watches: Watches::new(reference.clone(), settings.receives_all_ticks),
             broker: StompBroker::new(settings, reference),
             transport,
             roll,
@@ -133,7 +133,7 @@ impl Company {
                         peer,
                     });
                     if !shown.is_some_and(|credentials| ask(session, credentials)) {
-                        self.broker.handle_verdict(now, session, None);
+                        self.broker.handle_login_result(now, session, None);
                     }
                 }
                 BrokerCommand::Generic { name, body, .. } => {
@@ -163,7 +163,7 @@ impl Company {
         if let Some(guest) = self.guest(session) {
             guest.name = name;
         }
-        self.broker.handle_verdict(now, session, access);
+        self.broker.handle_login_result(now, session, access);
     }
 
     /// Tells the shards what is wanted here, as far as there is room, and says how much that was.
@@ -189,7 +189,12 @@ impl Company {
     /// Everybody who is here.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         self.guests.iter().flatten().filter_map(|guest| {
-            let row = Row::of_stomp(self.kind(), guest.number, guest.since, self.broker.look(guest.session)?);
+            let row = Row::of_stomp(
+                self.kind(),
+                guest.number,
+                guest.since,
+                self.broker.session_status(guest.session)?,
+            );
             Some(Row { name: guest.name.clone(), peer: Some(guest.peer), ..row })
         })
     }
@@ -199,7 +204,7 @@ impl Company {
         self.guests
             .iter()
             .flatten()
-            .filter_map(|guest| self.broker.look(guest.session))
+            .filter_map(|guest| self.broker.session_status(guest.session))
             .map(|look| look.1.messages)
             .sum()
     }
@@ -253,7 +258,7 @@ mod tests {
     fn so_many_notes_wait_to_be_passed_on_and_those_beyond_are_counted() {
         let now = Timestamp(1);
         let guest = Some(StompAccess { may_send: true, ..StompAccess::default() });
-        let settings = BrokerSettings { guest, ..BrokerSettings::default() };
+        let settings = BrokerSettings { anonymous_access: guest, ..BrokerSettings::default() };
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
         let mut company = Company::new(settings, reference, Transport::Tcp, None);
         let session = company.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();

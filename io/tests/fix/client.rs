@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pitlane::clock::Clock;
 use pitlane_protocols::fix::frame::check_sum;
-use pitlane_protocols::fix::stamp::TimestampText;
+use pitlane_protocols::fix::timestamp::TimestampText;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};

@@ -86,7 +86,7 @@ impl Witness {
             let order = &found[0];
             assert!(order.cum_qty >= told.filled, "life {life}: {id} was told {told:?}, is {order:?}");
             if ["FILLED", "CANCELED", "REJECTED", "EXPIRED"].contains(&told.status.as_str()) {
-                assert_eq!(order.status.word(), told.status, "life {life}: {id}");
+                assert_eq!(order.status.wire_name(), told.status, "life {life}: {id}");
             }
         }
     }

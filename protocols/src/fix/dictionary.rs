@@ -1,11 +1,12 @@
 //! What FIX 4.4 says of the messages a client may send: which tags belong to each, which it needs, and how values are written. Asked
 //! only where a session validates (`UseDataDictionary` with `ValidateIncomingMessage`).
 
+use super::msg_type;
 use pitlane_engine::text::{parse_scaled, parse_u64};
 
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
-use super::stamp::{parse_date, parse_timestamp};
 use super::tag;
+use super::timestamp::{parse_date, parse_timestamp};
 
 /// The highest tag of FIX 4.4; from 5000 to 9999 users define their own.
 const TAG_LAST: u32 = 956;
@@ -154,20 +155,24 @@ const HEADER_NEEDED: &[u32] =
     &[tag::SENDER_COMP_ID, tag::TARGET_COMP_ID, tag::MSG_SEQ_NUM, tag::SENDING_TIME];
 
 fn body_of(msg_type: &[u8]) -> Option<&'static MessageSpec> {
-    Some(match msg_type {
-        b"0" => &MessageSpec { tags: &[&[112]], needed: &[] },
-        b"1" => &MessageSpec { tags: &[&[112]], needed: &[112] },
-        b"2" => &MessageSpec { tags: &[&[7, 16]], needed: &[7, 16] },
-        b"3" => &MessageSpec { tags: &[&[45, 371, 372, 373, 58, 354, 355]], needed: &[45] },
-        b"4" => &MessageSpec { tags: &[&[36, 123]], needed: &[36] },
-        b"5" => &MessageSpec { tags: &[&[58, 354, 355]], needed: &[] },
-        b"A" => &MessageSpec {
+    Some(match msg_type::code(msg_type) {
+        msg_type::HEARTBEAT => &MessageSpec { tags: &[&[112]], needed: &[] },
+        msg_type::TEST_REQUEST => &MessageSpec { tags: &[&[112]], needed: &[112] },
+        msg_type::RESEND_REQUEST => &MessageSpec { tags: &[&[7, 16]], needed: &[7, 16] },
+        msg_type::REJECT => &MessageSpec { tags: &[&[45, 371, 372, 373, 58, 354, 355]], needed: &[45] },
+        msg_type::SEQUENCE_RESET => &MessageSpec { tags: &[&[36, 123]], needed: &[36] },
+        msg_type::LOGOUT => &MessageSpec { tags: &[&[58, 354, 355]], needed: &[] },
+        msg_type::LOGON => &MessageSpec {
             tags: &[&[98, 108, 95, 96, 141, 789, 383, 384, 372, 385, 464, 553, 554]],
             needed: &[98, 108],
         },
-        b"D" => &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES, MORE, ALLOCS], needed: &[11, 54, 60, 40] },
-        b"F" => &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES], needed: &[41, 11, 54, 60] },
-        b"G" => {
+        msg_type::NEW_ORDER_SINGLE => {
+            &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES, MORE, ALLOCS], needed: &[11, 54, 60, 40] }
+        }
+        msg_type::ORDER_CANCEL_REQUEST => {
+            &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES], needed: &[41, 11, 54, 60] }
+        }
+        msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
             &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES, MORE, ALLOCS], needed: &[41, 11, 54, 60, 40] }
         }
         _ => return None,

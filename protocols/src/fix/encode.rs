@@ -7,6 +7,7 @@
 //! 37=…|…|10=123|
 //! ```
 
+use super::tag::prefix;
 use std::ops::Range;
 
 use pitlane_engine::id::{IntId, Uuid};
@@ -14,7 +15,7 @@ use pitlane_engine::text::{DECIMAL_BYTES_MAX, U64_BYTES_MAX, write_scaled, write
 use pitlane_engine::time::Timestamp;
 
 use super::frame::{SOH, check_sum};
-use super::stamp::{TIMESTAMP_BYTES, TimestampText};
+use super::timestamp::{TIMESTAMP_BYTES, TimestampText};
 
 /// `8=FIX.4.4|9=`
 const LENGTH_AT: usize = 12;
@@ -68,7 +69,7 @@ impl Encoder {
         now: Timestamp,
     ) -> Draft<'a> {
         let (mut draft, stamp) = self.head(out, msg_type, number, now);
-        draft.short(b"52=", stamp, TIMESTAMP_BYTES);
+        draft.short(prefix::SENDING_TIME, stamp, TIMESTAMP_BYTES);
         draft
     }
 
@@ -82,9 +83,9 @@ impl Encoder {
         orig_sending_time: Option<&[u8]>,
     ) -> Draft<'a> {
         let (mut draft, stamp) = self.head(out, msg_type, number, now);
-        draft.code(b"43=", b'Y');
-        draft.short(b"52=", stamp, TIMESTAMP_BYTES);
-        draft.text(b"122=", orig_sending_time.unwrap_or(stamp));
+        draft.code(prefix::POSS_DUP_FLAG, b'Y');
+        draft.short(prefix::SENDING_TIME, stamp, TIMESTAMP_BYTES);
+        draft.text(prefix::ORIG_SENDING_TIME, orig_sending_time.unwrap_or(stamp));
         draft
     }
 

@@ -1,6 +1,7 @@
 //! What a client asks, made into requests for the desk: a new order (D), a cancel (F), a replacement (G). Each is checked here
 //! as far as the message and the session's own orders tell; the rest is the shard's to say.
 
+use super::msg_type;
 use pitlane_engine::desk::{Declined, Desk, Ticket};
 use pitlane_engine::id::IntId;
 use pitlane_engine::mesh::PortEnd;
@@ -59,14 +60,14 @@ pub type Missing = u32;
 
 /// Which fields a D, F or G needs, and the first of them that is not there. Instead of a symbol a security id will do.
 pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
-    let replace = msg_type == b'G';
+    let replace = msg_type == msg_type::ORDER_CANCEL_REPLACE_REQUEST;
     let needed = [
-        (tag::ORIG_CL_ORD_ID, msg_type == b'D' || order.orig_cl_ord_id.is_some()),
+        (tag::ORIG_CL_ORD_ID, msg_type == msg_type::NEW_ORDER_SINGLE || order.orig_cl_ord_id.is_some()),
         (tag::CL_ORD_ID, order.cl_ord_id.is_some()),
         (tag::SYMBOL, order.symbol.is_some() || order.security_id.is_some()),
         (tag::SIDE, order.side.is_some()),
         (tag::TRANSACT_TIME, order.transact_time.is_some()),
-        (tag::ORD_TYPE, msg_type == b'F' || order.ord_type.is_some()),
+        (tag::ORD_TYPE, msg_type == msg_type::ORDER_CANCEL_REQUEST || order.ord_type.is_some()),
         // A new order without a quantity is refused as an order: FIX lets it have others instead.
         (tag::ORDER_QTY, !replace || order.order_qty.is_some()),
     ];

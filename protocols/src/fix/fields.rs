@@ -2,6 +2,7 @@
 //! first fault of structure is kept. Nothing is copied and nothing allocated; the table is the caller's and used again.
 
 use super::frame::{FixFrame, SOH};
+use super::msg_type;
 use super::tag;
 
 /// Fields of one message. A new order has some twenty; more than this is nobody's order.
@@ -30,7 +31,7 @@ pub enum SessionRejectReason {
 }
 
 impl SessionRejectReason {
-    pub fn words(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             SessionRejectReason::InvalidTag => "Invalid tag number",
             SessionRejectReason::RequiredTagMissing => "Required tag missing",
@@ -160,6 +161,12 @@ pub struct FixMessage<'a, 'f> {
 }
 
 impl<'a> FixMessage<'a, '_> {
+    /// Returns MsgType (35) as one of [`msg_type`]'s codes.
+    #[inline]
+    pub fn type_code(&self) -> u8 {
+        msg_type::code(self.msg_type)
+    }
+
     /// Fields behind the type, the check sum not among them.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
         let bytes = self.frame.bytes;
@@ -197,7 +204,12 @@ impl<'a> FixMessage<'a, '_> {
 /// Whether a message is mostly groups: market data, and what asks for it. No client may send us any, so members are not held against a list.
 #[cold]
 fn is_table(msg_type: &[u8]) -> bool {
-    matches!(msg_type, b"V" | b"W" | b"X")
+    matches!(
+        msg_type::code(msg_type),
+        msg_type::MARKET_DATA_REQUEST
+            | msg_type::MARKET_DATA_SNAPSHOT
+            | msg_type::MARKET_DATA_INCREMENTAL_REFRESH
+    )
 }
 
 /// Reads the fields of a frame.

@@ -8,6 +8,7 @@
 //!
 //! What is between the frames is left to [`super::fields`].
 
+use super::tag::prefix;
 use memchr::memmem;
 
 use crate::decoded::Decoded;
@@ -85,7 +86,7 @@ pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_
     if length > body_bytes_max {
         return Err(FixFrameError::TooLong);
     }
-    if length < BODY_BYTES_MIN || !begins_as(&bytes[body..], b"35=") {
+    if length < BODY_BYTES_MIN || !begins_as(&bytes[body..], prefix::MSG_TYPE) {
         return Err(garbled(bytes));
     }
     let end = body + length;
@@ -136,7 +137,7 @@ fn other_head(bytes: &[u8]) -> FrameHead<'_> {
         let whole = window.len() == 2 + BEGIN_STRING_BYTES_MAX + 1;
         return if whole { FrameHead::Garbled } else { FrameHead::Incomplete };
     };
-    if !begins_as(&bytes[end + 1..], b"9=") {
+    if !begins_as(&bytes[end + 1..], prefix::BODY_LENGTH) {
         return FrameHead::Garbled;
     }
     match bytes.len() {

@@ -7,8 +7,8 @@ use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
-use super::stamp::{parse_date, parse_timestamp};
 use super::tag;
+use super::timestamp::{parse_date, parse_timestamp};
 
 /// A decimal as it was sent: well written, but perhaps beyond what we can count.
 pub type Decimal<T> = Result<T, TextError>;

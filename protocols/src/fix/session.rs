@@ -69,7 +69,7 @@ pub use self::state::{FixSessionState, SessionInput};
 pub use self::timers::{FRAME_NS_MAX, LOGON_NS_MAX, LOGOUT_NS_MAX};
 
 /// Bytes of a body before anybody has logged on: a Logon has some two hundred.
-pub const GREETING_BYTES_MAX: usize = 4_096;
+pub const LOGON_BYTES_MAX: usize = 4_096;
 
 /// How far ahead the id of the next order is looked for: behind the header, as a rule.
 const FORESEEN_BYTES: usize = 160;
@@ -174,14 +174,14 @@ impl FixSession {
         let seed = settings.instance ^ (settings.source.session as u64) << 32;
         let mut session = FixSession {
             encoder: Encoder::new(&settings.sender_comp_id, &settings.target_comp_id),
-            numbers: store.numbers(),
-            kept: store.numbers(),
+            numbers: store.sequence_numbers(),
+            kept: store.sequence_numbers(),
             book: ClientOrders::new(settings.orders_max, settings.finished_max, seed),
-            flood: RateLimit::new(&settings.flood),
+            flood: RateLimit::new(&settings.rate_limit),
             settings,
             reference,
             store,
-            state: FixSessionState::Offline,
+            state: FixSessionState::Disconnected,
             ending: None,
             ready: true,
             login: LoginState::NotAsked,
@@ -240,7 +240,7 @@ impl FixSession {
     /// Takes bytes from the client, as many as there is room for, and says how many. Those that are not taken are to be offered again.
     #[must_use]
     pub fn handle_bytes(&mut self, now: Timestamp, bytes: &[u8]) -> usize {
-        if matches!(self.state, FixSessionState::Offline | FixSessionState::Closing) {
+        if matches!(self.state, FixSessionState::Disconnected | FixSessionState::Closing) {
             return bytes.len();
         }
         let taken = self.input.take(bytes, self.settings.message_bytes_max);
@@ -288,7 +288,7 @@ impl FixSession {
     }
 
     /// Bytes that are to be written.
-    pub fn unsent(&self) -> usize {
+    pub fn unsent_bytes(&self) -> usize {
         self.output.len()
     }
 
@@ -318,7 +318,7 @@ impl FixSession {
         self.state
     }
 
-    pub fn numbers(&self) -> SequenceNumbers {
+    pub fn sequence_numbers(&self) -> SequenceNumbers {
         self.numbers
     }
 
@@ -353,7 +353,7 @@ impl FixSession {
     fn may_read(&self) -> bool {
         matches!(
             self.state,
-            FixSessionState::Greeting | FixSessionState::LoggedOn | FixSessionState::LoggingOut
+            FixSessionState::AwaitingLogon | FixSessionState::LoggedOn | FixSessionState::LoggingOut
         ) && self.login != LoginState::Asked
             && !self.resend.is_active()
             && self.status_round.is_none()
@@ -363,18 +363,18 @@ impl FixSession {
 
     /// Looks at the next message. Answers whether there was one.
     fn read_one(&mut self, now: Timestamp, desk: &Desk) -> bool {
-        if let Some(bytes) = self.early.take(self.numbers.incoming) {
+        if let Some(bytes) = self.early.take(self.numbers.next_target_msg_seq_num) {
             self.read_early(now, &bytes, desk);
             self.early.give_back(bytes);
             return true;
         }
-        let greeting = self.state == FixSessionState::Greeting;
-        let body_bytes_max = if greeting { GREETING_BYTES_MAX } else { self.settings.message_bytes_max };
+        let greeting = self.state == FixSessionState::AwaitingLogon;
+        let body_bytes_max = if greeting { LOGON_BYTES_MAX } else { self.settings.message_bytes_max };
         let mut input = std::mem::take(&mut self.input);
         let mut consumed = 0;
         match frame::decode(input.pending(), body_bytes_max) {
             Ok(Decoded::Incomplete) => {
-                if greeting && input.pending().len() > GREETING_BYTES_MAX {
+                if greeting && input.pending().len() > LOGON_BYTES_MAX {
                     self.end(DisconnectReason::NotLogon);
                 }
                 self.timers.wait_for_frame(!input.pending().is_empty());

@@ -23,9 +23,9 @@ use pitlane_engine::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceNumbers {
     /// The number that must come next.
-    pub incoming: u64,
+    pub next_target_msg_seq_num: u64,
     /// The number that will be sent next.
-    pub outgoing: u64,
+    pub next_sender_msg_seq_num: u64,
     /// When they were last set to one.
     pub since: Timestamp,
 }
@@ -33,7 +33,7 @@ pub struct SequenceNumbers {
 impl SequenceNumbers {
     /// As they are after a reset.
     pub fn fresh(now: Timestamp) -> SequenceNumbers {
-        SequenceNumbers { incoming: 1, outgoing: 1, since: now }
+        SequenceNumbers { next_target_msg_seq_num: 1, next_sender_msg_seq_num: 1, since: now }
     }
 }
 
@@ -50,19 +50,19 @@ pub struct ReportedEvent {
 
 /// Where a session keeps things. What was kept is there after a restart.
 pub trait MessageStore: fmt::Debug + Send {
-    fn numbers(&self) -> SequenceNumbers;
+    fn sequence_numbers(&self) -> SequenceNumbers;
 
-    fn set_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
+    fn set_sequence_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
 
     /// Keeps an application message under its number, which rises, with the event it reports: both or none. The next outgoing
     /// number is the one behind it from then on.
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed>;
+    fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed>;
 
     /// The last event of this shard that was reported; a reset does not change it.
-    fn heard(&self, shard: ShardId) -> u64;
+    fn last_reported_event(&self, shard: ShardId) -> u64;
 
     /// Copies the first message kept in `from..=to` into `into`, and gives its number.
-    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64>;
+    fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64>;
 
     /// Forgets all messages and begins anew with these numbers.
     fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
@@ -100,17 +100,17 @@ impl MemoryStore {
 }
 
 impl MessageStore for MemoryStore {
-    fn numbers(&self) -> SequenceNumbers {
+    fn sequence_numbers(&self) -> SequenceNumbers {
         self.numbers
     }
 
-    fn set_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
+    fn set_sequence_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.numbers = numbers;
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
-        self.numbers.outgoing = number + 1;
+    fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
+        self.numbers.next_sender_msg_seq_num = number + 1;
         if let Some(cause) = cause {
             self.heard.insert(cause.shard, cause.seq);
         }
@@ -125,11 +125,11 @@ impl MessageStore for MemoryStore {
         Ok(())
     }
 
-    fn heard(&self, shard: ShardId) -> u64 {
+    fn last_reported_event(&self, shard: ShardId) -> u64 {
         self.heard.get(&shard).copied().unwrap_or(0)
     }
 
-    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
+    fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
         if from > to {
             return None;
         }
@@ -158,16 +158,19 @@ mod tests {
     fn what_was_kept_is_found_by_range_and_the_oldest_goes_first() {
         let mut store = MemoryStore::with_max(Timestamp(5), 2);
         for number in [2, 5, 9] {
-            store.keep(number, format!("m{number}").as_bytes(), None).unwrap();
+            store.save(number, format!("m{number}").as_bytes(), None).unwrap();
         }
         let mut into = Vec::new();
-        assert_eq!(store.next_kept(1, 4, &mut into), None);
-        assert_eq!(store.next_kept(1, 100, &mut into), Some(5));
+        assert_eq!(store.next_message(1, 4, &mut into), None);
+        assert_eq!(store.next_message(1, 100, &mut into), Some(5));
         assert_eq!(into, b"m5");
-        assert_eq!(store.next_kept(6, u64::MAX, &mut into), Some(9));
-        assert_eq!(store.next_kept(10, 9, &mut into), None);
+        assert_eq!(store.next_message(6, u64::MAX, &mut into), Some(9));
+        assert_eq!(store.next_message(10, 9, &mut into), None);
         store.reset(SequenceNumbers::fresh(Timestamp(7))).unwrap();
-        assert_eq!(store.next_kept(1, u64::MAX, &mut into), None);
-        assert_eq!(store.numbers(), SequenceNumbers { incoming: 1, outgoing: 1, since: Timestamp(7) });
+        assert_eq!(store.next_message(1, u64::MAX, &mut into), None);
+        assert_eq!(
+            store.sequence_numbers(),
+            SequenceNumbers { next_target_msg_seq_num: 1, next_sender_msg_seq_num: 1, since: Timestamp(7) }
+        );
     }
 }

@@ -41,23 +41,23 @@ pub struct InitiatorSettings {
     /// What the venue calls our account (1); none: it is not told.
     pub account: Option<String>,
     /// Whether the venue answers Order Status Request (H).
-    pub knows_status_request: bool,
+    pub supports_status_request: bool,
     /// Whose prices are asked for; none: the venue gives no market data.
-    pub prices_of: Option<AdapterId>,
+    pub market_data_adapter: Option<AdapterId>,
     /// Made once for each data folder: ids of one life are not those of another.
-    pub birth: u64,
+    pub folder_id: u64,
 }
 
 impl InitiatorSettings {
-    pub fn new(birth: u64) -> InitiatorSettings {
+    pub fn new(folder_id: u64) -> InitiatorSettings {
         InitiatorSettings {
             heart_bt_int_s: 30,
             reconnect_s: 5,
             login: None,
             account: None,
-            knows_status_request: false,
-            prices_of: None,
-            birth,
+            supports_status_request: false,
+            market_data_adapter: None,
+            folder_id,
         }
     }
 

@@ -142,8 +142,8 @@ pub struct SourceName<'a> {
 impl Serialize for SourceName<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.session {
-            Some(session) => serializer.collect_str(&format_args!("{}:{session}", self.origin.word())),
-            None => serializer.serialize_str(self.origin.word()),
+            Some(session) => serializer.collect_str(&format_args!("{}:{session}", self.origin.wire_name())),
+            None => serializer.serialize_str(self.origin.wire_name()),
         }
     }
 }

@@ -49,7 +49,7 @@ described! {
 }
 
 fn words<T: WireName>(about: &str) -> Object {
-    let words = T::VALUES.iter().map(|value| value.word());
+    let words = T::VALUES.iter().map(|value| value.wire_name());
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).build()
 }
 

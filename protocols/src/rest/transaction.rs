@@ -112,7 +112,7 @@ pub struct Story<'a> {
 
 impl fmt::Display for Story<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, price, currency) = (self.kind.word(), self.price, self.currency);
+        let (kind, price, currency) = (self.kind.wire_name(), self.price, self.currency);
         let Some(security) = self.security else { return write!(f, "{kind} {price} {currency}") };
         let symbol = self.reference.security(security).map_or("", |row| row.symbol.as_str());
         write!(f, "{kind} {} {symbol} at {price} {currency}", self.qty.abs())

@@ -31,8 +31,8 @@ use self::interest::Interests;
 use self::pasts::OrderHistories;
 use super::access::{Passcode, StompAccess};
 use super::bars::Bars;
-use super::cause::StompCloseReason;
-use super::decode::{GREETING_BYTES_MAX, StompFrameError};
+use super::close_reason::StompCloseReason;
+use super::decode::{CONNECT_BYTES_MAX, StompFrameError};
 use super::inbox::StompInbox;
 use super::index::{Subscriber, SubscriptionIndex};
 use super::market::{MarketTopics, TopicSource};
@@ -62,7 +62,7 @@ impl SessionId {
 /// What the caller must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BrokerCommand {
-    /// Verify it and answer with [`StompBroker::handle_verdict`]; the session is not read meanwhile.
+    /// Verify it and answer with [`StompBroker::handle_login_result`]; the session is not read meanwhile.
     Login { session: SessionId, login: Option<String>, passcode: Option<Passcode>, host: Option<String> },
     /// A client sent a generic event: give it to [`StompBroker::publish_generic_event`] of every thread.
     Generic { session: SessionId, name: String, body: Vec<u8> },
@@ -221,19 +221,19 @@ impl StompBroker {
     }
 
     /// The answer to [`BrokerCommand::Login`]; None: refused.
-    pub fn handle_verdict(&mut self, now: Timestamp, session: SessionId, access: Option<StompAccess>) {
+    pub fn handle_login_result(&mut self, now: Timestamp, session: SessionId, access: Option<StompAccess>) {
         let Some(slot) = self.slot(session) else { return };
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
-        connection.session.handle_verdict(now, &self.settings.server, access);
+        connection.session.handle_login_result(now, &self.settings.server, access);
         // What came while it was looked at.
         self.read(now, slot, &[]);
         self.settle(now, slot);
     }
 
     /// The connection has taken so many octets of [`StompBroker::transmit`].
-    pub fn handle_taken(&mut self, now: Timestamp, session: SessionId, count: usize) {
+    pub fn handle_transmitted(&mut self, now: Timestamp, session: SessionId, count: usize) {
         let Some(slot) = self.slot(session) else { return };
-        self.connection(slot).session.handle_taken(now, count);
+        self.connection(slot).session.handle_transmitted(now, count);
         self.settle(now, slot);
     }
 
@@ -304,7 +304,7 @@ impl StompBroker {
     }
 
     /// How a session stands, for those who look after it.
-    pub fn look(&self, session: SessionId) -> Option<(StompState, StompCounters, BufferUsage)> {
+    pub fn session_status(&self, session: SessionId) -> Option<(StompState, StompCounters, BufferUsage)> {
         let session = &self.alive(session)?.session;
         Some((session.state(), session.counters(), session.fill()))
     }
@@ -330,7 +330,7 @@ impl StompBroker {
     }
 
     /// The name of a FIX session, by which its orders are known.
-    pub fn name_fix_session(&mut self, port: PortId, session: u16, name: &str) {
+    pub fn set_fix_session_name(&mut self, port: PortId, session: u16, name: &str) {
         self.fix_sessions.insert((port, session), ["FIX:", name].concat().into());
     }
 
@@ -339,14 +339,14 @@ impl StompBroker {
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
             let BrokerConnection { inbox, session, .. } = &mut **connection;
             match session.state() {
-                StompState::Ending(_) => return inbox.close(),
-                StompState::Asking => {
-                    if inbox.keep(&mut fresh) > GREETING_BYTES_MAX {
-                        session.fail(now, StompCloseReason::Frame(StompFrameError::GreetingTooLong), None);
+                StompState::Closing(_) => return inbox.close(),
+                StompState::VerifyingLogin => {
+                    if inbox.keep(&mut fresh) > CONNECT_BYTES_MAX {
+                        session.fail(now, StompCloseReason::Frame(StompFrameError::ConnectTooLong), None);
                     }
                     return;
                 }
-                StompState::Greeting | StompState::Connected => {}
+                StompState::AwaitingConnect | StompState::Connected => {}
             }
             if let Some(version) = session.version() {
                 inbox.speak(version);
@@ -392,7 +392,9 @@ impl StompBroker {
         self.market.matching(pattern, &mut self.topics);
         // What was not watched so far is old, and is shown by its shard as soon as it is.
         self.topics.retain(|topic| match self.market.origin(*topic) {
-            TopicSource::Tick(security) => self.settings.hears_all || self.interests.has_ticks(security),
+            TopicSource::Tick(security) => {
+                self.settings.receives_all_ticks || self.interests.has_ticks(security)
+            }
             TopicSource::Book(security) if self.interests.has_depth(security) => true,
             TopicSource::Book(_) => {
                 self.market.forget(*topic);
@@ -412,7 +414,7 @@ impl StompBroker {
     fn settle(&mut self, now: Timestamp, slot: u32) {
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
         connection.session.pump(now, &mut self.market);
-        let is_ending = matches!(connection.session.state(), StompState::Ending(_));
+        let is_ending = matches!(connection.session.state(), StompState::Closing(_));
         let has_output = connection.session.has_output();
         if (has_output || is_ending) && !connection.is_listed {
             connection.is_listed = true;

@@ -15,7 +15,7 @@ use crate::decoded::Decoded;
 /// The longest command has eleven letters; junk and HTTP are recognised by this length at the latest.
 pub const COMMAND_BYTES_MAX: usize = 16;
 /// Everything before the session is connected: a stranger holds no more of our memory.
-pub const GREETING_BYTES_MAX: usize = 4 * 1_024;
+pub const CONNECT_BYTES_MAX: usize = 4 * 1_024;
 
 /// How large a frame of a client may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum StompFrameError {
     TooManyHeaders,
     HeadTooLong,
     BodyTooLong,
-    GreetingTooLong,
+    ConnectTooLong,
     NoColon,
     NoName,
     Escape,
@@ -68,7 +68,7 @@ impl StompFrameError {
         StompFrameError::TooManyHeaders,
         StompFrameError::HeadTooLong,
         StompFrameError::BodyTooLong,
-        StompFrameError::GreetingTooLong,
+        StompFrameError::ConnectTooLong,
         StompFrameError::NoColon,
         StompFrameError::NoName,
         StompFrameError::Escape,
@@ -78,7 +78,7 @@ impl StompFrameError {
         StompFrameError::NoNulAfterBody,
     ];
 
-    pub fn words(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             StompFrameError::CommandTooLong => "the command is longer than 16 octets, this is not STOMP",
             StompFrameError::UnknownCommand => "unknown command",
@@ -86,7 +86,7 @@ impl StompFrameError {
             StompFrameError::TooManyHeaders => "there are too many headers",
             StompFrameError::HeadTooLong => "the head of the frame is too long",
             StompFrameError::BodyTooLong => "the body is too long",
-            StompFrameError::GreetingTooLong => "more than 4 KiB before CONNECTED",
+            StompFrameError::ConnectTooLong => "more than 4 KiB before CONNECTED",
             StompFrameError::NoColon => "a header line has no colon",
             StompFrameError::NoName => "a header has no name",
             StompFrameError::Escape => "a header has an escape that this version does not know",
@@ -197,7 +197,7 @@ impl Decoder {
         let Some(line) = self.next_line(bytes, COMMAND_BYTES_MAX, StompFrameError::CommandTooLong)? else {
             return Ok(false);
         };
-        self.command = Some(ClientCommand::from_word(line).ok_or(StompFrameError::UnknownCommand)?);
+        self.command = Some(ClientCommand::from_wire_name(line).ok_or(StompFrameError::UnknownCommand)?);
         (self.part, self.head) = (DecoderPart::Headers, self.line);
         Ok(true)
     }
@@ -286,12 +286,12 @@ impl Decoder {
         // Which limit is met first must not hang on where the octets are cut: so each by the place where it is met.
         let limits = [
             (self.line + max, too_long),
-            (GREETING_BYTES_MAX.saturating_sub(self.greeted), StompFrameError::GreetingTooLong),
+            (CONNECT_BYTES_MAX.saturating_sub(self.greeted), StompFrameError::ConnectTooLong),
             (self.limits.head_bytes_max, StompFrameError::HeadTooLong),
         ];
         let is_greeting = self.version.is_none();
         let reached = |&(at, error): &(usize, StompFrameError)| match error {
-            StompFrameError::GreetingTooLong => is_greeting && end > at,
+            StompFrameError::ConnectTooLong => is_greeting && end > at,
             StompFrameError::HeadTooLong => end > at,
             _ => self.line + line.len() > at,
         };
@@ -327,8 +327,8 @@ impl Decoder {
     }
 
     fn within_greeting(&self, len: usize) -> Result<(), StompFrameError> {
-        let is_too_long = self.version.is_none() && self.greeted + len > GREETING_BYTES_MAX;
-        if is_too_long { Err(StompFrameError::GreetingTooLong) } else { Ok(()) }
+        let is_too_long = self.version.is_none() && self.greeted + len > CONNECT_BYTES_MAX;
+        if is_too_long { Err(StompFrameError::ConnectTooLong) } else { Ok(()) }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::json::push_number;
 /// The greeting's values are ours and plain: nothing is escaped in CONNECTED.
 pub fn connected(out: &mut Vec<u8>, version: StompVersion, server: &str, session: u64) {
     out.extend_from_slice(b"CONNECTED\nversion:");
-    out.extend_from_slice(version.word().as_bytes());
+    out.extend_from_slice(version.wire_name().as_bytes());
     out.extend_from_slice(b"\nserver:");
     escape::push(out, server.as_bytes(), Escaping::None);
     out.extend_from_slice(b"\nsession:");

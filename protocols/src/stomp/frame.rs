@@ -23,7 +23,7 @@ pub enum StompVersion {
 impl StompVersion {
     pub const ALL: [StompVersion; 3] = [StompVersion::V10, StompVersion::V11, StompVersion::V12];
 
-    pub fn word(self) -> &'static str {
+    pub fn wire_name(self) -> &'static str {
         match self {
             StompVersion::V10 => "1.0",
             StompVersion::V11 => "1.1",
@@ -34,7 +34,9 @@ impl StompVersion {
     /// The highest of a list `1.0,1.1` that we speak as well.
     pub fn highest_of(list: &str) -> Option<StompVersion> {
         let offered = list.split(',').map(|word| word.trim_matches(' '));
-        offered.filter_map(|word| StompVersion::ALL.into_iter().find(|version| version.word() == word)).max()
+        offered
+            .filter_map(|word| StompVersion::ALL.into_iter().find(|version| version.wire_name() == word))
+            .max()
     }
 }
 
@@ -55,7 +57,7 @@ pub enum ClientCommand {
 }
 
 impl ClientCommand {
-    pub fn from_word(word: &[u8]) -> Option<ClientCommand> {
+    pub fn from_wire_name(word: &[u8]) -> Option<ClientCommand> {
         Some(match word {
             b"CONNECT" | b"STOMP" => ClientCommand::Connect,
             b"SEND" => ClientCommand::Send,
@@ -71,7 +73,7 @@ impl ClientCommand {
         })
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn wire_name(self) -> &'static str {
         match self {
             ClientCommand::Connect => "CONNECT",
             ClientCommand::Send => "SEND",
@@ -132,7 +134,7 @@ impl<'a> StompFrame<'a> {
 
 impl fmt::Debug for StompFrame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?} {:?}", self.command.word(), self.head, self.body.escape_ascii().to_string())
+        write!(f, "{} {:?} {:?}", self.command.wire_name(), self.head, self.body.escape_ascii().to_string())
     }
 }
 

@@ -13,7 +13,7 @@ const KEEP_BYTES_MAX: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct StompInbox {
     decoder: Decoder,
-    /// Bounded by the limits of the decoder, and before CONNECTED by [`super::decode::GREETING_BYTES_MAX`].
+    /// Bounded by the limits of the decoder, and before CONNECTED by [`super::decode::CONNECT_BYTES_MAX`].
     kept: Vec<u8>,
     /// Read of `kept`.
     read: usize,

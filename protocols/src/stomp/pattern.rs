@@ -35,7 +35,7 @@ pub enum PatternError {
 }
 
 impl PatternError {
-    pub fn words(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             PatternError::NotATopic => "a destination begins with /topic/",
             PatternError::EmptySegment => "a destination has no empty segments",

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::access::{Passcode, StompAccess};
-use super::cause::StompCloseReason;
+use super::close_reason::StompCloseReason;
 use super::encode;
 use super::frame::{Escaping, StompVersion};
 use super::heartbeat::Heartbeat;
@@ -48,10 +48,10 @@ pub enum Transport {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StompState {
-    Greeting,
-    Asking,
+    AwaitingConnect,
+    VerifyingLogin,
     Connected,
-    Ending(StompCloseReason),
+    Closing(StompCloseReason),
 }
 
 /// How a connection is to be closed, now.
@@ -144,10 +144,10 @@ impl StompSession {
         StompSession {
             number,
             limits,
-            state: StompState::Greeting,
+            state: StompState::AwaitingConnect,
             version: None,
             access: StompAccess::default(),
-            until: now.plus(limits.greeting_ns_max),
+            until: now.plus(limits.connect_ns_max),
             outbox: StompOutbox::default(),
             heartbeat: Heartbeat::default(),
             heard: now,
@@ -240,7 +240,8 @@ impl StompSession {
 
     /// Whether the next frame may be read. Market data never fills the outbox so far, only receipts nobody takes do.
     pub fn wants_bytes(&self) -> bool {
-        self.state != StompState::Asking && self.outbox.pending() < self.limits.mark_bytes.saturating_mul(2)
+        self.state != StompState::VerifyingLogin
+            && self.outbox.pending() < self.limits.mark_bytes.saturating_mul(2)
     }
 
     pub fn has_output(&self) -> bool {
@@ -253,7 +254,7 @@ impl StompSession {
     }
 
     /// The connection has taken so many octets.
-    pub fn handle_taken(&mut self, now: Timestamp, count: usize) {
+    pub fn handle_transmitted(&mut self, now: Timestamp, count: usize) {
         if count == 0 || self.is_shed {
             return;
         }
@@ -269,7 +270,7 @@ impl StompSession {
 
     /// Whether and how the connection must be closed now.
     pub fn poll_close(&self, now: Timestamp) -> Option<StompClose> {
-        let StompState::Ending(cause) = self.state else { return None };
+        let StompState::Closing(cause) = self.state else { return None };
         if self.is_shed {
             return Some(StompClose::Immediate(cause));
         }
@@ -283,9 +284,9 @@ impl StompSession {
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let stuck = (!self.outbox.is_empty()).then(|| self.moved.plus(self.limits.stuck_ns_max));
         match self.state {
-            StompState::Greeting => Some(self.until),
-            StompState::Asking => stuck,
-            StompState::Ending(_) => Some(self.until),
+            StompState::AwaitingConnect => Some(self.until),
+            StompState::VerifyingLogin => stuck,
+            StompState::Closing(_) => Some(self.until),
             StompState::Connected => {
                 let beat = self.heartbeat.send_by(self.said).filter(|_| self.outbox.is_empty());
                 let silence = self.heartbeat.hear_by(self.heard).filter(|_| self.wants_bytes());
@@ -297,7 +298,9 @@ impl StompSession {
     /// Time has passed. Market data whose turn has come is the broker's to pump.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         match self.state {
-            StompState::Greeting if now >= self.until => self.fail(now, StompCloseReason::NoGreeting, None),
+            StompState::AwaitingConnect if now >= self.until => {
+                self.fail(now, StompCloseReason::ConnectTimeout, None)
+            }
             StompState::Connected => {
                 if self.wants_bytes() && self.heartbeat.hear_by(self.heard).is_some_and(|by| now >= by) {
                     return self.fail(now, StompCloseReason::Silence, None);
@@ -309,13 +312,13 @@ impl StompSession {
                     self.say(now, |out| out.push(b'\n'));
                 }
             }
-            StompState::Greeting | StompState::Asking | StompState::Ending(_) => {}
+            StompState::AwaitingConnect | StompState::VerifyingLogin | StompState::Closing(_) => {}
         }
     }
 
     /// The caller has looked at the login.
-    pub fn handle_verdict(&mut self, now: Timestamp, server: &str, access: Option<StompAccess>) {
-        if self.state != StompState::Asking {
+    pub fn handle_login_result(&mut self, now: Timestamp, server: &str, access: Option<StompAccess>) {
+        if self.state != StompState::VerifyingLogin {
             return;
         }
         match access {
@@ -341,18 +344,18 @@ impl StompSession {
 
     /// Ends the session with an ERROR, which is its last frame.
     pub fn fail(&mut self, now: Timestamp, cause: StompCloseReason, receipt: Option<String>) {
-        if matches!(self.state, StompState::Ending(_)) {
+        if matches!(self.state, StompState::Closing(_)) {
             return;
         }
         let escaping = self.escaping();
         let versions = cause == StompCloseReason::NoCommonVersion;
-        self.say(now, |out| encode::error(out, cause.words(), receipt.as_deref(), versions, escaping));
+        self.say(now, |out| encode::error(out, cause.text(), receipt.as_deref(), versions, escaping));
         let grace = if cause == StompCloseReason::Stuck { STUCK_GOODBYE_NS_MAX } else { ERROR_NS_MAX };
         self.end(now.plus(grace), cause);
     }
 
     fn end(&mut self, until: Timestamp, cause: StompCloseReason) {
-        (self.state, self.until) = (StompState::Ending(cause), until);
+        (self.state, self.until) = (StompState::Closing(cause), until);
         // Nothing of this will be said any more. The broker forgets the patterns, which it asks for by `patterns`.
         self.transactions = StompTransactions::default();
         self.backlog_line.clear();

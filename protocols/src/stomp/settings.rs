@@ -16,9 +16,9 @@ pub struct BrokerSettings {
     pub naming: Naming,
     pub throttle: Throttle,
     /// What everybody may do; None: the caller is asked to verify each login.
-    pub guest: Option<StompAccess>,
+    pub anonymous_access: Option<StompAccess>,
     /// Whether every tick is told here. If not, one that nobody watches may be old, and is not offered as the newest.
-    pub hears_all: bool,
+    pub receives_all_ticks: bool,
     /// Connections at once, over all transports of this thread. An idle one costs less than 1 KiB.
     pub sessions_max: u32,
     pub limits: StompLimits,
@@ -29,7 +29,7 @@ pub struct BrokerSettings {
 pub struct StompLimits {
     pub frame: FrameLimits,
     /// A stranger who says nothing for so long is sent away.
-    pub greeting_ns_max: u64,
+    pub connect_ns_max: u64,
     /// Octets wait and not one was taken for so long: nobody reads.
     pub stuck_ns_max: u64,
     /// Of one session; a place among them has 16 bits.
@@ -58,8 +58,8 @@ impl Default for BrokerSettings {
             instance: 0,
             naming: Naming::default(),
             throttle: Throttle::default(),
-            guest: Some(StompAccess::default()),
-            hears_all: true,
+            anonymous_access: Some(StompAccess::default()),
+            receives_all_ticks: true,
             sessions_max: 10_000,
             limits: StompLimits::default(),
         }
@@ -70,7 +70,7 @@ impl Default for StompLimits {
     fn default() -> StompLimits {
         StompLimits {
             frame: FrameLimits::default(),
-            greeting_ns_max: 10 * NS_PER_S,
+            connect_ns_max: 10 * NS_PER_S,
             stuck_ns_max: 10 * NS_PER_S,
             subscriptions_max: 4_096,
             window_max: 1_000,

@@ -21,7 +21,7 @@ pub enum AckMode {
 }
 
 impl AckMode {
-    pub fn from_word(word: &str) -> Option<AckMode> {
+    pub fn from_wire_name(word: &str) -> Option<AckMode> {
         match word {
             "auto" => Some(AckMode::Auto),
             "client" => Some(AckMode::Client),

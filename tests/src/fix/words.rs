@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::fix::frame::check_sum;
-use pitlane_protocols::fix::stamp::TimestampText;
+use pitlane_protocols::fix::timestamp::TimestampText;
 
 /// What stood where a name was put first.
 pub type Bound = BTreeMap<String, String>;

@@ -73,7 +73,7 @@ impl Bare {
                 break;
             }
             self.clients[client].wire.extend_from_slice(&transmit.bytes[..count]);
-            self.broker.handle_taken(now, id, count);
+            self.broker.handle_transmitted(now, id, count);
             left -= count;
         }
         let Client { wire, heard, .. } = &mut self.clients[client];
@@ -177,13 +177,13 @@ impl Host for Bare {
                 Some(StompAccess { strategies: StrategyAccess::Only(vec![name.clone()]), may_send: false })
             }
         };
-        self.broker.handle_verdict(now, session, access);
+        self.broker.handle_login_result(now, session, access);
         self.drain(now);
         Ok(())
     }
 
     fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)> {
-        let (_, counters, fill) = self.broker.look(self.clients[client].id)?;
+        let (_, counters, fill) = self.broker.session_status(self.clients[client].id)?;
         Some((counters, fill))
     }
 }

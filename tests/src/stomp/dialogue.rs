@@ -171,7 +171,7 @@ impl Scene<'_> {
     }
 
     fn connect(&mut self, options: &str) -> Result<(), String> {
-        let BrokerSettings { throttle, limits, guest, sessions_max, .. } = &mut self.plan.settings;
+        let BrokerSettings { throttle, limits, anonymous_access, sessions_max, .. } = &mut self.plan.settings;
         for option in options.split_whitespace() {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let number = || value.parse::<usize>().map_err(|_| format!("{option} is no number"));
@@ -179,14 +179,14 @@ impl Scene<'_> {
             match name {
                 "ws" => self.plan.transport = Transport::WebSocket,
                 "tcp" => {}
-                "login" => *guest = None,
+                "login" => *anonymous_access = None,
                 "rate" => throttle.max_rate_per_connection = rate()?,
                 "minRate" => throttle.min_rate_per_consumer = rate()?,
                 "mark" => limits.mark_bytes = number()?,
                 "slots" => limits.slots_max = number()?,
                 "backlog" => limits.backlog_max = number()?,
                 "backlogBytes" => limits.backlog_bytes_max = number()?,
-                "greeting" => limits.greeting_ns_max = nanoseconds(value)?,
+                "greeting" => limits.connect_ns_max = nanoseconds(value)?,
                 "stuck" => limits.stuck_ns_max = nanoseconds(value)?,
                 "line" => limits.frame.line_bytes_max = number()?,
                 "headers" => limits.frame.headers_max = number()?,
@@ -286,7 +286,8 @@ impl Scene<'_> {
                     ExternalSessionState::LoggedOn,
                     ExternalSessionState::Subscribed,
                 ];
-                let link = links.into_iter().find(|link| link.word() == *state).ok_or("no such state")?;
+                let link =
+                    links.into_iter().find(|link| link.wire_name() == *state).ok_or("no such state")?;
                 return Ok(vec![News::Link { name: name.to_string(), link }]);
             }
             ("submit", [strategy, qty, price]) => {

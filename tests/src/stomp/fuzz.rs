@@ -176,8 +176,12 @@ impl Scene {
         let now = world::start();
         let guest =
             choice.is_multiple_of(2).then(|| StompAccess { may_send: true, ..StompAccess::default() });
-        let settings =
-            BrokerSettings { guest, limits: limits(), sessions_max: 8, ..BrokerSettings::default() };
+        let settings = BrokerSettings {
+            anonymous_access: guest,
+            limits: limits(),
+            sessions_max: 8,
+            ..BrokerSettings::default()
+        };
         let mut broker = StompBroker::new(settings, world::reference());
         let clients = (0..CLIENTS).map(|number| client(&mut broker, now, choice >> number)).collect();
         Scene { broker, now, clients, asked: Vec::new(), seq: 0 }
@@ -231,7 +235,7 @@ impl Scene {
             1 => Some(StompAccess { strategies: only, may_send: false }),
             _ => Some(StompAccess { strategies: StrategyAccess::All, may_send: true }),
         };
-        self.broker.handle_verdict(self.now, session, access);
+        self.broker.handle_login_result(self.now, session, access);
     }
 
     fn take(&mut self, client: usize, most: usize) {
@@ -240,7 +244,7 @@ impl Scene {
         let Some(transmit) = broker.transmit(client.id) else { return };
         assert_eq!(transmit.frames().map(<[u8]>::len).sum::<usize>(), transmit.bytes.len());
         let bytes = transmit.bytes[..transmit.bytes.len().min(most)].to_vec();
-        broker.handle_taken(*now, client.id, bytes.len());
+        broker.handle_transmitted(*now, client.id, bytes.len());
         client.wire.extend_from_slice(&bytes);
         for frame in wire::frames(&mut client.wire) {
             assert!(!client.is_over, "after the last frame came {frame}");
@@ -268,7 +272,7 @@ impl Scene {
         while self.broker.poll_active().is_some() {}
         for client in 0..self.clients.len() {
             let id = self.clients[client].id;
-            let Some((state, _, fill)) = self.broker.look(id) else { continue };
+            let Some((state, _, fill)) = self.broker.session_status(id) else { continue };
             // One frame may pass the mark; receipts and the ERROR are not held back.
             assert!(state != StompState::Connected || fill.out_bytes <= 80_000, "{fill:?}");
             let limits = limits();

@@ -38,11 +38,17 @@ pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
             .then(|| [0, 8, 16, 24, 32, 40].map(|at| word(slot, at)))
     };
     let slots = [slot(SLOT_AT), slot(SLOT_AT + SLOT_BYTES)];
-    let Some([_, incoming, outgoing, since, tail, head]) = slots.into_iter().flatten().max() else {
+    let Some([_, next_target_msg_seq_num, next_sender_msg_seq_num, since, tail, head]) =
+        slots.into_iter().flatten().max()
+    else {
         return damaged(SLOT_AT, "has no numbers that can be read");
     };
     let mut kept = Kept {
-        numbers: SequenceNumbers { incoming, outgoing, since: Timestamp(since) },
+        numbers: SequenceNumbers {
+            next_target_msg_seq_num,
+            next_sender_msg_seq_num,
+            since: Timestamp(since),
+        },
         heard: Box::new([0; SHARDS_MAX]),
         messages: Vec::new(),
         lost_power: bytes[8..24] != place.disk.boot().to_le_bytes(),
@@ -59,10 +65,10 @@ pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
         }
     }
     if let Some(last) = kept.messages.last() {
-        kept.numbers.outgoing = kept.numbers.outgoing.max(last.0 + 1);
+        kept.numbers.next_sender_msg_seq_num = kept.numbers.next_sender_msg_seq_num.max(last.0 + 1);
     }
     if kept.lost_power {
-        kept.numbers.outgoing += NUMBERS_PASSED_OVER;
+        kept.numbers.next_sender_msg_seq_num += NUMBERS_PASSED_OVER;
     }
     Ok(kept)
 }

@@ -152,7 +152,7 @@ impl Talk {
             && !self.parting
             && let Some(StompClose::Graceful(cause)) = close
         {
-            self.part(Some(cause.close_code()), cause.words());
+            self.part(Some(cause.close_code()), cause.text());
         }
         let is_through = self.write(cx, hall)?;
         Ok((is_through && self.parting).then_some(End::Parted))
@@ -195,7 +195,7 @@ impl Talk {
         while let Some((_, len)) = self.frames.pop_front_if(|(end, _)| *end <= self.sent) {
             taken += len;
         }
-        hall.broker().handle_taken(hall.now(), self.session, taken);
+        hall.broker().handle_transmitted(hall.now(), self.session, taken);
     }
 
     /// Our last frame. What is in the output goes before it, what the session still has is lost.

@@ -203,7 +203,7 @@ impl StompRoom {
         let bytes = self.company.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
         // One who is gone will be told of.
         let taken = sockets.write(id, bytes).unwrap_or(0);
-        self.company.broker.handle_taken(now, session, taken);
+        self.company.broker.handle_transmitted(now, session, taken);
         match self.company.broker.poll_close(now, session) {
             Some(StompClose::Graceful(_)) => sockets.finish(id),
             Some(StompClose::Immediate(_)) => sockets.close(id),

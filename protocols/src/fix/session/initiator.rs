@@ -10,6 +10,7 @@
 //! Whoever answers a Test Request in its turn has heard all that we said before it, and we have heard all that it said before the
 //! answer. Only then are orders sent.
 
+use crate::fix::msg_type;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -28,9 +29,9 @@ use super::outbound::echo;
 use super::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState, SessionInput};
 use crate::fix::fields::FixMessage;
 use crate::fix::frame::BEGIN_STRING;
-use crate::fix::stamp::parse_timestamp;
 use crate::fix::store::MessageStore;
-use crate::fix::tag;
+use crate::fix::tag::{self, prefix};
+use crate::fix::timestamp::parse_timestamp;
 use crate::fix::venue::InitiatorSettings;
 use crate::fix::venue::prices::VenuePrices;
 
@@ -97,7 +98,7 @@ pub(super) struct Initiator {
     /// Order Status Requests that wait for room in the output, at most `QUERIES_MAX`.
     pub queries: VecDeque<Instruction>,
     /// How often we came in touch.
-    pub touches: u64,
+    pub synchronizations: u64,
     /// Whether messages were lost since this was last looked at.
     pub has_lost: bool,
     pub counts: VenueCounts,
@@ -124,7 +125,7 @@ impl FixSession {
         // Those are of clients.
         session.flight.settle();
         session.initiator = Some(Box::new(Initiator {
-            prices: venue.prices_of.map(VenuePrices::new),
+            prices: venue.market_data_adapter.map(VenuePrices::new),
             settings: venue,
             touch: SyncState::None,
             connect_at: Timestamp::ZERO,
@@ -137,7 +138,7 @@ impl FixSession {
             asked: BTreeMap::new(),
             unsure: BTreeSet::new(),
             queries: VecDeque::new(),
-            touches: 0,
+            synchronizations: 0,
             has_lost: false,
             counts: VenueCounts::default(),
             words: None,
@@ -150,31 +151,31 @@ impl FixSession {
     /// Whether the caller is to connect now, and then to call [`FixSession::connect`].
     pub fn wants_connection(&self, now: Timestamp) -> bool {
         let Some(initiator) = &self.initiator else { return false };
-        self.state == FixSessionState::Offline
+        self.state == FixSessionState::Disconnected
             && now >= initiator.connect_at
             && self.settings.schedule.is_open(now)
     }
 
     /// It was not to be had: the next attempt is later.
-    pub fn handle_no_connection(&mut self, now: Timestamp) {
+    pub fn handle_connect_failed(&mut self, now: Timestamp) {
         if let Some(initiator) = &mut self.initiator {
             initiator.connect_at = initiator.settings.next_attempt(now);
         }
     }
 
     /// Whether orders may be sent: we are logged on, and neither side misses anything of the other.
-    pub fn is_in_touch(&self) -> bool {
+    pub fn is_synchronized(&self) -> bool {
         let touch = self.initiator.as_ref().map(|initiator| initiator.touch);
         self.state == FixSessionState::LoggedOn && touch == Some(SyncState::Full)
     }
 
     /// What the venue's last Logout said; told once.
-    pub fn take_refusal(&mut self) -> Option<String> {
+    pub fn take_logout_text(&mut self) -> Option<String> {
         self.initiator.as_mut()?.refusal.take()
     }
 
     /// In which words the venue refused the last order or request; told once.
-    pub fn take_words(&mut self) -> Option<String> {
+    pub fn take_reject_text(&mut self) -> Option<String> {
         self.initiator.as_mut()?.words.take()
     }
 
@@ -219,31 +220,31 @@ impl FixSession {
         let (interval, login) = (initiator.settings.heart_bt_int_s, initiator.settings.login.clone());
         let outdated = self.numbers.since < self.settings.schedule.began(now);
         // Who has said and heard nothing begins with a reset: the venue may remember somebody else.
-        let is_new = self.numbers.incoming == 1 && self.numbers.outgoing == 1;
+        let is_new = self.numbers.next_target_msg_seq_num == 1 && self.numbers.next_sender_msg_seq_num == 1;
         let resets = self.settings.reset_on_logon || outdated || is_new;
         if resets {
             self.reset_numbers(now);
             self.forget_sent();
         }
         if let Some(initiator) = &mut self.initiator {
-            initiator.unheard = Some(self.numbers.outgoing);
+            initiator.unheard = Some(self.numbers.next_sender_msg_seq_num);
         }
-        self.say(now, b'A', |draft| {
-            draft.text(b"98=", b"0");
-            draft.number(b"108=", interval);
+        self.say(now, msg_type::LOGON, |draft| {
+            draft.text(prefix::ENCRYPT_METHOD, b"0");
+            draft.number(prefix::HEART_BT_INT, interval);
             if resets {
-                draft.code(b"141=", b'Y');
+                draft.code(prefix::RESET_SEQ_NUM_FLAG, b'Y');
             }
             if let Some(login) = &login {
-                draft.text(b"553=", login.username.as_bytes());
-                draft.text(b"554=", login.password.as_bytes());
+                draft.text(prefix::USERNAME, login.username.as_bytes());
+                draft.text(prefix::PASSWORD, login.password.as_bytes());
             }
         });
     }
 
     /// The connection is gone: the next attempt is after the interval.
     pub(super) fn end_as_initiator(&mut self, now: Timestamp) {
-        self.handle_no_connection(now);
+        self.handle_connect_failed(now);
         if let Some(initiator) = &mut self.initiator {
             initiator.touch = SyncState::None;
             initiator.prices.iter_mut().for_each(VenuePrices::end);
@@ -252,7 +253,7 @@ impl FixSession {
             initiator.queries.clear();
             // Whoever could not be reached has seen no number, and it is used again.
             if let Some(number) = initiator.unheard.take() {
-                self.numbers.outgoing = number;
+                self.numbers.next_sender_msg_seq_num = number;
             }
         }
     }
@@ -277,13 +278,13 @@ impl FixSession {
     }
 
     /// Whether messages of the venue were lost; told once.
-    pub fn take_loss(&mut self) -> bool {
+    pub fn take_message_loss(&mut self) -> bool {
         self.initiator.as_mut().is_some_and(|initiator| std::mem::take(&mut initiator.has_lost))
     }
 
     /// How often the session came in touch with its venue, if it is in touch: two that differ have a time between them in which it was not.
-    pub fn touches(&self) -> Option<u64> {
-        self.initiator.as_ref().filter(|_| self.is_in_touch()).map(|initiator| initiator.touches)
+    pub fn synchronizations(&self) -> Option<u64> {
+        self.initiator.as_ref().filter(|_| self.is_synchronized()).map(|initiator| initiator.synchronizations)
     }
 
     /// The first message of the venue.
@@ -295,10 +296,10 @@ impl FixSession {
             return self.end(DisconnectReason::Identity);
         }
         let Some(number) = number_of(message) else { return self.end(DisconnectReason::NumberMissing) };
-        if message.msg_type == b"5" {
+        if message.type_code() == msg_type::LOGOUT {
             return self.handle_refused_logon(message, number);
         }
-        if message.msg_type != b"A" || message.fault.is_some() {
+        if message.type_code() != msg_type::LOGON || message.fault.is_some() {
             return self.end(DisconnectReason::NotLogon);
         }
         let sent = message.header.sending_time.and_then(parse_timestamp);
@@ -310,14 +311,14 @@ impl FixSession {
 
     fn take_logon_answer(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let resets = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y") && number == 1;
-        if resets && self.numbers.outgoing != 2 {
+        if resets && self.numbers.next_sender_msg_seq_num != 2 {
             // They begin anew, and our Logon was the first.
             self.reset_numbers(now);
-            self.numbers.outgoing = 2;
+            self.numbers.next_sender_msg_seq_num = 2;
             self.forget_sent();
         }
-        if number < self.numbers.incoming && !message.header.poss_dup {
-            let (text, len) = too_low(self.numbers.incoming, number);
+        if number < self.numbers.next_target_msg_seq_num && !message.header.poss_dup {
+            let (text, len) = too_low(self.numbers.next_target_msg_seq_num, number);
             return self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
         }
         let told = message.get(tag::HEART_BT_INT).and_then(|text| parse_u64(text).ok());
@@ -332,8 +333,8 @@ impl FixSession {
 
     /// They do not want us. Their number counts, so that it is not taken for missing later.
     fn handle_refused_logon(&mut self, message: &FixMessage, number: u64) {
-        if number == self.numbers.incoming {
-            self.numbers.incoming = number + 1;
+        if number == self.numbers.next_target_msg_seq_num {
+            self.numbers.next_target_msg_seq_num = number + 1;
         }
         self.note_refusal(message);
         self.end(DisconnectReason::LogonRefused);
@@ -353,9 +354,9 @@ impl FixSession {
         if initiator.touch != SyncState::Wanted || !quiet {
             return;
         }
-        let number = self.numbers.outgoing;
+        let number = self.numbers.next_sender_msg_seq_num;
         initiator.touch = SyncState::Asked(number);
-        self.say(now, b'1', |draft| draft.number(b"112=", number));
+        self.say(now, msg_type::TEST_REQUEST, |draft| draft.number(prefix::TEST_REQ_ID, number));
     }
 
     /// Something was missing after all: what was asked is asked again when it is there.
@@ -373,7 +374,7 @@ impl FixSession {
             && initiator.touch == SyncState::Asked(told)
         {
             initiator.touch = SyncState::Full;
-            initiator.touches += 1;
+            initiator.synchronizations += 1;
             self.begin_prices();
         }
     }

@@ -1,17 +1,18 @@
 //! The first message of a connection, and Logons in a running session. Who cannot be this session's client gets no answer.
 
+use crate::fix::msg_type;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::gap::SequenceGap;
 use super::inbound::{NUMBER_MAX, number_of, too_low};
-use super::{DisconnectReason, FixSession, GREETING_BYTES_MAX, SessionInput};
+use super::{DisconnectReason, FixSession, LOGON_BYTES_MAX, SessionInput};
 use crate::decoded::Decoded;
 use crate::fix::dictionary;
 use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame::{self, BEGIN_STRING};
-use crate::fix::stamp::parse_timestamp;
-use crate::fix::tag;
+use crate::fix::tag::{self, prefix};
+use crate::fix::timestamp::parse_timestamp;
 
 /// The longest HeartBtInt that is taken, in seconds.
 pub const HEART_BT_INT_MAX: u64 = 3_600;
@@ -39,7 +40,7 @@ impl FixSession {
         if self.login != LoginState::Asked {
             return None;
         }
-        let Ok(Decoded::Message { message, .. }) = frame::decode(self.input.pending(), GREETING_BYTES_MAX)
+        let Ok(Decoded::Message { message, .. }) = frame::decode(self.input.pending(), LOGON_BYTES_MAX)
         else {
             return None;
         };
@@ -68,7 +69,7 @@ impl FixSession {
         if message.frame.begin_string != BEGIN_STRING {
             return self.end(DisconnectReason::BeginString);
         }
-        if message.msg_type != b"A" || message.fault.is_some() {
+        if message.type_code() != msg_type::LOGON || message.fault.is_some() {
             return self.end(DisconnectReason::NotLogon);
         }
         if !self.is_from_client(message) {
@@ -93,7 +94,7 @@ impl FixSession {
             if self.store.refresh().is_err() {
                 return self.end(DisconnectReason::StoreFailed);
             }
-            let stored = self.store.numbers();
+            let stored = self.store.sequence_numbers();
             if stored != self.kept {
                 (self.numbers, self.kept) = (stored, stored);
             }
@@ -120,8 +121,8 @@ impl FixSession {
         if resets {
             self.reset_numbers(now);
         }
-        if number < self.numbers.incoming && !message.header.poss_dup {
-            let (text, len) = too_low(self.numbers.incoming, number);
+        if number < self.numbers.next_target_msg_seq_num && !message.header.poss_dup {
+            let (text, len) = too_low(self.numbers.next_target_msg_seq_num, number);
             return self.refuse_logon(now, &text[..len]);
         }
         let next_expected = match self.next_expected(message) {
@@ -131,7 +132,7 @@ impl FixSession {
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
         self.cancel_round = None;
         self.advance(SessionInput::Admit);
-        let last = self.numbers.outgoing - 1;
+        let last = self.numbers.next_sender_msg_seq_num - 1;
         self.say_logon(now, interval, asks_reset, number);
         self.take_logon_number(number);
         if let Some(next) = next_expected.filter(|&next| next <= last) {
@@ -144,25 +145,25 @@ impl FixSession {
 
     /// The answer: the client's interval is taken over.
     fn say_logon(&mut self, now: Timestamp, interval: u64, resets: bool, number: u64) {
-        let incoming = self.numbers.incoming;
+        let incoming = self.numbers.next_target_msg_seq_num;
         let next = if number == incoming { incoming + 1 } else { incoming };
         let tells_next = self.settings.next_expected;
-        self.say(now, b'A', |draft| {
-            draft.text(b"98=", b"0");
-            draft.number(b"108=", interval);
+        self.say(now, msg_type::LOGON, |draft| {
+            draft.text(prefix::ENCRYPT_METHOD, b"0");
+            draft.number(prefix::HEART_BT_INT, interval);
             if resets {
-                draft.code(b"141=", b'Y');
+                draft.code(prefix::RESET_SEQ_NUM_FLAG, b'Y');
             }
             if tells_next {
-                draft.number(b"789=", next);
+                draft.number(prefix::NEXT_EXPECTED_MSG_SEQ_NUM, next);
             }
         });
     }
 
     pub(super) fn take_logon_number(&mut self, number: u64) {
-        let incoming = self.numbers.incoming;
+        let incoming = self.numbers.next_target_msg_seq_num;
         if number == incoming {
-            self.numbers.incoming = incoming + 1;
+            self.numbers.next_target_msg_seq_num = incoming + 1;
         } else if number > incoming {
             self.gap = Some(SequenceGap { high: number, asked: None, asked_at: Timestamp::MAX });
         }
@@ -173,7 +174,7 @@ impl FixSession {
         let value = message.get(tag::NEXT_EXPECTED_MSG_SEQ_NUM).filter(|_| self.settings.next_expected);
         let Some(value) = value else { return Ok(None) };
         match parse_u64(value) {
-            Ok(next) if next > 0 && next <= self.numbers.outgoing => Ok(Some(next)),
+            Ok(next) if next > 0 && next <= self.numbers.next_sender_msg_seq_num => Ok(Some(next)),
             _ => Err(b"NextExpectedMsgSeqNum is too high"),
         }
     }
@@ -201,9 +202,9 @@ impl FixSession {
 
     /// Somebody who does not know the password must leave no trace: the number of this answer is used again.
     fn refuse_login(&mut self, now: Timestamp) {
-        let number = self.numbers.outgoing;
-        let mut draft = self.encoder.begin(&mut self.output.bytes, b'5', number, now);
-        draft.text(b"58=", b"Logon refused");
+        let number = self.numbers.next_sender_msg_seq_num;
+        let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type::LOGOUT, number, now);
+        draft.text(prefix::TEXT, b"Logon refused");
         draft.finish();
         self.timers.said(now);
         self.end(DisconnectReason::LogonRefused);

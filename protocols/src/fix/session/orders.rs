@@ -1,5 +1,6 @@
 //! The orders of a session: requests go out to the desk, events come back as reports.
 
+use crate::fix::msg_type;
 use pitlane_engine::desk::{Declined, Desk, Ticket};
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
@@ -84,7 +85,7 @@ impl FixSession {
             };
         }
         let admitted = match kind {
-            b'F' => self.flood.admits_cancel(now),
+            msg_type::ORDER_CANCEL_REQUEST => self.flood.admits_cancel(now),
             _ => self.flood.admits_order(now),
         };
         if !admitted {
@@ -92,8 +93,8 @@ impl FixSession {
             return self.business_reject(now, message, number, OTHER, why, "");
         }
         match kind {
-            b'D' => self.handle_new_order(now, message, &order, desk),
-            b'F' => self.handle_change(now, message, &order, Request::Cancel, desk),
+            msg_type::NEW_ORDER_SINGLE => self.handle_new_order(now, message, &order, desk),
+            msg_type::ORDER_CANCEL_REQUEST => self.handle_change(now, message, &order, Request::Cancel, desk),
             _ => self.handle_change(now, message, &order, Request::Replace, desk),
         }
     }
@@ -261,14 +262,14 @@ impl FixSession {
 
     /// What a shard said before a restart and nobody heard: the journal has it, the store has no report of it. The desk has heard
     /// how everything stands.
-    pub fn handle_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
-        if event.seq > self.store.heard(shard) {
+    pub fn handle_missed_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
+        if event.seq > self.store.last_reported_event(shard) {
             self.take_event(now, shard, event, desk, true);
         }
     }
 
     /// How an order stands, told unasked: what happened to it is lost. The book has heard it before.
-    pub fn report_standing(&mut self, now: Timestamp, told: &OrderReport, desk: &Desk) {
+    pub fn report_order_status(&mut self, now: Timestamp, told: &OrderReport, desk: &Desk) {
         if told.source != self.settings.source {
             return;
         }
@@ -369,7 +370,7 @@ impl FixSession {
         }
         let order = order.copied();
         let reject = CancelReject::of_refusal(refusal, order.as_ref());
-        self.tell(now, b'9', |draft, settings, _| {
+        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             report::cancel_reject(draft, settings.profile, now, &reject)
         });
     }
@@ -424,13 +425,13 @@ impl FixSession {
     pub(super) fn recall_answers(&mut self) {
         let (mut message, mut next) = (Vec::new(), 1);
         let mut fields = self.fields.take().expect("no message is read yet");
-        while let Some(number) = self.store.next_kept(next, u64::MAX, &mut message) {
+        while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
             next = number + 1;
             let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
                 continue;
             };
             let told = read(frame, &mut fields);
-            let id = if told.msg_type == b"j" {
+            let id = if told.type_code() == msg_type::BUSINESS_MESSAGE_REJECT {
                 told.get(tag::BUSINESS_REJECT_REF_ID)
             } else {
                 told.get(tag::CL_ORD_ID)
@@ -462,7 +463,7 @@ impl FixSession {
     }
 
     fn report(&mut self, now: Timestamp, root: &IntId, terms: &Terms, report: &ExecutionReport) {
-        self.tell(now, b'8', |draft, settings, reference| {
+        self.tell(now, msg_type::EXECUTION_REPORT, |draft, settings, reference| {
             report::execution(draft, settings.profile, reference, root, terms, report);
         });
     }
@@ -502,14 +503,14 @@ impl FixSession {
         why: OrderRejectReason,
     ) {
         let exec_id = self.exec_id(now);
-        self.tell(now, b'8', |draft, _, _| {
+        self.tell(now, msg_type::EXECUTION_REPORT, |draft, _, _| {
             route(draft, message);
             report::refusal(draft, exec_id, now, order, why);
         });
     }
 
     fn refuse_change(&mut self, now: Timestamp, message: &FixMessage, reject: &CancelReject) {
-        self.tell(now, b'9', |draft, settings, _| {
+        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             route(draft, message);
             report::cancel_reject(draft, settings.profile, now, reject);
         });
@@ -532,7 +533,7 @@ impl FixSession {
             request,
             why,
         };
-        self.tell(now, b'9', |draft, settings, _| {
+        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             report::cancel_reject(draft, settings.profile, now, &reject)
         });
     }

@@ -1,11 +1,12 @@
 //! Saying again what the client has missed, in bounded steps: application messages as they were, and one gap fill for each run of
 //! others. What happens meanwhile is kept and follows in its order.
 
+use crate::fix::msg_type;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::{DisconnectReason, FixSession, FixSessionState, OUTPUT_BYTES_ENOUGH};
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
-use crate::fix::tag;
+use crate::fix::tag::{self, prefix};
 use pitlane_engine::text::{TextError, parse_u64};
 
 /// The same request in a row that is answered; the next one ends the session.
@@ -74,7 +75,7 @@ impl FixSession {
         if self.resend.is_flood(now, (begin, end)) {
             return self.log_out(now, b"Too many resend requests", DisconnectReason::ResendFlood);
         }
-        let last = self.numbers.outgoing - 1;
+        let last = self.numbers.next_sender_msg_seq_num - 1;
         if begin > last + 1 {
             let fault =
                 FieldFault { reason: SessionRejectReason::ValueIncorrect, tag: tag::BEGIN_SEQ_NO, at: 0 };
@@ -105,7 +106,7 @@ impl FixSession {
                 self.follow_up(end);
                 continue;
             }
-            let kept = self.store.next_kept(next, end, &mut self.resend.scratch);
+            let kept = self.store.next_message(next, end, &mut self.resend.scratch);
             match kept {
                 Some(number) if number == next => {
                     self.again(now, number);
@@ -125,10 +126,10 @@ impl FixSession {
     /// What was kept back while the resend ran goes out as it is; then the resend is over.
     fn follow_up(&mut self, end: u64) {
         let from = self.resend.deferred.map_or(end + 1, |first| first.max(end + 1));
-        let last = self.numbers.outgoing - 1;
+        let last = self.numbers.next_sender_msg_seq_num - 1;
         let mut next = from;
         while self.resend.deferred.is_some() && self.output.len() < OUTPUT_BYTES_ENOUGH {
-            let Some(number) = self.store.next_kept(next, last, &mut self.resend.scratch) else {
+            let Some(number) = self.store.next_message(next, last, &mut self.resend.scratch) else {
                 self.resend.deferred = None;
                 break;
             };
@@ -158,9 +159,10 @@ impl FixSession {
 
     /// SequenceReset-GapFill from one number to the next that counts.
     fn fill(&mut self, now: Timestamp, number: u64, to: u64) {
-        let mut draft = self.encoder.begin_again(&mut self.output.bytes, b'4', number, now, None);
-        draft.code(b"123=", b'Y');
-        draft.number(b"36=", to);
+        let mut draft =
+            self.encoder.begin_again(&mut self.output.bytes, msg_type::SEQUENCE_RESET, number, now, None);
+        draft.code(prefix::GAP_FILL_FLAG, b'Y');
+        draft.number(prefix::NEW_SEQ_NO, to);
         draft.finish();
         self.counts.messages_out += 1;
     }

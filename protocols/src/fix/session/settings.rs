@@ -48,7 +48,7 @@ pub struct FixSessionSettings {
     pub account: Option<AccountId>,
     /// Whether the session may trade at all.
     pub may_trade: bool,
-    pub flood: RateLimitSettings,
+    pub rate_limit: RateLimitSettings,
     /// `message_bytes_max`: longest body of a message.
     pub message_bytes_max: usize,
     /// Finished orders remembered, for whoever asks again; of more the oldest are forgotten.
@@ -80,7 +80,7 @@ impl FixSessionSettings {
             strategy: StrategyId::SERVER,
             account: None,
             may_trade: true,
-            flood: RateLimitSettings::default(),
+            rate_limit: RateLimitSettings::default(),
             message_bytes_max: 64 * 1_024,
             finished_max: 10_000,
             orders_max: 100_000,

@@ -5,16 +5,16 @@
 //! Offline ───────────► Greeting ────────► LoggedOn ───────────► LoggingOut ──────────────────► Closing
 //!    ▲                     │ Cut              │ HearLogout, Cut      │                            │
 //!    │                     └──────────────────┴─────────────────────────────────────────────────►│
-//!    └─────────────────────────────── Disconnect (from anywhere but Offline) ─────────────────────┘
+//!    └─────────────────────────────── Disconnect (from anywhere but Disconnected) ─────────────────────┘
 //! ```
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FixSessionState {
     /// Nobody is there. Reports are kept for when somebody comes.
     #[default]
-    Offline,
+    Disconnected,
     /// Connected, and not yet logged on.
-    Greeting,
+    AwaitingLogon,
     LoggedOn,
     /// We have said Logout and wait for theirs.
     LoggingOut,
@@ -39,8 +39,8 @@ pub enum SessionInput {
 
 impl FixSessionState {
     pub const ALL: [FixSessionState; 5] = [
-        FixSessionState::Offline,
-        FixSessionState::Greeting,
+        FixSessionState::Disconnected,
+        FixSessionState::AwaitingLogon,
         FixSessionState::LoggedOn,
         FixSessionState::LoggingOut,
         FixSessionState::Closing,
@@ -49,37 +49,37 @@ impl FixSessionState {
     /// The table. None: this cannot happen in this state.
     pub fn after(self, step: SessionInput) -> Option<FixSessionState> {
         match (self, step) {
-            (FixSessionState::Offline, SessionInput::Connect) => Some(FixSessionState::Greeting),
-            (FixSessionState::Greeting, SessionInput::Admit) => Some(FixSessionState::LoggedOn),
+            (FixSessionState::Disconnected, SessionInput::Connect) => Some(FixSessionState::AwaitingLogon),
+            (FixSessionState::AwaitingLogon, SessionInput::Admit) => Some(FixSessionState::LoggedOn),
             // A Logon that is answered with Logout ends at once: there is no session to wait for.
-            (FixSessionState::Greeting, SessionInput::SayLogout) => Some(FixSessionState::Closing),
+            (FixSessionState::AwaitingLogon, SessionInput::SayLogout) => Some(FixSessionState::Closing),
             (FixSessionState::LoggedOn, SessionInput::SayLogout) => Some(FixSessionState::LoggingOut),
             (FixSessionState::LoggedOn | FixSessionState::LoggingOut, SessionInput::HearLogout) => {
                 Some(FixSessionState::Closing)
             }
             (
-                FixSessionState::Greeting
+                FixSessionState::AwaitingLogon
                 | FixSessionState::LoggedOn
                 | FixSessionState::LoggingOut
                 | FixSessionState::Closing,
                 SessionInput::Cut,
             ) => Some(FixSessionState::Closing),
             (
-                FixSessionState::Greeting
+                FixSessionState::AwaitingLogon
                 | FixSessionState::LoggedOn
                 | FixSessionState::LoggingOut
                 | FixSessionState::Closing,
                 SessionInput::Disconnect,
-            ) => Some(FixSessionState::Offline),
+            ) => Some(FixSessionState::Disconnected),
             (
-                FixSessionState::Offline,
+                FixSessionState::Disconnected,
                 SessionInput::Admit
                 | SessionInput::SayLogout
                 | SessionInput::HearLogout
                 | SessionInput::Cut
                 | SessionInput::Disconnect,
             )
-            | (FixSessionState::Greeting, SessionInput::Connect | SessionInput::HearLogout)
+            | (FixSessionState::AwaitingLogon, SessionInput::Connect | SessionInput::HearLogout)
             | (FixSessionState::LoggedOn, SessionInput::Connect | SessionInput::Admit)
             | (
                 FixSessionState::LoggingOut,
@@ -105,11 +105,11 @@ mod tests {
         use FixSessionState::*;
         //                      Connect         Admit           SayLogout         HearLogout     Cut            Disconnect
         let table = [
-            (Offline, [Some(Greeting), None, None, None, None, None]),
-            (Greeting, [None, Some(LoggedOn), Some(Closing), None, Some(Closing), Some(Offline)]),
-            (LoggedOn, [None, None, Some(LoggingOut), Some(Closing), Some(Closing), Some(Offline)]),
-            (LoggingOut, [None, None, None, Some(Closing), Some(Closing), Some(Offline)]),
-            (Closing, [None, None, None, None, Some(Closing), Some(Offline)]),
+            (Disconnected, [Some(AwaitingLogon), None, None, None, None, None]),
+            (AwaitingLogon, [None, Some(LoggedOn), Some(Closing), None, Some(Closing), Some(Disconnected)]),
+            (LoggedOn, [None, None, Some(LoggingOut), Some(Closing), Some(Closing), Some(Disconnected)]),
+            (LoggingOut, [None, None, None, Some(Closing), Some(Closing), Some(Disconnected)]),
+            (Closing, [None, None, None, None, Some(Closing), Some(Disconnected)]),
         ];
         let steps = [
             SessionInput::Connect,

@@ -1,5 +1,7 @@
 //! When a session must do something although nothing comes: heartbeats, test requests, and all patience that ends.
 
+use crate::fix::msg_type;
+use crate::fix::tag::prefix;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::{DisconnectReason, FixSession, FixSessionState};
@@ -117,11 +119,11 @@ impl FixSession {
         let stuck = |ns: u64| timers.stuck_since.filter(|_| !self.output.is_empty()).map(|at| at.plus(ns));
         let quiet = !self.resend.is_active();
         let deadlines = match self.state {
-            FixSessionState::Offline => {
+            FixSessionState::Disconnected => {
                 let call_at = self.initiator.as_ref().map(|initiator| initiator.connect_at);
                 [timers.cancel_at, call_at, None, None, None, None, None]
             }
-            FixSessionState::Greeting => {
+            FixSessionState::AwaitingLogon => {
                 let logon = Some(timers.connected_at.plus(LOGON_NS_MAX));
                 [timers.cancel_at, logon, None, None, None, None, None]
             }
@@ -145,15 +147,15 @@ impl FixSession {
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        if matches!(self.state, FixSessionState::Offline | FixSessionState::Greeting)
+        if matches!(self.state, FixSessionState::Disconnected | FixSessionState::AwaitingLogon)
             && is_due(self.timers.cancel_at)
         {
             self.timers.cancel_at = None;
             self.cancel_round = Some(0);
         }
         match self.state {
-            FixSessionState::Offline => {}
-            FixSessionState::Greeting => {
+            FixSessionState::Disconnected => {}
+            FixSessionState::AwaitingLogon => {
                 if self.timers.connected_at.plus(LOGON_NS_MAX) <= now {
                     self.end(DisconnectReason::LogonTimeout);
                 }
@@ -201,9 +203,9 @@ impl FixSession {
         self.ask_for_gap(now);
         if is_due(timers.test_at()) {
             self.timers.tested = true;
-            self.say(now, b'1', |draft| draft.time(b"112=", now));
+            self.say(now, msg_type::TEST_REQUEST, |draft| draft.time(prefix::TEST_REQ_ID, now));
         } else if is_due(timers.heartbeat_at()) {
-            self.say(now, b'0', |_| {});
+            self.say(now, msg_type::HEARTBEAT, |_| {});
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Orders of a session with a venue: instructions of the shards go out, what the venue says comes back as reports for them.
 
+use crate::fix::msg_type;
 use std::collections::VecDeque;
 
 use pitlane_engine::command::Report;
@@ -58,13 +59,13 @@ impl FixSession {
     fn send_order(&mut self, now: Timestamp, instruction: &Instruction) {
         let order = instruction.order;
         let room = self.initiator.as_ref().is_some_and(|initiator| initiator.known.len() < KNOWN_MAX);
-        if self.is_in_touch() && (self.output.len() >= OUTPUT_BYTES_ENOUGH || !room) {
+        if self.is_synchronized() && (self.output.len() >= OUTPUT_BYTES_ENOUGH || !room) {
             return self.decline(order, Report::Rejected(Reason::LaneFull));
         }
-        if !self.is_in_touch() {
+        if !self.is_synchronized() {
             return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
         }
-        if !self.send(now, b'D', instruction, &instruction.id, None) {
+        if !self.send(now, msg_type::NEW_ORDER_SINGLE, instruction, &instruction.id, None) {
             return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
         }
         if let Some(initiator) = &mut self.initiator {
@@ -75,14 +76,16 @@ impl FixSession {
 
     /// A cancel or a replacement. Without a connection it is left alone: the shard asks again when there is one.
     fn send_change(&mut self, now: Timestamp, instruction: &Instruction) {
-        if !self.is_in_touch() {
+        if !self.is_synchronized() {
             return;
         }
         let Instruction { order, ask, .. } = *instruction;
         let (msg_type, refused) = match ask {
-            Ask::Replace => (b'G', Report::ReplaceRefused(Reason::VenueUnavailable)),
+            Ask::Replace => {
+                (msg_type::ORDER_CANCEL_REPLACE_REQUEST, Report::ReplaceRefused(Reason::VenueUnavailable))
+            }
             Ask::Cancel | Ask::New | Ask::Query | Ask::Status => {
-                (b'F', Report::CancelRefused(Reason::VenueUnavailable))
+                (msg_type::ORDER_CANCEL_REQUEST, Report::CancelRefused(Reason::VenueUnavailable))
             }
         };
         let Some(initiator) = &self.initiator else { return };
@@ -92,7 +95,7 @@ impl FixSession {
             true => IntId::numbered(b'=', self.cause.map_or(0, |cause| cause.seq)),
             false => instruction.request_id,
         };
-        let id = venue_id(initiator.settings.birth, order, &request);
+        let id = venue_id(initiator.settings.folder_id, order, &request);
         let pending = nameless && initiator.is_asked(order, ask);
         if pending || initiator.asked.contains_key(&(order, id)) {
             // It is there already, and its answer comes.
@@ -125,7 +128,7 @@ impl FixSession {
         let Some(initiator) = &mut self.initiator else { return };
         initiator.known.remove(&instruction.order);
         initiator.unsure.insert(instruction.order);
-        if initiator.settings.knows_status_request && initiator.queries.len() < QUERIES_MAX {
+        if initiator.settings.supports_status_request && initiator.queries.len() < QUERIES_MAX {
             initiator.queries.push_back(*instruction);
         }
         self.go_on_querying(now);
@@ -133,10 +136,10 @@ impl FixSession {
 
     /// Sends Order Status Requests as far as there is room: as many as there are orders may wait, and a venue reads as fast as it can.
     pub(super) fn go_on_querying(&mut self, now: Timestamp) {
-        while self.is_in_touch() && self.output.len() < OUTPUT_BYTES_ENOUGH {
+        while self.is_synchronized() && self.output.len() < OUTPUT_BYTES_ENOUGH {
             let query = self.initiator.as_mut().and_then(|initiator| initiator.queries.pop_front());
             let Some(query) = query else { return };
-            self.send(now, b'H', &query, &query.id, None);
+            self.send(now, msg_type::ORDER_STATUS_REQUEST, &query, &query.id, None);
         }
     }
 
@@ -158,11 +161,11 @@ impl FixSession {
         orig: Option<&IntId>,
     ) -> bool {
         let Some(initiator) = &self.initiator else { return false };
-        let (birth, order, terms) = (initiator.settings.birth, instruction.order, instruction.terms);
+        let (folder_id, order, terms) = (initiator.settings.folder_id, instruction.order, instruction.terms);
         let account = initiator.settings.account.clone();
-        let cl_ord_id = venue_id(birth, order, request);
-        let orig = orig.map(|orig| venue_id(birth, order, orig));
-        let before = self.numbers.outgoing;
+        let cl_ord_id = venue_id(folder_id, order, request);
+        let orig = orig.map(|orig| venue_id(folder_id, order, orig));
+        let before = self.numbers.next_sender_msg_seq_num;
         self.tell(now, msg_type, |draft, _, reference| {
             let names = RequestIds {
                 cl_ord_id: &cl_ord_id,
@@ -170,12 +173,12 @@ impl FixSession {
                 account: account.as_deref(),
             };
             match msg_type {
-                b'F' => ask::cancel(draft, &names, reference, &terms, now),
-                b'H' => ask::status(draft, &names, reference, &terms),
+                msg_type::ORDER_CANCEL_REQUEST => ask::cancel(draft, &names, reference, &terms, now),
+                msg_type::ORDER_STATUS_REQUEST => ask::status(draft, &names, reference, &terms),
                 _ => ask::order(draft, &names, reference, &terms, now),
             }
         });
-        self.numbers.outgoing > before
+        self.numbers.next_sender_msg_seq_num > before
     }
 
     fn decline(&mut self, order: OrderHandle, report: Report) {
@@ -197,7 +200,7 @@ impl FixSession {
         let (mut message, mut next) = (Vec::new(), 1);
         let mut asked = VecDeque::new();
         let Some(mut fields) = self.fields.take() else { return };
-        while let Some(number) = self.store.next_kept(next, u64::MAX, &mut message) {
+        while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
             next = number + 1;
             let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
                 continue;
@@ -207,9 +210,13 @@ impl FixSession {
             let Some(initiator) = &mut self.initiator else { continue };
             initiator.never_sent.remove(&named.order);
             match named.msg_type {
-                b'D' => _ = initiator.known.insert(named.order),
-                b'F' => asked.push_back(((named.order, named.cl_ord_id), Ask::Cancel)),
-                b'G' => asked.push_back(((named.order, named.cl_ord_id), Ask::Replace)),
+                msg_type::NEW_ORDER_SINGLE => _ = initiator.known.insert(named.order),
+                msg_type::ORDER_CANCEL_REQUEST => {
+                    asked.push_back(((named.order, named.cl_ord_id), Ask::Cancel))
+                }
+                msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
+                    asked.push_back(((named.order, named.cl_ord_id), Ask::Replace))
+                }
                 _ => {}
             }
             // Some were answered, which does not show here; those of long ago surely were.
@@ -303,12 +310,12 @@ mod tests {
         let terms = Terms::default();
         let instruction =
             Instruction { adapter: AdapterId(1), order: order(slot), ask, id, request_id, terms };
-        let before = session.numbers.outgoing;
+        let before = session.numbers.next_sender_msg_seq_num;
         session.handle_instruction(NOW, ShardId(0), slot as u64, &instruction);
         let count = session.poll_transmit().len();
         session.handle_transmitted(NOW, count);
         let report = initiator(session).reports.pop_front().map(|told| told.report);
-        (session.numbers.outgoing - before, report)
+        (session.numbers.next_sender_msg_seq_num - before, report)
     }
 
     #[test]
@@ -351,7 +358,7 @@ mod tests {
     #[test]
     fn so_many_status_requests_wait_and_an_order_beyond_them_stays_unknown() {
         let mut session = session();
-        initiator(&mut session).settings.knows_status_request = true;
+        initiator(&mut session).settings.supports_status_request = true;
         // A venue that does not read.
         session.output.bytes.resize(OUTPUT_BYTES_ENOUGH, b' ');
         for slot in 0..=QUERIES_MAX {
@@ -363,10 +370,10 @@ mod tests {
         assert_eq!(initiator(&mut session).queries.len(), QUERIES_MAX);
         assert_eq!(initiator(&mut session).unsure.len(), QUERIES_MAX + 1);
         // It reads, and hears them as far as there is room again.
-        let before = session.numbers.outgoing;
+        let before = session.numbers.next_sender_msg_seq_num;
         session.handle_transmitted(NOW, OUTPUT_BYTES_ENOUGH);
         session.go_on_querying(NOW);
-        assert!(session.numbers.outgoing > before);
+        assert!(session.numbers.next_sender_msg_seq_num > before);
         assert!(initiator(&mut session).queries.len() > QUERIES_MAX / 2, "not all at once");
     }
 }

@@ -1,5 +1,7 @@
 //! What a venue says of orders, as reports for the shards that own them.
 
+use crate::fix::msg_type;
+use crate::fix::ord_status;
 use pitlane_engine::command::{Report, VenueState};
 use pitlane_engine::event::Ask;
 use pitlane_engine::id::OrderHandle;
@@ -33,22 +35,24 @@ impl FixSession {
     }
 
     fn obey_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
-        match message.msg_type {
-            b"0" => self.handle_heartbeat_of_venue(message),
-            b"1" => self.handle_test_request(now, message, number),
-            b"2" => self.handle_resend_request(now, message, number),
-            b"8" => match VenueExecution::read(message) {
+        match message.type_code() {
+            msg_type::HEARTBEAT => self.handle_heartbeat_of_venue(message),
+            msg_type::TEST_REQUEST => self.handle_test_request(now, message, number),
+            msg_type::RESEND_REQUEST => self.handle_resend_request(now, message, number),
+            msg_type::EXECUTION_REPORT => match VenueExecution::read(message) {
                 Ok(told) => self.handle_execution(message, &told),
                 Err(passed) => self.pass_over(passed),
             },
-            b"9" => match VenueCancelReject::read(message) {
+            msg_type::ORDER_CANCEL_REJECT => match VenueCancelReject::read(message) {
                 Ok(told) => self.handle_change_refused(message, &told),
                 Err(passed) => self.pass_over(passed),
             },
-            b"3" | b"j" => self.handle_message_refused(message),
-            b"W" | b"X" => self.handle_prices(now, message),
+            msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => self.handle_message_refused(message),
+            msg_type::MARKET_DATA_SNAPSHOT | msg_type::MARKET_DATA_INCREMENTAL_REFRESH => {
+                self.handle_prices(now, message)
+            }
             // The security has no prices there.
-            b"Y" => self.note_words(message),
+            msg_type::MARKET_DATA_REQUEST_REJECT => self.note_words(message),
             _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
         }
     }
@@ -89,7 +93,7 @@ impl FixSession {
     /// asked, whatever it says of the order.
     fn standing(&mut self, message: &FixMessage, told: &VenueExecution, by: Reason) -> Option<Report> {
         let initiator = self.initiator.as_mut()?;
-        let tells = told.is_status || !initiator.settings.knows_status_request;
+        let tells = told.is_status || !initiator.settings.supports_status_request;
         if !tells || !initiator.unsure.contains(&told.order) {
             return None;
         }
@@ -142,12 +146,22 @@ impl FixSession {
             return;
         }
         match status {
-            b'0' | b'1' | b'2' if asked == Some(Ask::Replace) => self.tell_shard(order, Report::Replaced),
-            b'0' | b'1' | b'2' | b'6' | b'E' => self.tell_shard(order, Report::Accepted),
-            b'A' => {}
-            b'4' => self.tell_shard(order, Report::Canceled(by)),
-            b'C' | b'3' => self.tell_shard(order, Report::Expired(Reason::ExpiredDay)),
-            b'8' => {
+            ord_status::NEW | ord_status::PARTIALLY_FILLED | ord_status::FILLED
+                if asked == Some(Ask::Replace) =>
+            {
+                self.tell_shard(order, Report::Replaced)
+            }
+            ord_status::NEW
+            | ord_status::PARTIALLY_FILLED
+            | ord_status::FILLED
+            | ord_status::PENDING_CANCEL
+            | ord_status::PENDING_REPLACE => self.tell_shard(order, Report::Accepted),
+            ord_status::PENDING_NEW => {}
+            ord_status::CANCELED => self.tell_shard(order, Report::Canceled(by)),
+            ord_status::EXPIRED | ord_status::DONE_FOR_DAY => {
+                self.tell_shard(order, Report::Expired(Reason::ExpiredDay))
+            }
+            ord_status::REJECTED => {
                 self.note_words(message);
                 self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
             }
@@ -175,7 +189,7 @@ impl FixSession {
 
     /// Reject (3) or Business Message Reject (j) of a message of ours, found by its number.
     fn handle_message_refused(&mut self, message: &FixMessage) {
-        if message.get(tag::REF_MSG_TYPE) == Some(b"V") {
+        if message.get(tag::REF_MSG_TYPE).map(msg_type::code) == Some(msg_type::MARKET_DATA_REQUEST) {
             // It gives no market data.
             return self.note_words(message);
         }
@@ -186,14 +200,16 @@ impl FixSession {
         let Some(initiator) = &mut self.initiator else { return };
         let RefusedMessage { order, cl_ord_id, msg_type } = refused;
         match msg_type {
-            b'D' => {
+            msg_type::NEW_ORDER_SINGLE => {
                 initiator.known.remove(&order);
                 self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
             }
-            b'F' if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
+            msg_type::ORDER_CANCEL_REQUEST if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
                 self.tell_shard(order, Report::CancelRefused(Reason::VenueRejected));
             }
-            b'G' if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
+            msg_type::ORDER_CANCEL_REPLACE_REQUEST
+                if initiator.asked.remove(&(order, cl_ord_id)).is_some() =>
+            {
                 self.tell_shard(order, Report::ReplaceRefused(Reason::VenueRejected));
             }
             // It does not know H: the order stays as it is, in doubt.
@@ -204,7 +220,7 @@ impl FixSession {
     fn refused_message(&mut self, message: &FixMessage) -> Option<RefusedMessage> {
         let number = parse_u64(message.get(tag::REF_SEQ_NUM)?).ok()?;
         let mut kept = Vec::new();
-        self.store.next_kept(number, number, &mut kept)?;
+        self.store.next_message(number, number, &mut kept)?;
         let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&kept, usize::MAX) else {
             return None;
         };

@@ -1,5 +1,7 @@
 //! What a venue says of an order: Execution Report (8) and Order Cancel Reject (9), read into what a shard can be told.
 
+use crate::fix::exec_type;
+use crate::fix::ord_status;
 use pitlane_engine::command::{ExecRef, Report, VenueState};
 use pitlane_engine::event::Ask;
 use pitlane_engine::id::{IntId, OrderHandle};
@@ -58,25 +60,38 @@ pub enum IgnoreReason {
 impl VenueExecution {
     pub fn read(message: &FixMessage) -> Result<VenueExecution, IgnoreReason> {
         let (order, cl_ord_id) = whose(message).ok_or(IgnoreReason::UnknownOrder)?;
-        let ord_status = code(message, tag::ORD_STATUS).ok_or(IgnoreReason::MissingField)?;
-        let exec_type = code(message, tag::EXEC_TYPE).ok_or(IgnoreReason::MissingField)?;
-        let is_final = matches!(ord_status, b'2' | b'4' | b'8' | b'C' | b'3');
-        let meaning = match exec_type {
-            b'0' => Meaning::Report(Report::Accepted),
-            b'A' | b'6' | b'E' => Meaning::Pending,
-            b'8' => Meaning::Report(Report::Rejected(Reason::VenueRejected)),
+        let status = code(message, tag::ORD_STATUS).ok_or(IgnoreReason::MissingField)?;
+        let exec = code(message, tag::EXEC_TYPE).ok_or(IgnoreReason::MissingField)?;
+        let is_final = matches!(
+            status,
+            ord_status::FILLED
+                | ord_status::CANCELED
+                | ord_status::REJECTED
+                | ord_status::EXPIRED
+                | ord_status::DONE_FOR_DAY
+        );
+        let meaning = match exec {
+            exec_type::NEW => Meaning::Report(Report::Accepted),
+            exec_type::PENDING_NEW | exec_type::PENDING_CANCEL | exec_type::PENDING_REPLACE => {
+                Meaning::Pending
+            }
+            exec_type::REJECTED => Meaning::Report(Report::Rejected(Reason::VenueRejected)),
             // 1 and 2: as before FIX 4.3.
-            b'F' | b'1' | b'2' => Meaning::Report(fill(message)?),
-            b'4' => Meaning::Canceled,
-            b'5' => Meaning::Replaced,
-            b'C' | b'3' => Meaning::Report(Report::Expired(Reason::ExpiredDay)),
-            b'H' => Meaning::Report(amendment(message, (Qty::ZERO, Price::ZERO), !is_final)?),
-            b'G' => Meaning::Report(amendment(message, last(message)?, !is_final)?),
-            b'I' => Meaning::Status(ord_status),
+            exec_type::TRADE | exec_type::PARTIAL_FILL | exec_type::FILL => Meaning::Report(fill(message)?),
+            exec_type::CANCELED => Meaning::Canceled,
+            exec_type::REPLACED => Meaning::Replaced,
+            exec_type::EXPIRED | exec_type::DONE_FOR_DAY => {
+                Meaning::Report(Report::Expired(Reason::ExpiredDay))
+            }
+            exec_type::TRADE_CANCEL => {
+                Meaning::Report(amendment(message, (Qty::ZERO, Price::ZERO), !is_final)?)
+            }
+            exec_type::TRADE_CORRECT => Meaning::Report(amendment(message, last(message)?, !is_final)?),
+            exec_type::ORDER_STATUS => Meaning::Status(status),
             _ => return Err(IgnoreReason::UnknownValue),
         };
-        let is_status = exec_type == b'I' || message.get(tag::ORD_STATUS_REQ_ID).is_some();
-        let (status, cum) = (ord_status, cum_qty(message));
+        let is_status = exec == exec_type::ORDER_STATUS || message.get(tag::ORD_STATUS_REQ_ID).is_some();
+        let cum = cum_qty(message);
         let average = message.get(tag::AVG_PX).and_then(|text| Price::parse(text).ok()).unwrap_or_default();
         Ok(VenueExecution { order, cl_ord_id, meaning, status, is_final, cum, average, is_status })
     }
@@ -84,12 +99,20 @@ impl VenueExecution {
     /// Where the order stands, by OrdStatus; None: it is being looked at, or we do not know the value. `by`: why it was cancelled.
     pub fn state(&self, message: &FixMessage, by: Reason) -> Option<VenueState> {
         match self.status {
-            b'0' | b'1' | b'5' | b'6' | b'9' | b'D' | b'E' => Some(VenueState::Open),
-            b'2' => Some(VenueState::Filled),
-            b'4' => Some(VenueState::Canceled(by)),
-            b'C' | b'3' => Some(VenueState::Expired(Reason::ExpiredDay)),
-            b'8' if is_unknown_order(message) => Some(VenueState::Rejected(Reason::UnknownOrder)),
-            b'8' => Some(VenueState::Rejected(Reason::VenueRejected)),
+            ord_status::NEW
+            | ord_status::PARTIALLY_FILLED
+            | ord_status::REPLACED
+            | ord_status::PENDING_CANCEL
+            | ord_status::SUSPENDED
+            | ord_status::ACCEPTED_FOR_BIDDING
+            | ord_status::PENDING_REPLACE => Some(VenueState::Open),
+            ord_status::FILLED => Some(VenueState::Filled),
+            ord_status::CANCELED => Some(VenueState::Canceled(by)),
+            ord_status::EXPIRED | ord_status::DONE_FOR_DAY => Some(VenueState::Expired(Reason::ExpiredDay)),
+            ord_status::REJECTED if is_unknown_order(message) => {
+                Some(VenueState::Rejected(Reason::UnknownOrder))
+            }
+            ord_status::REJECTED => Some(VenueState::Rejected(Reason::VenueRejected)),
             _ => None,
         }
     }
@@ -123,7 +146,10 @@ impl VenueCancelReject {
     pub fn read(message: &FixMessage) -> Result<VenueCancelReject, IgnoreReason> {
         let (order, cl_ord_id) = whose(message).ok_or(IgnoreReason::UnknownOrder)?;
         // An order that is over by its OrdStatus is over, whatever the reason says.
-        let is_over = matches!(code(message, tag::ORD_STATUS), Some(b'2' | b'4' | b'C' | b'3'));
+        let is_over = matches!(
+            code(message, tag::ORD_STATUS),
+            Some(ord_status::FILLED | ord_status::CANCELED | ord_status::EXPIRED | ord_status::DONE_FOR_DAY)
+        );
         let reason = match message.get(tag::CXL_REJ_REASON) {
             Some(b"1") => Reason::UnknownOrder,
             Some(b"0") => Reason::OrderFinished,

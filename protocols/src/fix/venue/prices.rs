@@ -5,6 +5,7 @@
 //! is known by the symbol. A venue tells prices of its own securities only. What it says again of earlier times is history, and
 //! prices are of now: it is passed over.
 
+use crate::fix::msg_type;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pitlane_engine::command::{CommandKind, Quote, Trade};
@@ -17,8 +18,8 @@ use pitlane_engine::time::Timestamp;
 use super::ask;
 use crate::fix::encode::Draft;
 use crate::fix::fields::FixMessage;
-use crate::fix::stamp::parse_timestamp;
-use crate::fix::tag;
+use crate::fix::tag::{self, prefix};
+use crate::fix::timestamp::parse_timestamp;
 
 /// What we know of a venue's prices, and what waits for the shards.
 #[derive(Debug)]
@@ -145,21 +146,21 @@ impl VenuePrices {
     pub fn request(&self, draft: &mut Draft, reference: &RefData, security: SecurityId) {
         let (mut id, mut round) = (itoa::Buffer::new(), itoa::Buffer::new());
         let id = id.format(security.0).as_bytes();
-        draft.pieces(b"262=", &[id, b"-", round.format(self.round).as_bytes()]);
-        draft.code(b"263=", b'1');
+        draft.pieces(prefix::MD_REQ_ID, &[id, b"-", round.format(self.round).as_bytes()]);
+        draft.code(prefix::SUBSCRIPTION_REQUEST_TYPE, b'1');
         // The best of each side; changes as increments.
-        draft.code(b"264=", b'1');
-        draft.code(b"265=", b'1');
-        draft.number(b"267=", 3);
-        [BID, OFFER, TRADE].iter().for_each(|kind| draft.text(b"269=", kind));
-        draft.number(b"146=", 1);
+        draft.code(prefix::MARKET_DEPTH, b'1');
+        draft.code(prefix::MD_UPDATE_TYPE, b'1');
+        draft.number(prefix::NO_MD_ENTRY_TYPES, 3);
+        [BID, OFFER, TRADE].iter().for_each(|kind| draft.text(prefix::MD_ENTRY_TYPE, kind));
+        draft.number(prefix::NO_RELATED_SYM, 1);
         ask::instrument(draft, reference, security);
     }
 
     /// A snapshot (W) or an increment (X).
     pub fn read(&mut self, message: &FixMessage, reference: &RefData, now: Timestamp) -> IgnoredEntries {
         let at = message.header.sending_time.and_then(parse_timestamp).unwrap_or(now);
-        let is_snapshot = message.msg_type == b"W";
+        let is_snapshot = message.type_code() == msg_type::MARKET_DATA_SNAPSHOT;
         let named = self.named(message, reference);
         let mut passed = IgnoredEntries::default();
         // Those whose quote is another now, in the order in which they are told.

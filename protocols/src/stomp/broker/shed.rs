@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
     use crate::stomp::broker::SessionId;
-    use crate::stomp::cause::StompCloseReason;
+    use crate::stomp::close_reason::StompCloseReason;
     use crate::stomp::session::StompClose;
     use crate::stomp::settings::{BrokerSettings, StompLimits};
 
@@ -97,7 +97,7 @@ mod tests {
             if count == 0 {
                 return;
             }
-            broker.handle_taken(NOW, session, count);
+            broker.handle_transmitted(NOW, session, count);
         }
     }
 

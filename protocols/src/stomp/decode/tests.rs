@@ -106,18 +106,18 @@ fn every_part_has_its_limit() {
 
 #[test]
 fn a_stranger_has_four_kibibytes() {
-    check(None, &vec![b'\n'; GREETING_BYTES_MAX + 1], &["GreetingTooLong None"]);
+    check(None, &vec![b'\n'; CONNECT_BYTES_MAX + 1], &["ConnectTooLong None"]);
     let connect = |len: usize| [b"CONNECT\nlogin:".as_slice(), &vec![b'x'; len - 17], b"\n\n\0"].concat();
-    assert!(read(None, &connect(GREETING_BYTES_MAX), &[])[0].starts_with("CONNECT"));
-    check(None, &connect(GREETING_BYTES_MAX + 200), &["GreetingTooLong None"]);
-    check(None, b"CONNECT\ncontent-length:5000\n\n", &["GreetingTooLong None"]);
+    assert!(read(None, &connect(CONNECT_BYTES_MAX), &[])[0].starts_with("CONNECT"));
+    check(None, &connect(CONNECT_BYTES_MAX + 200), &["ConnectTooLong None"]);
+    check(None, b"CONNECT\ncontent-length:5000\n\n", &["ConnectTooLong None"]);
     let gap = [vec![b'\n'; 4_090], connect(100)].concat();
-    check(None, &gap, &["GreetingTooLong None"]);
+    check(None, &gap, &["ConnectTooLong None"]);
 }
 
 #[test]
 fn every_error_has_words_of_its_own() {
-    let mut words: Vec<_> = StompFrameError::ALL.iter().map(|error| error.words()).collect();
+    let mut words: Vec<_> = StompFrameError::ALL.iter().map(|error| error.text()).collect();
     words.sort_unstable();
     words.dedup();
     assert_eq!(words.len(), StompFrameError::ALL.len());

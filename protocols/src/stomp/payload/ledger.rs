@@ -22,7 +22,7 @@ pub fn transaction(
     object.number("id", booking.id.0);
     object.shown("uuid", uuid_of(booking.id, booking.order_id, booking.exec, instance));
     object.time("dateTime", stamp.at);
-    object.text("transactionType", booking.kind.word());
+    object.text("transactionType", booking.kind.wire_name());
     strategy(&mut object, booking.strategy, reference);
     object.number("accountId", booking.account.0.into());
     if let Some(security) = booking.security {

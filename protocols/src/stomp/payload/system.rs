@@ -18,7 +18,7 @@ pub enum ExternalSessionState {
 }
 
 impl ExternalSessionState {
-    pub fn word(self) -> &'static str {
+    pub fn wire_name(self) -> &'static str {
         match self {
             ExternalSessionState::Disconnected => "DISCONNECTED",
             ExternalSessionState::Connected => "CONNECTED",
@@ -36,7 +36,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    pub fn word(self) -> &'static str {
+    pub fn wire_name(self) -> &'static str {
         match self {
             LogLevel::Warn => "WARN",
             LogLevel::Error => "ERROR",
@@ -85,7 +85,7 @@ pub fn subscription(
 pub fn session(out: &mut Vec<u8>, stamp: EventStamp, name: &str, link: ExternalSessionState) {
     let mut object = begin(out, "SESSION", stamp);
     object.text("name", name);
-    object.text("state", link.word());
+    object.text("state", link.wire_name());
     object.end();
 }
 
@@ -101,7 +101,7 @@ pub fn lifecycle(
     let mut object = begin(out, "LIFECYCLE", stamp);
     object.number("strategyId", strategy.0.into());
     object.text("strategyName", name);
-    object.text("phase", phase.word());
+    object.text("phase", phase.wire_name());
     if let Some(reason) = reason {
         object.text("reason", reason);
     }
@@ -110,7 +110,7 @@ pub fn lifecycle(
 
 pub fn log_event(out: &mut Vec<u8>, stamp: EventStamp, event: &LogEventPayload<'_>) {
     let mut object = begin(out, "LOG_EVENT", stamp);
-    object.text("level", event.level.word());
+    object.text("level", event.level.wire_name());
     object.text("logger", event.logger);
     object.text("message", event.message);
     let mut fields = Object::new(object.value("fields"));

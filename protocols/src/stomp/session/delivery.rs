@@ -4,7 +4,7 @@
 use pitlane_engine::time::Timestamp;
 
 use super::{StompSession, StompState};
-use crate::stomp::cause::StompCloseReason;
+use crate::stomp::close_reason::StompCloseReason;
 use crate::stomp::market::MarketTopics;
 use crate::stomp::rendered::Rendered;
 use crate::stomp::slots::TopicSlot;

@@ -7,7 +7,7 @@ use pitlane_engine::time::Timestamp;
 use super::{GOODBYE_NS_MAX, SessionAction, StompSession, StompState};
 use crate::json;
 use crate::stomp::access::Passcode;
-use crate::stomp::cause::StompCloseReason;
+use crate::stomp::close_reason::StompCloseReason;
 use crate::stomp::frame::{ClientCommand, StompFrame, StompVersion};
 use crate::stomp::heartbeat::Heartbeat;
 use crate::stomp::pattern::Pattern;
@@ -29,9 +29,9 @@ impl StompSession {
         self.counters.frames += 1;
         let receipt = frame.header("receipt").map(Cow::into_owned);
         let done = match (self.state, frame.command) {
-            (StompState::Greeting, ClientCommand::Connect) => self.connect(now, frame, settings, acts),
-            (StompState::Greeting, _) => Err(StompCloseReason::NotConnected),
-            (StompState::Asking | StompState::Ending(_), _) => return,
+            (StompState::AwaitingConnect, ClientCommand::Connect) => self.connect(now, frame, settings, acts),
+            (StompState::AwaitingConnect, _) => Err(StompCloseReason::NotConnected),
+            (StompState::VerifyingLogin | StompState::Closing(_), _) => return,
             (StompState::Connected, ClientCommand::Connect) => Err(StompCloseReason::ConnectedTwice),
             (StompState::Connected, ClientCommand::Subscribe) => self.subscribe(frame, settings, acts),
             (StompState::Connected, ClientCommand::Unsubscribe) => self.unsubscribe(frame, acts),
@@ -80,14 +80,14 @@ impl StompSession {
             self.heartbeat = Heartbeat::agree(&text).map_err(|_| StompCloseReason::BadHeartbeat)?;
         }
         self.version = Some(version);
-        if let Some(access) = &settings.guest {
+        if let Some(access) = &settings.anonymous_access {
             self.welcome(now, &settings.server, access.clone());
             return Ok(());
         }
         let text = |name| frame.header(name).map(Cow::into_owned);
         let passcode = text("passcode").map(Passcode);
         acts.push(SessionAction::Login { login: text("login"), passcode, host: text("host") });
-        self.state = StompState::Asking;
+        self.state = StompState::VerifyingLogin;
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl StompSession {
         }
         let ack = match frame.header("ack") {
             None => AckMode::Auto,
-            Some(word) => AckMode::from_word(&word).ok_or(StompCloseReason::BadAckMode)?,
+            Some(word) => AckMode::from_wire_name(&word).ok_or(StompCloseReason::BadAckMode)?,
         };
         let window = window_of(frame, self.limits.window_max)?;
         let pattern =

@@ -93,8 +93,8 @@ impl Client {
     /// Its state, if it has changed since it was told.
     pub fn news(&mut self) -> Option<Note> {
         let link = match self.session.state() {
-            FixSessionState::Offline => ExternalSessionState::Disconnected,
-            FixSessionState::Greeting | FixSessionState::LoggingOut | FixSessionState::Closing => {
+            FixSessionState::Disconnected => ExternalSessionState::Disconnected,
+            FixSessionState::AwaitingLogon | FixSessionState::LoggingOut | FixSessionState::Closing => {
                 ExternalSessionState::Connected
             }
             FixSessionState::LoggedOn => ExternalSessionState::LoggedOn,

@@ -24,7 +24,7 @@ impl FixRoom {
 }
 
 fn row_of(number: u16, client: &Client) -> Row {
-    let (numbers, counts) = (client.session.numbers(), client.session.counts());
+    let (numbers, counts) = (client.session.sequence_numbers(), client.session.counts());
     Row {
         peer: client.peer.filter(|_| client.connection.is_some()),
         since: client.since,
@@ -33,9 +33,9 @@ fn row_of(number: u16, client: &Client) -> Row {
         bytes_out: client.bytes_out,
         messages_in: counts.messages_in,
         messages_out: counts.messages_out,
-        queue_bytes: client.session.unsent() as u64,
-        next_in: Some(numbers.incoming),
-        next_out: Some(numbers.outgoing),
+        queue_bytes: client.session.unsent_bytes() as u64,
+        next_in: Some(numbers.next_target_msg_seq_num),
+        next_out: Some(numbers.next_sender_msg_seq_num),
         ..resting(number, &client.name)
     }
 }
@@ -48,7 +48,7 @@ fn resting(number: u16, name: &str) -> Row {
         name: Some(name.into()),
         peer: None,
         since: Timestamp::ZERO,
-        state: state_word(FixSessionState::Offline),
+        state: state_word(FixSessionState::Disconnected),
         bytes_in: 0,
         bytes_out: 0,
         messages_in: 0,
@@ -63,8 +63,8 @@ fn resting(number: u16, name: &str) -> Row {
 
 fn state_word(state: FixSessionState) -> &'static str {
     match state {
-        FixSessionState::Offline => "DISCONNECTED",
-        FixSessionState::Greeting => "LOGGING_ON",
+        FixSessionState::Disconnected => "DISCONNECTED",
+        FixSessionState::AwaitingLogon => "LOGGING_ON",
         FixSessionState::LoggedOn => "LOGGED_ON",
         FixSessionState::LoggingOut | FixSessionState::Closing => "ENDING",
     }

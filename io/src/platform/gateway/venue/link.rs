@@ -100,7 +100,7 @@ impl Link {
     /// The connection is gone. Orders stay as they are; the shards hear that nobody knows more.
     pub fn lose(&mut self, now: Timestamp, why: Option<CloseReason>) {
         let state = self.session.state();
-        let refusal = self.session.take_refusal();
+        let refusal = self.session.take_logout_text();
         let venue = self.caller.name();
         let is_news = !self.was_refused || state == FixSessionState::LoggedOn;
         match refusal {
@@ -109,7 +109,7 @@ impl Link {
             Some(_) | None => {}
         }
         // Perhaps it is to be had at another address.
-        self.attempt += usize::from(state == FixSessionState::Greeting);
+        self.attempt += usize::from(state == FixSessionState::AwaitingLogon);
         self.was_refused = true;
         self.session.disconnect(now);
         (self.connection, self.paused, self.awake) = (None, false, true);
@@ -179,7 +179,7 @@ impl Link {
     }
 
     pub fn row(&self) -> Row {
-        let (numbers, counts) = (self.session.numbers(), self.session.counts());
+        let (numbers, counts) = (self.session.sequence_numbers(), self.session.counts());
         Row {
             kind: Kind::Venue,
             number: self.source.session as u64,
@@ -187,9 +187,9 @@ impl Link {
             peer: self.connection.map(|_| self.call().address),
             since: self.since,
             state: match self.session.state() {
-                FixSessionState::Offline => "DISCONNECTED",
-                FixSessionState::Greeting => "LOGGING_ON",
-                FixSessionState::LoggedOn if !self.session.is_in_touch() => "RECOVERING",
+                FixSessionState::Disconnected => "DISCONNECTED",
+                FixSessionState::AwaitingLogon => "LOGGING_ON",
+                FixSessionState::LoggedOn if !self.session.is_synchronized() => "RECOVERING",
                 FixSessionState::LoggedOn => "LOGGED_ON",
                 FixSessionState::LoggingOut | FixSessionState::Closing => "ENDING",
             },
@@ -197,10 +197,10 @@ impl Link {
             bytes_out: self.bytes_out,
             messages_in: counts.messages_in,
             messages_out: counts.messages_out,
-            queue_bytes: self.session.unsent() as u64,
+            queue_bytes: self.session.unsent_bytes() as u64,
             stomp: None,
-            next_in: Some(numbers.incoming),
-            next_out: Some(numbers.outgoing),
+            next_in: Some(numbers.next_target_msg_seq_num),
+            next_out: Some(numbers.next_sender_msg_seq_num),
             venue: Some(self.session.venue_counts()),
         }
     }
@@ -212,12 +212,12 @@ impl Link {
 
     /// Calls the venue, if it is time.
     fn try_calling(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
-        if self.connection.is_some() || self.session.state() != FixSessionState::Offline || !is_open {
+        if self.connection.is_some() || self.session.state() != FixSessionState::Disconnected || !is_open {
             return;
         }
         self.session.set_schedule(self.caller.schedule(now));
         if !self.session.wants_connection(now) {
-            return self.session.handle_no_connection(now);
+            return self.session.handle_connect_failed(now);
         }
         match sockets.call(self.call()) {
             Ok(id) => {
@@ -228,7 +228,7 @@ impl Link {
             Err(error) => {
                 tracing::warn!(venue = self.caller.name(), %error, "the venue cannot be called");
                 self.attempt += 1;
-                self.session.handle_no_connection(now);
+                self.session.handle_connect_failed(now);
             }
         }
     }
@@ -254,14 +254,14 @@ impl Link {
             work += 1;
         }
         self.awake |= !self.pending_commands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
-        if self.session.take_loss() {
+        if self.session.take_message_loss() {
             let venue = self.caller.name();
             tracing::info!(
                 venue,
                 "the numbers of the session were reset: open orders are unknown until the venue tells"
             );
         }
-        let touches = self.session.touches();
+        let touches = self.session.synchronizations();
         if self.pending_commands.is_empty() && work < REPORTS_PER_ROUND_MAX && touches != self.told_touches {
             let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
             let connected = touches.is_some();
@@ -336,7 +336,7 @@ impl Link {
         if now < self.words_at {
             return;
         }
-        if let Some(text) = self.session.take_words() {
+        if let Some(text) = self.session.take_reject_text() {
             self.words_at = now.plus(WORDS_EVERY_NS);
             tracing::warn!(venue = self.caller.name(), text, "the venue has refused an order or a request");
         }

@@ -12,7 +12,7 @@ pub enum StompCloseReason {
     NotConnected,
     ConnectedTwice,
     NoCommonVersion,
-    NoGreeting,
+    ConnectTimeout,
     LoginRefused,
     BadHeartbeat,
     Silence,
@@ -37,14 +37,14 @@ pub enum StompCloseReason {
 }
 
 impl StompCloseReason {
-    pub fn words(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             StompCloseReason::Disconnected => "disconnected",
-            StompCloseReason::Frame(error) => error.words(),
+            StompCloseReason::Frame(error) => error.text(),
             StompCloseReason::NotConnected => "the first frame must be CONNECT or STOMP",
             StompCloseReason::ConnectedTwice => "already connected",
             StompCloseReason::NoCommonVersion => "supported versions are 1.0, 1.1 and 1.2",
-            StompCloseReason::NoGreeting => "no CONNECT in time",
+            StompCloseReason::ConnectTimeout => "no CONNECT in time",
             StompCloseReason::LoginRefused => "login or passcode is wrong",
             StompCloseReason::BadHeartbeat => "heart-beat is not two numbers of milliseconds",
             StompCloseReason::Silence => "no heart-beat within twice the agreed interval",
@@ -53,7 +53,7 @@ impl StompCloseReason {
             StompCloseReason::Missing("message-id") => "the header message-id is missing",
             StompCloseReason::Missing("subscription") => "the header subscription is missing",
             StompCloseReason::Missing(_) => "the header id is missing",
-            StompCloseReason::Destination(error) => error.words(),
+            StompCloseReason::Destination(error) => error.text(),
             StompCloseReason::NotPermitted => "not permitted to read this destination",
             StompCloseReason::SubscriptionInUse => "a subscription with this id exists",
             StompCloseReason::UnknownSubscription => "there is no such subscription",
@@ -90,7 +90,7 @@ impl StompCloseReason {
                 | StompFrameError::TooManyHeaders
                 | StompFrameError::HeadTooLong
                 | StompFrameError::BodyTooLong
-                | StompFrameError::GreetingTooLong,
+                | StompFrameError::ConnectTooLong,
             ) => TOO_BIG,
             StompCloseReason::LoginRefused
             | StompCloseReason::NotPermitted
@@ -98,7 +98,7 @@ impl StompCloseReason {
             | StompCloseReason::SendNotPermitted
             | StompCloseReason::SlowConsumer
             | StompCloseReason::Stuck
-            | StompCloseReason::NoGreeting
+            | StompCloseReason::ConnectTimeout
             | StompCloseReason::Silence => POLICY,
             StompCloseReason::Frame(_)
             | StompCloseReason::NotConnected
