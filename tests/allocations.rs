@@ -249,9 +249,9 @@ impl Floor {
 fn stalled_consumers_cost_little_memory() {
     use pitlane_engine::event::Tick;
     use pitlane_engine::number::Price;
-    use pitlane_protocols::stomp::broker::Broker;
+    use pitlane_protocols::stomp::broker::StompBroker;
     use pitlane_protocols::stomp::session::Transport;
-    use pitlane_protocols::stomp::settings::Settings;
+    use pitlane_protocols::stomp::settings::BrokerSettings;
     use pitlane_tests::stomp::wire;
 
     const CONSUMERS: usize = 100;
@@ -259,7 +259,7 @@ fn stalled_consumers_cost_little_memory() {
     const BYTES_MAX: u64 = 64 << 20;
 
     let now = world::start();
-    let mut broker = Broker::new(Settings::default(), world::reference());
+    let mut broker = StompBroker::new(BrokerSettings::default(), world::reference());
     let mut ids = Vec::new();
     let info = allocation_counter::measure(|| {
         for _ in 0..CONSUMERS {
@@ -277,7 +277,7 @@ fn stalled_consumers_cost_little_memory() {
         }
     });
     for id in ids {
-        let (_, counters, fill) = broker.look(id).expect("it is stalled, not gone");
+        let (_, counters, fill) = broker.session_status(id).expect("it is stalled, not gone");
         assert_eq!(fill.slots, INSTRUMENTS as usize, "every instrument waits once");
         assert!(counters.conflated > 1_000, "{counters:?}");
     }
@@ -290,14 +290,14 @@ fn stalled_consumers_cost_little_memory() {
 fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     use pitlane_engine::event::Tick;
     use pitlane_engine::number::Price;
-    use pitlane_protocols::stomp::broker::Broker;
-    use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
+    use pitlane_protocols::stomp::broker::StompBroker;
+    use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
     use pitlane_protocols::stomp::session::Transport;
-    use pitlane_protocols::stomp::settings::Settings;
+    use pitlane_protocols::stomp::settings::BrokerSettings;
     use pitlane_tests::stomp::wire;
 
     let now = world::start();
-    let mut broker = Broker::new(Settings::default(), world::reference());
+    let mut broker = StompBroker::new(BrokerSettings::default(), world::reference());
     let mut consumers = Vec::new();
     for _ in 0..10 {
         let id = broker.open(now, Transport::Tcp).expect("there is room");
@@ -306,7 +306,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
         }
         consumers.push(id);
     }
-    broker.name_fix_session(PortId(0), 1, "CLIENT1");
+    broker.set_fix_session_name(PortId(0), 1, "CLIENT1");
     let mut stage = Stage::new(ShardSettings::default());
     let (order, mut events) = stage.submit(limit(world::ABROAD[0], Side::Buy, "10", "100"));
     events.extend(stage.report(order, Report::Accepted));
@@ -319,12 +319,12 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
         let security = SecurityId((seq % 7 + 1) as u32);
         let tick = Tick { security, bid, bid_size: Qty::from_raw(1), at: now, ..Tick::default() };
         broker.publish_tick(now, seq, now, &tick);
-        let event = LogEvent { level: Level::Warn, logger: "l", message: "m", fields: &[] };
+        let event = LogEventPayload { level: LogLevel::Warn, logger: "l", message: "m", fields: &[] };
         broker.publish_log_event(now, &event);
         events.iter().for_each(|event| broker.handle_event(now, ShardId(0), event));
         while let Some(id) = broker.poll_active() {
             let len = broker.transmit(id).map_or(0, |transmit| transmit.bytes.len());
-            broker.handle_taken(now, id, len);
+            broker.handle_transmitted(now, id, len);
             sent += len;
         }
     };

@@ -22,12 +22,12 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{OrderKind, Status};
 use pitlane_engine::time::TimeOfDay;
-use pitlane_protocols::codes::{Code, Profile};
+use pitlane_protocols::codes::{Code, FixProfile};
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::order::OrderFields;
-use pitlane_protocols::fix::session::SessionSettings;
+use pitlane_protocols::fix::session::FixSessionSettings;
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
 use pitlane_tests::fix::words::{Bound, filled, fits, number_after};
@@ -91,7 +91,7 @@ fn a_second_connection_is_refused_and_the_first_goes_on() {
 /// Once a cancel was refused, the process killed before the refusal was told, and both the start and the client's repetition told it.
 #[test]
 fn a_refusal_that_nobody_heard_before_a_restart_is_told_once() {
-    let settings = SessionSettings { reset_on_logon: false, ..settings() };
+    let settings = FixSessionSettings { reset_on_logon: false, ..settings() };
     let refusal = Refusal {
         order: OrderHandle::NONE,
         id: IntId::NONE,
@@ -147,7 +147,7 @@ fn play(text: &str, cut: Cut) -> Result<(), String> {
     play.nothing_left()
 }
 
-fn set(settings: &mut SessionSettings, key: &str, value: &str) {
+fn set(settings: &mut FixSessionSettings, key: &str, value: &str) {
     let yes = value == "Y";
     let number = || value.parse::<u64>().expect("a number");
     let time = || TimeOfDay::parse(value.as_bytes()).expect("a time of day");
@@ -161,12 +161,12 @@ fn set(settings: &mut SessionSettings, key: &str, value: &str) {
         "chunk" => settings.resend_chunk = number(),
         "accuracy" => settings.sending_time_ns_max = seconds(number()),
         "cancel_on_disconnect" => settings.cancel_on_disconnect_ns = Some(seconds(number())),
-        "strict44" if yes => settings.profile = Profile::Strict44,
+        "strict44" if yes => settings.profile = FixProfile::Strict44,
         "types" => {
             settings.order_types = value.bytes().filter_map(OrderKind::from_code).collect();
         }
-        "orders_per_s" => settings.flood.orders_per_s = number() as u32,
-        "cancels_per_s" => settings.flood.cancels_per_s = number() as u32,
+        "orders_per_s" => settings.rate_limit.orders_per_s = number() as u32,
+        "cancels_per_s" => settings.rate_limit.cancels_per_s = number() as u32,
         "start" => settings.schedule.start = time(),
         "end" => settings.schedule.end = time(),
         "account" => settings.account = Some(pitlane_engine::id::AccountId(number() as u16)),
@@ -238,8 +238,9 @@ impl Play {
             "break-store" => self.stage.store.break_it(),
             "reads" => self.stage.reads = rest == "Y",
             "numbers" => {
-                let numbers = self.stage.session.numbers();
-                let found = format!("{} {}", numbers.incoming, numbers.outgoing);
+                let numbers = self.stage.session.sequence_numbers();
+                let found =
+                    format!("{} {}", numbers.next_target_msg_seq_num, numbers.next_sender_msg_seq_num);
                 if found != rest {
                     return Err(format!("they are {found}"));
                 }

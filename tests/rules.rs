@@ -25,8 +25,8 @@ use pitlane::notifications::{Notification, SessionInfo};
 use pitlane::tls::{Certificate, Tls, TlsSettings};
 use pitlane_engine::id::PortId;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::payload::system::Level;
-use pitlane_protocols::stomp::session::{Counters, Fill};
+use pitlane_protocols::stomp::payload::system::LogLevel;
+use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
 use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
 use pitlane_tests::stomp::host::{Host, Person, Plan, Verdict};
 use pitlane_tests::world;
@@ -192,15 +192,15 @@ fn trusting(certificate: &Path) -> Arc<ClientConfig> {
 
 fn log_note(
     now: Timestamp,
-    level: Level,
+    level: LogLevel,
     message: &str,
     fields: &[(&'static str, &'static str)],
 ) -> Notification {
     Notification::Log(Arc::new(LogEvent {
         time: now,
         level: match level {
-            Level::Warn => Severity::Warn,
-            Level::Error => Severity::Error,
+            LogLevel::Warn => Severity::Warn,
+            LogLevel::Error => Severity::Error,
         },
         target: "test".to_string(),
         message: message.to_string(),
@@ -208,10 +208,11 @@ fn log_note(
     }))
 }
 
-fn row_look(row: &SessionInfo) -> (Counters, Fill) {
+fn row_look(row: &SessionInfo) -> (StompCounters, BufferUsage) {
     let stomp = row.stomp.expect("it is a session of a broker");
-    let counters = Counters { messages: row.messages_out, conflated: stomp.conflated, ..Counters::default() };
-    let fill = Fill {
+    let counters =
+        StompCounters { messages: row.messages_out, conflated: stomp.conflated, ..StompCounters::default() };
+    let fill = BufferUsage {
         out_bytes: row.queue_bytes as usize,
         slots: stomp.slots as usize,
         backlog: stomp.backlog as usize,

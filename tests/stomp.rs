@@ -57,7 +57,7 @@ fn check(lines: &[&str]) -> Result<(), String> {
 }
 
 mod matching {
-    use pitlane_protocols::stomp::index::{Index, Subscriber};
+    use pitlane_protocols::stomp::index::{Subscriber, SubscriptionIndex};
     use pitlane_protocols::stomp::pattern::Pattern;
     use pitlane_protocols::stomp::topic::Naming;
     use pitlane_tests::dice::Dice;
@@ -92,7 +92,8 @@ mod matching {
     fn the_index_finds_whom_a_naive_matcher_finds() {
         seeds::run(200, |seed, _| {
             let mut dice = Dice::new(seed ^ 0x5709);
-            let (mut index, mut all) = (Index::default(), Vec::<(String, Pattern, Subscriber)>::new());
+            let (mut index, mut all) =
+                (SubscriptionIndex::default(), Vec::<(String, Pattern, Subscriber)>::new());
             let mut found = Vec::new();
             for step in 0..400u32 {
                 if dice.percent(40) || all.is_empty() {
@@ -137,10 +138,10 @@ mod throttle {
     use pitlane_engine::number::{Price, Qty};
     use pitlane_engine::text::SCALE;
     use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
-    use pitlane_protocols::stomp::broker::{Broker, SessionId};
-    use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
+    use pitlane_protocols::stomp::broker::{SessionId, StompBroker};
+    use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
     use pitlane_protocols::stomp::session::Transport;
-    use pitlane_protocols::stomp::settings::Settings;
+    use pitlane_protocols::stomp::settings::BrokerSettings;
     use pitlane_tests::stomp::wire;
     use pitlane_tests::world;
 
@@ -152,7 +153,7 @@ mod throttle {
 
     /// One consumer over WebSocket that takes everything at once, under a virtual clock.
     struct Consumer {
-        broker: Broker,
+        broker: StompBroker,
         id: SessionId,
         now: Timestamp,
         seq: u64,
@@ -166,7 +167,7 @@ mod throttle {
     impl Consumer {
         fn new() -> Consumer {
             let now = world::start();
-            let mut broker = Broker::new(Settings::default(), world::reference());
+            let mut broker = StompBroker::new(BrokerSettings::default(), world::reference());
             let id = broker.open(now, Transport::WebSocket).expect("there is room");
             for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
                 broker.handle_bytes(now, id, &wire::frame(frame));
@@ -187,7 +188,7 @@ mod throttle {
         }
 
         fn log(&mut self) {
-            let event = LogEvent { level: Level::Warn, logger: "t", message: "m", fields: &[] };
+            let event = LogEventPayload { level: LogLevel::Warn, logger: "t", message: "m", fields: &[] };
             self.broker.publish_log_event(self.now, &event);
             let before = self.logs;
             self.take();
@@ -210,7 +211,7 @@ mod throttle {
                 if bytes.is_empty() {
                     return;
                 }
-                self.broker.handle_taken(self.now, self.id, bytes.len());
+                self.broker.handle_transmitted(self.now, self.id, bytes.len());
                 for frame in wire::frames(&mut bytes.clone()) {
                     self.note(&frame);
                 }

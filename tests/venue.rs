@@ -31,8 +31,8 @@ use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::TimeOfDay;
-use pitlane_protocols::fix::session::{DisconnectReason, SessionSettings};
-use pitlane_protocols::fix::venue::{Login, VenueSettings};
+use pitlane_protocols::fix::session::{DisconnectReason, FixSessionSettings};
+use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
 use pitlane_tests::fix::seconds;
@@ -57,7 +57,7 @@ struct Play {
 }
 
 fn play(text: &str, cut: Cut) -> Result<(), String> {
-    let (mut settings, mut venue) = (settings(), VenueSettings::new(7));
+    let (mut settings, mut venue) = (settings(), InitiatorSettings::new(7));
     for setting in dialogue::settings(text) {
         let (key, value) = setting?;
         set(&mut settings, &mut venue, key, value);
@@ -69,19 +69,19 @@ fn play(text: &str, cut: Cut) -> Result<(), String> {
     play.nothing_left()
 }
 
-fn set(settings: &mut SessionSettings, venue: &mut VenueSettings, key: &str, value: &str) {
+fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &str, value: &str) {
     let yes = value == "Y";
     let number = || value.parse::<u64>().expect("a number");
     let time = || TimeOfDay::parse(value.as_bytes()).expect("a time of day");
     match key {
         "reset_on_logon" => settings.reset_on_logon = yes,
-        "status_request" => venue.knows_status_request = yes,
-        "prices" => venue.prices_of = yes.then_some(OUTSIDE_ADAPTER),
+        "status_request" => venue.supports_status_request = yes,
+        "prices" => venue.market_data_adapter = yes.then_some(OUTSIDE_ADAPTER),
         "heartbeat" => venue.heart_bt_int_s = number(),
         "reconnect" => venue.reconnect_s = number(),
         "account" => venue.account = Some(value.to_string()),
         "login" => {
-            let login = Login { username: "me".to_string(), password: value.to_string() };
+            let login = VenueLogin { username: "me".to_string(), password: value.to_string() };
             venue.login = Some(login);
         }
         "start" => settings.schedule.start = time(),
@@ -186,10 +186,10 @@ impl Play {
             ("prices", [_]) => session.venue_counts().prices.to_string(),
             ("refused", [_]) => self.stage.refusals.last().map_or("", |last| last.reason.code()).to_string(),
             ("numbers", [_, _]) => {
-                let numbers = session.numbers();
-                format!("{} {}", numbers.incoming, numbers.outgoing)
+                let numbers = session.sequence_numbers();
+                format!("{} {}", numbers.next_target_msg_seq_num, numbers.next_sender_msg_seq_num)
             }
-            ("touch", [_]) => (if session.is_in_touch() { "Y" } else { "N" }).to_string(),
+            ("touch", [_]) => (if session.is_synchronized() { "Y" } else { "N" }).to_string(),
             ("calls", [_]) => (if session.wants_connection(self.stage.now) { "Y" } else { "N" }).to_string(),
             ("passed", [_, _, _]) => {
                 let counts = session.venue_counts();
@@ -213,7 +213,7 @@ impl Play {
         self.expect("35=1|112=$touch")?;
         self.send("35=0|112=$touch");
         self.bound.remove("touch");
-        check(self.stage.session.is_in_touch(), "they are not in touch")
+        check(self.stage.session.is_synchronized(), "they are not in touch")
     }
 
     fn send(&mut self, text: &str) {

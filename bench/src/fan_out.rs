@@ -25,7 +25,7 @@ use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_sys::affinity::pin_current_thread;
 use quanta::Clock;
 
@@ -289,7 +289,7 @@ fn serve(
     let mut turns = histogram();
     let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
     let logins = Logins::new(None, Role::Trade);
-    let mut room = StompEndpoint::new(Settings::default(), reference, logins);
+    let mut room = StompEndpoint::new(BrokerSettings::default(), reference, logins);
     let text = format!("\"{}\"", "x".repeat(LARGE_BYTES));
     let large = Notification::Generic { name: "large".into(), body: text.into_bytes().into() };
     let (mut said, mut next) = (0u64, 0u64);

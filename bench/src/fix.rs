@@ -10,14 +10,14 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Status, Terms};
 use pitlane_engine::time::{Day, NS_PER_MS};
-use pitlane_protocols::codes::Profile;
+use pitlane_protocols::codes::FixProfile;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::encode::Encoder;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame::{self, check_sum};
 use pitlane_protocols::fix::order::OrderFields;
-use pitlane_protocols::fix::report::{self, Report};
-use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::fix::report::{self, ExecutionReport};
+use pitlane_protocols::fix::timestamp::TimestampText;
 
 use crate::measure::{median, spent};
 
@@ -97,7 +97,7 @@ fn new_orders() -> Vec<Vec<u8>> {
 /// Number, time, id, account, symbol, exchange, side, quantity, type, price, time in force, time, strategy id and name.
 fn new_order(nth: usize) -> Vec<u8> {
     let at = Day(20_773).start().plus(nth as u64 * 7 * NS_PER_MS);
-    let stamp = String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
+    let stamp = String::from_utf8_lossy(TimestampText::default().text(at)).into_owned();
     let (qty, price) = (1 + nth % 900, 100 + nth % 90);
     let body = format!(
         "35=D|49=CLIENT1|56=PITLANE|34={nth}|52={stamp}|11=order-{nth:06}|1=A1|55=AAPL|207=XNAS|54={}|38={qty}|40=2|\
@@ -154,7 +154,7 @@ fn encode(reference: &RefData, ops: usize) -> (usize, u64) {
     for nth in 0..ops as u64 {
         let now = start.plus(nth * NS_PER_MS);
         let cl_ord_id = IntId::numbered(b'o', nth);
-        let report = Report {
+        let report = ExecutionReport {
             exec_id: Uuid::derived(1, 0, nth),
             at: now,
             what: ExecType::Filled,
@@ -167,7 +167,7 @@ fn encode(reference: &RefData, ops: usize) -> (usize, u64) {
             last: Some((terms.qty, terms.limit)),
         };
         let mut draft = encoder.begin(&mut out, b'8', nth, now);
-        report::execution(&mut draft, Profile::Spec, reference, &root, &terms, black_box(&report));
+        report::execution(&mut draft, FixProfile::Spec, reference, &root, &terms, black_box(&report));
         let begin = draft.finish();
         hash = hash.wrapping_mul(31).wrapping_add(out[out.len() - 2] as u64);
         written += out.len() - begin;

@@ -10,9 +10,9 @@ use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::worker::Worker;
-use pitlane_protocols::fix::session::{Session, SessionSettings};
-use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::fix::session::{FixSession, FixSessionSettings};
 use pitlane_protocols::fix::store::MemoryStore;
+use pitlane_protocols::fix::timestamp::TimestampText;
 
 use crate::fix::seal;
 use crate::measure::spent;
@@ -42,7 +42,7 @@ pub fn road_ns(orders: usize) -> f64 {
 }
 
 struct Road {
-    session: Session,
+    session: FixSession,
     desk: Desk,
     port: PortEnd,
     worker: Worker,
@@ -62,11 +62,11 @@ impl Road {
             seed: 1,
             pages: LARGE_PAGES,
         };
-        let mut session = SessionSettings::new("PITLANE", "CLIENT1", SOURCE);
+        let mut session = FixSessionSettings::new("PITLANE", "CLIENT1", SOURCE);
         session.account = Some(AccountId(1));
         let store = Box::new(MemoryStore::with_max(START, 1_024));
         let mut road = Road {
-            session: Session::new(session, store, Arc::new(platform::reference(1))),
+            session: FixSession::new(session, store, Arc::new(platform::reference(1))),
             desk: Desk::new(settings, IdBlock { next: 1, end: 1_000_000 }),
             port: ports.remove(0),
             worker: Worker::restored(shard, ends.remove(0), outbox.seq(), START),
@@ -116,7 +116,7 @@ fn at(batch: usize) -> Timestamp {
 /// An order that rests, behind the Logon.
 fn order(nth: usize) -> Vec<u8> {
     let at = at(nth / BATCH);
-    let time = String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
+    let time = String::from_utf8_lossy(TimestampText::default().text(at)).into_owned();
     let body = format!(
         "11=order-{nth:06}\x0155=S0\x0154=1\x0138={}\x0140=2\x0144=0.01\x0159=1\x0160={time}\x01",
         1 + nth % 900
@@ -125,7 +125,7 @@ fn order(nth: usize) -> Vec<u8> {
 }
 
 fn framed(msg_type: &str, number: u64, at: Timestamp, body: &str) -> Vec<u8> {
-    let time = String::from_utf8_lossy(Stamp::default().text(at)).into_owned();
+    let time = String::from_utf8_lossy(TimestampText::default().text(at)).into_owned();
     let body = format!("35={msg_type}\x0134={number}\x0149=CLIENT1\x0156=PITLANE\x0152={time}\x01{body}");
     let mut bytes = Vec::new();
     seal(&body, &mut bytes);

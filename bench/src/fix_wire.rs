@@ -14,7 +14,7 @@ use pitlane::config::{self, Machine, Setting, Sources};
 use pitlane::refdata;
 use pitlane::serve::{ServeSettings, serve};
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::fix::timestamp::TimestampText;
 use pitlane_sys::affinity::pin_current_thread;
 use serde_json::Value;
 
@@ -521,7 +521,7 @@ fn mark(peer: Peer) -> &'static [u8] {
 
 /// The time now as FIX writes it.
 pub(crate) fn stamp() -> String {
-    String::from_utf8_lossy(Stamp::default().text(now())).into_owned()
+    String::from_utf8_lossy(TimestampText::default().text(now())).into_owned()
 }
 
 fn now() -> Timestamp {

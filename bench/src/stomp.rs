@@ -10,12 +10,12 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::decoded::Decoded;
-use pitlane_protocols::stomp::broker::{Broker, SessionId};
+use pitlane_protocols::stomp::broker::{SessionId, StompBroker};
 use pitlane_protocols::stomp::decode::Decoder;
-use pitlane_protocols::stomp::frame::Version;
+use pitlane_protocols::stomp::frame::StompVersion;
 use pitlane_protocols::stomp::payload::market_data;
 use pitlane_protocols::stomp::session::Transport;
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use crate::measure::spent;
 
@@ -28,7 +28,7 @@ const TURN: u64 = 16;
 pub fn decode(frames: usize) -> f64 {
     let stream = FRAME.repeat(64);
     let mut decoder = Decoder::default();
-    decoder.speak(Version::V12);
+    decoder.speak(StompVersion::V12);
     let mut count = 0;
     let (ns, ()) = spent(|| {
         while count < frames {
@@ -63,7 +63,7 @@ pub fn render(ticks: usize, reference: &RefData) -> (f64, usize) {
 /// Nanoseconds for each delivery to so many consumers, and the octets of one.
 pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64, usize) {
     let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
-    let mut broker = Broker::new(Settings::default(), reference);
+    let mut broker = StompBroker::new(BrokerSettings::default(), reference);
     for _ in 0..consumers {
         let id = broker.open(START, Transport::Tcp).expect("there is room");
         let hello = b"CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/tick.*\n\n\0";
@@ -87,9 +87,9 @@ pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64,
     (ns / deliveries.max(1) as f64, octets / deliveries.max(1))
 }
 
-fn take(broker: &mut Broker, id: SessionId) -> usize {
+fn take(broker: &mut StompBroker, id: SessionId) -> usize {
     let len = broker.transmit(id).map_or(0, |transmit| black_box(transmit.bytes).len());
-    broker.handle_taken(START, id, len);
+    broker.handle_transmitted(START, id, len);
     len
 }
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use pitlane_engine::id::PortId;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::broker::Broker;
-use pitlane_protocols::stomp::payload::system::{self, Level, Link};
+use pitlane_protocols::stomp::broker::StompBroker;
+use pitlane_protocols::stomp::payload::system::{self, ExternalSessionState, LogLevel};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 pub use self::session_info::{Kind, SessionInfo, StompRow};
@@ -44,7 +44,7 @@ pub enum Notification {
     /// An external session has another state.
     Link {
         name: Arc<str>,
-        link: Link,
+        link: ExternalSessionState,
     },
     Log(Arc<LogEvent>),
     /// A FIX session has this name, by which its orders are known.
@@ -68,25 +68,26 @@ pub enum Notification {
 
 impl Notification {
     /// Tells the clients of a broker, if it is for them.
-    pub fn tell(&self, now: Timestamp, broker: &mut Broker) {
+    pub fn tell(&self, now: Timestamp, broker: &mut StompBroker) {
         match self {
             Notification::Generic { name, body } => broker.publish_generic_event(now, name, body),
             Notification::Failed { strategy, reason } => broker.publish_failure(now, strategy, reason),
             Notification::Link { name, link } => broker.publish_session(now, name, *link),
             Notification::Log(event) => tell_log(now, broker, event),
-            Notification::Named { port, session, name } => broker.name_fix_session(*port, *session, name),
+            Notification::Named { port, session, name } => broker.set_fix_session_name(*port, *session, name),
             Notification::Sessions(_) | Notification::Kick { .. } | Notification::Reset { .. } => {}
         }
     }
 }
 
-fn tell_log(now: Timestamp, broker: &mut Broker, event: &LogEvent) {
+fn tell_log(now: Timestamp, broker: &mut StompBroker, event: &LogEvent) {
     let level = match event.level {
-        Severity::Warn => Level::Warn,
-        Severity::Error => Level::Error,
+        Severity::Warn => LogLevel::Warn,
+        Severity::Error => LogLevel::Error,
     };
     let fields: Vec<(&str, &str)> = event.fields.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    let told = system::LogEvent { level, logger: &event.target, message: &event.message, fields: &fields };
+    let told =
+        system::LogEventPayload { level, logger: &event.target, message: &event.message, fields: &fields };
     broker.publish_log_event(now, &told);
 }
 

@@ -8,7 +8,7 @@ use pitlane_engine::id::Currency;
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::View;
-use pitlane_protocols::order_line::Line;
+use pitlane_protocols::order_line::OrderLine;
 
 use crate::event_counts::Heard;
 use crate::printer::Printer;
@@ -43,7 +43,7 @@ impl Report {
         let Some(report) = event.report().filter(|report| report.what != ExecType::Snapshot) else { return };
         let symbol = reference.security(report.security).map_or("?", |row| row.symbol.as_str());
         let order = view.order(report.order);
-        if let Some(line) = Line::of_event(event, order.as_ref().map(|order| &order.terms), symbol) {
+        if let Some(line) = OrderLine::of_event(event, order.as_ref().map(|order| &order.terms), symbol) {
             writeln!(self.lines, "{line}").expect("a string takes everything");
         }
     }

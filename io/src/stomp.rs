@@ -5,49 +5,50 @@ mod logins;
 mod subscriptions;
 
 use pitlane_engine::time::NS_PER_MS;
-use pitlane_protocols::stomp::access::{Access, Strategies};
+use pitlane_protocols::stomp::access::{StompAccess, StrategyAccess};
 use pitlane_protocols::stomp::decode::FrameLimits;
-use pitlane_protocols::stomp::settings::{Limits, Settings};
+use pitlane_protocols::stomp::settings::{BrokerSettings, StompLimits};
 use pitlane_protocols::stomp::slots::SLOT_BYTES_MAX;
-use pitlane_protocols::stomp::throttle::{Rate, Throttle};
+use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
 
 pub use self::broker_host::BrokerHost;
 pub use self::logins::{Logins, access};
 use crate::config::{Broker, Config, Stomp};
 
 /// As the config has it.
-pub fn settings(config: &Config) -> Settings {
+pub fn settings(config: &Config) -> BrokerSettings {
     let Config { stomp, broker, service, net, .. } = config;
-    Settings {
+    BrokerSettings {
         instance: service.instance,
         // Names that cannot be topics were refused with the config.
         naming: broker.naming().unwrap_or_default(),
         throttle: throttle(broker),
         // Where one must log in, nobody is let in without.
-        guest: (!config.login_required()).then_some(Access { strategies: Strategies::All, may_send: true }),
+        anonymous_access: (!config.login_required())
+            .then_some(StompAccess { strategies: StrategyAccess::All, may_send: true }),
         sessions_max: net.connections_max,
         limits: limits(stomp),
-        ..Settings::default()
+        ..BrokerSettings::default()
     }
 }
 
 pub fn throttle(broker: &Broker) -> Throttle {
     Throttle {
-        max_rate_per_connection: Rate::from_raw(broker.max_rate_per_connection.raw()),
-        min_rate_per_consumer: Rate::from_raw(broker.min_rate_per_consumer.raw()),
+        max_rate_per_connection: EventRate::from_raw(broker.max_rate_per_connection.raw()),
+        min_rate_per_consumer: EventRate::from_raw(broker.min_rate_per_consumer.raw()),
     }
 }
 
-fn limits(stomp: &Stomp) -> Limits {
+fn limits(stomp: &Stomp) -> StompLimits {
     let ns = |ms: u32| u64::from(ms) * NS_PER_MS;
-    Limits {
+    StompLimits {
         frame: FrameLimits {
             line_bytes_max: stomp.header_line_bytes_max,
             headers_max: stomp.headers_max,
             head_bytes_max: stomp.head_bytes_max,
             body_bytes_max: stomp.body_bytes_max,
         },
-        greeting_ns_max: ns(stomp.connect_timeout_ms),
+        connect_ns_max: ns(stomp.connect_timeout_ms),
         stuck_ns_max: ns(stomp.stuck_timeout_ms),
         subscriptions_max: stomp.subscriptions_max,
         window_max: stomp.unacknowledged_max,
@@ -57,6 +58,6 @@ fn limits(stomp: &Stomp) -> Limits {
         backlog_bytes_max: stomp.queue_bytes_max,
         backlog_max: stomp.queue_events_max as usize,
         total_bytes_max: stomp.total_bytes_max,
-        ..Limits::default()
+        ..StompLimits::default()
     }
 }

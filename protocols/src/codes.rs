@@ -10,25 +10,27 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::OptionKind;
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 
+use crate::fix::{exec_type, ord_status};
+
 /// A thing that REST and STOMP call by a word in capitals.
-pub trait Word: Copy + Sized + 'static {
+pub trait WireName: Copy + Sized + 'static {
     /// Every value there is.
     const VALUES: &'static [Self];
 
-    fn word(self) -> &'static str;
+    fn wire_name(self) -> &'static str;
 
     /// The value of a word. Words are written exactly so; `buy` is not one.
-    fn from_word(word: &str) -> Option<Self> {
-        Self::VALUES.iter().copied().find(|value| value.word() == word)
+    fn from_wire_name(word: &str) -> Option<Self> {
+        Self::VALUES.iter().copied().find(|value| value.wire_name() == word)
     }
 }
 
 macro_rules! words {
     ($($kind:ident { $($name:ident $word:literal,)* })*) => {$(
-        impl Word for $kind {
+        impl WireName for $kind {
             const VALUES: &'static [$kind] = &[$($kind::$name,)*];
 
-            fn word(self) -> &'static str {
+            fn wire_name(self) -> &'static str {
                 match self {
                     $($kind::$name => $word,)*
                 }
@@ -124,7 +126,7 @@ words! {
 }
 
 /// A thing that a FIX field calls by one character.
-pub trait Code: Word {
+pub trait Code: WireName {
     fn code(self) -> u8;
 
     fn from_code(code: u8) -> Option<Self> {
@@ -177,7 +179,7 @@ codes! {
 
 /// Which values a FIX session is sent in ExecType (150) and OrdStatus (39).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
+pub enum FixProfile {
     /// Only those of the specification's lists.
     #[default]
     Spec,
@@ -186,38 +188,40 @@ pub enum Profile {
 }
 
 /// OrdStatus (39).
-pub fn ord_status(profile: Profile, status: Status) -> u8 {
+pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
     match status {
-        Status::PendingNew => b'A',
-        Status::New => b'0',
-        Status::PartiallyFilled => b'1',
-        Status::Filled => b'2',
-        Status::PendingCancel => b'6',
-        Status::Canceled => b'4',
-        Status::PendingReplace => b'E',
-        Status::Rejected => b'8',
+        Status::PendingNew => ord_status::PENDING_NEW,
+        Status::New => ord_status::NEW,
+        Status::PartiallyFilled => ord_status::PARTIALLY_FILLED,
+        Status::Filled => ord_status::FILLED,
+        Status::PendingCancel => ord_status::PENDING_CANCEL,
+        Status::Canceled => ord_status::CANCELED,
+        Status::PendingReplace => ord_status::PENDING_REPLACE,
+        Status::Rejected => ord_status::REJECTED,
         // Choice: the specification has no word for it; Text tells it from a cancel. See protocols/README.md.
-        Status::Expired if profile == Profile::Spec => b'4',
-        Status::Expired => b'C',
+        Status::Expired if profile == FixProfile::Spec => ord_status::CANCELED,
+        Status::Expired => ord_status::EXPIRED,
     }
 }
 
 /// ExecType (150): why the report is made.
-pub fn exec_type(profile: Profile, what: ExecType, status: Status) -> u8 {
-    let strict = profile == Profile::Strict44;
+pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
+    let strict = profile == FixProfile::Strict44;
     match what {
-        ExecType::Entered => b'A',
-        ExecType::Accepted => b'0',
-        ExecType::Filled => b'F',
-        ExecType::CancelPending => b'6',
-        ExecType::ReplacePending => b'E',
-        ExecType::Rejected if status == Status::Rejected => b'8',
+        ExecType::Entered => exec_type::PENDING_NEW,
+        ExecType::Accepted => exec_type::NEW,
+        ExecType::Filled => exec_type::TRADE,
+        ExecType::CancelPending => exec_type::PENDING_CANCEL,
+        ExecType::ReplacePending => exec_type::PENDING_REPLACE,
+        ExecType::Rejected if status == Status::Rejected => exec_type::REJECTED,
         // Choice: a venue that rejects what it had accepted has cancelled it. See protocols/README.md.
-        ExecType::Rejected | ExecType::Canceled if strict => b'4',
-        ExecType::Replaced if strict => b'5',
-        ExecType::Expired if strict => b'C',
-        ExecType::Rejected | ExecType::Canceled | ExecType::Replaced | ExecType::Expired => b'I',
-        ExecType::Triggered | ExecType::Corrected | ExecType::Snapshot => b'I',
+        ExecType::Rejected | ExecType::Canceled if strict => exec_type::CANCELED,
+        ExecType::Replaced if strict => exec_type::REPLACED,
+        ExecType::Expired if strict => exec_type::EXPIRED,
+        ExecType::Rejected | ExecType::Canceled | ExecType::Replaced | ExecType::Expired => {
+            exec_type::ORDER_STATUS
+        }
+        ExecType::Triggered | ExecType::Corrected | ExecType::Snapshot => exec_type::ORDER_STATUS,
     }
 }
 
@@ -342,9 +346,9 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
 /// Text (58): the code and its words, `bad-lot: the quantity is not a multiple of the lot size`. Empty without a
 /// reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Text(pub Reason);
+pub struct ReasonText(pub Reason);
 
-impl fmt::Display for Text {
+impl fmt::Display for ReasonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == Reason::None {
             return Ok(());
@@ -366,14 +370,14 @@ mod tests {
     /// TimeInForce (59) as the specification lists it.
     const SPEC_TIME_IN_FORCE: &[u8] = b"0123467";
 
-    fn check_words<T: Word + PartialEq + std::fmt::Debug>() {
+    fn check_words<T: WireName + PartialEq + std::fmt::Debug>() {
         for &value in T::VALUES {
-            let word = value.word();
-            assert_eq!(T::from_word(word), Some(value));
+            let word = value.wire_name();
+            assert_eq!(T::from_wire_name(word), Some(value));
             assert!(word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{word}");
-            assert_eq!(T::from_word(&word.to_lowercase()), None);
+            assert_eq!(T::from_wire_name(&word.to_lowercase()), None);
         }
-        assert_eq!(T::from_word(""), None);
+        assert_eq!(T::from_wire_name(""), None);
     }
 
     fn check_codes<T: Code + PartialEq + std::fmt::Debug>(codes: &[u8]) {
@@ -397,7 +401,7 @@ mod tests {
         check_words::<Phase>();
         check_words::<Session>();
         check_words::<OptionKind>();
-        assert_eq!(OrderKind::from_word("STOP_LIMIT"), Some(OrderKind::StopLimit));
+        assert_eq!(OrderKind::from_wire_name("STOP_LIMIT"), Some(OrderKind::StopLimit));
     }
 
     #[test]
@@ -423,7 +427,7 @@ mod tests {
         for &what in ExecType::VALUES {
             for &status in Status::VALUES {
                 let (exec_type, ord_status) =
-                    (exec_type(Profile::Spec, what, status), ord_status(Profile::Spec, status));
+                    (exec_type(FixProfile::Spec, what, status), ord_status(FixProfile::Spec, status));
                 assert!(SPEC_EXEC_TYPE.contains(&exec_type), "{what:?} {status:?}");
                 assert!(SPEC_ORD_STATUS.contains(&ord_status), "{what:?} {status:?}");
             }
@@ -456,7 +460,7 @@ mod tests {
             (ExecType::Snapshot, Status::Filled, b"I2", b"I2"),
         ];
         for (what, status, spec, strict) in table {
-            for (profile, expected) in [(Profile::Spec, spec), (Profile::Strict44, strict)] {
+            for (profile, expected) in [(FixProfile::Spec, spec), (FixProfile::Strict44, strict)] {
                 let pair = [exec_type(profile, what, status), ord_status(profile, status)];
                 assert_eq!(&pair, expected, "{what:?} {status:?} {profile:?}");
             }
@@ -501,8 +505,8 @@ mod tests {
 
     #[test]
     fn text_is_the_code_and_its_words() {
-        let text = Text(Reason::BadLot).to_string();
+        let text = ReasonText(Reason::BadLot).to_string();
         assert_eq!(text, "bad-lot: the quantity is not a multiple of the lot size");
-        assert_eq!(Text(Reason::None).to_string(), "");
+        assert_eq!(ReasonText(Reason::None).to_string(), "");
     }
 }

@@ -10,9 +10,12 @@
 
 // Bytes.
 pub mod tag;
+pub mod msg_type;
+pub mod ord_status;
+pub mod exec_type;
 pub mod frame;
 pub mod fields;
-pub mod stamp;
+pub mod timestamp;
 pub mod encode;
 pub mod order;
 

@@ -59,7 +59,7 @@ impl<'a> Object<'a> {
     pub fn shown(&mut self, name: &str, value: impl fmt::Display) {
         self.name(name);
         self.out.push(b'"');
-        write!(Text(self.out), "{value}").expect("a buffer takes everything");
+        write!(EscapedWriter(self.out), "{value}").expect("a buffer takes everything");
         self.out.push(b'"');
     }
 
@@ -96,9 +96,9 @@ impl<'a> Object<'a> {
 }
 
 /// A buffer as a place for text between quotes.
-struct Text<'a>(&'a mut Vec<u8>);
+struct EscapedWriter<'a>(&'a mut Vec<u8>);
 
-impl fmt::Write for Text<'_> {
+impl fmt::Write for EscapedWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         push_escaped(self.0, text);
         Ok(())

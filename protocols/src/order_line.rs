@@ -17,10 +17,10 @@ use pitlane_engine::terms::{OrderKind, Side, Status, Terms};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::Order;
 
-use crate::codes::{Text, Word};
+use crate::codes::{ReasonText, WireName};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct OrderLine<'a> {
     pub at: Timestamp,
     pub id: IntId,
     pub symbol: &'a str,
@@ -37,10 +37,10 @@ pub struct Line<'a> {
     pub in_doubt: bool,
 }
 
-impl<'a> Line<'a> {
+impl<'a> OrderLine<'a> {
     /// How an order of the view stands after its last change.
-    pub fn of_order(order: &Order, symbol: &'a str) -> Line<'a> {
-        Line {
+    pub fn of_order(order: &Order, symbol: &'a str) -> OrderLine<'a> {
+        OrderLine {
             at: order.updated,
             id: order.id,
             symbol,
@@ -59,12 +59,12 @@ impl<'a> Line<'a> {
 
     /// What an event reports of an order, None if it does not. Only an event with the terms knows the prices; give
     /// them for the others where they are known.
-    pub fn of_event(event: &Event, terms: Option<&Terms>, symbol: &'a str) -> Option<Line<'a>> {
+    pub fn of_event(event: &Event, terms: Option<&Terms>, symbol: &'a str) -> Option<OrderLine<'a>> {
         let OrderReport { id, side, kind, qty, status, cum_qty, avg_price, reason, in_doubt, .. } =
             event.report()?;
         let (limit, stop) = (terms.and_then(limit_of), terms.and_then(stop_of));
         let at = event.at;
-        Some(Line {
+        Some(OrderLine {
             at,
             id,
             symbol,
@@ -90,22 +90,22 @@ fn stop_of(terms: &Terms) -> Option<Price> {
     terms.kind.has_stop().then_some(terms.stop)
 }
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for OrderLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Line { at, id, symbol, side, kind, qty, status, cum_qty, .. } = self;
-        write!(f, "{at} {id} {symbol} {} {} {qty}", side.word(), kind.word())?;
+        let OrderLine { at, id, symbol, side, kind, qty, status, cum_qty, .. } = self;
+        write!(f, "{at} {id} {symbol} {} {} {qty}", side.wire_name(), kind.wire_name())?;
         if let Some(limit) = self.limit {
             write!(f, "@{limit}")?;
         }
         if let Some(stop) = self.stop {
             write!(f, " stop {stop}")?;
         }
-        write!(f, " {} filled {cum_qty}", status.word())?;
+        write!(f, " {} filled {cum_qty}", status.wire_name())?;
         if !cum_qty.is_zero() {
             write!(f, " avg {}", self.avg_price)?;
         }
         if self.reason != Reason::None {
-            write!(f, " ({})", Text(self.reason))?;
+            write!(f, " ({})", ReasonText(self.reason))?;
         }
         if self.in_doubt { f.write_str(" in doubt") } else { Ok(()) }
     }
@@ -152,7 +152,9 @@ mod tests {
     fn a_line_shows_the_prices_its_type_has() {
         let line = |kind| {
             let told = order(kind);
-            Line::of_event(&event(EventKind::Order(told)), Some(&told.terms), "AAPL").unwrap().to_string()
+            OrderLine::of_event(&event(EventKind::Order(told)), Some(&told.terms), "AAPL")
+                .unwrap()
+                .to_string()
         };
         let time = AT.to_string();
         assert_eq!(line(OrderKind::Market), format!("{time} n17 AAPL BUY MARKET 100 PENDING_NEW filled 0"));
@@ -170,14 +172,14 @@ mod tests {
         report.avg_price = Price::parse(b"187.24").unwrap();
         report.reason = Reason::ExpiredDay;
         report.in_doubt = true;
-        let line = Line::of_event(&event(EventKind::Status(report)), None, "AAPL").unwrap().to_string();
+        let line = OrderLine::of_event(&event(EventKind::Status(report)), None, "AAPL").unwrap().to_string();
         let end = "BUY LIMIT 100 EXPIRED filled 40 avg 187.24 (expired-day: expired at the end of the session) in doubt";
         assert!(line.ends_with(end), "{line}");
     }
 
     #[test]
     fn an_event_that_is_not_about_an_order_has_no_line() {
-        assert_eq!(Line::of_event(&event(EventKind::TradingDay { day: Day(1) }), None, ""), None);
+        assert_eq!(OrderLine::of_event(&event(EventKind::TradingDay { day: Day(1) }), None, ""), None);
     }
 
     #[test]
@@ -189,7 +191,7 @@ mod tests {
         let before = out.as_ptr();
         for _ in 0..3 {
             out.clear();
-            write!(out, "{}", Line::of_order(&order, "AAPL")).unwrap();
+            write!(out, "{}", OrderLine::of_order(&order, "AAPL")).unwrap();
         }
         assert_eq!(out, format!("{AT} n17 AAPL BUY LIMIT 100@187.25 PENDING_NEW filled 0"));
         assert_eq!(before, out.as_ptr());

@@ -36,7 +36,7 @@ pub use self::exchange::ExchangeVO;
 pub use self::identity::IdentityVO;
 pub use self::limits::{ConfirmationVO, LimitsVO, RestrictionVO, RiskVO, SwitchStateVO, UnconfirmedVO};
 pub use self::moment::Moment;
-pub use self::named::Named;
+pub use self::named::NamedValue;
 pub use self::order::OrderVO;
 pub use self::order_request::{
     AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
@@ -44,10 +44,10 @@ pub use self::order_request::{
 };
 pub use self::portfolio::{CashBalanceVO, HoldingVO, MissingVO, PortfolioVO};
 pub use self::position::PositionVO;
-pub use self::query::{BadQuery, Query, percent_decoded};
+pub use self::query::{BadQuery, Query, percent_decode};
 pub use self::search::{Search, SearchError};
 pub use self::security::{ForexVO, SecurityFamilyVO, SecurityVO};
-pub use self::sender::{SenderVO, SentByVO, word as protocol_word};
+pub use self::sender::{SenderVO, SentByVO, protocol_name};
 pub use self::session::{RatesVO, SessionVO};
 pub use self::strategy::{PhaseVO, StrategyVO};
 pub use self::subscription::MarketDataSubscriptionVO;

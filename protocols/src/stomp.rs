@@ -17,7 +17,7 @@ pub mod bars;
 
 pub mod settings;
 pub mod access;
-pub mod cause;
+pub mod close_reason;
 pub mod heartbeat;
 pub mod throttle;
 pub mod slots;

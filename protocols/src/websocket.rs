@@ -40,7 +40,7 @@ enum Opcode {
 
 /// What comes after the bytes that were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum WebSocketState {
     /// More bytes may come.
     Open,
     /// The peer has closed, or broke a rule: the answer is a close frame with this code, and nothing after it. None: the peer
@@ -50,7 +50,7 @@ pub enum State {
 
 /// A frame whose payload is still coming.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct WebSocketFrame {
     opcode: Opcode,
     is_last: bool,
     mask: [u8; 4],
@@ -64,7 +64,7 @@ struct Frame {
 pub struct Receiver {
     head: [u8; HEAD_BYTES_MAX],
     head_len: usize,
-    frame: Option<Frame>,
+    frame: Option<WebSocketFrame>,
     /// Of the message under way: what it began as, and how long it is.
     message: Option<(Opcode, u64)>,
     utf8: Utf8,
@@ -72,7 +72,7 @@ pub struct Receiver {
     control_len: usize,
     /// The newest ping that has no answer yet: of several, the last is enough.
     ping: Option<(u8, [u8; CONTROL_BYTES_MAX])>,
-    state: State,
+    state: WebSocketState,
 }
 
 impl Default for Receiver {
@@ -86,7 +86,7 @@ impl Default for Receiver {
             control: [0; CONTROL_BYTES_MAX],
             control_len: 0,
             ping: None,
-            state: State::Open,
+            state: WebSocketState::Open,
         }
     }
 }
@@ -94,21 +94,22 @@ impl Default for Receiver {
 impl Receiver {
     /// Takes what has come, unmasks it in place, and gives the payload of messages to `hear`, piece by piece. After the close
     /// nothing is heard.
-    pub fn handle_bytes(&mut self, mut bytes: &mut [u8], mut hear: impl FnMut(&[u8])) -> State {
-        while self.state == State::Open && !bytes.is_empty() {
+    pub fn handle_bytes(&mut self, mut bytes: &mut [u8], mut hear: impl FnMut(&[u8])) -> WebSocketState {
+        while self.state == WebSocketState::Open && !bytes.is_empty() {
             let taken = match self.frame {
                 None => self.take_head(bytes),
                 Some(frame) => self.take_payload(frame, bytes, &mut hear),
             };
             match taken {
                 Ok(taken) => bytes = &mut bytes[taken..],
-                Err(code) => self.state = State::Closing(Some(code)),
+                Err(code) => self.state = WebSocketState::Closing(Some(code)),
             }
             // A frame without payload is complete with its head.
-            if let Some(frame) = self.frame.filter(|frame| frame.left == 0 && self.state == State::Open)
+            if let Some(frame) =
+                self.frame.filter(|frame| frame.left == 0 && self.state == WebSocketState::Open)
                 && let Err(code) = self.finish(frame)
             {
-                self.state = State::Closing(Some(code));
+                self.state = WebSocketState::Closing(Some(code));
             }
         }
         self.state
@@ -154,7 +155,7 @@ impl Receiver {
         if is_lawful && is_masked && is_plain { Ok(()) } else { Err(code::PROTOCOL) }
     }
 
-    fn begin(&mut self) -> Result<Frame, u16> {
+    fn begin(&mut self) -> Result<WebSocketFrame, u16> {
         let head = &self.head[..self.head_len];
         let (first, short) = (head[0], head[1] & 0x7f);
         let (left, mask) = match short {
@@ -192,12 +193,12 @@ impl Receiver {
                 return Err(code::TOO_BIG);
             }
         }
-        Ok(Frame { opcode, is_last: first & 0x80 != 0, mask, done: 0, left })
+        Ok(WebSocketFrame { opcode, is_last: first & 0x80 != 0, mask, done: 0, left })
     }
 
     fn take_payload(
         &mut self,
-        frame: Frame,
+        frame: WebSocketFrame,
         bytes: &mut [u8],
         hear: &mut impl FnMut(&[u8]),
     ) -> Result<usize, u16> {
@@ -205,7 +206,7 @@ impl Receiver {
         let payload = &mut bytes[..count];
         unmask(payload, frame.mask, frame.done);
         let done = frame.done + count as u64;
-        self.frame = Some(Frame { done, left: frame.left - count as u64, ..frame });
+        self.frame = Some(WebSocketFrame { done, left: frame.left - count as u64, ..frame });
         match frame.opcode {
             Opcode::Continuation | Opcode::Text | Opcode::Binary => {
                 let is_text = self.message.is_some_and(|(began, _)| began == Opcode::Text);
@@ -223,7 +224,7 @@ impl Receiver {
     }
 
     /// A frame is complete.
-    fn finish(&mut self, frame: Frame) -> Result<(), u16> {
+    fn finish(&mut self, frame: WebSocketFrame) -> Result<(), u16> {
         self.frame = None;
         match frame.opcode {
             Opcode::Continuation | Opcode::Text | Opcode::Binary if frame.is_last => {
@@ -234,7 +235,9 @@ impl Receiver {
             }
             Opcode::Continuation | Opcode::Text | Opcode::Binary | Opcode::Pong => {}
             Opcode::Ping => self.ping = Some((self.control_len as u8, self.control)),
-            Opcode::Close => self.state = State::Closing(closing(&self.control[..self.control_len])?),
+            Opcode::Close => {
+                self.state = WebSocketState::Closing(closing(&self.control[..self.control_len])?)
+            }
         }
         Ok(())
     }

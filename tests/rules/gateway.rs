@@ -21,7 +21,7 @@ use pitlane::wakeup::Wakeup;
 use pitlane::wakeups::Wakeups;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
-use pitlane_protocols::stomp::session::{Counters, Fill};
+use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
 use pitlane_protocols::stomp::throttle::Throttle;
 use pitlane_tests::stomp::host::{Host, Plan};
 use pitlane_tests::world;
@@ -57,7 +57,8 @@ impl GatewayHost {
         assert_eq!(port.id(), PORT);
         let doors = Listeners::bind(&config(tls.is_some()), tls.as_ref().map(|(tls, _)| *tls)).unwrap();
         let address = doors.listeners()[0].address;
-        let mut auth = Auth::open(auth_settings(folder, &plan.people, settings.guest.is_none())).unwrap();
+        let mut auth =
+            Auth::open(auth_settings(folder, &plan.people, settings.anonymous_access.is_none())).unwrap();
         let logins = Logins::new(Some(auth.seat(silent.clone())), Role::Trade);
         let room = StompEndpoint::new(settings, world::reference(), logins);
         let (theirs, post) = channels(silent.clone(), silent);
@@ -163,7 +164,7 @@ impl Wired for GatewayHost {
         unreachable!("only WebSocket is throttled");
     }
 
-    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
+    fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)> {
         self.gateway.rows().find(|row| row.number == client as u64 + 1).map(|row| row_look(&row))
     }
 }

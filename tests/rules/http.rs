@@ -19,8 +19,8 @@ use pitlane::wakeup::Wakeup;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::session::{Counters, Fill, Transport};
-use pitlane_protocols::stomp::throttle::{Rate, Throttle};
+use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, Transport};
+use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
 use pitlane_tests::stomp::host::{Host, Plan};
 use pitlane_tests::world;
 
@@ -50,14 +50,15 @@ impl HttpHost {
         }
         // What is not about WebSocket is not about its throttle.
         if plan.transport == Transport::Tcp {
-            broker.throttle.max_rate_per_connection = Rate::from_raw(0);
+            broker.throttle.max_rate_per_connection = EventRate::from_raw(0);
         }
         let (mut ports, shards) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, Depths::default());
         let remote = Remote::new();
         let hand = Arc::new(AtomicU64::new(world::start().0));
         let silent = Wakeup::new(|| {});
         let (theirs, post) = channels(remote.bell().clone(), silent.clone());
-        let mut auth = Auth::open(auth_settings(folder, &plan.people, broker.guest.is_none())).unwrap();
+        let mut auth =
+            Auth::open(auth_settings(folder, &plan.people, broker.anonymous_access.is_none())).unwrap();
         let parts = Parts {
             port: ports.pop().expect("there are two"),
             bells: vec![silent; SHARDS as usize],
@@ -167,7 +168,7 @@ impl Wired for HttpHost {
         self.operator.ask("PUT /rest/ext/broker/rate", &json);
     }
 
-    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
+    fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)> {
         let list = self.operator.ask("GET /rest/ext/session", "");
         let at = list.find(&format!("\"{}\"", HttpHost::id(client)))?;
         let row = list[at..].split('}').next()?;
@@ -176,12 +177,12 @@ impl Wired for HttpHost {
             let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
             digits.parse().unwrap_or(0)
         };
-        let counters = Counters {
+        let counters = StompCounters {
             messages: number("messagesOut"),
             conflated: number("conflated"),
-            ..Counters::default()
+            ..StompCounters::default()
         };
-        let fill = Fill {
+        let fill = BufferUsage {
             out_bytes: number("queueBytes") as usize,
             slots: number("slots") as usize,
             backlog: number("backlog") as usize,
@@ -262,6 +263,6 @@ fn read_until(socket: &mut TcpStream, end: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
-fn decimal(rate: Rate) -> f64 {
+fn decimal(rate: EventRate) -> f64 {
     rate.raw() as f64 / pitlane_engine::text::SCALE as f64
 }

@@ -5,7 +5,7 @@ use pitlane::auth::Authenticator;
 use pitlane::notifications::{Notification, NotificationChannel};
 use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::session::{Counters, Fill};
+use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
 use pitlane_protocols::stomp::throttle::Throttle;
 use pitlane_tests::stomp::host::{End, Heard, Host, News, Verdict};
 
@@ -57,7 +57,7 @@ pub trait Wired {
     /// An operator sets other rates.
     fn set_rates(&mut self, throttle: &Throttle);
 
-    fn look(&mut self, client: usize) -> Option<(Counters, Fill)>;
+    fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)>;
 }
 
 /// A dialogue played over sockets.
@@ -155,7 +155,7 @@ impl<W: Wired> Host for OverSockets<W> {
         Ok(())
     }
 
-    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
+    fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)> {
         self.0.look(client)
     }
 }

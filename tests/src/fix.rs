@@ -20,12 +20,14 @@ use pitlane_engine::terms::Changes;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::decoded::Decoded;
-use pitlane_protocols::fix::entry::Request;
+use pitlane_protocols::fix::entry::ClientRequest;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::logon_probe;
-use pitlane_protocols::fix::session::{DisconnectReason, Session, SessionSettings, State};
-use pitlane_protocols::fix::store::{Cause, MemoryStore, Numbers, Store, StoreFailed};
+use pitlane_protocols::fix::session::{
+    DisconnectReason, FixSession, FixSessionSettings, FixSessionState, LOGON_BYTES_MAX, LOGON_NS_MAX,
+};
+use pitlane_protocols::fix::store::{MemoryStore, MessageStore, ReportedEvent, SequenceNumbers, StoreFailed};
 
 pub use self::words::sealed;
 use crate::world;
@@ -60,28 +62,28 @@ impl SharedStore {
     }
 }
 
-impl Store for SharedStore {
-    fn numbers(&self) -> Numbers {
-        self.0.lock().expect("one thread").0.numbers()
+impl MessageStore for SharedStore {
+    fn sequence_numbers(&self) -> SequenceNumbers {
+        self.0.lock().expect("one thread").0.sequence_numbers()
     }
 
-    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
-        self.with(|store| store.set_numbers(numbers))
+    fn set_sequence_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
+        self.with(|store| store.set_sequence_numbers(numbers))
     }
 
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed> {
-        self.with(|store| store.keep(number, message, cause))
+    fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
+        self.with(|store| store.save(number, message, cause))
     }
 
-    fn heard(&self, shard: ShardId) -> u64 {
-        self.0.lock().expect("one thread").0.heard(shard)
+    fn last_reported_event(&self, shard: ShardId) -> u64 {
+        self.0.lock().expect("one thread").0.last_reported_event(shard)
     }
 
-    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
-        self.0.lock().expect("one thread").0.next_kept(from, to, into)
+    fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
+        self.0.lock().expect("one thread").0.next_message(from, to, into)
     }
 
-    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.with(|store| store.reset(numbers))
     }
 
@@ -90,19 +92,43 @@ impl Store for SharedStore {
     }
 }
 
+/// Bytes of a connection before its first frame is complete, as the gateway holds them.
+#[derive(Debug)]
+struct PendingLogon {
+    bytes: Vec<u8>,
+    until: Timestamp,
+}
+
+impl PendingLogon {
+    fn new(now: Timestamp) -> PendingLogon {
+        PendingLogon { bytes: Vec::new(), until: now.plus(LOGON_NS_MAX) }
+    }
+
+    fn handle_bytes(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<Decoded<logon_probe::LogonProbe<'_>>, DisconnectReason> {
+        self.bytes.extend_from_slice(bytes);
+        match logon_probe::identify(&self.bytes) {
+            Ok(Decoded::Incomplete) if self.bytes.len() > LOGON_BYTES_MAX => Err(DisconnectReason::NotLogon),
+            outcome => outcome,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Stage {
     pub now: Timestamp,
-    pub session: Session,
+    pub session: FixSession,
     pub store: SharedStore,
-    settings: SessionSettings,
+    settings: FixSessionSettings,
     desk: Desk,
     worker: Worker,
     ports: Vec<PortEnd>,
     /// A request whose lane was full.
-    slot: Option<Request>,
+    slot: Option<ClientRequest>,
     /// A connection that has not named its session yet.
-    lobby: Option<logon_probe::Lobby>,
+    lobby: Option<PendingLogon>,
     /// What was sent to the client and not looked at.
     wire: Vec<u8>,
     /// Why the last connection was closed.
@@ -116,17 +142,17 @@ pub struct Stage {
     execs: u128,
 }
 
-pub fn settings() -> SessionSettings {
+pub fn settings() -> FixSessionSettings {
     let source = Source { origin: Origin::Fix, port: CLIENT, session: 7 };
-    SessionSettings::new("PITLANE", "CLIENT1", source)
+    FixSessionSettings::new("PITLANE", "CLIENT1", source)
 }
 
 impl Stage {
-    pub fn new(settings: SessionSettings) -> Stage {
+    pub fn new(settings: FixSessionSettings) -> Stage {
         Stage::with_store(settings, SharedStore::new(world::start(), 10_000), ShardSettings::default())
     }
 
-    pub fn with_store(settings: SessionSettings, store: SharedStore, shard: ShardSettings) -> Stage {
+    pub fn with_store(settings: FixSessionSettings, store: SharedStore, shard: ShardSettings) -> Stage {
         let classes = [PortClass::Control, PortClass::Venue, PortClass::Client, PortClass::Client];
         let (ports, mut ends) = mesh(&classes, 1, Depths::default());
         let shard = Shard::new(ShardId(0), 1, world::reference(), shard);
@@ -142,7 +168,7 @@ impl Stage {
         };
         let mut stage = Stage {
             now: world::start(),
-            session: Session::new(settings.clone(), Box::new(store.clone()), world::reference()),
+            session: FixSession::new(settings.clone(), Box::new(store.clone()), world::reference()),
             store,
             settings,
             desk: Desk::new(desk, IdBlock { next: 1, end: 1_000_000 }),
@@ -174,7 +200,8 @@ impl Stage {
     /// The service is started again; the shard was recovered, the session has its store.
     pub fn restart(&mut self) {
         self.disconnect();
-        self.session = Session::new(self.settings.clone(), Box::new(self.store.clone()), world::reference());
+        self.session =
+            FixSession::new(self.settings.clone(), Box::new(self.store.clone()), world::reference());
         let desk = DeskSettings {
             port: CLIENT,
             shards: 1,
@@ -191,7 +218,7 @@ impl Stage {
 
     /// What the shard said before a restart and nobody heard.
     pub fn missed(&mut self, event: &Event) {
-        self.session.handle_missed(self.now, ShardId(0), event, &self.desk);
+        self.session.handle_missed_event(self.now, ShardId(0), event, &self.desk);
     }
 
     pub fn tell(&mut self, port: PortId, body: CommandKind) {
@@ -252,7 +279,7 @@ impl Stage {
     }
 
     pub fn connect(&mut self) {
-        self.lobby = Some(logon_probe::Lobby::new(self.now));
+        self.lobby = Some(PendingLogon::new(self.now));
         self.closed = None;
         self.wire.clear();
     }
@@ -263,7 +290,7 @@ impl Stage {
     }
 
     pub fn is_connected(&self) -> bool {
-        self.lobby.is_some() || !matches!(self.session.state(), State::Offline)
+        self.lobby.is_some() || !matches!(self.session.state(), FixSessionState::Disconnected)
     }
 
     /// Bytes from the client, cut as they are given.
@@ -284,7 +311,7 @@ impl Stage {
                 self.closed = ending;
                 return;
             }
-            rest = lobby.into_bytes();
+            rest = lobby.bytes;
         }
         let mut at = 0;
         while at < rest.len() {
@@ -301,7 +328,7 @@ impl Stage {
     /// Lets time pass, with every timer at its time.
     pub fn wait(&mut self, ns: u64) {
         let until = self.now.plus(ns);
-        if self.lobby.as_ref().is_some_and(|lobby| lobby.poll_timeout() <= until) {
+        if self.lobby.as_ref().is_some_and(|lobby| lobby.until <= until) {
             self.lobby = None;
             self.closed = Some(DisconnectReason::LogonTimeout);
         }
@@ -416,8 +443,8 @@ pub fn said_on(wire: &mut Vec<u8>) -> Vec<String> {
     messages
 }
 
-fn is_ours(settings: &SessionSettings, greeting: &logon_probe::LogonProbe) -> bool {
-    logon_probe::admits(&settings.target_comp_id, greeting.sender_comp_id)
+fn is_ours(settings: &FixSessionSettings, greeting: &logon_probe::LogonProbe) -> bool {
+    logon_probe::matches_comp_id(&settings.target_comp_id, greeting.sender_comp_id)
         && settings.sender_comp_id.as_bytes() == greeting.target_comp_id
 }
 

@@ -6,9 +6,9 @@ use pitlane_engine::terms::Side;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::dictionary;
 use pitlane_protocols::fix::fields::{FIELDS_MAX, Fields, read};
-use pitlane_protocols::fix::frame::{self, FrameError};
+use pitlane_protocols::fix::frame::{self, FixFrameError};
 use pitlane_protocols::fix::order::OrderFields;
-use pitlane_protocols::fix::venue::VenueSettings;
+use pitlane_protocols::fix::venue::InitiatorSettings;
 
 use crate::fix::{Stage, frame_of, seconds, settings};
 use crate::venue;
@@ -24,8 +24,8 @@ pub fn decode(bytes: &[u8]) {
     let mut fields = Fields::default();
     loop {
         match frame::decode(rest, BODY_BYTES_MAX) {
-            Ok(Decoded::Incomplete) | Err(FrameError::TooLong) => return,
-            Err(FrameError::Garbled { skip }) => {
+            Ok(Decoded::Incomplete) | Err(FixFrameError::TooLong) => return,
+            Err(FixFrameError::Garbled { skip }) => {
                 assert!(skip > 0 && skip <= rest.len(), "rubbish is passed over");
                 rest = &rest[skip..];
             }
@@ -201,8 +201,8 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
     let mut settings = venue::settings();
     settings.reset_on_logon = flags & 1 != 0;
     settings.message_bytes_max = BODY_BYTES_MAX;
-    let mut about = VenueSettings::new(3);
-    about.knows_status_request = flags & 2 != 0;
+    let mut about = InitiatorSettings::new(3);
+    about.supports_status_request = flags & 2 != 0;
     let mut stage = venue::Stage::new(settings, about);
     let (mut number, mut orders) = (1, 0);
     // Of our messages: ClOrdIDs, and the last Test Request.

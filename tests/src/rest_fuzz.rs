@@ -7,7 +7,7 @@ use pitlane_protocols::rest::{
     AnyOrderVO, Decimal, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO,
     MarketOrderChangeVO, MarketOrderVO, Moment, PhaseVO, Query, RatesVO, Search, StopLimitOrderChangeVO,
     StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, TransactionRequestVO, account_id, parse_uuid,
-    percent_decoded, quantity, read,
+    percent_decode, quantity, read,
 };
 
 use crate::world;
@@ -65,7 +65,7 @@ pub fn query(bytes: &[u8]) {
         }
         Err(bad) => assert!(bad.to_string().len() <= text.len() + WORDS_BYTES_MAX),
     }
-    if let Some(decoded) = percent_decoded(text) {
+    if let Some(decoded) = percent_decode(text) {
         assert!(decoded.len() <= text.len(), "it becomes no longer");
     }
     let _ = parse_uuid(text);

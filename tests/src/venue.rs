@@ -13,8 +13,8 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
-use pitlane_protocols::fix::session::{DisconnectReason, Session, SessionSettings, State};
-use pitlane_protocols::fix::venue::VenueSettings;
+use pitlane_protocols::fix::session::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState};
+use pitlane_protocols::fix::venue::InitiatorSettings;
 
 use crate::fix::{SharedStore, said_on, words};
 use crate::world;
@@ -29,10 +29,10 @@ const ROUNDS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct Stage {
     pub now: Timestamp,
-    pub session: Session,
+    pub session: FixSession,
     pub store: SharedStore,
-    pub settings: SessionSettings,
-    pub venue: VenueSettings,
+    pub settings: FixSessionSettings,
+    pub venue: InitiatorSettings,
     worker: Worker,
     ports: Vec<PortEnd>,
     /// What was sent to the venue and not looked at.
@@ -63,13 +63,13 @@ pub struct Known {
     pub fills: usize,
 }
 
-pub fn settings() -> SessionSettings {
+pub fn settings() -> FixSessionSettings {
     let source = Source { origin: Origin::Server, port: VENUE, session: 0xff01 };
-    SessionSettings { reset_on_logon: false, ..SessionSettings::new("PITLANE", "VENUE", source) }
+    FixSessionSettings { reset_on_logon: false, ..FixSessionSettings::new("PITLANE", "VENUE", source) }
 }
 
 impl Stage {
-    pub fn new(settings: SessionSettings, venue: VenueSettings) -> Stage {
+    pub fn new(settings: FixSessionSettings, venue: InitiatorSettings) -> Stage {
         let classes = [PortClass::Control, PortClass::Venue, PortClass::Client];
         let (ports, mut ends) = mesh(&classes, 1, Depths::default());
         let shard = Shard::new(ShardId(0), 1, world::reference(), ShardSettings::default());
@@ -131,7 +131,7 @@ impl Stage {
     }
 
     pub fn is_connected(&self) -> bool {
-        self.session.state() != State::Offline
+        self.session.state() != FixSessionState::Disconnected
     }
 
     /// Bytes of the venue, cut as they are given.
@@ -232,7 +232,7 @@ impl Stage {
     pub fn wait(&mut self, ns: u64) {
         let until = self.now.plus(ns);
         while let Some(at) = self.session.poll_timeout().filter(|&at| at <= until) {
-            if self.session.state() == State::Offline {
+            if self.session.state() == FixSessionState::Disconnected {
                 break;
             }
             self.now = self.now.max(at);
@@ -322,7 +322,7 @@ impl Stage {
             self.worker.poll(self.now);
             self.session.handle_stored(told.token);
         }
-        let touches = self.session.touches();
+        let touches = self.session.synchronizations();
         if touches != self.told_touches && self.tells {
             let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
             let states =
@@ -359,12 +359,12 @@ impl Stage {
 }
 
 fn open(
-    settings: &SessionSettings,
-    venue: &VenueSettings,
+    settings: &FixSessionSettings,
+    venue: &InitiatorSettings,
     store: &SharedStore,
     never_sent: BTreeSet<OrderHandle>,
-) -> Session {
-    Session::initiator(
+) -> FixSession {
+    FixSession::initiator(
         settings.clone(),
         venue.clone(),
         Box::new(store.clone()),

@@ -1,7 +1,7 @@
 //! Any bytes into the receiving side of a WebSocket: no panic, the same outcome wherever they are cut, and the outcome of a naive
 //! reader who has all of them at once.
 
-use pitlane_protocols::websocket::{MESSAGE_BYTES_MAX, Receiver, State, code};
+use pitlane_protocols::websocket::{MESSAGE_BYTES_MAX, Receiver, WebSocketState, code};
 
 /// What came of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ fn cut(stream: &[u8], len: usize) -> Heard {
             assert_eq!(*count as usize, payload.len());
             heard.ping = Some(payload.to_vec());
         }
-        if let State::Closing(code) = state {
+        if let WebSocketState::Closing(code) = state {
             heard.closing = Some(code);
             break;
         }

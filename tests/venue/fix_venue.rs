@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::event::OrderReport;
 use pitlane_engine::terms::Side;
-use pitlane_protocols::fix::venue::VenueSettings;
+use pitlane_protocols::fix::venue::InitiatorSettings;
 use pitlane_tests::fix::seconds;
 use pitlane_tests::venue::{Stage, frame_of, settings};
 
@@ -35,7 +35,7 @@ impl FixVenue {
         let mut venue = FixVenue {
             stage: Stage::new(
                 settings(),
-                VenueSettings { knows_status_request: true, ..VenueSettings::new(1) },
+                InitiatorSettings { supports_status_request: true, ..InitiatorSettings::new(1) },
             ),
             number: 1,
             told: BTreeMap::new(),
@@ -56,7 +56,7 @@ impl FixVenue {
         }
         self.tell(if resets { "35=A|98=0|108=30|141=Y" } else { "35=A|98=0|108=30" });
         self.answer();
-        assert!(self.stage.session.is_in_touch(), "both have all");
+        assert!(self.stage.session.is_synchronized(), "both have all");
     }
 
     /// Answers what the session asks of any peer.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use pitlane_engine::id::{AdapterId, Source};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
-use pitlane_protocols::fix::schedule::Schedule;
-use pitlane_protocols::fix::session::SessionSettings;
-use pitlane_protocols::fix::venue::{Login, VenueSettings};
+use pitlane_protocols::fix::schedule::SessionSchedule;
+use pitlane_protocols::fix::session::FixSessionSettings;
+use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -94,12 +94,12 @@ impl Caller {
         &self.config.name
     }
 
-    pub fn schedule(&self, now: Timestamp) -> Schedule {
+    pub fn schedule(&self, now: Timestamp) -> SessionSchedule {
         schedule_in(&self.zone, self.config.usual.start_time, self.config.usual.end_time, now)
     }
 
-    pub fn session(&self, now: Timestamp, source: Source) -> SessionSettings {
-        SessionSettings {
+    pub fn session(&self, now: Timestamp, source: Source) -> FixSessionSettings {
+        FixSessionSettings {
             instance: self.instance,
             schedule: self.schedule(now),
             reset_on_logon: self.config.usual.reset_on_logon,
@@ -107,24 +107,23 @@ impl Caller {
             validate: false,
             sending_time_ns_max: self.sending_time_ns_max,
             message_bytes_max: self.message_bytes_max,
-            ..SessionSettings::new(&self.config.sender_comp_id, &self.config.target_comp_id, source)
+            ..FixSessionSettings::new(&self.config.sender_comp_id, &self.config.target_comp_id, source)
         }
     }
 
-    pub fn venue(&self, birth: u64) -> VenueSettings {
+    pub fn venue(&self, birth: u64) -> InitiatorSettings {
         let usual = &self.config.usual;
-        let login = usual.username.as_ref().zip(usual.password.as_ref()).map(|(username, password)| Login {
-            username: username.clone(),
-            password: password.reveal().to_string(),
+        let login = usual.username.as_ref().zip(usual.password.as_ref()).map(|(username, password)| {
+            VenueLogin { username: username.clone(), password: password.reveal().to_string() }
         });
-        VenueSettings {
+        InitiatorSettings {
             heart_bt_int_s: usual.heart_bt_int_s as u64,
             reconnect_s: usual.reconnect_interval_s as u64,
             login,
             account: usual.account.clone(),
-            knows_status_request: usual.status_request,
-            prices_of: usual.market_data.then_some(self.id),
-            birth,
+            supports_status_request: usual.status_request,
+            market_data_adapter: usual.market_data.then_some(self.id),
+            folder_id: birth,
         }
     }
 }

@@ -19,8 +19,8 @@ use std::time::Duration;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::fields::{Fields, read};
-use pitlane_protocols::fix::frame::{self, FrameError};
-use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::fix::frame::{self, FixFrameError};
+use pitlane_protocols::fix::timestamp::TimestampText;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::journal::disk::File;
@@ -221,7 +221,7 @@ impl Tray {
             return true;
         };
         let sign = if fields[2] == Way::In as u8 { b" < " } else { b" > " };
-        let mut begin = Stamp::default().text(now).to_vec();
+        let mut begin = TimestampText::default().text(now).to_vec();
         begin.extend_from_slice(sign);
         if let Err(error) = write_messages(partial, &begin, log) {
             tracing::warn!(%error, "a FIX message log cannot be written");
@@ -241,11 +241,11 @@ fn write_messages(partial: &mut Vec<u8>, begin: &[u8], log: &mut impl Write) -> 
                 masked(message, &mut line);
                 consumed
             }
-            Err(FrameError::Garbled { skip }) => {
+            Err(FixFrameError::Garbled { skip }) => {
                 line.extend_from_slice(format!("({skip} bytes that are no message)").as_bytes());
                 skip
             }
-            Err(FrameError::TooLong) => partial.len() - done,
+            Err(FixFrameError::TooLong) => partial.len() - done,
         };
         line.push(b'\n');
         log.write_all(&line)?;
@@ -256,7 +256,7 @@ fn write_messages(partial: &mut Vec<u8>, begin: &[u8], log: &mut impl Write) -> 
 
 /// A message as it may be read by people: the values of Password (554), NewPassword (925) and RawData (96) are not shown, and what
 /// is no printable ASCII is a question mark, so that a line stays one.
-fn masked(message: frame::Frame<'_>, line: &mut Vec<u8>) {
+fn masked(message: frame::FixFrame<'_>, line: &mut Vec<u8>) {
     let mut fields = Fields::default();
     let begin = message.begin_string;
     let message = read(message, &mut fields);
@@ -272,7 +272,7 @@ fn masked(message: frame::Frame<'_>, line: &mut Vec<u8>) {
     show(35, message.msg_type);
     message.iter().for_each(|(tag, value)| show(tag, value));
     if let Some(fault) = message.fault {
-        line.extend_from_slice(format!("({})", fault.reason.words()).as_bytes());
+        line.extend_from_slice(format!("({})", fault.reason.text()).as_bytes());
     }
 }
 

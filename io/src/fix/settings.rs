@@ -7,11 +7,11 @@ use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
-use pitlane_protocols::codes::Profile;
-use pitlane_protocols::fix::logon_probe::admits;
-use pitlane_protocols::fix::rate_limit::FloodSettings;
-use pitlane_protocols::fix::schedule::{Clocks, Schedule};
-use pitlane_protocols::fix::session::SessionSettings;
+use pitlane_protocols::codes::FixProfile;
+use pitlane_protocols::fix::logon_probe::matches_comp_id;
+use pitlane_protocols::fix::rate_limit::RateLimitSettings;
+use pitlane_protocols::fix::schedule::{SessionSchedule, UtcOffsets};
+use pitlane_protocols::fix::session::FixSessionSettings;
 
 use super::session_registry::is_plain;
 use crate::config::{Config, ExecTypes, FixSession, Secret};
@@ -21,7 +21,7 @@ use crate::zone::Zone;
 #[derive(Clone, Debug)]
 pub struct FixSettings {
     pub instance: u64,
-    pub profile: Profile,
+    pub profile: FixProfile,
     pub message_bytes_max: usize,
     pub sending_time_ns_max: u64,
     /// From the connection to a whole Logon.
@@ -68,8 +68,8 @@ impl FixSettings {
     pub fn of(config: &Config, reference: &RefData) -> FixSettings {
         let fix = &config.fix;
         let profile = match fix.exec_type {
-            ExecTypes::Spec => Profile::Spec,
-            ExecTypes::Strict44 => Profile::Strict44,
+            ExecTypes::Spec => FixProfile::Spec,
+            ExecTypes::Strict44 => FixProfile::Strict44,
         };
         let family = |session: &FixSession| {
             let named = session.strategy.as_deref();
@@ -105,7 +105,7 @@ impl FixSettings {
     pub fn family(&self, sender_comp_id: &[u8], target_comp_id: &[u8]) -> Option<&Family> {
         let is_meant = |family: &&Family| {
             family.config.sender_comp_id.as_bytes() == target_comp_id
-                && admits(&family.config.target_comp_id, sender_comp_id)
+                && matches_comp_id(&family.config.target_comp_id, sender_comp_id)
         };
         let mut meant = self.families.iter().filter(is_meant);
         let first = meant.next()?;
@@ -161,7 +161,7 @@ impl Family {
     }
 
     /// Its hours, with the clocks of its zone as they go around this time.
-    pub fn schedule(&self, now: Timestamp) -> Schedule {
+    pub fn schedule(&self, now: Timestamp) -> SessionSchedule {
         schedule_in(&self.zone, self.config.start_time, self.config.end_time, now)
     }
 
@@ -171,10 +171,10 @@ impl Family {
         fix: &FixSettings,
         client: &str,
         source: Source,
-    ) -> SessionSettings {
+    ) -> FixSessionSettings {
         let config = &self.config;
         let kinds = OrderKind::ALL.into_iter().zip(config.valid_order_types);
-        SessionSettings {
+        FixSessionSettings {
             instance: fix.instance,
             schedule: self.schedule(now),
             reset_on_logon: config.reset_on_logon,
@@ -188,26 +188,26 @@ impl Family {
             profile: fix.profile,
             order_types: kinds.filter(|(_, on)| *on).map(|(kind, _)| kind).collect(),
             strategy: self.strategy,
-            flood: FloodSettings {
+            rate_limit: RateLimitSettings {
                 orders_per_s: config.orders_per_s_max,
                 cancels_per_s: config.cancels_per_s_max,
             },
             message_bytes_max: fix.message_bytes_max,
-            ..SessionSettings::new(&config.sender_comp_id, client, source)
+            ..FixSessionSettings::new(&config.sender_comp_id, client, source)
         }
     }
 }
 
 /// Hours by the clocks of a zone, as they go around this time.
-pub fn schedule_in(zone: &Zone, start: TimeOfDay, end: TimeOfDay, now: Timestamp) -> Schedule {
+pub fn schedule_in(zone: &Zone, start: TimeOfDay, end: TimeOfDay, now: Timestamp) -> SessionSchedule {
     let ahead_s = |at| (zone.ahead_ns(at) / NS_PER_S as i64) as i32;
     let (changed, changes) = (zone.changed(now), zone.changes(now));
-    let clocks = Clocks {
+    let clocks = UtcOffsets {
         before_s: ahead_s(changed.map_or(now, |changed| Timestamp(changed.0.saturating_sub(1)))),
         since: changed.unwrap_or(Timestamp::ZERO),
         ahead_s: ahead_s(now),
         until: changes.unwrap_or(Timestamp::MAX),
         after_s: ahead_s(changes.unwrap_or(now)),
     };
-    Schedule { start, end, clocks }
+    SessionSchedule { start, end, clocks }
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::store::{Cause, Numbers, Store, StoreFailed};
+use pitlane_protocols::fix::store::{MessageStore, ReportedEvent, SequenceNumbers, StoreFailed};
 
 use crate::journal::Level;
 use crate::journal::disk::{Disk, File, PAGE_BYTES, Region};
@@ -66,7 +66,7 @@ const _: () = assert!(HEARD_AT + SHARDS_MAX * 8 <= RING_AT);
 pub struct FileStore {
     region: Region,
     file: Arc<File>,
-    numbers: Numbers,
+    numbers: SequenceNumbers,
     /// Bytes of the ring, and how many it may have.
     capacity: u64,
     capacity_max: u64,
@@ -112,9 +112,9 @@ pub struct Place<'a> {
 /// What was read from a file.
 #[derive(Debug)]
 struct Kept {
-    numbers: Numbers,
+    numbers: SequenceNumbers,
     heard: Box<[u64; SHARDS_MAX]>,
-    messages: Vec<(u64, Option<Cause>, Vec<u8>)>,
+    messages: Vec<(u64, Option<ReportedEvent>, Vec<u8>)>,
     lost_power: bool,
     /// Length of the file, in whole pages.
     file_bytes: usize,
@@ -129,10 +129,10 @@ impl FileStore {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let mut table = Box::new([0; SHARDS_MAX]);
                 table[..heard.len()].copy_from_slice(heard);
-                let mut numbers = Numbers::fresh(now);
+                let mut numbers = SequenceNumbers::fresh(now);
                 let lost_power = disk.exists(&path.with_file_name(TAKEN_OVER));
                 if lost_power {
-                    numbers.outgoing += NUMBERS_PASSED_OVER;
+                    numbers.next_sender_msg_seq_num += NUMBERS_PASSED_OVER;
                 }
                 Kept { numbers, heard: table, messages: Vec::new(), lost_power, file_bytes: 0 }
             }
@@ -196,7 +196,7 @@ impl FileStore {
         };
         for (number, cause, message) in &kept.messages {
             // One that was kept in a larger file may not fit any more; it is the oldest.
-            let _ = store.keep(*number, message, *cause);
+            let _ = store.save(*number, message, *cause);
         }
         for (shard, &seq) in store.heard.clone().iter().enumerate().filter(|(_, seq)| **seq > 0) {
             store.region.write(HEARD_AT + shard * 8, &seq.to_le_bytes());
@@ -212,10 +212,11 @@ impl FileStore {
     }
 
     fn write_slot(&mut self) {
-        let Numbers { incoming, outgoing, since } = self.numbers;
+        let SequenceNumbers { next_target_msg_seq_num, next_sender_msg_seq_num, since } = self.numbers;
         self.turn += 1;
         let mut slot = [0; SLOT_BYTES];
-        let words = [self.turn, incoming, outgoing, since.0, self.tail, self.head];
+        let words =
+            [self.turn, next_target_msg_seq_num, next_sender_msg_seq_num, since.0, self.tail, self.head];
         for (place, word) in slot.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -273,18 +274,18 @@ impl FileStore {
     }
 }
 
-impl Store for FileStore {
-    fn numbers(&self) -> Numbers {
+impl MessageStore for FileStore {
+    fn sequence_numbers(&self) -> SequenceNumbers {
         self.numbers
     }
 
-    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn set_sequence_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.numbers = numbers;
         self.write_slot();
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed> {
+    fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
         let bytes = record_bytes(message.len());
         if bytes > self.capacity_max / 4 {
             return Err(StoreFailed);
@@ -298,7 +299,7 @@ impl Store for FileStore {
         let mut head = [0; HEAD_BYTES];
         head[8..16].copy_from_slice(&self.head.to_le_bytes());
         head[16..24].copy_from_slice(&number.to_le_bytes());
-        if let Some(Cause { shard, seq }) = cause {
+        if let Some(ReportedEvent { shard, seq }) = cause {
             head[24..32].copy_from_slice(&seq.to_le_bytes());
             head[32..34].copy_from_slice(&[shard.0, 1]);
         }
@@ -310,19 +311,19 @@ impl Store for FileStore {
         self.index.push_back(Entry { number, at: self.head, bytes: message.len() as u32 });
         self.head += bytes;
         // A start finds the record, though the slots may not know of it yet.
-        self.numbers.outgoing = self.numbers.outgoing.max(number + 1);
-        if let Some(Cause { shard, seq }) = cause {
+        self.numbers.next_sender_msg_seq_num = self.numbers.next_sender_msg_seq_num.max(number + 1);
+        if let Some(ReportedEvent { shard, seq }) = cause {
             self.heard[shard.0 as usize] = seq;
             self.region.write(HEARD_AT + shard.0 as usize * 8, &seq.to_le_bytes());
         }
         Ok(())
     }
 
-    fn heard(&self, shard: ShardId) -> u64 {
+    fn last_reported_event(&self, shard: ShardId) -> u64 {
         self.heard[shard.0 as usize]
     }
 
-    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
+    fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
         let at = self.index.partition_point(|entry| entry.number < from);
         let entry = self.index.get(at).filter(|entry| entry.number <= to)?;
         let begin = RING_AT + (entry.at % self.capacity) as usize + HEAD_BYTES;
@@ -331,10 +332,10 @@ impl Store for FileStore {
         Some(entry.number)
     }
 
-    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.index.clear();
         self.tail = self.head;
-        self.set_numbers(numbers)
+        self.set_sequence_numbers(numbers)
     }
 
     fn refresh(&mut self) -> Result<(), StoreFailed> {

@@ -442,7 +442,7 @@ impl Inner {
 
     fn tell_phase(&mut self, strategy: StrategyId, phase: Phase) {
         let Some(seat) = self.seats.iter().find(|seat| seat.strategy() == strategy) else { return };
-        let words = pitlane_protocols::codes::Word::word(phase);
+        let words = pitlane_protocols::codes::WireName::wire_name(phase);
         let told = serde_json::json!({ "strategyName": &*seat.name, "phase": words });
         self.phases.push_back(told.to_string().into());
         if self.phases.len() > GENERICS_MAX {

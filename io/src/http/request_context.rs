@@ -4,7 +4,7 @@ use hyper::header::{HeaderValue, IF_NONE_MATCH};
 use hyper::http::request::Parts as Head;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::sender::{Protocol, Sender, SenderId, SenderText};
-use pitlane_protocols::rest::{Query, percent_decoded};
+use pitlane_protocols::rest::{Query, percent_decode};
 
 use super::app_state::AppState;
 use super::connection::ConnectionInfo;
@@ -64,7 +64,7 @@ impl RequestContext<'_> {
     /// The name in the path.
     pub fn name(&self) -> Result<String, Problem> {
         let bad = || Problem::bad_request("bad-path", "the path is not percent-encoded UTF-8");
-        percent_decoded(self.segments[0]).ok_or_else(bad)
+        percent_decode(self.segments[0]).ok_or_else(bad)
     }
 
     /// Whether an order write shall be answered with the order.

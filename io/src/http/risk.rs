@@ -5,7 +5,7 @@ use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::strategy::life::{self, WrongPhase};
-use pitlane_protocols::codes::Word;
+use pitlane_protocols::codes::WireName;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
 
 use super::app_state::AppState;
@@ -80,6 +80,6 @@ pub async fn phase(house: &AppState, ask: &RequestContext<'_>, body: Input) -> R
 }
 
 fn no_way(WrongPhase { from, to }: WrongPhase) -> Problem {
-    let detail = format!("there is no way from {} to {}: stop it first", from.word(), to.word());
+    let detail = format!("there is no way from {} to {}: stop it first", from.wire_name(), to.wire_name());
     Problem::conflict("phase-order", detail)
 }

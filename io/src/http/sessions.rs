@@ -1,7 +1,7 @@
 //! Who is connected, over FIX, STOMP and WebSocket; ending a session; and how fast market data goes over WebSocket.
 
 use pitlane_protocols::rest::{self, Decimal, Moment, RatesVO, SessionVO};
-use pitlane_protocols::stomp::throttle::{Rate, Throttle};
+use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
 
 use super::app_state::AppState;
 use super::body::{self, Input};
@@ -49,7 +49,7 @@ pub async fn reset(house: &AppState, ask: &RequestContext<'_>, body: Input) -> R
 pub fn rates(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let Throttle { max_rate_per_connection, min_rate_per_consumer } = house.hall.throttle();
-    let rate = |rate: Rate| Some(Decimal { raw: rate.raw() });
+    let rate = |rate: EventRate| Some(Decimal { raw: rate.raw() });
     Ok(Answer::json(&RatesVO {
         max_rate_per_connection: rate(max_rate_per_connection),
         min_rate_per_consumer: rate(min_rate_per_consumer),
@@ -67,7 +67,7 @@ pub async fn change_rates(
     ask.sight(&house.floor.reference()).touch_all()?;
     let wanted: RatesVO = rest::read(&bytes).map_err(Problem::bad_body)?;
     let old = house.hall.throttle();
-    let rate = |wanted: Option<Decimal>, old| wanted.map_or(old, |decimal| Rate::from_raw(decimal.raw));
+    let rate = |wanted: Option<Decimal>, old| wanted.map_or(old, |decimal| EventRate::from_raw(decimal.raw));
     house.hall.set_throttle(Throttle {
         max_rate_per_connection: rate(wanted.max_rate_per_connection, old.max_rate_per_connection),
         min_rate_per_consumer: rate(wanted.min_rate_per_consumer, old.min_rate_per_consumer),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pitlane_engine::id::{Currency, ShardId};
 use pitlane_engine::view::ViewSettings;
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use super::admission::ConnectionLimits;
 use crate::auth::Role;
@@ -55,7 +55,7 @@ pub struct HttpSettings {
     /// Least role that may send events to other strategies.
     pub generic_event_role: Role,
     /// Of the broker behind `/stomp`.
-    pub broker: Settings,
+    pub broker: BrokerSettings,
     /// The host in addresses we give out; None: the one the client used.
     pub public_host: Option<String>,
     /// Where STOMP is spoken over TCP, plainly or behind TLS, if the threads that do so have not said it.
@@ -142,7 +142,7 @@ impl Default for HttpSettings {
             rate_per_login: 200_000,
             orders_max: 10_000,
             view: ViewSettings::default(),
-            broker: Settings::default(),
+            broker: BrokerSettings::default(),
             public_host: None,
             generic_event_role: Role::Trade,
             stomp: None,

@@ -18,10 +18,10 @@ use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::access::Access;
-use pitlane_protocols::stomp::broker::{Broker, SessionId};
+use pitlane_protocols::stomp::access::StompAccess;
+use pitlane_protocols::stomp::broker::{SessionId, StompBroker};
 use pitlane_protocols::stomp::session::Transport;
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_protocols::stomp::throttle::Throttle;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -64,7 +64,7 @@ struct ClientTask {
 
 impl WebSocketBroker {
     pub fn new(
-        settings: Settings,
+        settings: BrokerSettings,
         reference: Arc<RefData>,
         bell: Wakeup,
         clock: Clock,
@@ -110,7 +110,7 @@ impl WebSocketBroker {
     }
 
     /// Not to be held over an await.
-    pub fn broker(&self) -> RefMut<'_, Broker> {
+    pub fn broker(&self) -> RefMut<'_, StompBroker> {
         RefMut::map(self.company.borrow_mut(), |company| &mut company.broker)
     }
 
@@ -157,7 +157,7 @@ impl WebSocketBroker {
     }
 
     /// What came of it; none: refused.
-    pub fn handle_verdict(&self, session: SessionId, known: Option<(Arc<str>, Access)>) {
+    pub fn handle_verdict(&self, session: SessionId, known: Option<(Arc<str>, StompAccess)>) {
         self.company.borrow_mut().handle_verdict(self.now(), session, known);
         self.settle();
     }

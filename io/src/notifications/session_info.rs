@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::VenueCounts;
-use pitlane_protocols::stomp::session::{Counters, Fill, State};
+use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, StompState};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -77,7 +77,12 @@ pub struct StompRow {
 
 impl SessionInfo {
     /// A session of a broker. Whose and since when it is its thread knows.
-    pub fn of_stomp(kind: Kind, number: u64, since: Timestamp, look: (State, Counters, Fill)) -> SessionInfo {
+    pub fn of_stomp(
+        kind: Kind,
+        number: u64,
+        since: Timestamp,
+        look: (StompState, StompCounters, BufferUsage),
+    ) -> SessionInfo {
         let (state, counters, fill) = look;
         SessionInfo {
             kind,
@@ -86,10 +91,10 @@ impl SessionInfo {
             peer: None,
             since,
             state: match state {
-                State::Greeting => "GREETING",
-                State::Asking => "LOGGING_ON",
-                State::Connected => "CONNECTED",
-                State::Ending(_) => "ENDING",
+                StompState::AwaitingConnect => "GREETING",
+                StompState::VerifyingLogin => "LOGGING_ON",
+                StompState::Connected => "CONNECTED",
+                StompState::Closing(_) => "ENDING",
             },
             bytes_in: counters.bytes_in,
             bytes_out: counters.bytes_out,

@@ -9,7 +9,7 @@ use pitlane_engine::codec;
 use pitlane_engine::command::AuditAnchor;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::settings::BrokerSettings;
 use rtrb::RingBuffer;
 
 use super::housekeeping::Watch;
@@ -281,7 +281,7 @@ fn attach_clients(
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
-            let settings = Settings { hears_all: false, ..stomp::settings(config) };
+            let settings = BrokerSettings { receives_all_ticks: false, ..stomp::settings(config) };
             StompEndpoint::new(settings, reference.clone(), logins)
         });
         gateway.attach_clients(doors.try_clone()?, room, rooms.next(), post);

@@ -10,10 +10,10 @@ use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::access::{Access, Secret as Passcode};
-use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::access::{Passcode, StompAccess};
+use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
 use pitlane_protocols::stomp::session::Transport;
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use super::subscriptions::Subscriptions;
 use crate::auth::{Credentials, RevocationWatch};
@@ -26,7 +26,7 @@ const NOTES_MAX: usize = 4_096;
 
 #[derive(Debug)]
 pub struct BrokerHost {
-    pub broker: Broker,
+    pub broker: StompBroker,
     transport: Transport,
     watches: Subscriptions,
     /// None: nobody logs in here.
@@ -53,14 +53,14 @@ struct ConnectedClient {
 
 impl BrokerHost {
     pub fn new(
-        settings: Settings,
+        settings: BrokerSettings,
         reference: Arc<RefData>,
         transport: Transport,
         roll: Option<RevocationWatch>,
     ) -> BrokerHost {
         BrokerHost {
-            watches: Subscriptions::new(reference.clone(), settings.hears_all),
-            broker: Broker::new(settings, reference),
+            watches: Subscriptions::new(reference.clone(), settings.receives_all_ticks),
+            broker: StompBroker::new(settings, reference),
             transport,
             roll,
             guests: Vec::new(),
@@ -119,8 +119,8 @@ impl BrokerHost {
     pub fn dispatch(&mut self, now: Timestamp, mut ask: impl FnMut(SessionId, Credentials) -> bool) {
         while let Some(command) = self.broker.poll_command() {
             match command {
-                Command::Watch { interest, on } => self.watches.set(interest, on),
-                Command::Login { session, login, passcode, .. } => {
+                BrokerCommand::Watch { interest, on } => self.watches.set(interest, on),
+                BrokerCommand::Login { session, login, passcode, .. } => {
                     let generation = self.roll.as_ref().map_or(0, RevocationWatch::generation);
                     let peer = self.guest(session).map(|guest| {
                         guest.generation = generation;
@@ -134,10 +134,10 @@ impl BrokerHost {
                         peer,
                     });
                     if !shown.is_some_and(|credentials| ask(session, credentials)) {
-                        self.broker.handle_verdict(now, session, None);
+                        self.broker.handle_login_result(now, session, None);
                     }
                 }
-                Command::Generic { name, body, .. } => {
+                BrokerCommand::Generic { name, body, .. } => {
                     let note = Notification::Generic { name: name.into(), body: body.into() };
                     note.tell(now, &mut self.broker);
                     if self.notes.len() < NOTES_MAX {
@@ -151,7 +151,12 @@ impl BrokerHost {
     }
 
     /// What came of a login; none: refused.
-    pub fn handle_verdict(&mut self, now: Timestamp, session: SessionId, known: Option<(Arc<str>, Access)>) {
+    pub fn handle_verdict(
+        &mut self,
+        now: Timestamp,
+        session: SessionId,
+        known: Option<(Arc<str>, StompAccess)>,
+    ) {
         let generation = self.guest(session).map_or(0, |guest| guest.generation);
         // Struck off between the verdict and now.
         let is_revoked =
@@ -160,7 +165,7 @@ impl BrokerHost {
         if let Some(guest) = self.guest(session) {
             guest.name = name;
         }
-        self.broker.handle_verdict(now, session, access);
+        self.broker.handle_login_result(now, session, access);
     }
 
     /// Tells the shards what is wanted here, as far as there is room, and says how much that was.
@@ -190,7 +195,7 @@ impl BrokerHost {
                 self.kind(),
                 guest.number,
                 guest.since,
-                self.broker.look(guest.session)?,
+                self.broker.session_status(guest.session)?,
             );
             Some(SessionInfo { name: guest.name.clone(), peer: Some(guest.peer), ..row })
         })
@@ -201,7 +206,7 @@ impl BrokerHost {
         self.guests
             .iter()
             .flatten()
-            .filter_map(|guest| self.broker.look(guest.session))
+            .filter_map(|guest| self.broker.session_status(guest.session))
             .map(|look| look.1.messages)
             .sum()
     }
@@ -255,8 +260,8 @@ mod tests {
     #[test]
     fn so_many_notes_wait_to_be_passed_on_and_those_beyond_are_counted() {
         let now = Timestamp(1);
-        let guest = Some(Access { may_send: true, ..Access::default() });
-        let settings = Settings { guest, ..Settings::default() };
+        let guest = Some(StompAccess { may_send: true, ..StompAccess::default() });
+        let settings = BrokerSettings { anonymous_access: guest, ..BrokerSettings::default() };
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
         let mut company = BrokerHost::new(settings, reference, Transport::Tcp, None);
         let session = company.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();

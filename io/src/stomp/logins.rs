@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::access::{Access, Strategies as Seen};
+use pitlane_protocols::stomp::access::{StompAccess, StrategyAccess};
 use pitlane_protocols::stomp::broker::SessionId;
 
 use crate::auth::{AuthClient, Credentials, Identity, RevocationWatch, Role, Strategies};
@@ -43,7 +43,7 @@ impl Logins {
 
     /// The next verdict: who it is and what he may; None: he is refused.
     #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
-    pub fn poll(&mut self) -> Option<(SessionId, Option<(Arc<str>, Access)>)> {
+    pub fn poll(&mut self) -> Option<(SessionId, Option<(Arc<str>, StompAccess)>)> {
         let (ticket, verdict) = self.seat.as_mut()?.poll()?;
         let session = self.asked.remove(&ticket)?;
         let known = verdict.ok().map(|identity| (identity.name.clone(), access(&identity, self.sender)));
@@ -52,10 +52,10 @@ impl Logins {
 }
 
 /// What somebody may see and send. Everybody we know may see.
-pub fn access(identity: &Identity, sender: Role) -> Access {
+pub fn access(identity: &Identity, sender: Role) -> StompAccess {
     let strategies = match &identity.strategies {
-        Strategies::All => Seen::All,
-        Strategies::Only(names) => Seen::Only(names.iter().map(|name| name.to_string()).collect()),
+        Strategies::All => StrategyAccess::All,
+        Strategies::Only(names) => StrategyAccess::Only(names.iter().map(|name| name.to_string()).collect()),
     };
-    Access { strategies, may_send: identity.role >= sender }
+    StompAccess { strategies, may_send: identity.role >= sender }
 }

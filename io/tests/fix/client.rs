@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pitlane::clock::Clock;
 use pitlane_protocols::fix::frame::check_sum;
-use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::fix::timestamp::TimestampText;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -310,7 +310,7 @@ pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
 }
 
 pub fn now() -> String {
-    String::from_utf8_lossy(Stamp::default().text(Clock::new().now())).into_owned()
+    String::from_utf8_lossy(TimestampText::default().text(Clock::new().now())).into_owned()
 }
 
 pub fn sealed(body: &str) -> Vec<u8> {

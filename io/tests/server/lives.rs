@@ -15,7 +15,7 @@ use pitlane_engine::id::{IntId, PortId, ShardId, Source};
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::view::{Order, View, ViewSettings};
-use pitlane_protocols::codes::Word;
+use pitlane_protocols::codes::WireName;
 
 use crate::service::{Folder, Service, folder};
 use crate::{LIVELY, STILL};
@@ -86,7 +86,7 @@ impl Witness {
             let order = &found[0];
             assert!(order.cum_qty >= told.filled, "life {life}: {id} was told {told:?}, is {order:?}");
             if ["FILLED", "CANCELED", "REJECTED", "EXPIRED"].contains(&told.status.as_str()) {
-                assert_eq!(order.status.word(), told.status, "life {life}: {id}");
+                assert_eq!(order.status.wire_name(), told.status, "life {life}: {id}");
             }
         }
     }

@@ -1,20 +1,21 @@
 //! What FIX 4.4 says of the messages a client may send: which tags belong to each, which it needs, and how values are written. Asked
 //! only where a session validates (`UseDataDictionary` with `ValidateIncomingMessage`).
 
+use super::msg_type;
 use pitlane_engine::text::{parse_scaled, parse_u64};
 
-use super::fields::{Fault, Message, RejectReason};
-use super::stamp::{parse_date, parse_timestamp};
+use super::fields::{FieldFault, FixMessage, SessionRejectReason};
 use super::tag;
+use super::timestamp::{parse_date, parse_timestamp};
 
 /// The highest tag of FIX 4.4; from 5000 to 9999 users define their own.
 const TAG_LAST: u32 = 956;
 const USER_TAGS: std::ops::RangeInclusive<u32> = 5_000..=9_999;
 
 /// The first thing in field order that the dictionary forbids; then what is missing.
-pub fn check(message: &Message) -> Option<Fault> {
+pub fn check(message: &FixMessage) -> Option<FieldFault> {
     let body = body_of(message.msg_type)?;
-    let mut group: Option<Group> = None;
+    let mut group: Option<OpenGroup> = None;
     for (at, (tag, value)) in message.iter().enumerate() {
         if let Some(open) = &mut group
             && !open.takes(tag)
@@ -26,13 +27,13 @@ pub fn check(message: &Message) -> Option<Fault> {
         }
         let reason = check_field(body, tag, value);
         if let Some(reason) = reason {
-            return Some(Fault { reason, tag, at });
+            return Some(FieldFault { reason, tag, at });
         }
         if group.is_none()
             && let Some(members) = members_of(tag)
         {
             let told = parse_u64(value).ok()?;
-            group = Some(Group { tag, at, members, told, found: 0, ordered: true });
+            group = Some(OpenGroup { tag, at, members, told, found: 0, ordered: true });
         }
     }
     if let Some(fault) = group.and_then(|group| group.fault(message.len())) {
@@ -40,25 +41,25 @@ pub fn check(message: &Message) -> Option<Fault> {
     }
     let missing = |&&tag: &&u32| message.get(tag).is_none();
     let missing = HEADER_NEEDED.iter().chain(body.needed).find(missing).copied();
-    missing.map(|tag| Fault { reason: RejectReason::RequiredTagMissing, tag, at: message.len() })
+    missing.map(|tag| FieldFault { reason: SessionRejectReason::RequiredTagMissing, tag, at: message.len() })
 }
 
-fn check_field(body: &Body, tag: u32, value: &[u8]) -> Option<RejectReason> {
+fn check_field(body: &MessageSpec, tag: u32, value: &[u8]) -> Option<SessionRejectReason> {
     if USER_TAGS.contains(&tag) {
         return None;
     }
     if tag == 0 || tag > TAG_LAST {
-        return Some(RejectReason::InvalidTag);
+        return Some(SessionRejectReason::InvalidTag);
     }
     let is_frame = tag::class(tag) & (tag::HEADER | tag::TRAILER) != 0;
     if !is_frame && !body.has(tag) {
-        return Some(RejectReason::TagNotForMessage);
+        return Some(SessionRejectReason::TagNotForMessage);
     }
     check_value(tag, value)
 }
 
 /// How the value of a tag must be written, as far as we look at it.
-fn check_value(tag: u32, value: &[u8]) -> Option<RejectReason> {
+fn check_value(tag: u32, value: &[u8]) -> Option<SessionRejectReason> {
     let written = match tag {
         7 | 16 | 34 | 36 | 45 | 371 | 373 | 383 | 384 | 453 | 454 | 78 | 386 | 711 | 232 | 864 | 627
         | 789 => parse_u64(value).is_ok(),
@@ -72,7 +73,7 @@ fn check_value(tag: u32, value: &[u8]) -> Option<RejectReason> {
         _ => true,
     };
     if !written {
-        return Some(RejectReason::IncorrectFormat);
+        return Some(SessionRejectReason::IncorrectFormat);
     }
     let codes: &[u8] = match tag {
         21 => b"123",
@@ -84,11 +85,11 @@ fn check_value(tag: u32, value: &[u8]) -> Option<RejectReason> {
         _ => return None,
     };
     let known = matches!(value, [code] if codes.contains(code));
-    (!known).then_some(RejectReason::ValueIncorrect)
+    (!known).then_some(SessionRejectReason::ValueIncorrect)
 }
 
 /// A group that is being read.
-struct Group {
+struct OpenGroup {
     tag: u32,
     at: usize,
     /// The first opens each member of the group.
@@ -98,7 +99,7 @@ struct Group {
     ordered: bool,
 }
 
-impl Group {
+impl OpenGroup {
     /// Whether a tag goes on with the group.
     fn takes(&mut self, tag: u32) -> bool {
         if !self.members.contains(&tag) {
@@ -113,11 +114,11 @@ impl Group {
     }
 
     /// What is wrong with it, now that it is over.
-    fn fault(&self, _end: usize) -> Option<Fault> {
-        let fault = |reason| Some(Fault { reason, tag: self.tag, at: self.at });
+    fn fault(&self, _end: usize) -> Option<FieldFault> {
+        let fault = |reason| Some(FieldFault { reason, tag: self.tag, at: self.at });
         match () {
-            () if !self.ordered => fault(RejectReason::GroupOutOfOrder),
-            () if self.found != self.told => fault(RejectReason::GroupCount),
+            () if !self.ordered => fault(SessionRejectReason::GroupOutOfOrder),
+            () if self.found != self.told => fault(SessionRejectReason::GroupCount),
             () => None,
         }
     }
@@ -139,12 +140,12 @@ fn members_of(count: u32) -> Option<&'static [u32]> {
 }
 
 /// What is in a message between header and trailer.
-struct Body {
+struct MessageSpec {
     tags: &'static [&'static [u32]],
     needed: &'static [u32],
 }
 
-impl Body {
+impl MessageSpec {
     fn has(&self, tag: u32) -> bool {
         self.tags.iter().any(|tags| tags.contains(&tag))
     }
@@ -153,21 +154,27 @@ impl Body {
 const HEADER_NEEDED: &[u32] =
     &[tag::SENDER_COMP_ID, tag::TARGET_COMP_ID, tag::MSG_SEQ_NUM, tag::SENDING_TIME];
 
-fn body_of(msg_type: &[u8]) -> Option<&'static Body> {
-    Some(match msg_type {
-        b"0" => &Body { tags: &[&[112]], needed: &[] },
-        b"1" => &Body { tags: &[&[112]], needed: &[112] },
-        b"2" => &Body { tags: &[&[7, 16]], needed: &[7, 16] },
-        b"3" => &Body { tags: &[&[45, 371, 372, 373, 58, 354, 355]], needed: &[45] },
-        b"4" => &Body { tags: &[&[36, 123]], needed: &[36] },
-        b"5" => &Body { tags: &[&[58, 354, 355]], needed: &[] },
-        b"A" => &Body {
+fn body_of(msg_type: &[u8]) -> Option<&'static MessageSpec> {
+    Some(match msg_type::code(msg_type) {
+        msg_type::HEARTBEAT => &MessageSpec { tags: &[&[112]], needed: &[] },
+        msg_type::TEST_REQUEST => &MessageSpec { tags: &[&[112]], needed: &[112] },
+        msg_type::RESEND_REQUEST => &MessageSpec { tags: &[&[7, 16]], needed: &[7, 16] },
+        msg_type::REJECT => &MessageSpec { tags: &[&[45, 371, 372, 373, 58, 354, 355]], needed: &[45] },
+        msg_type::SEQUENCE_RESET => &MessageSpec { tags: &[&[36, 123]], needed: &[36] },
+        msg_type::LOGOUT => &MessageSpec { tags: &[&[58, 354, 355]], needed: &[] },
+        msg_type::LOGON => &MessageSpec {
             tags: &[&[98, 108, 95, 96, 141, 789, 383, 384, 372, 385, 464, 553, 554]],
             needed: &[98, 108],
         },
-        b"D" => &Body { tags: &[ORDER, INSTRUMENT, PARTIES, MORE, ALLOCS], needed: &[11, 54, 60, 40] },
-        b"F" => &Body { tags: &[ORDER, INSTRUMENT, PARTIES], needed: &[41, 11, 54, 60] },
-        b"G" => &Body { tags: &[ORDER, INSTRUMENT, PARTIES, MORE, ALLOCS], needed: &[41, 11, 54, 60, 40] },
+        msg_type::NEW_ORDER_SINGLE => {
+            &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES, MORE, ALLOCS], needed: &[11, 54, 60, 40] }
+        }
+        msg_type::ORDER_CANCEL_REQUEST => {
+            &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES], needed: &[41, 11, 54, 60] }
+        }
+        msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
+            &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES, MORE, ALLOCS], needed: &[41, 11, 54, 60, 40] }
+        }
         _ => return None,
     })
 }
@@ -217,7 +224,7 @@ mod tests {
     use crate::fix::fields::{Fields, read};
     use crate::fix::frame::{check_sum, decode};
 
-    fn fault(body: &str) -> Option<(RejectReason, u32)> {
+    fn fault(body: &str) -> Option<(SessionRejectReason, u32)> {
         let (kind, rest) = body.split_once('|').unwrap();
         let body = format!("{kind}|49=C|56=S|34=1|52=20261116-08:00:00|{rest}").replace('|', "\x01");
         let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
@@ -250,7 +257,7 @@ mod tests {
 
     #[test]
     fn each_fault_of_the_dictionary_has_its_reason() {
-        use RejectReason::*;
+        use SessionRejectReason::*;
         let cases = [
             (format!("{ORDER}4999=x|"), InvalidTag, 4999),
             (format!("{ORDER}957=x|"), InvalidTag, 957),

@@ -7,6 +7,7 @@
 //! 37=…|…|10=123|
 //! ```
 
+use super::tag::prefix;
 use std::ops::Range;
 
 use pitlane_engine::id::{IntId, Uuid};
@@ -14,7 +15,7 @@ use pitlane_engine::text::{DECIMAL_BYTES_MAX, U64_BYTES_MAX, write_scaled, write
 use pitlane_engine::time::Timestamp;
 
 use super::frame::{SOH, check_sum};
-use super::stamp::{STAMP_BYTES, Stamp};
+use super::timestamp::{TIMESTAMP_BYTES, TimestampText};
 
 /// `8=FIX.4.4|9=`
 const LENGTH_AT: usize = 12;
@@ -30,9 +31,9 @@ pub struct Encoder {
     /// Begins with the head, always.
     page: [u8; PAGE_BYTES],
     head_bytes: usize,
-    stamp: Stamp,
+    stamp: TimestampText,
     /// For times in the body, which may lie on another day than now.
-    other_stamp: Stamp,
+    other_stamp: TimestampText,
 }
 
 /// What is written before it is handed to the buffer, all at once: most messages are shorter. The place of each field is then a
@@ -51,7 +52,12 @@ impl Encoder {
         assert!(head.len() <= HEAD_BYTES_MAX, "names of sessions are short");
         let mut page = [0; PAGE_BYTES];
         page[..head.len()].copy_from_slice(head.as_bytes());
-        Encoder { page, head_bytes: head.len(), stamp: Stamp::default(), other_stamp: Stamp::default() }
+        Encoder {
+            page,
+            head_bytes: head.len(),
+            stamp: TimestampText::default(),
+            other_stamp: TimestampText::default(),
+        }
     }
 
     /// Begins a message at the end of `out`.
@@ -63,7 +69,7 @@ impl Encoder {
         now: Timestamp,
     ) -> Draft<'a> {
         let (mut draft, stamp) = self.head(out, msg_type, number, now);
-        draft.short(b"52=", stamp, STAMP_BYTES);
+        draft.short(prefix::SENDING_TIME, stamp, TIMESTAMP_BYTES);
         draft
     }
 
@@ -77,9 +83,9 @@ impl Encoder {
         orig_sending_time: Option<&[u8]>,
     ) -> Draft<'a> {
         let (mut draft, stamp) = self.head(out, msg_type, number, now);
-        draft.code(b"43=", b'Y');
-        draft.short(b"52=", stamp, STAMP_BYTES);
-        draft.text(b"122=", orig_sending_time.unwrap_or(stamp));
+        draft.code(prefix::POSS_DUP_FLAG, b'Y');
+        draft.short(prefix::SENDING_TIME, stamp, TIMESTAMP_BYTES);
+        draft.text(prefix::ORIG_SENDING_TIME, orig_sending_time.unwrap_or(stamp));
         draft
     }
 
@@ -90,7 +96,7 @@ impl Encoder {
         msg_type: u8,
         number: u64,
         now: Timestamp,
-    ) -> (Draft<'a>, &'a [u8; STAMP_BYTES]) {
+    ) -> (Draft<'a>, &'a [u8; TIMESTAMP_BYTES]) {
         let (start, head_bytes) = (out.len(), self.head_bytes);
         self.page[TYPE_AT] = msg_type;
         let (page, stamp) = (&mut self.page, &mut self.other_stamp);
@@ -102,7 +108,7 @@ impl Encoder {
     /// Writes a message of ours once more: as it was, but marked, with the time now and the time then. Answers whether it was
     /// one of ours.
     pub fn again(&mut self, out: &mut Vec<u8>, kept: &[u8], number: u64, now: Timestamp) -> bool {
-        let Some(kept) = Kept::read(kept) else { return false };
+        let Some(kept) = StoredMessage::read(kept) else { return false };
         let mut draft = self.begin_again(out, kept.msg_type, number, now, Some(kept.sending_time));
         draft.spill().extend_from_slice(kept.body);
         draft.finish();
@@ -111,20 +117,20 @@ impl Encoder {
 }
 
 /// A message of ours as it was kept.
-struct Kept<'a> {
+struct StoredMessage<'a> {
     msg_type: u8,
     sending_time: &'a [u8],
     /// Behind the header, before the sum.
     body: &'a [u8],
 }
 
-impl<'a> Kept<'a> {
-    fn read(bytes: &'a [u8]) -> Option<Kept<'a>> {
+impl<'a> StoredMessage<'a> {
+    fn read(bytes: &'a [u8]) -> Option<StoredMessage<'a>> {
         let type_at = memchr::memmem::find(bytes, b"\x0135=")? + 4;
         let time_at = memchr::memmem::find(bytes, b"\x0152=")? + 4;
-        let sending_time = bytes.get(time_at..time_at + STAMP_BYTES)?;
-        let body = bytes.get(time_at + STAMP_BYTES + 1..bytes.len().checked_sub(7)?)?;
-        Some(Kept { msg_type: *bytes.get(type_at)?, sending_time, body })
+        let sending_time = bytes.get(time_at..time_at + TIMESTAMP_BYTES)?;
+        let body = bytes.get(time_at + TIMESTAMP_BYTES + 1..bytes.len().checked_sub(7)?)?;
+        Some(StoredMessage { msg_type: *bytes.get(type_at)?, sending_time, body })
     }
 }
 
@@ -140,7 +146,7 @@ pub struct Draft<'a> {
     head_bytes: usize,
     /// The part of the page that is written and not handed over.
     written: Range<usize>,
-    stamp: &'a mut Stamp,
+    stamp: &'a mut TimestampText,
 }
 
 impl Draft<'_> {
@@ -176,7 +182,7 @@ impl Draft<'_> {
     #[inline]
     pub fn time<const N: usize>(&mut self, tag: &[u8; N], at: Timestamp) {
         let text = *self.stamp.text(at);
-        self.short(tag, &text, STAMP_BYTES);
+        self.short(tag, &text, TIMESTAMP_BYTES);
     }
 
     #[inline]

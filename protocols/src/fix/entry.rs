@@ -1,6 +1,7 @@
 //! What a client asks, made into requests for the desk: a new order (D), a cancel (F), a replacement (G). Each is checked here
 //! as far as the message and the session's own orders tell; the rest is the shard's to say.
 
+use super::msg_type;
 use pitlane_engine::desk::{Declined, Desk, Ticket};
 use pitlane_engine::id::IntId;
 use pitlane_engine::mesh::PortEnd;
@@ -13,27 +14,27 @@ use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
 use super::order::{Decimal, OrderFields};
-use super::orders::{Key, Order};
+use super::orders::{ClientOrder, OrderKey};
 use super::reject::OrderRejectReason;
 use super::resolve;
-use super::session::SessionSettings;
+use super::session::FixSessionSettings;
 use super::tag;
 use crate::codes::Code;
 
 /// What goes to the desk. `key` finds the client's order in its book, `order` is what it is called now. When its lane is full the caller keeps it and tries again, and does not ask the session for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ClientRequest {
     Submit { ticket: Ticket, terms: Terms },
-    Modify { ticket: Ticket, key: Key, order: IntId, changes: Changes },
-    Cancel { ticket: Ticket, key: Key, order: IntId },
+    Modify { ticket: Ticket, key: OrderKey, order: IntId, changes: Changes },
+    Cancel { ticket: Ticket, key: OrderKey, order: IntId },
 }
 
-impl Request {
+impl ClientRequest {
     pub fn ticket(&self) -> &Ticket {
         match self {
-            Request::Submit { ticket, .. }
-            | Request::Modify { ticket, .. }
-            | Request::Cancel { ticket, .. } => ticket,
+            ClientRequest::Submit { ticket, .. }
+            | ClientRequest::Modify { ticket, .. }
+            | ClientRequest::Cancel { ticket, .. } => ticket,
         }
     }
 
@@ -42,14 +43,14 @@ impl Request {
     pub fn send(&self, desk: &mut Desk, port: &mut PortEnd, client: SenderId) -> Result<IntId, Declined> {
         let by_client = |ticket: Ticket| Ticket { sender: client, ..ticket };
         match *self {
-            Request::Submit { ticket, terms } => desk.submit(port, by_client(ticket), terms),
-            Request::Modify { ticket, order, changes, .. } => {
+            ClientRequest::Submit { ticket, terms } => desk.submit(port, by_client(ticket), terms),
+            ClientRequest::Modify { ticket, order, changes, .. } => {
                 desk.modify(port, by_client(ticket), &order, changes)
             }
-            Request::Cancel { ticket, order, .. } if ticket.id.is_none() => {
+            ClientRequest::Cancel { ticket, order, .. } if ticket.id.is_none() => {
                 desk.cancel(port, Ticket { sender: SenderId::INTERNAL, ..ticket }, &order)
             }
-            Request::Cancel { ticket, order, .. } => desk.cancel(port, by_client(ticket), &order),
+            ClientRequest::Cancel { ticket, order, .. } => desk.cancel(port, by_client(ticket), &order),
         }
     }
 }
@@ -59,14 +60,14 @@ pub type Missing = u32;
 
 /// Which fields a D, F or G needs, and the first of them that is not there. Instead of a symbol a security id will do.
 pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
-    let replace = msg_type == b'G';
+    let replace = msg_type == msg_type::ORDER_CANCEL_REPLACE_REQUEST;
     let needed = [
-        (tag::ORIG_CL_ORD_ID, msg_type == b'D' || order.orig_cl_ord_id.is_some()),
+        (tag::ORIG_CL_ORD_ID, msg_type == msg_type::NEW_ORDER_SINGLE || order.orig_cl_ord_id.is_some()),
         (tag::CL_ORD_ID, order.cl_ord_id.is_some()),
         (tag::SYMBOL, order.symbol.is_some() || order.security_id.is_some()),
         (tag::SIDE, order.side.is_some()),
         (tag::TRANSACT_TIME, order.transact_time.is_some()),
-        (tag::ORD_TYPE, msg_type == b'F' || order.ord_type.is_some()),
+        (tag::ORD_TYPE, msg_type == msg_type::ORDER_CANCEL_REQUEST || order.ord_type.is_some()),
         // A new order without a quantity is refused as an order: FIX lets it have others instead.
         (tag::ORDER_QTY, !replace || order.order_qty.is_some()),
     ];
@@ -75,7 +76,7 @@ pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
 
 /// The terms of a new order.
 pub fn terms(
-    settings: &SessionSettings,
+    settings: &FixSessionSettings,
     reference: &RefData,
     order: &OrderFields,
 ) -> Result<Terms, OrderRejectReason> {
@@ -106,10 +107,10 @@ pub fn terms(
 
 /// What a replacement changes. It carries the whole order as wished; what may not change must be as it was.
 pub fn changes(
-    settings: &SessionSettings,
+    settings: &FixSessionSettings,
     reference: &RefData,
     order: &OrderFields,
-    known: &Order,
+    known: &ClientOrder,
 ) -> Result<Changes, OrderRejectReason> {
     matches(reference, order, known)?;
     if let Some(named) = order.account
@@ -146,7 +147,11 @@ pub fn changes(
 }
 
 /// Whether instrument and side of a request are those of its order.
-pub fn matches(reference: &RefData, order: &OrderFields, known: &Order) -> Result<(), OrderRejectReason> {
+pub fn matches(
+    reference: &RefData,
+    order: &OrderFields,
+    known: &ClientOrder,
+) -> Result<(), OrderRejectReason> {
     let side = order.side.and_then(Side::from_code);
     if side != Some(known.terms.side) {
         return Err(OrderRejectReason::SideDiffers);
@@ -157,7 +162,7 @@ pub fn matches(reference: &RefData, order: &OrderFields, known: &Order) -> Resul
     }
 }
 
-fn order_kind(settings: &SessionSettings, order: &OrderFields) -> Result<OrderKind, OrderRejectReason> {
+fn order_kind(settings: &FixSessionSettings, order: &OrderFields) -> Result<OrderKind, OrderRejectReason> {
     let kind = order.ord_type.and_then(OrderKind::from_code);
     kind.filter(|kind| settings.order_types.contains(kind)).ok_or(OrderRejectReason::TypeNotTaken)
 }

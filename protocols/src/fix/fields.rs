@@ -1,7 +1,8 @@
 //! The fields of a frame, read in one pass: each becomes a tag and a place in the buffer, the header is picked out, and the
 //! first fault of structure is kept. Nothing is copied and nothing allocated; the table is the caller's and used again.
 
-use super::frame::{Frame, SOH};
+use super::frame::{FixFrame, SOH};
+use super::msg_type;
 use super::tag;
 
 /// Fields of one message. A new order has some twenty; more than this is nobody's order.
@@ -10,7 +11,7 @@ pub const FIELDS_MAX: usize = 256;
 /// SessionRejectReason (373).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum RejectReason {
+pub enum SessionRejectReason {
     InvalidTag = 0,
     RequiredTagMissing = 1,
     TagNotForMessage = 2,
@@ -29,33 +30,33 @@ pub enum RejectReason {
     Other = 99,
 }
 
-impl RejectReason {
-    pub fn words(self) -> &'static str {
+impl SessionRejectReason {
+    pub fn text(self) -> &'static str {
         match self {
-            RejectReason::InvalidTag => "Invalid tag number",
-            RejectReason::RequiredTagMissing => "Required tag missing",
-            RejectReason::TagNotForMessage => "Tag not defined for this message type",
-            RejectReason::UndefinedTag => "Undefined tag",
-            RejectReason::NoValue => "Tag specified without a value",
-            RejectReason::ValueIncorrect => "Value is incorrect (out of range) for this tag",
-            RejectReason::IncorrectFormat => "Incorrect data format for value",
-            RejectReason::CompIdProblem => "CompID problem",
-            RejectReason::SendingTimeAccuracy => "SendingTime accuracy problem",
-            RejectReason::InvalidMsgType => "Invalid MsgType",
-            RejectReason::TagTwice => "Tag appears more than once",
-            RejectReason::OutOfOrder => "Tag specified out of required order",
-            RejectReason::GroupOutOfOrder => "Repeating group fields out of order",
-            RejectReason::GroupCount => "Incorrect NumInGroup count for repeating group",
-            RejectReason::DelimiterInValue => "Non \"data\" value includes field delimiter",
-            RejectReason::Other => "Too many fields",
+            SessionRejectReason::InvalidTag => "Invalid tag number",
+            SessionRejectReason::RequiredTagMissing => "Required tag missing",
+            SessionRejectReason::TagNotForMessage => "Tag not defined for this message type",
+            SessionRejectReason::UndefinedTag => "Undefined tag",
+            SessionRejectReason::NoValue => "Tag specified without a value",
+            SessionRejectReason::ValueIncorrect => "Value is incorrect (out of range) for this tag",
+            SessionRejectReason::IncorrectFormat => "Incorrect data format for value",
+            SessionRejectReason::CompIdProblem => "CompID problem",
+            SessionRejectReason::SendingTimeAccuracy => "SendingTime accuracy problem",
+            SessionRejectReason::InvalidMsgType => "Invalid MsgType",
+            SessionRejectReason::TagTwice => "Tag appears more than once",
+            SessionRejectReason::OutOfOrder => "Tag specified out of required order",
+            SessionRejectReason::GroupOutOfOrder => "Repeating group fields out of order",
+            SessionRejectReason::GroupCount => "Incorrect NumInGroup count for repeating group",
+            SessionRejectReason::DelimiterInValue => "Non \"data\" value includes field delimiter",
+            SessionRejectReason::Other => "Too many fields",
         }
     }
 }
 
 /// What is wrong with a message, and with which of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub reason: RejectReason,
+pub struct FieldFault {
+    pub reason: SessionRejectReason,
     /// The tag at fault; zero: none can be named.
     pub tag: u32,
     /// Which field of the message it is, so that of two faults the first can be told.
@@ -63,7 +64,7 @@ pub struct Fault {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct FieldPlace {
     tag: u32,
     start: u32,
     len: u32,
@@ -72,7 +73,7 @@ struct Place {
 /// Where the fields of one message are. Kept by the caller from message to message.
 #[derive(Clone, Debug)]
 pub struct Fields {
-    places: [Place; FIELDS_MAX],
+    places: [FieldPlace; FIELDS_MAX],
     len: usize,
     /// Which of the tags with a slot there have been; only for these does `first` mean something, so that it need not be cleared.
     seen: [u64; tag::SLOTS / 64],
@@ -86,7 +87,7 @@ const _: () = assert!(tag::SLOTS.is_multiple_of(64), "whole words hold all slots
 impl Default for Fields {
     fn default() -> Fields {
         Fields {
-            places: [Place::default(); FIELDS_MAX],
+            places: [FieldPlace::default(); FIELDS_MAX],
             len: 0,
             seen: [0; tag::SLOTS / 64],
             first: [0; tag::SLOTS],
@@ -104,7 +105,7 @@ impl Fields {
 
     /// Adds a field; answers whether its tag was there before and may not come again.
     #[inline]
-    fn add(&mut self, place: Place) -> bool {
+    fn add(&mut self, place: FieldPlace) -> bool {
         let at = self.len;
         let twice = match tag::slot(place.tag) {
             Some(slot) => {
@@ -138,7 +139,7 @@ impl Fields {
 
 /// The fields of the standard header that a session looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header<'a> {
+pub struct StandardHeader<'a> {
     pub msg_seq_num: Option<&'a [u8]>,
     pub sender_comp_id: Option<&'a [u8]>,
     pub target_comp_id: Option<&'a [u8]>,
@@ -150,16 +151,22 @@ pub struct Header<'a> {
 
 /// A frame with its fields: borrowed from the bytes, and from the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a, 'f> {
-    pub frame: Frame<'a>,
+pub struct FixMessage<'a, 'f> {
+    pub frame: FixFrame<'a>,
     pub msg_type: &'a [u8],
-    pub header: Header<'a>,
+    pub header: StandardHeader<'a>,
     /// The first fault of structure.
-    pub fault: Option<Fault>,
+    pub fault: Option<FieldFault>,
     fields: &'f Fields,
 }
 
-impl<'a> Message<'a, '_> {
+impl<'a> FixMessage<'a, '_> {
+    /// Returns MsgType (35) as one of [`msg_type`]'s codes.
+    #[inline]
+    pub fn type_code(&self) -> u8 {
+        msg_type::code(self.msg_type)
+    }
+
     /// Fields behind the type, the check sum not among them.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
         let bytes = self.frame.bytes;
@@ -197,19 +204,24 @@ impl<'a> Message<'a, '_> {
 /// Whether a message is mostly groups: market data, and what asks for it. No client may send us any, so members are not held against a list.
 #[cold]
 fn is_table(msg_type: &[u8]) -> bool {
-    matches!(msg_type, b"V" | b"W" | b"X")
+    matches!(
+        msg_type::code(msg_type),
+        msg_type::MARKET_DATA_REQUEST
+            | msg_type::MARKET_DATA_SNAPSHOT
+            | msg_type::MARKET_DATA_INCREMENTAL_REFRESH
+    )
 }
 
 /// Reads the fields of a frame.
 #[inline]
-pub fn read<'a, 'f>(frame: Frame<'a>, fields: &'f mut Fields) -> Message<'a, 'f> {
-    let pass = Pass { bytes: frame.bytes, end: frame.end };
+pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'a, 'f> {
+    let pass = FieldReader { bytes: frame.bytes, end: frame.end };
     let mut fault = None;
     // The type stands first: the frame has seen to it.
     let type_end = find_soh(frame.bytes, frame.body + 3);
     let msg_type = &frame.bytes[frame.body + 3..type_end];
     if msg_type.is_empty() {
-        fault = Some(Fault { reason: RejectReason::NoValue, tag: tag::MSG_TYPE, at: 0 });
+        fault = Some(FieldFault { reason: SessionRejectReason::NoValue, tag: tag::MSG_TYPE, at: 0 });
     }
     fields.clear();
     let mut at = type_end + 1;
@@ -218,7 +230,7 @@ pub fn read<'a, 'f>(frame: Frame<'a>, fields: &'f mut Fields) -> Message<'a, 'f>
     while at < frame.end {
         let len = fields.len;
         if len == FIELDS_MAX {
-            fault = fault.or(Some(Fault { reason: RejectReason::Other, tag: 0, at: len }));
+            fault = fault.or(Some(FieldFault { reason: SessionRejectReason::Other, tag: 0, at: len }));
             break;
         }
         let mut reason = None;
@@ -237,23 +249,27 @@ pub fn read<'a, 'f>(frame: Frame<'a>, fields: &'f mut Fields) -> Message<'a, 'f>
         let twice = fields.add(place);
         let twice = twice && !is_table(msg_type);
         if (twice || reason.is_some()) && fault.is_none() {
-            let reason = reason.unwrap_or(RejectReason::TagTwice);
-            fault = Some(Fault { reason, tag: place.tag, at: len });
+            let reason = reason.unwrap_or(SessionRejectReason::TagTwice);
+            fault = Some(FieldFault { reason, tag: place.tag, at: len });
         }
         at = (place.start + place.len) as usize + 1;
     }
     if let Some((length, _, _)) = raw {
-        fault = fault.or(Some(Fault { reason: RejectReason::IncorrectFormat, tag: length, at: fields.len }));
+        fault = fault.or(Some(FieldFault {
+            reason: SessionRejectReason::IncorrectFormat,
+            tag: length,
+            at: fields.len,
+        }));
     }
-    let mut message = Message { frame, msg_type, header: Header::default(), fault, fields };
-    message.header = Header::of(&message);
+    let mut message = FixMessage { frame, msg_type, header: StandardHeader::default(), fault, fields };
+    message.header = StandardHeader::of(&message);
     message
 }
 
-impl<'a> Header<'a> {
+impl<'a> StandardHeader<'a> {
     #[inline]
-    fn of(message: &Message<'a, '_>) -> Header<'a> {
-        Header {
+    fn of(message: &FixMessage<'a, '_>) -> StandardHeader<'a> {
+        StandardHeader {
             msg_seq_num: message.get(tag::MSG_SEQ_NUM),
             sender_comp_id: message.get(tag::SENDER_COMP_ID),
             target_comp_id: message.get(tag::TARGET_COMP_ID),
@@ -266,7 +282,7 @@ impl<'a> Header<'a> {
 }
 
 /// What the pass knows on its way.
-struct Pass<'a> {
+struct FieldReader<'a> {
     bytes: &'a [u8],
     end: usize,
 }
@@ -274,11 +290,11 @@ struct Pass<'a> {
 /// Raw data that must come next: the tag of its length, its own, and its length.
 type Raw = Option<(u32, u32, usize)>;
 
-impl<'a> Pass<'a> {
+impl<'a> FieldReader<'a> {
     /// The field at `at` if it is one of header or body, in its place, with a tag of at most four digits and nothing wrong with it; and
     /// which parts of the message may follow.
     #[inline]
-    fn plain_field(&self, at: usize, part: u8) -> Option<(Place, u8)> {
+    fn plain_field(&self, at: usize, part: u8) -> Option<(FieldPlace, u8)> {
         let word = u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
         // From the field's beginning, so that the next field need not wait until this one's tag is read.
         let end = match first_byte(word, SOH) {
@@ -292,17 +308,17 @@ impl<'a> Pass<'a> {
         if !in_place || end <= start {
             return None;
         }
-        Some((Place { tag, start: start as u32, len: (end - start) as u32 }, class))
+        Some((FieldPlace { tag, start: start as u32, len: (end - start) as u32 }, class))
     }
 
     /// The field at `at`, and what is wrong with it. `part` is the part of the message we are in.
-    fn field(&self, at: usize, raw: &mut Raw, part: &mut u8) -> (Place, Option<RejectReason>) {
+    fn field(&self, at: usize, raw: &mut Raw, part: &mut u8) -> (FieldPlace, Option<SessionRejectReason>) {
         let (tag, start) = match self.tag(at) {
             Ok(found) => found,
             Err(reason) => {
                 let end = find_soh(self.bytes, at);
                 *raw = None;
-                return (Place { tag: 0, start: at as u32, len: (end - at) as u32 }, Some(reason));
+                return (FieldPlace { tag: 0, start: at as u32, len: (end - at) as u32 }, Some(reason));
             }
         };
         let class = tag::class(tag);
@@ -311,7 +327,7 @@ impl<'a> Pass<'a> {
         let end = match announced {
             Some((_, data, len)) if data == tag && self.raw_fits(start, len) => start + len,
             Some((length, _, _)) => {
-                fault = Some((RejectReason::IncorrectFormat, length));
+                fault = Some((SessionRejectReason::IncorrectFormat, length));
                 find_soh(self.bytes, start)
             }
             None => find_soh(self.bytes, start),
@@ -323,42 +339,42 @@ impl<'a> Pass<'a> {
         } else {
             // The header is over; raw data or a trailer before it, and the order is wrong.
             if *part == tag::TRAILER {
-                fault = fault.or(Some((RejectReason::OutOfOrder, tag)));
+                fault = fault.or(Some((SessionRejectReason::OutOfOrder, tag)));
             }
             *part &= !tag::HEADER;
         }
         if value.is_empty() {
-            fault = fault.or(Some((RejectReason::NoValue, tag)));
+            fault = fault.or(Some((SessionRejectReason::NoValue, tag)));
         }
         let told = fault.map_or(tag, |fault| fault.1);
-        let place = Place { tag, start: start as u32, len: value.len() as u32 };
+        let place = FieldPlace { tag, start: start as u32, len: value.len() as u32 };
         match fault {
             // The length is at fault, and the field that shows it is kept under its own tag.
-            Some((reason, length)) if told != tag => (Place { tag: length, ..place }, Some(reason)),
+            Some((reason, length)) if told != tag => (FieldPlace { tag: length, ..place }, Some(reason)),
             other => (place, other.map(|fault| fault.0)),
         }
     }
 
     /// The tag at `at`, and where its value begins.
     #[inline]
-    fn tag(&self, at: usize) -> Result<(u32, usize), RejectReason> {
+    fn tag(&self, at: usize) -> Result<(u32, usize), SessionRejectReason> {
         let mut value = 0u64;
         let mut here = at;
         loop {
             let byte = self.bytes[here];
             match byte.wrapping_sub(b'0') {
                 digit @ 0..=9 if value <= tag::TAG_MAX as u64 => value = value * 10 + digit as u64,
-                0..=9 => return Err(RejectReason::InvalidTag),
+                0..=9 => return Err(SessionRejectReason::InvalidTag),
                 _ if byte == b'=' => break,
                 // A field without `=` is the rest of a value that had a delimiter in it.
-                _ if byte == SOH => return Err(RejectReason::DelimiterInValue),
+                _ if byte == SOH => return Err(SessionRejectReason::DelimiterInValue),
                 _ => {
                     let rest = &self.bytes[here..find_soh(self.bytes, here)];
                     let is_field = rest.contains(&b'=');
                     return Err(if is_field {
-                        RejectReason::InvalidTag
+                        SessionRejectReason::InvalidTag
                     } else {
-                        RejectReason::DelimiterInValue
+                        SessionRejectReason::DelimiterInValue
                     });
                 }
             }
@@ -366,7 +382,7 @@ impl<'a> Pass<'a> {
         }
         // Neither `=x`, nor zero, nor a leading zero.
         if here == at || self.bytes[at] == b'0' || value > tag::TAG_MAX as u64 {
-            return Err(RejectReason::InvalidTag);
+            return Err(SessionRejectReason::InvalidTag);
         }
         Ok((value as u32, here + 1))
     }
@@ -381,31 +397,31 @@ impl<'a> Pass<'a> {
         announced: bool,
         raw: &mut Raw,
         part: &mut u8,
-    ) -> Option<RejectReason> {
+    ) -> Option<SessionRejectReason> {
         let mut fault = None;
         if class & tag::HEADER != 0 {
             if *part & tag::HEADER == 0 {
-                fault = Some(RejectReason::OutOfOrder);
+                fault = Some(SessionRejectReason::OutOfOrder);
             }
         } else if class & tag::TRAILER != 0 {
             *part = tag::TRAILER;
             // The sum stands behind the body, so this is a second one.
             if tag == tag::CHECK_SUM {
-                fault = Some(RejectReason::OutOfOrder);
+                fault = Some(SessionRejectReason::OutOfOrder);
             }
         } else {
             if *part == tag::TRAILER {
-                fault = Some(RejectReason::OutOfOrder);
+                fault = Some(SessionRejectReason::OutOfOrder);
             }
             *part &= !tag::HEADER;
         }
         if class & tag::DATA != 0 && !announced {
-            fault = fault.or(Some(RejectReason::OutOfOrder));
+            fault = fault.or(Some(SessionRejectReason::OutOfOrder));
         }
         if class & tag::LENGTH != 0 {
             match (tag::data_of(tag), small_number(value)) {
                 (Some(data), Some(len)) if len > 0 => *raw = Some((tag, data, len)),
-                _ => fault = fault.or(Some(RejectReason::IncorrectFormat)),
+                _ => fault = fault.or(Some(SessionRejectReason::IncorrectFormat)),
             }
         }
         fault

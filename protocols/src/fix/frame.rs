@@ -8,6 +8,7 @@
 //!
 //! What is between the frames is left to [`super::fields`].
 
+use super::tag::prefix;
 use memchr::memmem;
 
 use crate::decoded::Decoded;
@@ -42,7 +43,7 @@ pub const FRAME_BYTES_AROUND: usize =
 ///
 /// Invariant: the byte before `body.end` is SOH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct FixFrame<'a> {
     /// From `8=` up to the SOH behind the check sum.
     pub bytes: &'a [u8],
     pub begin_string: &'a [u8],
@@ -53,7 +54,7 @@ pub struct Frame<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameError {
+pub enum FixFrameError {
     /// No frame, or a broken one: so many bytes are to be passed over. No sequence number is used up by it.
     Garbled { skip: usize },
     /// BodyLength is above the limit, so that nobody waits for so much. The connection ends.
@@ -61,13 +62,13 @@ pub enum FrameError {
 }
 
 /// The frame at the beginning of `bytes`. A body has at most `body_bytes_max`.
-pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<Frame<'_>>, FrameError> {
+pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_>>, FixFrameError> {
     let (begin_string, length_at) = match bytes.strip_prefix(HEAD) {
         Some(_) => (BEGIN_STRING, HEAD.len()),
         None => match other_head(bytes) {
-            Head::Begin(begin_string, at) => (begin_string, at),
-            Head::Incomplete => return Ok(Decoded::Incomplete),
-            Head::Garbled => return Err(garbled(bytes)),
+            FrameHead::Begin(begin_string, at) => (begin_string, at),
+            FrameHead::Incomplete => return Ok(Decoded::Incomplete),
+            FrameHead::Garbled => return Err(garbled(bytes)),
         },
     };
     let mut length = 0usize;
@@ -76,16 +77,16 @@ pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<Frame<'_>>,
         let Some(&byte) = bytes.get(body) else { return Ok(Decoded::Incomplete) };
         body += 1;
         match byte {
-            b'0'..=b'9' if body - length_at > LENGTH_DIGITS_MAX => return Err(FrameError::TooLong),
+            b'0'..=b'9' if body - length_at > LENGTH_DIGITS_MAX => return Err(FixFrameError::TooLong),
             b'0'..=b'9' => length = length * 10 + (byte - b'0') as usize,
             SOH if body - length_at > 1 => break,
             _ => return Err(garbled(bytes)),
         }
     }
     if length > body_bytes_max {
-        return Err(FrameError::TooLong);
+        return Err(FixFrameError::TooLong);
     }
-    if length < BODY_BYTES_MIN || !begins_as(&bytes[body..], b"35=") {
+    if length < BODY_BYTES_MIN || !begins_as(&bytes[body..], prefix::MSG_TYPE) {
         return Err(garbled(bytes));
     }
     let end = body + length;
@@ -97,12 +98,15 @@ pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<Frame<'_>>,
     let told = (a - b'0') as u32 * 100 + (b - b'0') as u32 * 10 + (c - b'0') as u32;
     if told != check_sum(&frame[..end]) as u32 {
         // Its length was right, so the next one begins behind it.
-        return Err(FrameError::Garbled { skip: frame.len() });
+        return Err(FixFrameError::Garbled { skip: frame.len() });
     }
-    Ok(Decoded::Message { message: Frame { bytes: frame, begin_string, body, end }, consumed: frame.len() })
+    Ok(Decoded::Message {
+        message: FixFrame { bytes: frame, begin_string, body, end },
+        consumed: frame.len(),
+    })
 }
 
-impl<'a> Frame<'a> {
+impl<'a> FixFrame<'a> {
     /// MsgType: frames are told by it before anything else is read.
     pub fn msg_type(&self) -> &'a [u8] {
         let value = &self.bytes[self.body + 3..self.end];
@@ -116,7 +120,7 @@ pub fn check_sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, &byte| sum.wrapping_add(byte))
 }
 
-enum Head<'a> {
+enum FrameHead<'a> {
     /// BeginString, and where the digits of the length begin.
     Begin(&'a [u8], usize),
     Incomplete,
@@ -124,21 +128,21 @@ enum Head<'a> {
 }
 
 /// A head that is not the usual one, or not all of it yet.
-fn other_head(bytes: &[u8]) -> Head<'_> {
+fn other_head(bytes: &[u8]) -> FrameHead<'_> {
     if !begins_as(bytes, BEGIN) {
-        return Head::Garbled;
+        return FrameHead::Garbled;
     }
     let window = &bytes[..bytes.len().min(2 + BEGIN_STRING_BYTES_MAX + 1)];
     let Some(end) = memchr::memchr(SOH, window) else {
         let whole = window.len() == 2 + BEGIN_STRING_BYTES_MAX + 1;
-        return if whole { Head::Garbled } else { Head::Incomplete };
+        return if whole { FrameHead::Garbled } else { FrameHead::Incomplete };
     };
-    if !begins_as(&bytes[end + 1..], b"9=") {
-        return Head::Garbled;
+    if !begins_as(&bytes[end + 1..], prefix::BODY_LENGTH) {
+        return FrameHead::Garbled;
     }
     match bytes.len() {
-        len if len < end + 3 => Head::Incomplete,
-        _ => Head::Begin(&bytes[2..end], end + 3),
+        len if len < end + 3 => FrameHead::Incomplete,
+        _ => FrameHead::Begin(&bytes[2..end], end + 3),
     }
 }
 
@@ -149,13 +153,13 @@ fn begins_as(bytes: &[u8], word: &[u8]) -> bool {
 }
 
 /// How far it is to where the next frame may begin. Its first bytes may be all that has come of it.
-fn garbled(bytes: &[u8]) -> FrameError {
+fn garbled(bytes: &[u8]) -> FixFrameError {
     let rest = &bytes[1..];
     let skip = memmem::find(rest, BEGIN).unwrap_or_else(|| {
         let tail = (1..BEGIN.len()).rev().find(|&len| rest.ends_with(&BEGIN[..len]));
         rest.len() - tail.unwrap_or(0)
     });
-    FrameError::Garbled { skip: skip + 1 }
+    FixFrameError::Garbled { skip: skip + 1 }
 }
 
 #[cfg(test)]
@@ -211,10 +215,10 @@ mod tests {
             let mut bytes = soh(text);
             let good = frame("35=0|34=2|");
             bytes.extend_from_slice(&good);
-            let Err(FrameError::Garbled { skip }) = decode(&bytes, MAX) else { panic!("{text}") };
+            let Err(FixFrameError::Garbled { skip }) = decode(&bytes, MAX) else { panic!("{text}") };
             assert!(skip > 0 && skip <= text.len(), "{text} {skip}");
             let mut rest = &bytes[skip..];
-            while let Err(FrameError::Garbled { skip }) = decode(rest, MAX) {
+            while let Err(FixFrameError::Garbled { skip }) = decode(rest, MAX) {
                 rest = &rest[skip..];
             }
             assert!(matches!(decode(rest, MAX), Ok(Decoded::Message { .. })), "{text}");
@@ -226,7 +230,7 @@ mod tests {
     fn nobody_waits_by_an_absurd_length() {
         for length in ["1001", "999999999", "4294967300", "18446744073709551620"] {
             let bytes = soh(&format!("8=FIX.4.4|9={length}|35=0|"));
-            assert_eq!(decode(&bytes, MAX), Err(FrameError::TooLong), "{length}");
+            assert_eq!(decode(&bytes, MAX), Err(FixFrameError::TooLong), "{length}");
         }
     }
 
@@ -245,7 +249,7 @@ mod tests {
     #[test]
     fn the_beginning_of_a_frame_is_kept_behind_rubbish() {
         for (text, skip) in [("rubbish8=FI", 7), ("rubbish8", 7), ("rubbish", 7), ("88=FIX", 1)] {
-            assert_eq!(decode(text.as_bytes(), MAX), Err(FrameError::Garbled { skip }), "{text}");
+            assert_eq!(decode(text.as_bytes(), MAX), Err(FixFrameError::Garbled { skip }), "{text}");
         }
     }
 }

@@ -1,49 +1,15 @@
 //! Whose connection it is: the first frame, looked at before it is given to its session. Whoever does not begin as a client of ours
 //! is not answered.
 
+use super::msg_type;
 use pitlane_engine::time::Timestamp;
 
 use super::encode::Encoder;
 use super::fields::{Fields, read};
 use super::frame::{self, BEGIN_STRING};
-use super::session::{Credentials, DisconnectReason, GREETING_BYTES_MAX, LOGON_NS_MAX};
-use super::tag;
+use super::session::{DisconnectReason, LOGON_BYTES_MAX, LogonCredentials};
+use super::tag::{self, prefix};
 use crate::decoded::Decoded;
-
-/// A connection that has not said yet whose it is: few bytes and a short time, which bytes that trickle in do not prolong.
-#[derive(Debug)]
-pub struct Lobby {
-    bytes: Vec<u8>,
-    until: Timestamp,
-}
-
-impl Lobby {
-    pub fn new(now: Timestamp) -> Lobby {
-        Lobby { bytes: Vec::new(), until: now.plus(LOGON_NS_MAX) }
-    }
-
-    /// Takes what has come. The names, once they are known; then [`Lobby::into_bytes`] is for their session.
-    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReason> {
-        // A peer that sends much at once has its Logon at the beginning, or it has none.
-        let known = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        match identify(&self.bytes) {
-            Ok(Decoded::Incomplete) if known + bytes.len() > GREETING_BYTES_MAX => {
-                Err(DisconnectReason::NotLogon)
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// When patience ends: [`DisconnectReason::LogonTimeout`].
-    pub fn poll_timeout(&self) -> Timestamp {
-        self.until
-    }
-
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-}
 
 /// The pair of names that a connection gives, as the client writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +20,7 @@ pub struct LogonProbe<'a> {
 
 /// The names in the first frame. Nothing is consumed: the session reads the frame again.
 pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReason> {
-    let (frame, consumed) = match frame::decode(bytes, GREETING_BYTES_MAX) {
+    let (frame, consumed) = match frame::decode(bytes, LOGON_BYTES_MAX) {
         Ok(Decoded::Message { message, consumed }) => (message, consumed),
         Ok(Decoded::Incomplete) => return Ok(Decoded::Incomplete),
         Err(_) => return Err(DisconnectReason::NotLogon),
@@ -65,8 +31,8 @@ pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReaso
     let mut fields = Fields::default();
     let message = read(frame, &mut fields);
     let header = message.header;
-    match (message.msg_type, header.sender_comp_id, header.target_comp_id) {
-        (b"A", Some(sender_comp_id), Some(target_comp_id)) => {
+    match (message.type_code(), header.sender_comp_id, header.target_comp_id) {
+        (msg_type::LOGON, Some(sender_comp_id), Some(target_comp_id)) => {
             Ok(Decoded::Message { message: LogonProbe { sender_comp_id, target_comp_id }, consumed })
         }
         _ => Err(DisconnectReason::NotLogon),
@@ -75,29 +41,29 @@ pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReaso
 
 /// Name and password in a first frame that [`identify`] has taken; empty if it has none. So they are checked before anything is
 /// kept for the session.
-pub fn credentials(bytes: &[u8]) -> Credentials<'_> {
+pub fn credentials(bytes: &[u8]) -> LogonCredentials<'_> {
     let mut fields = Fields::default();
-    let message = match frame::decode(bytes, GREETING_BYTES_MAX) {
+    let message = match frame::decode(bytes, LOGON_BYTES_MAX) {
         Ok(Decoded::Message { message, .. }) => Some(read(message, &mut fields)),
         Ok(Decoded::Incomplete) | Err(_) => None,
     };
     let value = |tag: u32| message.as_ref().and_then(|message| message.get(tag)).unwrap_or_default();
-    Credentials { username: value(tag::USERNAME), password: value(tag::PASSWORD) }
+    LogonCredentials { username: value(tag::USERNAME), password: value(tag::PASSWORD) }
 }
 
 /// The Logout for a client whose name or password is wrong. It has the number one: the session's own numbers are for those who may
 /// log on.
-pub fn refusal(sender_comp_id: &str, target_comp_id: &str, now: Timestamp) -> Vec<u8> {
+pub fn encode_refusal(sender_comp_id: &str, target_comp_id: &str, now: Timestamp) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(sender_comp_id, target_comp_id);
-    let mut draft = encoder.begin(&mut bytes, b'5', 1, now);
-    draft.text(b"58=", b"Logon refused");
+    let mut draft = encoder.begin(&mut bytes, msg_type::LOGOUT, 1, now);
+    draft.text(prefix::TEXT, b"Logon refused");
     draft.finish();
     bytes
 }
 
 /// Whether a configured name admits this one: the same, or a family that ends in `*`.
-pub fn admits(configured: &str, name: &[u8]) -> bool {
+pub fn matches_comp_id(configured: &str, name: &[u8]) -> bool {
     match configured.strip_suffix('*') {
         Some(family) => name.starts_with(family.as_bytes()) && name.len() <= NAME_BYTES_MAX,
         None => configured.as_bytes() == name,
@@ -140,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_logout_under_the_number_one() {
-        let bytes = refusal("PITLANE", "CLIENT1", Timestamp(1_763_200_000_000_000_000));
-        let Ok(Decoded::Message { message, consumed }) = frame::decode(&bytes, GREETING_BYTES_MAX) else {
+        let bytes = encode_refusal("PITLANE", "CLIENT1", Timestamp(1_763_200_000_000_000_000));
+        let Ok(Decoded::Message { message, consumed }) = frame::decode(&bytes, LOGON_BYTES_MAX) else {
             panic!()
         };
         let mut fields = Fields::default();
@@ -152,8 +118,12 @@ mod tests {
 
     #[test]
     fn a_family_is_admitted_by_its_beginning() {
-        assert!(admits("CLIENT1", b"CLIENT1") && !admits("CLIENT1", b"CLIENT2"));
-        assert!(admits("BENCH*", b"BENCH17") && admits("BENCH*", b"BENCH") && !admits("BENCH*", b"BENC"));
-        assert!(!admits("BENCH*", &[b"BENCH", &[b'x'; 100_000][..]].concat()));
+        assert!(matches_comp_id("CLIENT1", b"CLIENT1") && !matches_comp_id("CLIENT1", b"CLIENT2"));
+        assert!(
+            matches_comp_id("BENCH*", b"BENCH17")
+                && matches_comp_id("BENCH*", b"BENCH")
+                && !matches_comp_id("BENCH*", b"BENC")
+        );
+        assert!(!matches_comp_id("BENCH*", &[b"BENCH", &[b'x'; 100_000][..]].concat()));
     }
 }

@@ -6,9 +6,9 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
-use super::fields::{Fault, Message, RejectReason};
-use super::stamp::{parse_date, parse_timestamp};
+use super::fields::{FieldFault, FixMessage, SessionRejectReason};
 use super::tag;
+use super::timestamp::{parse_date, parse_timestamp};
 
 /// A decimal as it was sent: well written, but perhaps beyond what we can count.
 pub type Decimal<T> = Result<T, TextError>;
@@ -42,8 +42,8 @@ pub struct OrderFields<'a> {
 impl<'a> OrderFields<'a> {
     /// The fields as they are asked for, so that messages of one shape take one way.
     #[inline]
-    pub fn read(message: &Message<'a, '_>) -> Result<OrderFields<'a>, Fault> {
-        let mut asked = Asked { message, fault: None };
+    pub fn read(message: &FixMessage<'a, '_>) -> Result<OrderFields<'a>, FieldFault> {
+        let mut asked = FieldParser { message, fault: None };
         let order = OrderFields {
             cl_ord_id: asked.typed(tag::CL_ORD_ID, id),
             orig_cl_ord_id: asked.typed(tag::ORIG_CL_ORD_ID, id),
@@ -62,8 +62,9 @@ impl<'a> OrderFields<'a> {
             stop_px: asked.typed(tag::STOP_PX, |value| decimal(Price::parse(value))),
             transact_time: asked.typed(tag::TRANSACT_TIME, instant),
             expire_time: asked.typed(tag::EXPIRE_TIME, instant),
-            expire_date: asked
-                .typed(tag::EXPIRE_DATE, |value| parse_date(value).ok_or(RejectReason::IncorrectFormat)),
+            expire_date: asked.typed(tag::EXPIRE_DATE, |value| {
+                parse_date(value).ok_or(SessionRejectReason::IncorrectFormat)
+            }),
             strategy_id: message.get(tag::STRATEGY_ID),
             strategy_name: message.get(tag::STRATEGY_NAME),
             exchange_order: asked.typed(tag::EXCHANGE_ORDER, flag),
@@ -76,20 +77,20 @@ impl<'a> OrderFields<'a> {
 }
 
 /// A message that is asked for its fields, and the first of them that is not written as its type.
-struct Asked<'m, 'a, 'f> {
-    message: &'m Message<'a, 'f>,
-    fault: Option<Fault>,
+struct FieldParser<'m, 'a, 'f> {
+    message: &'m FixMessage<'a, 'f>,
+    fault: Option<FieldFault>,
 }
 
-impl Asked<'_, '_, '_> {
+impl FieldParser<'_, '_, '_> {
     #[inline]
-    fn typed<T>(&mut self, tag: u32, parse: impl Fn(&[u8]) -> Result<T, RejectReason>) -> Option<T> {
+    fn typed<T>(&mut self, tag: u32, parse: impl Fn(&[u8]) -> Result<T, SessionRejectReason>) -> Option<T> {
         let (at, value) = self.message.find(tag)?;
         match parse(value) {
             Ok(value) => Some(value),
             Err(reason) => {
                 if self.fault.is_none_or(|fault| at < fault.at) {
-                    self.fault = Some(Fault { reason, tag, at });
+                    self.fault = Some(FieldFault { reason, tag, at });
                 }
                 None
             }
@@ -99,37 +100,37 @@ impl Asked<'_, '_, '_> {
 
 /// An id that could not be an order's is refused whole: it would have to be echoed, shown and put into names.
 #[inline]
-fn id(value: &[u8]) -> Result<IntId, RejectReason> {
-    IntId::parse(value).map_err(|_| RejectReason::ValueIncorrect)
+fn id(value: &[u8]) -> Result<IntId, SessionRejectReason> {
+    IntId::parse(value).map_err(|_| SessionRejectReason::ValueIncorrect)
 }
 
 /// One character. Longer codes of FIX mean nothing we take; they are told as one that nobody has.
 #[inline]
-fn code(value: &[u8]) -> Result<u8, RejectReason> {
+fn code(value: &[u8]) -> Result<u8, SessionRejectReason> {
     match value {
         [code] => Ok(*code),
-        _ => Err(RejectReason::ValueIncorrect),
+        _ => Err(SessionRejectReason::ValueIncorrect),
     }
 }
 
 #[inline]
-fn decimal<T>(parsed: Decimal<T>) -> Result<Decimal<T>, RejectReason> {
+fn decimal<T>(parsed: Decimal<T>) -> Result<Decimal<T>, SessionRejectReason> {
     match parsed {
-        Err(TextError::Character | TextError::Empty) => Err(RejectReason::IncorrectFormat),
+        Err(TextError::Character | TextError::Empty) => Err(SessionRejectReason::IncorrectFormat),
         other => Ok(other),
     }
 }
 
 #[inline]
-fn instant(value: &[u8]) -> Result<Timestamp, RejectReason> {
-    parse_timestamp(value).ok_or(RejectReason::IncorrectFormat)
+fn instant(value: &[u8]) -> Result<Timestamp, SessionRejectReason> {
+    parse_timestamp(value).ok_or(SessionRejectReason::IncorrectFormat)
 }
 
-fn flag(value: &[u8]) -> Result<bool, RejectReason> {
+fn flag(value: &[u8]) -> Result<bool, SessionRejectReason> {
     match value {
         b"Y" => Ok(true),
         b"N" => Ok(false),
-        _ => Err(RejectReason::ValueIncorrect),
+        _ => Err(SessionRejectReason::ValueIncorrect),
     }
 }
 
@@ -140,7 +141,7 @@ mod tests {
     use crate::fix::fields::{Fields, read};
     use crate::fix::frame::{check_sum, decode};
 
-    fn check(body: &str, look: impl FnOnce(Result<OrderFields, Fault>)) {
+    fn check(body: &str, look: impl FnOnce(Result<OrderFields, FieldFault>)) {
         let body = format!("35=D|{body}").replace('|', "\x01");
         let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
         let sum = check_sum(&bytes);
@@ -177,7 +178,7 @@ mod tests {
                 let fault = order.unwrap_err();
                 assert_eq!(
                     (fault.reason, fault.tag, fault.at),
-                    (RejectReason::IncorrectFormat, 38, 1),
+                    (SessionRejectReason::IncorrectFormat, 38, 1),
                     "{bad}"
                 );
             });
@@ -186,8 +187,10 @@ mod tests {
         for (big, error) in [("0.123456789", TextError::TooManyDecimals), (&digits, TextError::Range)] {
             check(&format!("38={big}|"), |order| assert_eq!(order.unwrap().order_qty, Some(Err(error))));
         }
-        check("60=yesterday|", |order| assert_eq!(order.unwrap_err().reason, RejectReason::IncorrectFormat));
-        check("54=12|", |order| assert_eq!(order.unwrap_err().reason, RejectReason::ValueIncorrect));
+        check("60=yesterday|", |order| {
+            assert_eq!(order.unwrap_err().reason, SessionRejectReason::IncorrectFormat)
+        });
+        check("54=12|", |order| assert_eq!(order.unwrap_err().reason, SessionRejectReason::ValueIncorrect));
         check("11=two words|", |order| assert_eq!(order.unwrap_err().tag, 11));
     }
 }

@@ -14,7 +14,7 @@ use pitlane_engine::terms::{Status, Terms};
 use pitlane_engine::time::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct ClientOrder {
     /// OrderID (37): the first ClOrdID, which stays.
     pub root: IntId,
     /// ClOrdID (11) that the client gave it last and that was accepted. A change made elsewhere leaves it.
@@ -36,9 +36,9 @@ pub struct Order {
     pub updated: Timestamp,
 }
 
-impl Order {
-    pub fn new(root: IntId, terms: Terms, now: Timestamp) -> Order {
-        Order {
+impl ClientOrder {
+    pub fn new(root: IntId, terms: Terms, now: Timestamp) -> ClientOrder {
+        ClientOrder {
             root,
             cl_ord_id: root,
             cancel: IntId::NONE,
@@ -82,26 +82,26 @@ impl Order {
 /// How an order is found: by its root, at the place that it was given. The desk keeps both. Of an order from before a restart nobody
 /// knows the place; it is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct OrderKey {
     pub root: IntId,
     pub place: u32,
 }
 
-impl Key {
+impl OrderKey {
     /// Of an order whose place nobody knows.
-    pub fn of_root(root: IntId) -> Key {
-        Key { root, place: u32::MAX }
+    pub fn of_root(root: IntId) -> OrderKey {
+        OrderKey { root, place: u32::MAX }
     }
 }
 
-impl From<Known> for Key {
-    fn from(known: Known) -> Key {
-        Key { root: known.root, place: known.token }
+impl From<Known> for OrderKey {
+    fn from(known: Known) -> OrderKey {
+        OrderKey { root: known.root, place: known.token }
     }
 }
 
 /// A place in the slab: an order, or free.
-type Place = Option<Order>;
+type OrderSlot = Option<ClientOrder>;
 
 /// Places that the slab grows by: what is there stays where it is, so that no order pays for all the others.
 const PAGE: usize = 256;
@@ -110,13 +110,13 @@ const PAGE: usize = 256;
 #[derive(Debug)]
 pub struct ClientOrders {
     /// All full but the last one.
-    slab: Vec<Vec<Place>>,
+    slab: Vec<Vec<OrderSlot>>,
     free: Vec<u32>,
     len: usize,
     /// By root: orders from before a restart. Those that have come since are found by their places.
     recalled: IdIndex,
     /// Finished ones, first ended first; some may have been forgotten since.
-    finished: VecDeque<Key>,
+    finished: VecDeque<OrderKey>,
     finished_max: usize,
     orders_max: usize,
 }
@@ -135,17 +135,17 @@ impl ClientOrders {
         }
     }
 
-    pub fn get(&self, key: &Key) -> Option<&Order> {
+    pub fn get(&self, key: &OrderKey) -> Option<&ClientOrder> {
         self.find(key).and_then(|place| self.at(place as usize))
     }
 
-    pub fn get_mut(&mut self, key: &Key) -> Option<&mut Order> {
+    pub fn get_mut(&mut self, key: &OrderKey) -> Option<&mut ClientOrder> {
         let place = self.find(key)?;
         self.place(place).as_mut()
     }
 
     /// Adds an order. Answers its place if there was room; whoever keeps it finds the order again.
-    pub fn add(&mut self, order: Order) -> Option<u32> {
+    pub fn add(&mut self, order: ClientOrder) -> Option<u32> {
         while self.len >= self.orders_max {
             let oldest = self.finished.pop_front()?;
             self.forget(&oldest);
@@ -158,15 +158,15 @@ impl ClientOrders {
 
     /// Adds an order from before a restart, whose place nobody will know. One with the same root, which the desk has forgotten,
     /// gives way.
-    pub fn recall(&mut self, order: Order) {
-        let key = Key::of_root(order.root);
+    pub fn recall(&mut self, order: ClientOrder) {
+        let key = OrderKey::of_root(order.root);
         self.remove(&key);
         if let Some(place) = self.add(order) {
             self.recalled.insert(0, &key.root, place);
         }
     }
 
-    pub fn remove(&mut self, key: &Key) {
+    pub fn remove(&mut self, key: &OrderKey) {
         let Some(place) = self.find(key) else { return };
         self.recalled.remove(0, &key.root, place);
         *self.place(place) = None;
@@ -175,9 +175,9 @@ impl ClientOrders {
     }
 
     /// Notes that an order has ended, and forgets the oldest such if there are too many.
-    pub fn finish(&mut self, key: &Key) {
+    pub fn finish(&mut self, key: &OrderKey) {
         let Some(place) = self.find(key) else { return };
-        self.finished.push_back(Key { place, ..*key });
+        self.finished.push_back(OrderKey { place, ..*key });
         while self.finished.len() > self.finished_max {
             let Some(oldest) = self.finished.pop_front() else { break };
             self.forget(&oldest);
@@ -185,14 +185,14 @@ impl ClientOrders {
     }
 
     /// Forgets an order that has ended. Another of the same root may have its place by now, and be open.
-    fn forget(&mut self, finished: &Key) {
+    fn forget(&mut self, finished: &OrderKey) {
         if self.get(finished).is_some_and(|order| order.status.is_finished()) {
             self.remove(finished);
         }
     }
 
     /// The order at a place, and whether there are places behind it: to go through all of them in steps.
-    pub fn at(&self, place: usize) -> Option<&Order> {
+    pub fn at(&self, place: usize) -> Option<&ClientOrder> {
         self.slab.get(place / PAGE)?.get(place % PAGE)?.as_ref()
     }
 
@@ -214,12 +214,12 @@ impl ClientOrders {
         self.len < self.orders_max || !self.finished.is_empty()
     }
 
-    fn find(&self, key: &Key) -> Option<u32> {
+    fn find(&self, key: &OrderKey) -> Option<u32> {
         let is_it = |place: u32| self.at(place as usize).is_some_and(|order| order.root == key.root);
         if is_it(key.place) { Some(key.place) } else { self.recalled.get(0, &key.root, is_it) }
     }
 
-    fn place(&mut self, place: u32) -> &mut Place {
+    fn place(&mut self, place: u32) -> &mut OrderSlot {
         &mut self.slab[place as usize / PAGE][place as usize % PAGE]
     }
 
@@ -234,20 +234,25 @@ impl ClientOrders {
 }
 
 /// An order as a shard tells its terms.
-pub fn order_of(told: &OrderTerms, root: IntId, at: Timestamp) -> Order {
-    Order { cl_ord_id: told.id, status: told.status, reason: told.reason, ..Order::new(root, told.terms, at) }
+pub fn order_of(told: &OrderTerms, root: IntId, at: Timestamp) -> ClientOrder {
+    ClientOrder {
+        cl_ord_id: told.id,
+        status: told.status,
+        reason: told.reason,
+        ..ClientOrder::new(root, told.terms, at)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn order(root: &str) -> Order {
-        Order::new(IntId::parse(root.as_bytes()).unwrap(), Terms::default(), Timestamp(1))
+    fn order(root: &str) -> ClientOrder {
+        ClientOrder::new(IntId::parse(root.as_bytes()).unwrap(), Terms::default(), Timestamp(1))
     }
 
-    fn add(book: &mut ClientOrders, order: Order) -> Option<Key> {
-        book.add(order).map(|place| Key { root: order.root, place })
+    fn add(book: &mut ClientOrders, order: ClientOrder) -> Option<OrderKey> {
+        book.add(order).map(|place| OrderKey { root: order.root, place })
     }
 
     #[test]
@@ -272,24 +277,27 @@ mod tests {
         let mut book = ClientOrders::new(1_000, 1_000, 1);
         let roots: Vec<IntId> = (0..600).map(|number| IntId::numbered(b'o', number)).collect();
         let (new, old) = roots.split_at(300);
-        let keys: Vec<Key> = new
+        let keys: Vec<OrderKey> = new
             .iter()
-            .map(|root| add(&mut book, Order::new(*root, Terms::default(), Timestamp(1))).unwrap())
+            .map(|root| add(&mut book, ClientOrder::new(*root, Terms::default(), Timestamp(1))).unwrap())
             .collect();
-        old.iter().for_each(|root| book.recall(Order::new(*root, Terms::default(), Timestamp(1))));
+        old.iter().for_each(|root| book.recall(ClientOrder::new(*root, Terms::default(), Timestamp(1))));
         for (at, key) in keys.iter().enumerate() {
             assert_eq!(book.get(key).unwrap().root, key.root);
-            assert_eq!(book.get(&Key { place: keys[(at + 7) % 300].place, ..*key }), None);
-            assert_eq!(book.get(&Key::of_root(key.root)), None);
+            assert_eq!(book.get(&OrderKey { place: keys[(at + 7) % 300].place, ..*key }), None);
+            assert_eq!(book.get(&OrderKey::of_root(key.root)), None);
         }
         for (at, root) in old.iter().enumerate() {
             for place in [u32::MAX, 0, at as u32] {
-                assert_eq!(book.get_mut(&Key { root: *root, place }).unwrap().root, *root);
+                assert_eq!(book.get_mut(&OrderKey { root: *root, place }).unwrap().root, *root);
             }
         }
-        book.recall(Order { status: Status::New, ..Order::new(old[0], Terms::default(), Timestamp(2)) });
-        assert_eq!(book.get(&Key::of_root(old[0])).unwrap().status, Status::New);
-        old.iter().for_each(|root| book.remove(&Key::of_root(*root)));
+        book.recall(ClientOrder {
+            status: Status::New,
+            ..ClientOrder::new(old[0], Terms::default(), Timestamp(2))
+        });
+        assert_eq!(book.get(&OrderKey::of_root(old[0])).unwrap().status, Status::New);
+        old.iter().for_each(|root| book.remove(&OrderKey::of_root(*root)));
         assert_eq!((book.len(), book.recalled.len()), (300, 0));
     }
 
@@ -299,8 +307,8 @@ mod tests {
         let first = add(&mut book, order("a")).unwrap();
         book.get_mut(&first).unwrap().status = Status::Filled;
         book.finish(&first);
-        let second = add(&mut book, Order { status: Status::New, ..order("a") }).unwrap();
-        let other = add(&mut book, Order { status: Status::Filled, ..order("b") }).unwrap();
+        let second = add(&mut book, ClientOrder { status: Status::New, ..order("a") }).unwrap();
+        let other = add(&mut book, ClientOrder { status: Status::Filled, ..order("b") }).unwrap();
         book.finish(&other);
         assert_eq!(book.get(&second).unwrap().status, Status::New);
         assert_eq!((book.len(), book.get(&first)), (2, None));
@@ -309,12 +317,12 @@ mod tests {
     #[test]
     fn a_place_that_is_used_again_is_not_taken_for_who_had_it() {
         let mut book = ClientOrders::new(2, 1, 1);
-        let first = add(&mut book, Order { status: Status::Filled, ..order("a") }).unwrap();
+        let first = add(&mut book, ClientOrder { status: Status::Filled, ..order("a") }).unwrap();
         book.finish(&first);
         book.remove(&first);
-        let second = add(&mut book, Order { status: Status::New, ..order("a") }).unwrap();
+        let second = add(&mut book, ClientOrder { status: Status::New, ..order("a") }).unwrap();
         assert_eq!(first, second, "the same root at the same place");
-        let other = add(&mut book, Order { status: Status::Filled, ..order("b") }).unwrap();
+        let other = add(&mut book, ClientOrder { status: Status::Filled, ..order("b") }).unwrap();
         book.finish(&other);
         assert_eq!(book.get(&second).unwrap().status, Status::New, "the first one's end is not its own");
     }

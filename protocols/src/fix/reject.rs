@@ -37,7 +37,7 @@ impl OrderRejectReason {
         }
     }
 
-    pub fn words(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             OrderRejectReason::Platform(reason) => reason.words(),
             OrderRejectReason::SideNotTaken => "only buy (1) and sell (2) are taken",

@@ -1,5 +1,8 @@
 //! What is said of orders: Execution Report (8) and Order Cancel Reject (9), field by field.
 
+use super::exec_type;
+use super::ord_status;
+use super::tag::prefix;
 use pitlane_engine::event::{ExecType, OrderReport, Refusal, Request};
 use pitlane_engine::id::{IntId, Uuid};
 use pitlane_engine::number::{Price, Qty};
@@ -10,10 +13,10 @@ use pitlane_engine::time::Timestamp;
 
 use super::encode::Draft;
 use super::order::OrderFields;
-use super::orders::Order;
+use super::orders::ClientOrder;
 use super::reject::OrderRejectReason;
 use super::resolve::security_type;
-use crate::codes::{Code, Profile, exec_type, ord_status};
+use crate::codes::{Code, FixProfile, exec_type, ord_status};
 
 /// Bytes of a value that the client sent and that is said back although it means nothing to us.
 const ECHO_BYTES_MAX: usize = 64;
@@ -23,7 +26,7 @@ const NOT_KNOWN: &[u8] = b"[N/A]";
 
 /// What a report tells beside the order itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Report {
+pub struct ExecutionReport {
     pub exec_id: Uuid,
     pub at: Timestamp,
     pub what: ExecType,
@@ -39,10 +42,10 @@ pub struct Report {
     pub last: Option<(Qty, Price)>,
 }
 
-impl Report {
+impl ExecutionReport {
     /// How an order stands: nothing has happened.
-    pub fn of_order(order: &Order, exec_id: Uuid) -> Report {
-        Report {
+    pub fn of_order(order: &ClientOrder, exec_id: Uuid) -> ExecutionReport {
+        ExecutionReport {
             exec_id,
             at: order.updated,
             what: ExecType::Snapshot,
@@ -58,10 +61,15 @@ impl Report {
 
     /// What a shard reports, under the ids by which the client knows it. `order` is as it was before the report, and is brought up
     /// to it.
-    pub fn of_event(report: &OrderReport, at: Timestamp, exec_id: Uuid, order: &mut Order) -> Report {
+    pub fn of_event(
+        report: &OrderReport,
+        at: Timestamp,
+        exec_id: Uuid,
+        order: &mut ClientOrder,
+    ) -> ExecutionReport {
         let (cl_ord_id, orig_cl_ord_id) = ids(report, order);
         order.update(report, at);
-        Report {
+        ExecutionReport {
             exec_id,
             at,
             what: report.what,
@@ -78,7 +86,7 @@ impl Report {
 
 /// ClOrdID and OrigClOrdID of a report. A request of the client's own is told under its id; what somebody else asked, under the
 /// id that the client knows.
-fn ids(report: &OrderReport, order: &mut Order) -> (IntId, IntId) {
+fn ids(report: &OrderReport, order: &mut ClientOrder) -> (IntId, IntId) {
     let before = order.cl_ord_id;
     match report.what {
         ExecType::CancelPending if report.id == order.cancel => (order.cancel, before),
@@ -108,50 +116,53 @@ fn ids(report: &OrderReport, order: &mut Order) -> (IntId, IntId) {
 /// An Execution Report. Spec: the table of its fields; 22, 31, 32, 40, 44, 60, 99, 126 beside them.
 pub fn execution(
     draft: &mut Draft,
-    profile: Profile,
+    profile: FixProfile,
     reference: &RefData,
     root: &IntId,
     terms: &Terms,
-    report: &Report,
+    report: &ExecutionReport,
 ) {
-    draft.id(b"37=", root);
-    draft.id(b"11=", &report.cl_ord_id);
+    draft.id(prefix::ORDER_ID, root);
+    draft.id(prefix::CL_ORD_ID, &report.cl_ord_id);
     if !report.orig_cl_ord_id.is_none() {
-        draft.id(b"41=", &report.orig_cl_ord_id);
+        draft.id(prefix::ORIG_CL_ORD_ID, &report.orig_cl_ord_id);
     }
-    draft.uuid(b"17=", report.exec_id);
-    draft.code(b"150=", exec_type(profile, report.what, report.status));
-    draft.code(b"39=", ord_status(profile, report.status));
+    draft.uuid(prefix::EXEC_ID, report.exec_id);
+    draft.code(prefix::EXEC_TYPE, exec_type(profile, report.what, report.status));
+    draft.code(prefix::ORD_STATUS, ord_status(profile, report.status));
     if report.status == Status::Rejected {
-        draft.number(b"103=", OrderRejectReason::Platform(report.reason).ord_rej_reason() as u64);
+        draft.number(
+            prefix::ORD_REJ_REASON,
+            OrderRejectReason::Platform(report.reason).ord_rej_reason() as u64,
+        );
     }
-    draft.number(b"1=", terms.account.0 as u64);
+    draft.number(prefix::ACCOUNT, terms.account.0 as u64);
     instrument(draft, reference, terms);
-    draft.code(b"54=", terms.side.code());
-    draft.scaled(b"38=", terms.qty.raw());
-    draft.code(b"40=", terms.kind.code());
+    draft.code(prefix::SIDE, terms.side.code());
+    draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
+    draft.code(prefix::ORD_TYPE, terms.kind.code());
     if terms.kind.has_limit() {
-        draft.scaled(b"44=", terms.limit.raw());
+        draft.scaled(prefix::PRICE, terms.limit.raw());
     }
     if terms.kind.has_stop() {
-        draft.scaled(b"99=", terms.stop.raw());
+        draft.scaled(prefix::STOP_PX, terms.stop.raw());
     }
-    draft.code(b"59=", terms.tif.code());
+    draft.code(prefix::TIME_IN_FORCE, terms.tif.code());
     if terms.tif == Tif::Gtd {
-        draft.time(b"126=", terms.tif_date);
+        draft.time(prefix::EXPIRE_TIME, terms.tif_date);
     }
     if let Some((qty, price)) = report.last {
-        draft.scaled(b"32=", qty.raw());
-        draft.scaled(b"31=", price.raw());
+        draft.scaled(prefix::LAST_QTY, qty.raw());
+        draft.scaled(prefix::LAST_PX, price.raw());
     }
-    draft.scaled(b"151=", leaves_qty(report, terms).raw());
-    draft.scaled(b"14=", report.cum_qty.raw());
-    draft.scaled(b"6=", report.avg_price.raw());
-    draft.time(b"60=", report.at);
+    draft.scaled(prefix::LEAVES_QTY, leaves_qty(report, terms).raw());
+    draft.scaled(prefix::CUM_QTY, report.cum_qty.raw());
+    draft.scaled(prefix::AVG_PX, report.avg_price.raw());
+    draft.time(prefix::TRANSACT_TIME, report.at);
     text(draft, OrderRejectReason::Platform(report.reason));
 }
 
-fn leaves_qty(report: &Report, terms: &Terms) -> Qty {
+fn leaves_qty(report: &ExecutionReport, terms: &Terms) -> Qty {
     if report.status.is_finished() {
         return Qty::ZERO;
     }
@@ -160,11 +171,11 @@ fn leaves_qty(report: &Report, terms: &Terms) -> Qty {
 
 fn instrument(draft: &mut Draft, reference: &RefData, terms: &Terms) {
     let security = reference.security(terms.security);
-    draft.text(b"55=", security.map_or(NOT_KNOWN, |security| security.symbol.as_bytes()));
-    draft.number(b"48=", terms.security.0 as u64);
-    draft.code(b"22=", b'8');
+    draft.text(prefix::SYMBOL, security.map_or(NOT_KNOWN, |security| security.symbol.as_bytes()));
+    draft.number(prefix::SECURITY_ID, terms.security.0 as u64);
+    draft.code(prefix::SECURITY_ID_SOURCE, b'8');
     if let Some(kind) = security.and_then(|security| security_type(security.kind)) {
-        draft.text(b"167=", kind.as_bytes());
+        draft.text(prefix::SECURITY_TYPE, kind.as_bytes());
     }
 }
 
@@ -179,33 +190,33 @@ pub fn refusal(
     let cl_ord_id = order.cl_ord_id.unwrap_or_default();
     let duplicate = why == OrderRejectReason::Platform(Reason::DuplicateId);
     // The first order of this id is untouched, so it is not named.
-    draft.text(b"37=", if duplicate { b"NONE" } else { cl_ord_id.as_bytes() });
-    draft.text(b"11=", cl_ord_id.as_bytes());
-    draft.uuid(b"17=", exec_id);
-    draft.code(b"150=", b'8');
-    draft.code(b"39=", b'8');
-    draft.number(b"103=", why.ord_rej_reason() as u64);
-    draft.text(b"1=", echo(order.account));
-    draft.text(b"55=", echo(order.symbol));
-    draft.text(b"48=", echo(order.security_id));
-    draft.code(b"22=", b'8');
-    draft.code(b"54=", order.side.unwrap_or(b'1'));
+    draft.text(prefix::ORDER_ID, if duplicate { b"NONE" } else { cl_ord_id.as_bytes() });
+    draft.text(prefix::CL_ORD_ID, cl_ord_id.as_bytes());
+    draft.uuid(prefix::EXEC_ID, exec_id);
+    draft.code(prefix::EXEC_TYPE, exec_type::REJECTED);
+    draft.code(prefix::ORD_STATUS, ord_status::REJECTED);
+    draft.number(prefix::ORD_REJ_REASON, why.ord_rej_reason() as u64);
+    draft.text(prefix::ACCOUNT, echo(order.account));
+    draft.text(prefix::SYMBOL, echo(order.symbol));
+    draft.text(prefix::SECURITY_ID, echo(order.security_id));
+    draft.code(prefix::SECURITY_ID_SOURCE, b'8');
+    draft.code(prefix::SIDE, order.side.unwrap_or(b'1'));
     let qty = order.order_qty.and_then(Result::ok).unwrap_or_default();
-    draft.scaled(b"38=", qty.raw());
+    draft.scaled(prefix::ORDER_QTY, qty.raw());
     if let Some(ord_type) = order.ord_type {
-        draft.code(b"40=", ord_type);
+        draft.code(prefix::ORD_TYPE, ord_type);
     }
     if let Some(Ok(price)) = order.price {
-        draft.scaled(b"44=", price.raw());
+        draft.scaled(prefix::PRICE, price.raw());
     }
     if let Some(Ok(stop)) = order.stop_px {
-        draft.scaled(b"99=", stop.raw());
+        draft.scaled(prefix::STOP_PX, stop.raw());
     }
-    draft.code(b"59=", order.time_in_force.unwrap_or(b'0'));
-    draft.text(b"151=", b"0");
-    draft.text(b"14=", b"0");
-    draft.text(b"6=", b"0");
-    draft.time(b"60=", now);
+    draft.code(prefix::TIME_IN_FORCE, order.time_in_force.unwrap_or(b'0'));
+    draft.text(prefix::LEAVES_QTY, b"0");
+    draft.text(prefix::CUM_QTY, b"0");
+    draft.text(prefix::AVG_PX, b"0");
+    draft.time(prefix::TRANSACT_TIME, now);
     text(draft, why);
 }
 
@@ -227,7 +238,7 @@ pub struct CancelReject {
 
 impl CancelReject {
     /// What a shard or a desk refused.
-    pub fn of_refusal(refusal: &Refusal, order: Option<&Order>) -> CancelReject {
+    pub fn of_refusal(refusal: &Refusal, order: Option<&ClientOrder>) -> CancelReject {
         CancelReject {
             root: order.map_or(IntId::NONE, |order| order.root),
             cl_ord_id: refusal.request_id,
@@ -239,22 +250,25 @@ impl CancelReject {
     }
 }
 
-pub fn cancel_reject(draft: &mut Draft, profile: Profile, now: Timestamp, reject: &CancelReject) {
+pub fn cancel_reject(draft: &mut Draft, profile: FixProfile, now: Timestamp, reject: &CancelReject) {
     let unknown = reject.root.is_none();
-    draft.text(b"37=", if unknown { b"NONE" } else { reject.root.as_bytes() });
-    draft.id(b"11=", &reject.cl_ord_id);
+    draft.text(prefix::ORDER_ID, if unknown { b"NONE" } else { reject.root.as_bytes() });
+    draft.id(prefix::CL_ORD_ID, &reject.cl_ord_id);
     let orig = reject.orig_cl_ord_id;
-    draft.text(b"41=", if orig.is_none() { b"NONE" } else { orig.as_bytes() });
-    draft.code(b"39=", if unknown { b'8' } else { ord_status(profile, reject.status) });
-    draft.time(b"60=", now);
-    draft.code(b"434=", reject.request.code());
-    draft.number(b"102=", reject.why.cxl_rej_reason() as u64);
+    draft.text(prefix::ORIG_CL_ORD_ID, if orig.is_none() { b"NONE" } else { orig.as_bytes() });
+    draft.code(
+        prefix::ORD_STATUS,
+        if unknown { ord_status::REJECTED } else { ord_status(profile, reject.status) },
+    );
+    draft.time(prefix::TRANSACT_TIME, now);
+    draft.code(prefix::CXL_REJ_RESPONSE_TO, reject.request.code());
+    draft.number(prefix::CXL_REJ_REASON, reject.why.cxl_rej_reason() as u64);
     text(draft, reject.why);
 }
 
 /// Text (58): the code and its words; none without a reason.
 pub fn text(draft: &mut Draft, why: OrderRejectReason) {
     if why != OrderRejectReason::Platform(Reason::None) {
-        draft.pieces(b"58=", &[why.code().as_bytes(), b": ", why.words().as_bytes()]);
+        draft.pieces(prefix::TEXT, &[why.code().as_bytes(), b": ", why.text().as_bytes()]);
     }
 }

@@ -7,7 +7,7 @@ use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_S, TimeOfDay, Timestamp};
 
 /// How far clocks are ahead of UTC, in seconds, around one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clocks {
+pub struct UtcOffsets {
     pub before_s: i32,
     /// When they were last changed.
     pub since: Timestamp,
@@ -17,10 +17,16 @@ pub struct Clocks {
     pub after_s: i32,
 }
 
-impl Clocks {
+impl UtcOffsets {
     /// That never change.
-    pub const fn fixed(ahead_s: i32) -> Clocks {
-        Clocks { before_s: ahead_s, since: Timestamp::ZERO, ahead_s, until: Timestamp::MAX, after_s: ahead_s }
+    pub const fn fixed(ahead_s: i32) -> UtcOffsets {
+        UtcOffsets {
+            before_s: ahead_s,
+            since: Timestamp::ZERO,
+            ahead_s,
+            until: Timestamp::MAX,
+            after_s: ahead_s,
+        }
     }
 
     fn ahead_ns(&self, at: i128) -> i128 {
@@ -52,21 +58,21 @@ impl Clocks {
     }
 }
 
-impl Default for Clocks {
-    fn default() -> Clocks {
-        Clocks::fixed(0)
+impl Default for UtcOffsets {
+    fn default() -> UtcOffsets {
+        UtcOffsets::fixed(0)
     }
 }
 
 /// Equal times: open all day, with a boundary once a day at that time. An end before the start: open over midnight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Schedule {
+pub struct SessionSchedule {
     pub start: TimeOfDay,
     pub end: TimeOfDay,
-    pub clocks: Clocks,
+    pub clocks: UtcOffsets,
 }
 
-impl Schedule {
+impl SessionSchedule {
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.start == self.end || now < self.ends(self.began(now))
     }
@@ -95,9 +101,9 @@ mod tests {
 
     const HOUR_NS: u64 = 3_600 * NS_PER_S;
 
-    fn schedule(start: &str, end: &str) -> Schedule {
+    fn schedule(start: &str, end: &str) -> SessionSchedule {
         let time = |text: &str| TimeOfDay::parse(text.as_bytes()).unwrap();
-        Schedule { start: time(start), end: time(end), clocks: Clocks::default() }
+        SessionSchedule { start: time(start), end: time(end), clocks: UtcOffsets::default() }
     }
 
     /// The third day, at this time.
@@ -131,21 +137,22 @@ mod tests {
 
     #[test]
     fn the_hours_are_those_that_clocks_show_there() {
-        let tokyo = Schedule { clocks: Clocks::fixed(9 * 3_600), ..schedule("09:00", "15:00") };
+        let tokyo = SessionSchedule { clocks: UtcOffsets::fixed(9 * 3_600), ..schedule("09:00", "15:00") };
         assert!(!tokyo.is_open(Timestamp(at("00:00").0 - 1)) && tokyo.is_open(at("00:00")));
         assert!(tokyo.is_open(at("05:59:59")) && !tokyo.is_open(at("06:00")));
-        let new_york = Schedule { clocks: Clocks::fixed(-5 * 3_600), ..schedule("17:00", "17:00") };
+        let new_york =
+            SessionSchedule { clocks: UtcOffsets::fixed(-5 * 3_600), ..schedule("17:00", "17:00") };
         assert_eq!(new_york.began(at("23:00")), at("22:00"));
         assert_eq!(new_york.began(at("21:00")).0, at("22:00").0 - NS_PER_DAY);
         assert_eq!(new_york.ends(at("21:00")), at("22:00"));
     }
 
     /// On the third day at 01:00 UTC the clocks go from this many hours ahead to that many.
-    fn changing(from: i32, to: i32, seen_before: bool) -> Clocks {
+    fn changing(from: i32, to: i32, seen_before: bool) -> UtcOffsets {
         let (from, to, change) = (from * 3_600, to * 3_600, at("01:00"));
         match seen_before {
-            true => Clocks { until: change, after_s: to, ..Clocks::fixed(from) },
-            false => Clocks { before_s: from, since: change, ..Clocks::fixed(to) },
+            true => UtcOffsets { until: change, after_s: to, ..UtcOffsets::fixed(from) },
+            false => UtcOffsets { before_s: from, since: change, ..UtcOffsets::fixed(to) },
         }
     }
 
@@ -153,8 +160,10 @@ mod tests {
     fn a_night_in_which_clocks_are_changed_is_an_hour_shorter_or_longer() {
         for seen_before in [true, false] {
             // Zurich: at two it is three, and in autumn at three it is two.
-            let spring = Schedule { clocks: changing(1, 2, seen_before), ..schedule("22:00", "08:00") };
-            let autumn = Schedule { clocks: changing(2, 1, seen_before), ..schedule("22:00", "08:00") };
+            let spring =
+                SessionSchedule { clocks: changing(1, 2, seen_before), ..schedule("22:00", "08:00") };
+            let autumn =
+                SessionSchedule { clocks: changing(2, 1, seen_before), ..schedule("22:00", "08:00") };
             for (night, hours) in [(spring, 9), (autumn, 11)] {
                 let began = night.began(at("00:30"));
                 assert_eq!(began, night.began(at("01:30")));
@@ -168,10 +177,11 @@ mod tests {
     #[test]
     fn a_time_that_is_skipped_is_when_it_is_skipped_and_one_that_comes_twice_comes_once() {
         for seen_before in [true, false] {
-            let skipped = Schedule { clocks: changing(1, 2, seen_before), ..schedule("02:30", "20:00") };
+            let skipped =
+                SessionSchedule { clocks: changing(1, 2, seen_before), ..schedule("02:30", "20:00") };
             assert_eq!(skipped.began(at("12:00")), at("01:00"));
             assert!(!skipped.is_open(at("00:59")) && skipped.is_open(at("01:00")));
-            let twice = Schedule { clocks: changing(2, 1, seen_before), ..schedule("02:30", "20:00") };
+            let twice = SessionSchedule { clocks: changing(2, 1, seen_before), ..schedule("02:30", "20:00") };
             assert_eq!(twice.began(at("12:00")), at("00:30"));
             assert_eq!(twice.began(at("01:10")), at("00:30"), "clocks show 02:10 for the second time");
             assert!(!twice.is_open(at("00:29")) && twice.is_open(at("00:30")) && twice.is_open(at("01:10")));
@@ -180,8 +190,8 @@ mod tests {
 
     #[test]
     fn the_ends_of_time_are_no_panic() {
-        for clocks in [Clocks::fixed(14 * 3_600), Clocks::fixed(-12 * 3_600)] {
-            let schedule = Schedule { clocks, ..schedule("09:00", "08:00") };
+        for clocks in [UtcOffsets::fixed(14 * 3_600), UtcOffsets::fixed(-12 * 3_600)] {
+            let schedule = SessionSchedule { clocks, ..schedule("09:00", "08:00") };
             for now in [Timestamp::ZERO, Timestamp::MAX] {
                 schedule.is_open(now);
                 assert!(schedule.began(now) <= now && schedule.ends(now) >= now);

@@ -1,6 +1,6 @@
 //! One FIX session: the numbers of both directions, gaps, heartbeats, logon and logout, and the orders of its client. It lives as long
-//! as the service; connections come and go. It has two roles: a client comes to us ([`Session::new`]), or we go to a venue
-//! ([`Session::initiator`]); what is said of a client here is then the venue.
+//! as the service; connections come and go. It has two roles: a client comes to us ([`FixSession::new`]), or we go to a venue
+//! ([`FixSession::initiator`]); what is said of a client here is then the venue.
 //!
 //! The caller feeds once and then drains everything:
 //!
@@ -46,30 +46,30 @@ use pitlane_engine::id::IntId;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use self::buffer::{Input, Output};
-use self::flight::Flight;
-use self::gap::{Early, Gap};
+use self::buffer::{InputBuffer, OutputBuffer};
+use self::flight::InFlightRequests;
+use self::gap::{EarlyMessages, SequenceGap};
 use self::initiator::Initiator;
 use self::resend::Resend;
-use self::timers::Timers;
+use self::timers::SessionTimers;
 use super::encode::Encoder;
-use super::entry::Request;
+use super::entry::ClientRequest;
 use super::fields::{Fields, read};
-use super::frame::{self, FrameError};
+use super::frame::{self, FixFrameError};
 use super::orders::ClientOrders;
 use super::rate_limit::RateLimit;
-use super::schedule::Schedule;
-use super::store::{Cause, Numbers, Store};
+use super::schedule::SessionSchedule;
+use super::store::{MessageStore, ReportedEvent, SequenceNumbers};
 use crate::decoded::Decoded;
 
 pub use self::initiator::{VenueCounts, VenueReport};
-pub use self::logon::{Credentials, Login};
-pub use self::settings::SessionSettings;
-pub use self::state::{State, Step};
+pub use self::logon::{LoginState, LogonCredentials};
+pub use self::settings::FixSessionSettings;
+pub use self::state::{FixSessionState, SessionInput};
 pub use self::timers::{FRAME_NS_MAX, LOGON_NS_MAX, LOGOUT_NS_MAX};
 
 /// Bytes of a body before anybody has logged on: a Logon has some two hundred.
-pub const GREETING_BYTES_MAX: usize = 4_096;
+pub const LOGON_BYTES_MAX: usize = 4_096;
 
 /// How far ahead the id of the next order is looked for: behind the header, as a rule.
 const FORESEEN_BYTES: usize = 160;
@@ -110,7 +110,7 @@ pub enum DisconnectReason {
 
 /// What was counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct FixSessionCounts {
     /// Stretches of bytes that were no message.
     pub garbled: u64,
     pub messages_in: u64,
@@ -119,21 +119,21 @@ pub struct Counts {
 }
 
 #[derive(Debug)]
-pub struct Session {
-    settings: SessionSettings,
+pub struct FixSession {
+    settings: FixSessionSettings,
     reference: Arc<RefData>,
-    store: Box<dyn Store>,
-    numbers: Numbers,
+    store: Box<dyn MessageStore>,
+    numbers: SequenceNumbers,
     /// As the store has them.
-    kept: Numbers,
-    state: State,
+    kept: SequenceNumbers,
+    state: FixSessionState,
     ending: Option<DisconnectReason>,
     /// Whether the service takes orders now.
     ready: bool,
-    login: Login,
+    login: LoginState,
     encoder: Encoder,
-    input: Input,
-    output: Output,
+    input: InputBuffer,
+    output: OutputBuffer,
     /// Finds where a ClOrdID begins.
     cl_ord_id: memmem::Finder<'static>,
     /// Taken out while a message is read.
@@ -142,15 +142,15 @@ pub struct Session {
     in_rubbish: bool,
     /// Whether the message that is read waited for a gap.
     reading_early: bool,
-    timers: Timers,
-    gap: Option<Gap>,
-    early: Early,
+    timers: SessionTimers,
+    gap: Option<SequenceGap>,
+    early: EarlyMessages,
     resend: Resend,
     /// What the client asks; nothing more is read before it is taken.
-    request: Option<Request>,
-    flight: Flight,
+    request: Option<ClientRequest>,
+    flight: InFlightRequests,
     /// The event that is being reported.
-    cause: Option<Cause>,
+    cause: Option<ReportedEvent>,
     book: ClientOrders,
     flood: RateLimit,
     token: u32,
@@ -160,45 +160,49 @@ pub struct Session {
     status_round: Option<usize>,
     /// Where the round of cancels after a disconnect has come to.
     cancel_round: Option<usize>,
-    counts: Counts,
+    counts: FixSessionCounts,
     /// None: a client comes to us.
     initiator: Option<Box<Initiator>>,
 }
 
-impl Session {
-    pub fn new(settings: SessionSettings, store: Box<dyn Store>, reference: Arc<RefData>) -> Session {
+impl FixSession {
+    pub fn new(
+        settings: FixSessionSettings,
+        store: Box<dyn MessageStore>,
+        reference: Arc<RefData>,
+    ) -> FixSession {
         let seed = settings.instance ^ (settings.source.session as u64) << 32;
-        let mut session = Session {
+        let mut session = FixSession {
             encoder: Encoder::new(&settings.sender_comp_id, &settings.target_comp_id),
-            numbers: store.numbers(),
-            kept: store.numbers(),
+            numbers: store.sequence_numbers(),
+            kept: store.sequence_numbers(),
             book: ClientOrders::new(settings.orders_max, settings.finished_max, seed),
-            flood: RateLimit::new(&settings.flood),
+            flood: RateLimit::new(&settings.rate_limit),
             settings,
             reference,
             store,
-            state: State::Offline,
+            state: FixSessionState::Disconnected,
             ending: None,
             ready: true,
-            login: Login::NotAsked,
-            input: Input::default(),
-            output: Output::default(),
+            login: LoginState::NotAsked,
+            input: InputBuffer::default(),
+            output: OutputBuffer::default(),
             cl_ord_id: memmem::Finder::new(b"\x0111="),
             fields: Some(Box::default()),
             in_rubbish: false,
             reading_early: false,
-            timers: Timers::default(),
+            timers: SessionTimers::default(),
             gap: None,
-            early: Early::default(),
+            early: EarlyMessages::default(),
             resend: Resend::default(),
             request: None,
-            flight: Flight::default(),
+            flight: InFlightRequests::default(),
             cause: None,
             token: 0,
             exec: 0,
             status_round: None,
             cancel_round: None,
-            counts: Counts::default(),
+            counts: FixSessionCounts::default(),
             initiator: None,
         };
         session.recall_answers();
@@ -208,10 +212,10 @@ impl Session {
     /// A connection of this session's client. Answers whether it may be: not while there is another.
     #[must_use]
     pub fn connect(&mut self, now: Timestamp) -> bool {
-        let Some(state) = self.state.after(Step::Connect) else { return false };
+        let Some(state) = self.state.after(SessionInput::Connect) else { return false };
         self.state = state;
         self.ending = None;
-        self.login = Login::NotAsked;
+        self.login = LoginState::NotAsked;
         self.in_rubbish = false;
         self.timers.connect(now);
         self.begin_as_initiator(now);
@@ -220,9 +224,9 @@ impl Session {
 
     /// The connection is gone. Numbers and orders stay.
     pub fn disconnect(&mut self, now: Timestamp) {
-        let Some(state) = self.state.after(Step::Disconnect) else { return };
+        let Some(state) = self.state.after(SessionInput::Disconnect) else { return };
         self.state = state;
-        self.input = Input::default();
+        self.input = InputBuffer::default();
         self.output.clear();
         self.gap = None;
         self.early.clear();
@@ -236,7 +240,7 @@ impl Session {
     /// Takes bytes from the client, as many as there is room for, and says how many. Those that are not taken are to be offered again.
     #[must_use]
     pub fn handle_bytes(&mut self, now: Timestamp, bytes: &[u8]) -> usize {
-        if matches!(self.state, State::Offline | State::Closing) {
+        if matches!(self.state, FixSessionState::Disconnected | FixSessionState::Closing) {
             return bytes.len();
         }
         let taken = self.input.take(bytes, self.settings.message_bytes_max);
@@ -247,7 +251,7 @@ impl Session {
     }
 
     /// Works through what has come up to the next request, and gives it.
-    pub fn poll_command(&mut self, now: Timestamp, desk: &Desk) -> Option<Request> {
+    pub fn poll_command(&mut self, now: Timestamp, desk: &Desk) -> Option<ClientRequest> {
         loop {
             self.next_cancel(desk);
             if let Some(request) = self.request.take() {
@@ -284,13 +288,13 @@ impl Session {
     }
 
     /// Bytes that are to be written.
-    pub fn unsent(&self) -> usize {
+    pub fn unsent_bytes(&self) -> usize {
         self.output.len()
     }
 
     /// Whether the connection is to be closed, and why: when everything is written.
     pub fn poll_close(&self) -> Option<DisconnectReason> {
-        let closing = self.state == State::Closing && self.output.is_empty();
+        let closing = self.state == FixSessionState::Closing && self.output.is_empty();
         self.ending.filter(|_| closing)
     }
 
@@ -300,7 +304,7 @@ impl Session {
     }
 
     /// Other hours, as clocks are put forward and back.
-    pub fn set_schedule(&mut self, schedule: Schedule) {
+    pub fn set_schedule(&mut self, schedule: SessionSchedule) {
         self.settings.schedule = schedule;
     }
 
@@ -310,25 +314,25 @@ impl Session {
         self.want_prices();
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> FixSessionState {
         self.state
     }
 
-    pub fn numbers(&self) -> Numbers {
+    pub fn sequence_numbers(&self) -> SequenceNumbers {
         self.numbers
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> FixSessionCounts {
         self.counts
     }
 
-    pub fn settings(&self) -> &SessionSettings {
+    pub fn settings(&self) -> &FixSessionSettings {
         &self.settings
     }
 
     /// The operator sets both numbers to one. Whoever is logged on is logged out, since their numbers are others.
     pub fn reset(&mut self, now: Timestamp) {
-        if self.state == State::LoggedOn {
+        if self.state == FixSessionState::LoggedOn {
             self.log_out_and_close(now, b"Sequence numbers are reset", DisconnectReason::EndedByUs);
         }
         self.reset_numbers(now);
@@ -347,8 +351,10 @@ impl Session {
 
     /// Whether the next message may be looked at.
     fn may_read(&self) -> bool {
-        matches!(self.state, State::Greeting | State::LoggedOn | State::LoggingOut)
-            && self.login != Login::Asked
+        matches!(
+            self.state,
+            FixSessionState::AwaitingLogon | FixSessionState::LoggedOn | FixSessionState::LoggingOut
+        ) && self.login != LoginState::Asked
             && !self.resend.is_active()
             && self.status_round.is_none()
             && self.output.len() < OUTPUT_BYTES_ENOUGH
@@ -357,18 +363,18 @@ impl Session {
 
     /// Looks at the next message. Answers whether there was one.
     fn read_one(&mut self, now: Timestamp, desk: &Desk) -> bool {
-        if let Some(bytes) = self.early.take(self.numbers.incoming) {
+        if let Some(bytes) = self.early.take(self.numbers.next_target_msg_seq_num) {
             self.read_early(now, &bytes, desk);
             self.early.give_back(bytes);
             return true;
         }
-        let greeting = self.state == State::Greeting;
-        let body_bytes_max = if greeting { GREETING_BYTES_MAX } else { self.settings.message_bytes_max };
+        let greeting = self.state == FixSessionState::AwaitingLogon;
+        let body_bytes_max = if greeting { LOGON_BYTES_MAX } else { self.settings.message_bytes_max };
         let mut input = std::mem::take(&mut self.input);
         let mut consumed = 0;
         match frame::decode(input.pending(), body_bytes_max) {
             Ok(Decoded::Incomplete) => {
-                if greeting && input.pending().len() > GREETING_BYTES_MAX {
+                if greeting && input.pending().len() > LOGON_BYTES_MAX {
                     self.end(DisconnectReason::NotLogon);
                 }
                 self.timers.wait_for_frame(!input.pending().is_empty());
@@ -383,7 +389,7 @@ impl Session {
                 self.handle_message(now, &read(frame, &mut fields), desk);
                 self.fields = Some(fields);
             }
-            Err(FrameError::Garbled { skip }) => {
+            Err(FixFrameError::Garbled { skip }) => {
                 consumed = skip;
                 self.counts.garbled += !self.in_rubbish as u64;
                 self.in_rubbish = true;
@@ -391,7 +397,7 @@ impl Session {
                     self.end(DisconnectReason::NotLogon);
                 }
             }
-            Err(FrameError::TooLong) => self.end(DisconnectReason::TooLong),
+            Err(FixFrameError::TooLong) => self.end(DisconnectReason::TooLong),
         }
         input.consume(consumed);
         self.input = input;
@@ -424,7 +430,7 @@ impl Session {
 
     /// The connection ends as soon as everything is written.
     fn end(&mut self, ending: DisconnectReason) {
-        let Some(state) = self.state.after(Step::Cut) else { return };
+        let Some(state) = self.state.after(SessionInput::Cut) else { return };
         self.state = state;
         self.ending.get_or_insert(ending);
     }

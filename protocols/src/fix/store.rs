@@ -21,19 +21,19 @@ use pitlane_engine::time::Timestamp;
 
 /// The next numbers of both directions, and since when they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
+pub struct SequenceNumbers {
     /// The number that must come next.
-    pub incoming: u64,
+    pub next_target_msg_seq_num: u64,
     /// The number that will be sent next.
-    pub outgoing: u64,
+    pub next_sender_msg_seq_num: u64,
     /// When they were last set to one.
     pub since: Timestamp,
 }
 
-impl Numbers {
+impl SequenceNumbers {
     /// As they are after a reset.
-    pub fn fresh(now: Timestamp) -> Numbers {
-        Numbers { incoming: 1, outgoing: 1, since: now }
+    pub fn fresh(now: Timestamp) -> SequenceNumbers {
+        SequenceNumbers { next_target_msg_seq_num: 1, next_sender_msg_seq_num: 1, since: now }
     }
 }
 
@@ -43,29 +43,29 @@ pub struct StoreFailed;
 
 /// The event that a message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct ReportedEvent {
     pub shard: ShardId,
     pub seq: u64,
 }
 
 /// Where a session keeps things. What was kept is there after a restart.
-pub trait Store: fmt::Debug + Send {
-    fn numbers(&self) -> Numbers;
+pub trait MessageStore: fmt::Debug + Send {
+    fn sequence_numbers(&self) -> SequenceNumbers;
 
-    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed>;
+    fn set_sequence_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
 
     /// Keeps an application message under its number, which rises, with the event it reports: both or none. The next outgoing
     /// number is the one behind it from then on.
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed>;
+    fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed>;
 
     /// The last event of this shard that was reported; a reset does not change it.
-    fn heard(&self, shard: ShardId) -> u64;
+    fn last_reported_event(&self, shard: ShardId) -> u64;
 
     /// Copies the first message kept in `from..=to` into `into`, and gives its number.
-    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64>;
+    fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64>;
 
     /// Forgets all messages and begins anew with these numbers.
-    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed>;
+    fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
 
     /// Reads again what another process may have written (`RefreshOnLogon`).
     fn refresh(&mut self) -> Result<(), StoreFailed>;
@@ -77,7 +77,7 @@ pub const MEMORY_MESSAGES_MAX: usize = 100_000;
 /// A store that lives as long as the process.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
-    numbers: Numbers,
+    numbers: SequenceNumbers,
     messages: BTreeMap<u64, Vec<u8>>,
     messages_max: usize,
     heard: BTreeMap<ShardId, u64>,
@@ -91,7 +91,7 @@ impl MemoryStore {
     /// With room for so many messages; of more the oldest are forgotten.
     pub fn with_max(now: Timestamp, messages_max: usize) -> MemoryStore {
         MemoryStore {
-            numbers: Numbers::fresh(now),
+            numbers: SequenceNumbers::fresh(now),
             messages: BTreeMap::new(),
             messages_max,
             heard: BTreeMap::new(),
@@ -99,18 +99,18 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
-    fn numbers(&self) -> Numbers {
+impl MessageStore for MemoryStore {
+    fn sequence_numbers(&self) -> SequenceNumbers {
         self.numbers
     }
 
-    fn set_numbers(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn set_sequence_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.numbers = numbers;
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, message: &[u8], cause: Option<Cause>) -> Result<(), StoreFailed> {
-        self.numbers.outgoing = number + 1;
+    fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
+        self.numbers.next_sender_msg_seq_num = number + 1;
         if let Some(cause) = cause {
             self.heard.insert(cause.shard, cause.seq);
         }
@@ -125,11 +125,11 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn heard(&self, shard: ShardId) -> u64 {
+    fn last_reported_event(&self, shard: ShardId) -> u64 {
         self.heard.get(&shard).copied().unwrap_or(0)
     }
 
-    fn next_kept(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
+    fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
         if from > to {
             return None;
         }
@@ -139,7 +139,7 @@ impl Store for MemoryStore {
         Some(number)
     }
 
-    fn reset(&mut self, numbers: Numbers) -> Result<(), StoreFailed> {
+    fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed> {
         self.numbers = numbers;
         self.messages.clear();
         Ok(())
@@ -158,16 +158,19 @@ mod tests {
     fn what_was_kept_is_found_by_range_and_the_oldest_goes_first() {
         let mut store = MemoryStore::with_max(Timestamp(5), 2);
         for number in [2, 5, 9] {
-            store.keep(number, format!("m{number}").as_bytes(), None).unwrap();
+            store.save(number, format!("m{number}").as_bytes(), None).unwrap();
         }
         let mut into = Vec::new();
-        assert_eq!(store.next_kept(1, 4, &mut into), None);
-        assert_eq!(store.next_kept(1, 100, &mut into), Some(5));
+        assert_eq!(store.next_message(1, 4, &mut into), None);
+        assert_eq!(store.next_message(1, 100, &mut into), Some(5));
         assert_eq!(into, b"m5");
-        assert_eq!(store.next_kept(6, u64::MAX, &mut into), Some(9));
-        assert_eq!(store.next_kept(10, 9, &mut into), None);
-        store.reset(Numbers::fresh(Timestamp(7))).unwrap();
-        assert_eq!(store.next_kept(1, u64::MAX, &mut into), None);
-        assert_eq!(store.numbers(), Numbers { incoming: 1, outgoing: 1, since: Timestamp(7) });
+        assert_eq!(store.next_message(6, u64::MAX, &mut into), Some(9));
+        assert_eq!(store.next_message(10, 9, &mut into), None);
+        store.reset(SequenceNumbers::fresh(Timestamp(7))).unwrap();
+        assert_eq!(store.next_message(1, u64::MAX, &mut into), None);
+        assert_eq!(
+            store.sequence_numbers(),
+            SequenceNumbers { next_target_msg_seq_num: 1, next_sender_msg_seq_num: 1, since: Timestamp(7) }
+        );
     }
 }

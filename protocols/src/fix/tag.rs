@@ -1,79 +1,118 @@
 //! Tags by name, and what the frame's structure must know of each: whether it belongs to the header or the trailer, announces
 //! raw data, is raw data, or may come again as a member of a group.
 
-pub const ACCOUNT: u32 = 1;
-pub const AVG_PX: u32 = 6;
-pub const BEGIN_SEQ_NO: u32 = 7;
-pub const BEGIN_STRING: u32 = 8;
-pub const BODY_LENGTH: u32 = 9;
-pub const CHECK_SUM: u32 = 10;
-pub const CL_ORD_ID: u32 = 11;
-pub const CUM_QTY: u32 = 14;
-pub const CURRENCY: u32 = 15;
-pub const END_SEQ_NO: u32 = 16;
-pub const EXEC_ID: u32 = 17;
-pub const EXEC_REF_ID: u32 = 19;
-pub const SECURITY_ID_SOURCE: u32 = 22;
-pub const LAST_PX: u32 = 31;
-pub const LAST_QTY: u32 = 32;
-pub const MSG_SEQ_NUM: u32 = 34;
-pub const MSG_TYPE: u32 = 35;
-pub const NEW_SEQ_NO: u32 = 36;
-pub const ORDER_ID: u32 = 37;
-pub const ORDER_QTY: u32 = 38;
-pub const ORD_STATUS: u32 = 39;
-pub const ORD_TYPE: u32 = 40;
-pub const ORIG_CL_ORD_ID: u32 = 41;
-pub const POSS_DUP_FLAG: u32 = 43;
-pub const PRICE: u32 = 44;
-pub const REF_SEQ_NUM: u32 = 45;
-pub const SECURITY_ID: u32 = 48;
-pub const SENDER_COMP_ID: u32 = 49;
-pub const SENDING_TIME: u32 = 52;
-pub const SIDE: u32 = 54;
-pub const SYMBOL: u32 = 55;
-pub const TARGET_COMP_ID: u32 = 56;
-pub const TEXT: u32 = 58;
-pub const TIME_IN_FORCE: u32 = 59;
-pub const TRANSACT_TIME: u32 = 60;
-pub const POSS_RESEND: u32 = 97;
-pub const ENCRYPT_METHOD: u32 = 98;
-pub const STOP_PX: u32 = 99;
-pub const CXL_REJ_REASON: u32 = 102;
-pub const ORD_REJ_REASON: u32 = 103;
-pub const HEART_BT_INT: u32 = 108;
-pub const TEST_REQ_ID: u32 = 112;
-pub const ON_BEHALF_OF_COMP_ID: u32 = 115;
-pub const ON_BEHALF_OF_SUB_ID: u32 = 116;
-pub const ORIG_SENDING_TIME: u32 = 122;
-pub const GAP_FILL_FLAG: u32 = 123;
-pub const EXPIRE_TIME: u32 = 126;
-pub const DELIVER_TO_COMP_ID: u32 = 128;
-pub const DELIVER_TO_SUB_ID: u32 = 129;
-pub const RESET_SEQ_NUM_FLAG: u32 = 141;
-pub const ON_BEHALF_OF_LOCATION_ID: u32 = 144;
-pub const DELIVER_TO_LOCATION_ID: u32 = 145;
-pub const EXEC_TYPE: u32 = 150;
-pub const SECURITY_TYPE: u32 = 167;
-pub const SECURITY_EXCHANGE: u32 = 207;
-pub const MD_REQ_ID: u32 = 262;
-pub const MD_ENTRY_TYPE: u32 = 269;
-pub const MD_ENTRY_PX: u32 = 270;
-pub const MD_ENTRY_SIZE: u32 = 271;
-pub const MD_UPDATE_ACTION: u32 = 279;
-pub const MD_ENTRY_POSITION_NO: u32 = 290;
-pub const REF_MSG_TYPE: u32 = 372;
-pub const BUSINESS_REJECT_REF_ID: u32 = 379;
-pub const EXPIRE_DATE: u32 = 432;
-pub const CXL_REJ_RESPONSE_TO: u32 = 434;
-pub const TEST_MESSAGE_INDICATOR: u32 = 464;
-pub const USERNAME: u32 = 553;
-pub const PASSWORD: u32 = 554;
-pub const NEXT_EXPECTED_MSG_SEQ_NUM: u32 = 789;
-pub const ORD_STATUS_REQ_ID: u32 = 790;
-pub const STRATEGY_ID: u32 = 7001;
-pub const STRATEGY_NAME: u32 = 7002;
-pub const EXCHANGE_ORDER: u32 = 7003;
+macro_rules! tags {
+    ($($name:ident $number:literal,)*) => {
+        $(pub const $name: u32 = $number;)*
+
+        /// Each tag with its `=`, as the encoder writes it.
+        pub mod prefix {
+            $(pub const $name: &[u8; super::prefix_len($number)] = &super::write_prefix($number);)*
+        }
+    };
+}
+
+tags! {
+    ACCOUNT 1,
+    AVG_PX 6,
+    BEGIN_SEQ_NO 7,
+    BEGIN_STRING 8,
+    BODY_LENGTH 9,
+    CHECK_SUM 10,
+    CL_ORD_ID 11,
+    CUM_QTY 14,
+    CURRENCY 15,
+    END_SEQ_NO 16,
+    EXEC_ID 17,
+    EXEC_REF_ID 19,
+    HANDL_INST 21,
+    SECURITY_ID_SOURCE 22,
+    LAST_PX 31,
+    LAST_QTY 32,
+    MSG_SEQ_NUM 34,
+    MSG_TYPE 35,
+    NEW_SEQ_NO 36,
+    ORDER_ID 37,
+    ORDER_QTY 38,
+    ORD_STATUS 39,
+    ORD_TYPE 40,
+    ORIG_CL_ORD_ID 41,
+    POSS_DUP_FLAG 43,
+    PRICE 44,
+    REF_SEQ_NUM 45,
+    SECURITY_ID 48,
+    SENDER_COMP_ID 49,
+    SENDING_TIME 52,
+    SIDE 54,
+    SYMBOL 55,
+    TARGET_COMP_ID 56,
+    TEXT 58,
+    TIME_IN_FORCE 59,
+    TRANSACT_TIME 60,
+    POSS_RESEND 97,
+    ENCRYPT_METHOD 98,
+    STOP_PX 99,
+    CXL_REJ_REASON 102,
+    ORD_REJ_REASON 103,
+    HEART_BT_INT 108,
+    TEST_REQ_ID 112,
+    ON_BEHALF_OF_COMP_ID 115,
+    ON_BEHALF_OF_SUB_ID 116,
+    ORIG_SENDING_TIME 122,
+    GAP_FILL_FLAG 123,
+    EXPIRE_TIME 126,
+    DELIVER_TO_COMP_ID 128,
+    DELIVER_TO_SUB_ID 129,
+    RESET_SEQ_NUM_FLAG 141,
+    ON_BEHALF_OF_LOCATION_ID 144,
+    DELIVER_TO_LOCATION_ID 145,
+    NO_RELATED_SYM 146,
+    EXEC_TYPE 150,
+    LEAVES_QTY 151,
+    SECURITY_TYPE 167,
+    SECURITY_EXCHANGE 207,
+    MD_REQ_ID 262,
+    SUBSCRIPTION_REQUEST_TYPE 263,
+    MARKET_DEPTH 264,
+    MD_UPDATE_TYPE 265,
+    NO_MD_ENTRY_TYPES 267,
+    MD_ENTRY_TYPE 269,
+    MD_ENTRY_PX 270,
+    MD_ENTRY_SIZE 271,
+    MD_UPDATE_ACTION 279,
+    MD_ENTRY_POSITION_NO 290,
+    REF_TAG_ID 371,
+    REF_MSG_TYPE 372,
+    SESSION_REJECT_REASON 373,
+    BUSINESS_REJECT_REF_ID 379,
+    BUSINESS_REJECT_REASON 380,
+    EXPIRE_DATE 432,
+    CXL_REJ_RESPONSE_TO 434,
+    TEST_MESSAGE_INDICATOR 464,
+    USERNAME 553,
+    PASSWORD 554,
+    NEXT_EXPECTED_MSG_SEQ_NUM 789,
+    ORD_STATUS_REQ_ID 790,
+    STRATEGY_ID 7001,
+    STRATEGY_NAME 7002,
+    EXCHANGE_ORDER 7003,
+}
+
+/// Returns the bytes of a tag and its `=`.
+const fn prefix_len(tag: u32) -> usize {
+    tag.ilog10() as usize + 2
+}
+
+const fn write_prefix<const N: usize>(tag: u32) -> [u8; N] {
+    let mut text = [b'='; N];
+    let (mut rest, mut at) = (tag, N - 1);
+    while at > 0 {
+        at -= 1;
+        text[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    text
+}
 
 /// Tags of FIX 4.4 lie below; those above are looked up slowly.
 pub const COMMON_TAGS: usize = 1_024;
@@ -199,6 +238,7 @@ mod tests {
         assert_eq!(class(STRATEGY_ID), 0);
         assert_eq!(class(u32::MAX), 0);
         assert_eq!((data_of(95), data_of(96)), (Some(96), None));
+        assert_eq!((prefix::ACCOUNT, prefix::CL_ORD_ID, prefix::STRATEGY_ID), (b"1=", b"11=", b"7001="));
         assert_eq!([0, 1_023, 7_000, 7_063].map(slot), [Some(0), Some(1_023), Some(1_024), Some(1_087)]);
         assert_eq!([1_024, 6_999, 7_064, u32::MAX].map(slot), [None; 4]);
     }

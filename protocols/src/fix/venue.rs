@@ -31,33 +31,33 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 /// How we stand with a venue, beside what every session has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VenueSettings {
+pub struct InitiatorSettings {
     /// `HeartBtInt`, in seconds.
     pub heart_bt_int_s: u64,
     /// `ReconnectInterval`, in seconds: from the end of a connection to the next attempt.
     pub reconnect_s: u64,
     /// Name and password for the Logon.
-    pub login: Option<Login>,
+    pub login: Option<VenueLogin>,
     /// What the venue calls our account (1); none: it is not told.
     pub account: Option<String>,
     /// Whether the venue answers Order Status Request (H).
-    pub knows_status_request: bool,
+    pub supports_status_request: bool,
     /// Whose prices are asked for; none: the venue gives no market data.
-    pub prices_of: Option<AdapterId>,
+    pub market_data_adapter: Option<AdapterId>,
     /// Made once for each data folder: ids of one life are not those of another.
-    pub birth: u64,
+    pub folder_id: u64,
 }
 
-impl VenueSettings {
-    pub fn new(birth: u64) -> VenueSettings {
-        VenueSettings {
+impl InitiatorSettings {
+    pub fn new(folder_id: u64) -> InitiatorSettings {
+        InitiatorSettings {
             heart_bt_int_s: 30,
             reconnect_s: 5,
             login: None,
             account: None,
-            knows_status_request: false,
-            prices_of: None,
-            birth,
+            supports_status_request: false,
+            market_data_adapter: None,
+            folder_id,
         }
     }
 
@@ -68,13 +68,13 @@ impl VenueSettings {
 
 /// Username and Password (553, 554). Never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Login {
+pub struct VenueLogin {
     pub username: String,
     pub password: String,
 }
 
-impl std::fmt::Debug for Login {
+impl std::fmt::Debug for VenueLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").field("username", &self.username).finish_non_exhaustive()
+        f.debug_struct("VenueLogin").field("username", &self.username).finish_non_exhaustive()
     }
 }

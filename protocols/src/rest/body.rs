@@ -137,11 +137,11 @@ fn depth(text: &str) -> usize {
 pub fn quantity(bytes: &[u8]) -> Result<Decimal, BadBody> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Quantity {
+    struct QuantityBody {
         quantity: Decimal,
     }
     match bytes.trim_ascii_start().first() {
-        Some(b'{') => read::<Quantity>(bytes).map(|body| body.quantity),
+        Some(b'{') => read::<QuantityBody>(bytes).map(|body| body.quantity),
         _ => read_value(bytes),
     }
 }
@@ -150,11 +150,11 @@ pub fn quantity(bytes: &[u8]) -> Result<Decimal, BadBody> {
 pub fn account_id(bytes: &[u8]) -> Result<u16, BadBody> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "camelCase")]
-    struct Account {
+    struct AccountBody {
         account_id: u16,
     }
     match bytes.trim_ascii_start().first() {
-        Some(b'{') => read::<Account>(bytes).map(|body| body.account_id),
+        Some(b'{') => read::<AccountBody>(bytes).map(|body| body.account_id),
         _ => read_value(bytes),
     }
 }

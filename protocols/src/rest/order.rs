@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use super::schema::{OrderKindWord, SideWord, StatusWord, TifWord};
 use super::sender::{SenderVO, SentByVO};
-use super::{Decimal, Moment, Named};
-use crate::codes::Word;
+use super::{Decimal, Moment, NamedValue};
+use crate::codes::WireName;
 
 /// An order as it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -20,9 +20,9 @@ pub struct OrderVO<'a> {
     pub int_id: &'a str,
     #[serde(rename = "type")]
     #[schema(value_type = OrderKindWord)]
-    pub kind: Named<OrderKind>,
+    pub kind: NamedValue<OrderKind>,
     #[schema(value_type = SideWord)]
-    pub side: Named<Side>,
+    pub side: NamedValue<Side>,
     /// In all.
     pub quantity: Decimal,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct OrderVO<'a> {
     pub stop: Option<Decimal>,
     /// Time in force.
     #[schema(value_type = TifWord)]
-    pub tif: Named<Tif>,
+    pub tif: NamedValue<Tif>,
     /// With GTD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tif_date: Option<Moment>,
@@ -47,7 +47,7 @@ pub struct OrderVO<'a> {
     /// Passed on to the venue.
     pub exchange_order: bool,
     #[schema(value_type = StatusWord)]
-    pub status: Named<Status>,
+    pub status: NamedValue<Status>,
     pub filled_quantity: Decimal,
     /// What is left in the market: zero once the order has ended.
     pub remaining_quantity: Decimal,
@@ -99,12 +99,12 @@ impl<'a> OrderVO<'a> {
         let last = !order.last_qty.is_zero();
         OrderVO {
             int_id: order.id.as_str(),
-            kind: Named(terms.kind),
-            side: Named(terms.side),
+            kind: NamedValue(terms.kind),
+            side: NamedValue(terms.side),
             quantity: terms.qty.into(),
             limit: terms.kind.has_limit().then(|| terms.limit.into()),
             stop: terms.kind.has_stop().then(|| terms.stop.into()),
-            tif: Named(terms.tif),
+            tif: NamedValue(terms.tif),
             tif_date: (terms.tif_date.0 != 0).then_some(Moment(terms.tif_date)),
             strategy_id: terms.strategy.0,
             strategy_name: reference.strategy(terms.strategy).map(|row| row.name.as_str()),
@@ -113,7 +113,7 @@ impl<'a> OrderVO<'a> {
             symbol: security.map(|row| row.symbol.as_str()),
             exchange_id: security.map(|row| reference.exchange_of(row).id.0),
             exchange_order: terms.exchange_order,
-            status: Named(order.status),
+            status: NamedValue(order.status),
             filled_quantity: order.cum_qty.into(),
             remaining_quantity: order.leaves_qty().into(),
             avg_price: filled.then(|| order.avg_price.into()),
@@ -142,8 +142,8 @@ pub struct SourceName<'a> {
 impl Serialize for SourceName<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.session {
-            Some(session) => serializer.collect_str(&format_args!("{}:{session}", self.origin.word())),
-            None => serializer.serialize_str(self.origin.word()),
+            Some(session) => serializer.collect_str(&format_args!("{}:{session}", self.origin.wire_name())),
+            None => serializer.serialize_str(self.origin.wire_name()),
         }
     }
 }

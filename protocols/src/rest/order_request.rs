@@ -8,7 +8,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::schema::{OrderKindWord, SideWord, TifWord};
-use super::{Decimal, Moment, Named};
+use super::{Decimal, Moment, NamedValue};
 
 /// A new order of any type, read and not yet looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ macro_rules! submits {
             pub int_id: Option<String>,
             pub security_id: u32,
             #[schema(value_type = SideWord)]
-            pub side: Named<Side>,
+            pub side: NamedValue<Side>,
             /// Above zero, a multiple of the lot size.
             pub quantity: Decimal,
             $($(#[$about])* pub $price: Decimal,)*
@@ -66,7 +66,7 @@ macro_rules! submits {
             pub exchange_id: Option<u16>,
             /// Time in force; DAY if there is none.
             #[schema(value_type = Option<TifWord>)]
-            pub tif: Option<Named<Tif>>,
+            pub tif: Option<NamedValue<Tif>>,
             /// With GTD: until when.
             pub tif_date: Option<Moment>,
             /// Passed on to the venue.
@@ -128,11 +128,11 @@ submits! {
 pub struct AnyOrderVO {
     #[serde(rename = "type")]
     #[schema(value_type = OrderKindWord)]
-    pub kind: Named<OrderKind>,
+    pub kind: NamedValue<OrderKind>,
     pub int_id: Option<String>,
     pub security_id: u32,
     #[schema(value_type = SideWord)]
-    pub side: Named<Side>,
+    pub side: NamedValue<Side>,
     pub quantity: Decimal,
     /// Of LIMIT and STOP_LIMIT.
     pub limit: Option<Decimal>,
@@ -143,7 +143,7 @@ pub struct AnyOrderVO {
     pub account_id: Option<u16>,
     pub exchange_id: Option<u16>,
     #[schema(value_type = Option<TifWord>)]
-    pub tif: Option<Named<Tif>>,
+    pub tif: Option<NamedValue<Tif>>,
     pub tif_date: Option<Moment>,
     #[serde(default)]
     pub exchange_order: bool,
@@ -186,13 +186,13 @@ macro_rules! modifies {
             pub quantity: Option<Decimal>,
             $(pub $price: Option<Decimal>,)*
             #[schema(value_type = Option<TifWord>)]
-            pub tif: Option<Named<Tif>>,
+            pub tif: Option<NamedValue<Tif>>,
             pub tif_date: Option<Moment>,
             /// Cannot be changed, and may be left out.
             pub security_id: Option<u32>,
             /// Cannot be changed, and may be left out.
             #[schema(value_type = Option<SideWord>)]
-            pub side: Option<Named<Side>>,
+            pub side: Option<NamedValue<Side>>,
         }
 
         impl From<$name> for OrderChange {

@@ -46,7 +46,7 @@ impl Query {
                 return Err(BadQuery::TooMany);
             }
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let decode = |text: &str| percent_decoded(&text.replace('+', " ")).ok_or(BadQuery::Encoding);
+            let decode = |text: &str| percent_decode(&text.replace('+', " ")).ok_or(BadQuery::Encoding);
             let (name, value) = (decode(name)?, decode(value)?);
             if !known.contains(&name.as_str()) {
                 return Err(BadQuery::Unknown(name.chars().take(64).collect()));
@@ -77,7 +77,7 @@ impl Query {
 }
 
 /// The text that was percent-encoded; None if it was not, or is not UTF-8 behind it.
-pub fn percent_decoded(text: &str) -> Option<String> {
+pub fn percent_decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_string());
     }

@@ -10,7 +10,7 @@ use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, Schema
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{Decimal, Moment};
-use crate::codes::Word;
+use crate::codes::WireName;
 
 /// Descriptions under names of their own.
 macro_rules! described {
@@ -29,7 +29,7 @@ macro_rules! described {
     )*};
 }
 
-// A closed list of words each, for `Named`: the types themselves belong to the engine, which knows nothing of descriptions.
+// A closed list of words each, for `NamedValue`: the types themselves belong to the engine, which knows nothing of descriptions.
 pub struct SideWord;
 pub struct OrderKindWord;
 pub struct TifWord;
@@ -48,8 +48,8 @@ described! {
     Moment, "Moment", instant();
 }
 
-fn words<T: Word>(about: &str) -> Object {
-    let words = T::VALUES.iter().map(|value| value.word());
+fn words<T: WireName>(about: &str) -> Object {
+    let words = T::VALUES.iter().map(|value| value.wire_name());
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).build()
 }
 

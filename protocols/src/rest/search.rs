@@ -31,11 +31,11 @@ pub struct Search {
 pub struct SearchError {
     /// Character, from 1.
     pub position: usize,
-    pub problem: Problem,
+    pub problem: SearchProblem,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum SearchProblem {
     TooLong,
     TooManyTerms,
     QuoteOpen,
@@ -53,23 +53,23 @@ pub enum Problem {
 impl fmt::Display for SearchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = match self.problem {
-            Problem::TooLong => return write!(f, "a query has at most {QUERY_BYTES_MAX} bytes"),
-            Problem::TooManyTerms => {
+            SearchProblem::TooLong => return write!(f, "a query has at most {QUERY_BYTES_MAX} bytes"),
+            SearchProblem::TooManyTerms => {
                 return write!(f, "at character {}: a query has at most {TERMS_MAX} terms", self.position);
             }
-            Problem::QuoteOpen => "the quotation mark is not closed",
-            Problem::FieldUnknown => {
+            SearchProblem::QuoteOpen => "the quotation mark is not closed",
+            SearchProblem::FieldUnknown => {
                 "there is no such field; there are type, currency, exchange, symbol, isin, family, underlying, option, expires, strike, tradeable and id"
             }
-            Problem::NoOrder => "this field has no order: use `:`",
-            Problem::ValueMissing => "a value is missing",
-            Problem::TypeUnknown => {
+            SearchProblem::NoOrder => "this field has no order: use `:`",
+            SearchProblem::ValueMissing => "a value is missing",
+            SearchProblem::TypeUnknown => {
                 "a type is STOCK, FUTURE, OPTION, FOREX, INDEX, COMMODITY, BOND, FUND or CRYPTO"
             }
-            Problem::OptionUnknown => "an option is CALL or PUT",
-            Problem::DateUnknown => "a date is written 2027-01-01",
-            Problem::NumberUnknown => "this is not a number",
-            Problem::FlagUnknown => "this is `true` or `false`",
+            SearchProblem::OptionUnknown => "an option is CALL or PUT",
+            SearchProblem::DateUnknown => "a date is written 2027-01-01",
+            SearchProblem::NumberUnknown => "this is not a number",
+            SearchProblem::FlagUnknown => "this is `true` or `false`",
         };
         write!(f, "at character {}: {words}", self.position)
     }
@@ -90,14 +90,14 @@ enum Term {
     /// Symbol or id.
     Underlying(String),
     Option(OptionKind),
-    Expires(Compare, Day),
-    Strike(Compare, Price),
+    Expires(Comparison, Day),
+    Strike(Comparison, Price),
     Tradeable(bool),
-    Id(Compare, u64),
+    Id(Comparison, u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compare {
+enum Comparison {
     Equal,
     Below,
     BelowOrEqual,
@@ -105,15 +105,15 @@ enum Compare {
     AboveOrEqual,
 }
 
-impl Compare {
+impl Comparison {
     fn holds<T: Ord>(self, left: T, right: T) -> bool {
         let order = left.cmp(&right);
         match self {
-            Compare::Equal => order == Ordering::Equal,
-            Compare::Below => order == Ordering::Less,
-            Compare::BelowOrEqual => order != Ordering::Greater,
-            Compare::Above => order == Ordering::Greater,
-            Compare::AboveOrEqual => order != Ordering::Less,
+            Comparison::Equal => order == Ordering::Equal,
+            Comparison::Below => order == Ordering::Less,
+            Comparison::BelowOrEqual => order != Ordering::Greater,
+            Comparison::Above => order == Ordering::Greater,
+            Comparison::AboveOrEqual => order != Ordering::Less,
         }
     }
 }
@@ -121,7 +121,7 @@ impl Compare {
 impl Search {
     pub fn parse(query: &str) -> Result<Search, SearchError> {
         if query.len() > QUERY_BYTES_MAX {
-            return Err(SearchError { position: QUERY_BYTES_MAX + 1, problem: Problem::TooLong });
+            return Err(SearchError { position: QUERY_BYTES_MAX + 1, problem: SearchProblem::TooLong });
         }
         let mut terms = Vec::new();
         let mut rest = query;
@@ -131,12 +131,12 @@ impl Search {
             if rest.is_empty() {
                 return Ok(Search { terms });
             }
-            let error = |(offset, problem): (usize, Problem)| SearchError {
+            let error = |(offset, problem): (usize, SearchProblem)| SearchError {
                 position: query[..at + offset].chars().count() + 1,
                 problem,
             };
             if terms.len() == TERMS_MAX {
-                return Err(error((0, Problem::TooManyTerms)));
+                return Err(error((0, SearchProblem::TooManyTerms)));
             }
             let (term, taken) = term(rest).map_err(error)?;
             terms.push(term);
@@ -150,7 +150,7 @@ impl Search {
 }
 
 /// What is wrong, and how many bytes into the term.
-type Wrong = (usize, Problem);
+type Wrong = (usize, SearchProblem);
 
 /// The first term of a text, and its length.
 fn term(text: &str) -> Result<(Term, usize), Wrong> {
@@ -164,17 +164,17 @@ fn term(text: &str) -> Result<(Term, usize), Wrong> {
     };
     let signs = word[at..].bytes().take_while(|octet| is_operator(*octet as char)).count();
     let compare = match &word[at..at + signs] {
-        ":" | "=" => Compare::Equal,
-        "<" => Compare::Below,
-        "<=" => Compare::BelowOrEqual,
-        ">" => Compare::Above,
-        ">=" => Compare::AboveOrEqual,
-        _ => return Err((at + 1, Problem::ValueMissing)),
+        ":" | "=" => Comparison::Equal,
+        "<" => Comparison::Below,
+        "<=" => Comparison::BelowOrEqual,
+        ">" => Comparison::Above,
+        ">=" => Comparison::AboveOrEqual,
+        _ => return Err((at + 1, SearchProblem::ValueMissing)),
     };
     let from = at + signs;
     let (value, taken) = value(text, from)?;
     if value.is_empty() {
-        return Err((from, Problem::ValueMissing));
+        return Err((from, SearchProblem::ValueMissing));
     }
     let term = field(&word[..at], at, compare, &value, from)?;
     Ok((term, taken))
@@ -183,27 +183,27 @@ fn term(text: &str) -> Result<(Term, usize), Wrong> {
 /// A value that begins here, in quotation marks or up to the next space; and where it ends.
 fn value(text: &str, from: usize) -> Result<(String, usize), Wrong> {
     if let Some(quoted) = text[from..].strip_prefix('"') {
-        let length = quoted.find('"').ok_or((from, Problem::QuoteOpen))?;
+        let length = quoted.find('"').ok_or((from, SearchProblem::QuoteOpen))?;
         return Ok((quoted[..length].to_string(), from + length + 2));
     }
     let end = text[from..].find(char::is_whitespace).map_or(text.len(), |at| from + at);
     Ok((text[from..end].to_string(), end))
 }
 
-fn field(name: &str, at: usize, compare: Compare, value: &str, from: usize) -> Result<Term, Wrong> {
+fn field(name: &str, at: usize, compare: Comparison, value: &str, from: usize) -> Result<Term, Wrong> {
     let plain = |term: Term| match compare {
-        Compare::Equal => Ok(term),
-        _ => Err((at, Problem::NoOrder)),
+        Comparison::Equal => Ok(term),
+        _ => Err((at, SearchProblem::NoOrder)),
     };
     let lower = value.to_lowercase();
     let upper = value.to_uppercase();
     match name.to_lowercase().as_str() {
         "type" => {
-            let kind = SecurityKind::from_word(&upper).ok_or((from, Problem::TypeUnknown))?;
+            let kind = SecurityKind::from_word(&upper).ok_or((from, SearchProblem::TypeUnknown))?;
             plain(Term::Kind(kind))
         }
         "option" | "optiontype" => {
-            let option = OptionKind::from_word(&upper).ok_or((from, Problem::OptionUnknown))?;
+            let option = OptionKind::from_word(&upper).ok_or((from, SearchProblem::OptionUnknown))?;
             plain(Term::Option(option))
         }
         "currency" => plain(Term::Currency(lower)),
@@ -215,22 +215,22 @@ fn field(name: &str, at: usize, compare: Compare, value: &str, from: usize) -> R
         "tradeable" => match lower.as_str() {
             "true" => plain(Term::Tradeable(true)),
             "false" => plain(Term::Tradeable(false)),
-            _ => Err((from, Problem::FlagUnknown)),
+            _ => Err((from, SearchProblem::FlagUnknown)),
         },
         "expires" | "expiration" => {
-            let day = Day::parse(value.as_bytes()).map_err(|_| (from, Problem::DateUnknown))?;
+            let day = Day::parse(value.as_bytes()).map_err(|_| (from, SearchProblem::DateUnknown))?;
             Ok(Term::Expires(compare, day))
         }
         "strike" => {
-            let strike = Price::parse(value.as_bytes()).map_err(|_| (from, Problem::NumberUnknown))?;
+            let strike = Price::parse(value.as_bytes()).map_err(|_| (from, SearchProblem::NumberUnknown))?;
             Ok(Term::Strike(compare, strike))
         }
         "id" => {
             let id = pitlane_engine::text::parse_u64(value.as_bytes())
-                .map_err(|_| (from, Problem::NumberUnknown))?;
+                .map_err(|_| (from, SearchProblem::NumberUnknown))?;
             Ok(Term::Id(compare, id))
         }
-        _ => Err((0, Problem::FieldUnknown)),
+        _ => Err((0, SearchProblem::FieldUnknown)),
     }
 }
 
@@ -288,9 +288,9 @@ mod tests {
                 Term::Word("apple".into()),
                 Term::Kind(SecurityKind::Forex),
                 Term::Currency("usd".into()),
-                Term::Expires(Compare::Below, day),
+                Term::Expires(Comparison::Below, day),
                 Term::Word("two words".into()),
-                Term::Strike(Compare::AboveOrEqual, Price::parse(b"10.5").unwrap()),
+                Term::Strike(Comparison::AboveOrEqual, Price::parse(b"10.5").unwrap()),
             ]
         );
         assert_eq!(Search::parse("").unwrap().terms, []);
@@ -304,25 +304,28 @@ mod tests {
     #[test]
     fn a_mistake_is_told_with_its_place() {
         for (query, position, problem) in [
-            ("apple tpye:STOCK", 7, Problem::FieldUnknown),
-            ("type:SHARE", 6, Problem::TypeUnknown),
-            ("a currency<USD", 11, Problem::NoOrder),
-            ("expires<soon", 9, Problem::DateUnknown),
-            ("strike>x", 8, Problem::NumberUnknown),
-            ("id:x", 4, Problem::NumberUnknown),
-            ("tradeable:yes", 11, Problem::FlagUnknown),
-            ("option:LONG", 8, Problem::OptionUnknown),
-            ("type:", 6, Problem::ValueMissing),
-            ("type: STOCK", 6, Problem::ValueMissing),
-            ("strike<>3", 8, Problem::ValueMissing),
-            ("\"open", 1, Problem::QuoteOpen),
-            ("grün type:x", 11, Problem::TypeUnknown),
+            ("apple tpye:STOCK", 7, SearchProblem::FieldUnknown),
+            ("type:SHARE", 6, SearchProblem::TypeUnknown),
+            ("a currency<USD", 11, SearchProblem::NoOrder),
+            ("expires<soon", 9, SearchProblem::DateUnknown),
+            ("strike>x", 8, SearchProblem::NumberUnknown),
+            ("id:x", 4, SearchProblem::NumberUnknown),
+            ("tradeable:yes", 11, SearchProblem::FlagUnknown),
+            ("option:LONG", 8, SearchProblem::OptionUnknown),
+            ("type:", 6, SearchProblem::ValueMissing),
+            ("type: STOCK", 6, SearchProblem::ValueMissing),
+            ("strike<>3", 8, SearchProblem::ValueMissing),
+            ("\"open", 1, SearchProblem::QuoteOpen),
+            ("grün type:x", 11, SearchProblem::TypeUnknown),
         ] {
             assert_eq!(Search::parse(query), Err(SearchError { position, problem }), "{query}");
         }
         let many = "a ".repeat(TERMS_MAX + 1);
-        assert_eq!(Search::parse(&many).unwrap_err().problem, Problem::TooManyTerms);
-        assert_eq!(Search::parse(&"a".repeat(QUERY_BYTES_MAX + 1)).unwrap_err().problem, Problem::TooLong);
+        assert_eq!(Search::parse(&many).unwrap_err().problem, SearchProblem::TooManyTerms);
+        assert_eq!(
+            Search::parse(&"a".repeat(QUERY_BYTES_MAX + 1)).unwrap_err().problem,
+            SearchProblem::TooLong
+        );
         assert!(Search::parse(&"a".repeat(QUERY_BYTES_MAX)).is_ok());
     }
 

@@ -31,7 +31,7 @@ impl SenderVO {
     pub fn of(id: SenderId, sender: Option<&Sender>) -> Option<SenderVO> {
         let alone = |protocol| SenderVO { login: None, address: None, protocol, session: None };
         match id {
-            SenderId::INTERNAL => Some(alone(word(Protocol::Internal))),
+            SenderId::INTERNAL => Some(alone(protocol_name(Protocol::Internal))),
             SenderId::UNLISTED => Some(alone("UNLISTED")),
             _ => sender.map(SenderVO::known),
         }
@@ -42,7 +42,7 @@ impl SenderVO {
         SenderVO {
             login: text(sender.login),
             address: (sender.address != SenderAddress::NONE).then_some(AddressVO(sender.address)),
-            protocol: word(sender.protocol),
+            protocol: protocol_name(sender.protocol),
             session: text(sender.session),
         }
     }
@@ -68,7 +68,7 @@ impl SentByVO {
 }
 
 /// A protocol as it is written.
-pub fn word(protocol: Protocol) -> &'static str {
+pub fn protocol_name(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Internal => "INTERNAL",
         Protocol::Rest => "REST",

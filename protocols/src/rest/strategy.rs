@@ -5,7 +5,7 @@ use pitlane_engine::refdata::Strategy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Named;
+use super::NamedValue;
 use super::schema::PhaseWord;
 
 /// A strategy. The server itself is the one named `SERVER`, with id 0.
@@ -18,7 +18,7 @@ pub struct StrategyVO<'a> {
     pub auto_activate: bool,
     /// Where it is in its life.
     #[schema(value_type = PhaseWord)]
-    pub phase: Named<Phase>,
+    pub phase: NamedValue<Phase>,
     /// REAL_TIME or SIMULATION.
     pub mode: &'static str,
     /// Why it was stopped, if it failed.
@@ -33,7 +33,7 @@ impl<'a> StrategyVO<'a> {
             id: row.id.0,
             name: &row.name,
             auto_activate: row.auto_activate,
-            phase: Named(phase),
+            phase: NamedValue(phase),
             mode: if is_simulation { "SIMULATION" } else { "REAL_TIME" },
             reason: failure.filter(|_| phase == Phase::Stop).map(str::to_string),
         }
@@ -45,5 +45,5 @@ impl<'a> StrategyVO<'a> {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PhaseVO {
     #[schema(value_type = PhaseWord)]
-    pub phase: Named<Phase>,
+    pub phase: NamedValue<Phase>,
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::schema::MovementWord;
-use super::{Decimal, Moment, Named};
-use crate::codes::Word;
+use super::{Decimal, Moment, NamedValue};
+use crate::codes::WireName;
 
 /// A transaction as it was booked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -23,7 +23,7 @@ pub struct TransactionVO<'a> {
     pub date_time: Moment,
     #[serde(rename = "type")]
     #[schema(value_type = MovementWord)]
-    pub kind: Named<MovementKind>,
+    pub kind: NamedValue<MovementKind>,
     pub strategy_id: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy_name: Option<&'a str>,
@@ -55,7 +55,7 @@ impl<'a> TransactionVO<'a> {
             id: row.id.0,
             uuid: uuid_of(row.id, row.order_id, row.exec, instance).to_string(),
             date_time: Moment(row.at),
-            kind: Named(row.kind),
+            kind: NamedValue(row.kind),
             strategy_id: row.strategy.0,
             strategy_name: reference.strategy(row.strategy).map(|row| row.name.as_str()),
             account_id: row.account.0,
@@ -112,7 +112,7 @@ pub struct Story<'a> {
 
 impl fmt::Display for Story<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, price, currency) = (self.kind.word(), self.price, self.currency);
+        let (kind, price, currency) = (self.kind.wire_name(), self.price, self.currency);
         let Some(security) = self.security else { return write!(f, "{kind} {price} {currency}") };
         let symbol = self.reference.security(security).map_or("", |row| row.symbol.as_str());
         write!(f, "{kind} {} {symbol} at {price} {currency}", self.qty.abs())
@@ -126,7 +126,7 @@ impl fmt::Display for Story<'_> {
 pub struct TransactionRequestVO {
     #[serde(rename = "type")]
     #[schema(value_type = MovementWord)]
-    pub kind: Named<MovementKind>,
+    pub kind: NamedValue<MovementKind>,
     /// Makes the call idempotent: the same UUID again changes nothing.
     pub uuid: Option<String>,
     /// The strategy, or `strategyName`; without both `SERVER`.

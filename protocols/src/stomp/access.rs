@@ -4,15 +4,15 @@ use std::fmt;
 
 /// Default: everything can be read and nothing sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
-    pub strategies: Strategies,
+pub struct StompAccess {
+    pub strategies: StrategyAccess,
     /// SEND to `generic-event.<name>`.
     pub may_send: bool,
 }
 
 /// Whose orders, positions, transactions and cash may be seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Strategies {
+pub enum StrategyAccess {
     #[default]
     All,
     Only(Vec<String>),
@@ -20,19 +20,19 @@ pub enum Strategies {
 
 /// A passcode. It is never shown, not even to those who debug.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub struct Passcode(pub String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for Passcode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
 }
 
-impl Access {
+impl StompAccess {
     pub fn sees(&self, strategy: &str) -> bool {
         match &self.strategies {
-            Strategies::All => true,
-            Strategies::Only(names) => names.iter().any(|name| name == strategy),
+            StrategyAccess::All => true,
+            StrategyAccess::Only(names) => names.iter().any(|name| name == strategy),
         }
     }
 }

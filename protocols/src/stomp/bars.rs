@@ -7,7 +7,7 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::payload::market_data::Bar;
+use super::payload::market_data::BarPayload;
 
 /// Sizes that are made, with their seconds. Each divides a day, so that bars begin where people expect them.
 pub const SIZES: [(&str, u64); 7] =
@@ -49,12 +49,12 @@ impl Bars {
     }
 
     /// The next bar that is complete.
-    pub fn poll(&mut self, now: Timestamp) -> Option<Bar<'static>> {
+    pub fn poll(&mut self, now: Timestamp) -> Option<BarPayload<'static>> {
         let &(end, security, number) = self.ends.first().filter(|(end, _, _)| *end <= now)?;
         self.ends.remove(&(end, security, number));
         let bar = self.open.remove(&(security, number))?;
         let Folded { begin: at, open, high, low, close, volume } = bar;
-        Some(Bar { security, size: SIZES[number as usize].0, open, high, low, close, volume, at })
+        Some(BarPayload { security, size: SIZES[number as usize].0, open, high, low, close, volume, at })
     }
 
     pub fn poll_timeout(&self) -> Option<Timestamp> {

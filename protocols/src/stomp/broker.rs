@@ -6,8 +6,8 @@
 //!                      └──► Command ─► caller                 └──► body, rendered once ──┘
 //! ```
 //!
-//! The caller feeds once and then drains: [`Broker::poll_command`], then every session of [`Broker::poll_active`] is written to
-//! and perhaps closed; then it sleeps until [`Broker::poll_timeout`] at the latest.
+//! The caller feeds once and then drains: [`StompBroker::poll_command`], then every session of [`StompBroker::poll_active`] is written to
+//! and perhaps closed; then it sleeps until [`StompBroker::poll_timeout`] at the latest.
 
 mod events;
 mod interest;
@@ -28,19 +28,21 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use self::events::OwnIds;
 pub use self::interest::Interest;
 use self::interest::Interests;
-use self::pasts::Pasts;
-use super::access::{Access, Secret};
+use self::pasts::OrderHistories;
+use super::access::{Passcode, StompAccess};
 use super::bars::Bars;
-use super::cause::Cause;
-use super::decode::{FrameError, GREETING_BYTES_MAX};
-use super::inbox::Inbox;
-use super::index::{Index, Subscriber};
-use super::market::{Market, Origin};
+use super::close_reason::StompCloseReason;
+use super::decode::{CONNECT_BYTES_MAX, StompFrameError};
+use super::inbox::StompInbox;
+use super::index::{Subscriber, SubscriptionIndex};
+use super::market::{MarketTopics, TopicSource};
 use super::outbox::Transmit;
-use super::payload::Stamp;
+use super::payload::EventStamp;
 use super::rendered::Rendered;
-use super::session::{Act, Close, Counters, Fill, Session, State, Transport};
-use super::settings::Settings;
+use super::session::{
+    BufferUsage, SessionAction, StompClose, StompCounters, StompSession, StompState, Transport,
+};
+use super::settings::BrokerSettings;
 use super::throttle::Throttle;
 
 /// A session, for as long as it lives: a slot is used again only under another generation.
@@ -59,21 +61,21 @@ impl SessionId {
 
 /// What the caller must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Verify it and answer with [`Broker::handle_verdict`]; the session is not read meanwhile.
-    Login { session: SessionId, login: Option<String>, passcode: Option<Secret>, host: Option<String> },
-    /// A client sent a generic event: give it to [`Broker::publish_generic_event`] of every thread.
+pub enum BrokerCommand {
+    /// Verify it and answer with [`StompBroker::handle_login_result`]; the session is not read meanwhile.
+    Login { session: SessionId, login: Option<String>, passcode: Option<Passcode>, host: Option<String> },
+    /// A client sent a generic event: give it to [`StompBroker::publish_generic_event`] of every thread.
     Generic { session: SessionId, name: String, body: Vec<u8> },
     /// Events that are wanted here from now on, or no longer.
     Watch { interest: Interest, on: bool },
 }
 
 #[derive(Debug)]
-struct Connection {
+struct BrokerConnection {
     generation: u32,
     transport: Transport,
-    inbox: Inbox,
-    session: Session,
+    inbox: StompInbox,
+    session: StompSession,
     /// Stands in `active`.
     is_listed: bool,
     /// Its entry in `timers`; at or before the next deadline of the session.
@@ -84,9 +86,9 @@ struct Connection {
     held: usize,
 }
 
-const _: () = assert!(size_of::<Connection>() <= 1_024, "an idle connection is small");
+const _: () = assert!(size_of::<BrokerConnection>() <= 1_024, "an idle connection is small");
 
-impl Connection {
+impl BrokerConnection {
     /// Whether one message more changes nothing but what is written: it stands in line for its turn already, and its deadlines
     /// are those of what was said first.
     fn is_settled(&self) -> bool {
@@ -95,21 +97,21 @@ impl Connection {
 }
 
 #[derive(Debug)]
-pub struct Broker {
-    settings: Settings,
+pub struct StompBroker {
+    settings: BrokerSettings,
     reference: Arc<RefData>,
-    connections: Vec<Option<Box<Connection>>>,
+    connections: Vec<Option<Box<BrokerConnection>>>,
     free: Vec<u32>,
     generation: u32,
     /// Sessions opened so far.
     opened: u64,
-    index: Index,
+    index: SubscriptionIndex,
     interests: Interests,
-    market: Market,
+    market: MarketTopics,
     bars: Bars,
     /// The last bids of a shard; their asks come next.
     bids: BTreeMap<ShardId, Depth>,
-    commands: VecDeque<Command>,
+    commands: VecDeque<BrokerCommand>,
     active: VecDeque<u32>,
     timers: BTreeSet<(Timestamp, u32)>,
     /// Memory for what waits for all sessions.
@@ -117,9 +119,9 @@ pub struct Broker {
     /// Number of the last message that no shard has numbered.
     seq: u64,
     own_ids: OwnIds,
-    pasts: Pasts,
+    pasts: OrderHistories,
     /// The last changed terms of a shard; how the order stands with them comes next.
-    changed: BTreeMap<ShardId, (Stamp, OrderTerms)>,
+    changed: BTreeMap<ShardId, (EventStamp, OrderTerms)>,
     /// Each shard's part of the cash of a strategy.
     cash: BTreeMap<(StrategyId, Currency), BTreeMap<ShardId, Money>>,
     /// As last told, since every shard tells it.
@@ -131,23 +133,23 @@ pub struct Broker {
     rendered: Rendered,
     found: Vec<Subscriber>,
     topics: Vec<u32>,
-    acts: Vec<Act>,
+    acts: Vec<SessionAction>,
     due: Vec<u32>,
 }
 
 /// Sessions.
-impl Broker {
-    pub fn new(settings: Settings, reference: Arc<RefData>) -> Broker {
-        Broker {
+impl StompBroker {
+    pub fn new(settings: BrokerSettings, reference: Arc<RefData>) -> StompBroker {
+        StompBroker {
             settings,
             reference,
             connections: Vec::new(),
             free: Vec::new(),
             generation: 0,
             opened: 0,
-            index: Index::default(),
+            index: SubscriptionIndex::default(),
             interests: Interests::default(),
-            market: Market::default(),
+            market: MarketTopics::default(),
             bars: Bars::default(),
             bids: BTreeMap::new(),
             commands: VecDeque::new(),
@@ -156,7 +158,7 @@ impl Broker {
             held: 0,
             seq: 0,
             own_ids: OwnIds::default(),
-            pasts: Pasts::default(),
+            pasts: OrderHistories::default(),
             changed: BTreeMap::new(),
             cash: BTreeMap::new(),
             phases: BTreeMap::new(),
@@ -183,11 +185,11 @@ impl Broker {
         self.generation = self.generation.wrapping_add(1);
         self.opened += 1;
         let interval = self.interval(transport);
-        self.connections[slot as usize] = Some(Box::new(Connection {
+        self.connections[slot as usize] = Some(Box::new(BrokerConnection {
             generation: self.generation,
             transport,
-            inbox: Inbox::new(self.settings.limits.frame),
-            session: Session::new(now, self.opened, self.settings.limits, interval),
+            inbox: StompInbox::new(self.settings.limits.frame),
+            session: StompSession::new(now, self.opened, self.settings.limits, interval),
             is_listed: false,
             armed: None,
             is_indexed: true,
@@ -218,27 +220,27 @@ impl Broker {
         self.shed_if_full(now);
     }
 
-    /// The answer to [`Command::Login`]; None: refused.
-    pub fn handle_verdict(&mut self, now: Timestamp, session: SessionId, access: Option<Access>) {
+    /// The answer to [`BrokerCommand::Login`]; None: refused.
+    pub fn handle_login_result(&mut self, now: Timestamp, session: SessionId, access: Option<StompAccess>) {
         let Some(slot) = self.slot(session) else { return };
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
-        connection.session.handle_verdict(now, &self.settings.server, access);
+        connection.session.handle_login_result(now, &self.settings.server, access);
         // What came while it was looked at.
         self.read(now, slot, &[]);
         self.settle(now, slot);
     }
 
-    /// The connection has taken so many octets of [`Broker::transmit`].
-    pub fn handle_taken(&mut self, now: Timestamp, session: SessionId, count: usize) {
+    /// The connection has taken so many octets of [`StompBroker::transmit`].
+    pub fn handle_transmitted(&mut self, now: Timestamp, session: SessionId, count: usize) {
         let Some(slot) = self.slot(session) else { return };
-        self.connection(slot).session.handle_taken(now, count);
+        self.connection(slot).session.handle_transmitted(now, count);
         self.settle(now, slot);
     }
 
     /// Ends a session with an ERROR: by an administrator, or because the service stops.
     pub fn end(&mut self, now: Timestamp, session: SessionId) {
         let Some(slot) = self.slot(session) else { return };
-        self.connection(slot).session.fail(now, Cause::Ended, None);
+        self.connection(slot).session.fail(now, StompCloseReason::Ended, None);
         self.settle(now, slot);
     }
 
@@ -265,7 +267,7 @@ impl Broker {
         [timer, self.bars.poll_timeout()].into_iter().flatten().min()
     }
 
-    pub fn poll_command(&mut self) -> Option<Command> {
+    pub fn poll_command(&mut self) -> Option<BrokerCommand> {
         self.commands.pop_front()
     }
 
@@ -286,11 +288,11 @@ impl Broker {
         self.alive(session).map(|connection| connection.session.transmit())
     }
 
-    pub fn poll_close(&self, now: Timestamp, session: SessionId) -> Option<Close> {
+    pub fn poll_close(&self, now: Timestamp, session: SessionId) -> Option<StompClose> {
         self.alive(session)?.session.poll_close(now)
     }
 
-    /// Sessions that [`Broker::poll_active`] would give now. A fair turn writes to so many and leaves the rest to the next.
+    /// Sessions that [`StompBroker::poll_active`] would give now. A fair turn writes to so many and leaves the rest to the next.
     pub fn active_len(&self) -> usize {
         self.active.len()
     }
@@ -302,7 +304,7 @@ impl Broker {
     }
 
     /// How a session stands, for those who look after it.
-    pub fn look(&self, session: SessionId) -> Option<(State, Counters, Fill)> {
+    pub fn session_status(&self, session: SessionId) -> Option<(StompState, StompCounters, BufferUsage)> {
         let session = &self.alive(session)?.session;
         Some((session.state(), session.counters(), session.fill()))
     }
@@ -328,23 +330,23 @@ impl Broker {
     }
 
     /// The name of a FIX session, by which its orders are known.
-    pub fn name_fix_session(&mut self, port: PortId, session: u16, name: &str) {
+    pub fn set_fix_session_name(&mut self, port: PortId, session: u16, name: &str) {
         self.fix_sessions.insert((port, session), ["FIX:", name].concat().into());
     }
 
     fn read(&mut self, now: Timestamp, slot: u32, mut fresh: &[u8]) {
         loop {
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
-            let Connection { inbox, session, .. } = &mut **connection;
+            let BrokerConnection { inbox, session, .. } = &mut **connection;
             match session.state() {
-                State::Ending(_) => return inbox.close(),
-                State::Asking => {
-                    if inbox.keep(&mut fresh) > GREETING_BYTES_MAX {
-                        session.fail(now, Cause::Frame(FrameError::GreetingTooLong), None);
+                StompState::Closing(_) => return inbox.close(),
+                StompState::VerifyingLogin => {
+                    if inbox.keep(&mut fresh) > CONNECT_BYTES_MAX {
+                        session.fail(now, StompCloseReason::Frame(StompFrameError::ConnectTooLong), None);
                     }
                     return;
                 }
-                State::Greeting | State::Connected => {}
+                StompState::AwaitingConnect | StompState::Connected => {}
             }
             if let Some(version) = session.version() {
                 inbox.speak(version);
@@ -352,7 +354,7 @@ impl Broker {
             match inbox.next(&mut fresh) {
                 Ok(Some(frame)) => session.handle_frame(now, &frame, &self.settings, &mut self.acts),
                 Ok(None) => return,
-                Err(broken) => session.fail(now, Cause::Frame(broken.error), broken.receipt),
+                Err(broken) => session.fail(now, StompCloseReason::Frame(broken.error), broken.receipt),
             }
             self.act(now, slot);
             self.connection(slot).session.conclude(now);
@@ -365,12 +367,16 @@ impl Broker {
         for act in acts.drain(..) {
             let session = SessionId { slot, generation: self.connection(slot).generation };
             match act {
-                Act::Login { login, passcode, host } => {
-                    self.commands.push_back(Command::Login { session, login, passcode, host })
+                SessionAction::Login { login, passcode, host } => {
+                    self.commands.push_back(BrokerCommand::Login { session, login, passcode, host })
                 }
-                Act::Send { name, body } => self.commands.push_back(Command::Generic { session, name, body }),
-                Act::Subscribe { place, last_value } => self.subscribe(now, slot, place, last_value),
-                Act::Unsubscribe { place, pattern } => {
+                SessionAction::Send { name, body } => {
+                    self.commands.push_back(BrokerCommand::Generic { session, name, body })
+                }
+                SessionAction::Subscribe { place, last_value } => {
+                    self.subscribe(now, slot, place, last_value)
+                }
+                SessionAction::Unsubscribe { place, pattern } => {
                     self.index.remove(&pattern, Subscriber { session: slot, subscription: place });
                     self.interests.remove(&pattern, &self.settings.naming, &mut self.commands);
                 }
@@ -386,13 +392,15 @@ impl Broker {
         self.market.matching(pattern, &mut self.topics);
         // What was not watched so far is old, and is shown by its shard as soon as it is.
         self.topics.retain(|topic| match self.market.origin(*topic) {
-            Origin::Tick(security) => self.settings.hears_all || self.interests.has_ticks(security),
-            Origin::Book(security) if self.interests.has_depth(security) => true,
-            Origin::Book(_) => {
+            TopicSource::Tick(security) => {
+                self.settings.receives_all_ticks || self.interests.has_ticks(security)
+            }
+            TopicSource::Book(security) if self.interests.has_depth(security) => true,
+            TopicSource::Book(_) => {
                 self.market.forget(*topic);
                 false
             }
-            Origin::Bar => true,
+            TopicSource::Bar => true,
         });
         self.interests.insert(pattern, &self.settings.naming, &mut self.commands);
         if last_value {
@@ -406,7 +414,7 @@ impl Broker {
     fn settle(&mut self, now: Timestamp, slot: u32) {
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
         connection.session.pump(now, &mut self.market);
-        let is_ending = matches!(connection.session.state(), State::Ending(_));
+        let is_ending = matches!(connection.session.state(), StompState::Closing(_));
         let has_output = connection.session.has_output();
         if (has_output || is_ending) && !connection.is_listed {
             connection.is_listed = true;
@@ -448,12 +456,12 @@ impl Broker {
         self.alive(session).map(|_| session.slot)
     }
 
-    fn alive(&self, session: SessionId) -> Option<&Connection> {
+    fn alive(&self, session: SessionId) -> Option<&BrokerConnection> {
         let connection = self.connections.get(session.slot as usize)?.as_deref()?;
         (connection.generation == session.generation).then_some(connection)
     }
 
-    fn connection(&mut self, slot: u32) -> &mut Connection {
+    fn connection(&mut self, slot: u32) -> &mut BrokerConnection {
         self.connections[slot as usize].as_deref_mut().expect("the caller has looked")
     }
 }

@@ -9,13 +9,13 @@ use std::borrow::Cow;
 use pitlane_engine::text;
 
 use super::escape;
-use super::frame::{Command, Escaping, Frame, Version, find};
+use super::frame::{ClientCommand, Escaping, StompFrame, StompVersion, find};
 use crate::decoded::Decoded;
 
 /// The longest command has eleven letters; junk and HTTP are recognised by this length at the latest.
 pub const COMMAND_BYTES_MAX: usize = 16;
 /// Everything before the session is connected: a stranger holds no more of our memory.
-pub const GREETING_BYTES_MAX: usize = 4 * 1_024;
+pub const CONNECT_BYTES_MAX: usize = 4 * 1_024;
 
 /// How large a frame of a client may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ const CONTENT_LENGTH: &[u8] = b"content-length:";
 
 /// Why octets are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FrameError {
+pub enum StompFrameError {
     CommandTooLong,
     UnknownCommand,
     LineTooLong,
     TooManyHeaders,
     HeadTooLong,
     BodyTooLong,
-    GreetingTooLong,
+    ConnectTooLong,
     NoColon,
     NoName,
     Escape,
@@ -60,40 +60,40 @@ pub enum FrameError {
     NoNulAfterBody,
 }
 
-impl FrameError {
-    pub const ALL: [FrameError; 14] = [
-        FrameError::CommandTooLong,
-        FrameError::UnknownCommand,
-        FrameError::LineTooLong,
-        FrameError::TooManyHeaders,
-        FrameError::HeadTooLong,
-        FrameError::BodyTooLong,
-        FrameError::GreetingTooLong,
-        FrameError::NoColon,
-        FrameError::NoName,
-        FrameError::Escape,
-        FrameError::Utf8,
-        FrameError::NulInHead,
-        FrameError::ContentLength,
-        FrameError::NoNulAfterBody,
+impl StompFrameError {
+    pub const ALL: [StompFrameError; 14] = [
+        StompFrameError::CommandTooLong,
+        StompFrameError::UnknownCommand,
+        StompFrameError::LineTooLong,
+        StompFrameError::TooManyHeaders,
+        StompFrameError::HeadTooLong,
+        StompFrameError::BodyTooLong,
+        StompFrameError::ConnectTooLong,
+        StompFrameError::NoColon,
+        StompFrameError::NoName,
+        StompFrameError::Escape,
+        StompFrameError::Utf8,
+        StompFrameError::NulInHead,
+        StompFrameError::ContentLength,
+        StompFrameError::NoNulAfterBody,
     ];
 
-    pub fn words(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
-            FrameError::CommandTooLong => "the command is longer than 16 octets, this is not STOMP",
-            FrameError::UnknownCommand => "unknown command",
-            FrameError::LineTooLong => "a header line is too long",
-            FrameError::TooManyHeaders => "there are too many headers",
-            FrameError::HeadTooLong => "the head of the frame is too long",
-            FrameError::BodyTooLong => "the body is too long",
-            FrameError::GreetingTooLong => "more than 4 KiB before CONNECTED",
-            FrameError::NoColon => "a header line has no colon",
-            FrameError::NoName => "a header has no name",
-            FrameError::Escape => "a header has an escape that this version does not know",
-            FrameError::Utf8 => "a header is not UTF-8",
-            FrameError::NulInHead => "the frame ends within its head",
-            FrameError::ContentLength => "content-length is not a number",
-            FrameError::NoNulAfterBody => "the body is not followed by a NUL, content-length is wrong",
+            StompFrameError::CommandTooLong => "the command is longer than 16 octets, this is not STOMP",
+            StompFrameError::UnknownCommand => "unknown command",
+            StompFrameError::LineTooLong => "a header line is too long",
+            StompFrameError::TooManyHeaders => "there are too many headers",
+            StompFrameError::HeadTooLong => "the head of the frame is too long",
+            StompFrameError::BodyTooLong => "the body is too long",
+            StompFrameError::ConnectTooLong => "more than 4 KiB before CONNECTED",
+            StompFrameError::NoColon => "a header line has no colon",
+            StompFrameError::NoName => "a header has no name",
+            StompFrameError::Escape => "a header has an escape that this version does not know",
+            StompFrameError::Utf8 => "a header is not UTF-8",
+            StompFrameError::NulInHead => "the frame ends within its head",
+            StompFrameError::ContentLength => "content-length is not a number",
+            StompFrameError::NoNulAfterBody => "the body is not followed by a NUL, content-length is wrong",
         }
     }
 }
@@ -103,8 +103,8 @@ impl FrameError {
 pub struct Decoder {
     limits: FrameLimits,
     /// None until CONNECT was understood.
-    version: Option<Version>,
-    part: Part,
+    version: Option<StompVersion>,
+    part: DecoderPart,
     /// Looked at so far.
     seen: usize,
     /// Where the current line begins.
@@ -112,8 +112,8 @@ pub struct Decoder {
     /// Where the first header begins.
     head: usize,
     headers: usize,
-    command: Option<Command>,
-    flaw: Option<FrameError>,
+    command: Option<ClientCommand>,
+    flaw: Option<StompFrameError>,
     /// Where the value of the first content-length stands.
     length: Option<(usize, usize)>,
     body: usize,
@@ -123,7 +123,7 @@ pub struct Decoder {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Part {
+enum DecoderPart {
     /// Line ends between frames.
     #[default]
     Gap,
@@ -138,18 +138,18 @@ impl Decoder {
     }
 
     /// From now on frames are those of a version.
-    pub fn speak(&mut self, version: Version) {
+    pub fn speak(&mut self, version: StompVersion) {
         self.version = Some(version);
     }
 
     /// The next frame of a buffer that begins where the last frame ended. After an error nothing more is decoded.
-    pub fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<Decoded<Frame<'a>>, FrameError> {
+    pub fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<Decoded<StompFrame<'a>>, StompFrameError> {
         loop {
             let is_done = match self.part {
-                Part::Gap => self.gap(bytes)?,
-                Part::Command => self.command(bytes)?,
-                Part::Headers => self.header(bytes)?,
-                Part::Body => {
+                DecoderPart::Gap => self.gap(bytes)?,
+                DecoderPart::Command => self.command(bytes)?,
+                DecoderPart::Headers => self.header(bytes)?,
+                DecoderPart::Body => {
                     let Some(end) = self.body_end(bytes)? else { return Ok(Decoded::Incomplete) };
                     return Ok(self.frame(bytes, end));
                 }
@@ -162,7 +162,7 @@ impl Decoder {
 
     /// Line ends between frames that have been looked at: they can leave the buffer.
     pub fn skip(&mut self) -> usize {
-        if self.part != Part::Gap {
+        if self.part != DecoderPart::Gap {
             return 0;
         }
         self.greeted += self.seen;
@@ -172,13 +172,13 @@ impl Decoder {
     /// The receipt that the frame at the front has asked for so far.
     pub fn receipt<'a>(&self, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
         let lines = bytes.get(self.head..self.line.min(bytes.len()))?;
-        if self.part == Part::Gap || self.part == Part::Command {
+        if self.part == DecoderPart::Gap || self.part == DecoderPart::Command {
             return None;
         }
         find(std::str::from_utf8(lines).ok()?, "receipt", self.escaping())
     }
 
-    fn gap(&mut self, bytes: &[u8]) -> Result<bool, FrameError> {
+    fn gap(&mut self, bytes: &[u8]) -> Result<bool, StompFrameError> {
         loop {
             let rest = &bytes[self.seen..];
             self.within_greeting(self.seen)?;
@@ -189,22 +189,23 @@ impl Decoder {
                 _ => break,
             }
         }
-        (self.part, self.line) = (Part::Command, self.seen);
+        (self.part, self.line) = (DecoderPart::Command, self.seen);
         Ok(true)
     }
 
-    fn command(&mut self, bytes: &[u8]) -> Result<bool, FrameError> {
-        let Some(line) = self.next_line(bytes, COMMAND_BYTES_MAX, FrameError::CommandTooLong)? else {
+    fn command(&mut self, bytes: &[u8]) -> Result<bool, StompFrameError> {
+        let Some(line) = self.next_line(bytes, COMMAND_BYTES_MAX, StompFrameError::CommandTooLong)? else {
             return Ok(false);
         };
-        self.command = Some(Command::from_word(line).ok_or(FrameError::UnknownCommand)?);
-        (self.part, self.head) = (Part::Headers, self.line);
+        self.command = Some(ClientCommand::from_wire_name(line).ok_or(StompFrameError::UnknownCommand)?);
+        (self.part, self.head) = (DecoderPart::Headers, self.line);
         Ok(true)
     }
 
-    fn header(&mut self, bytes: &[u8]) -> Result<bool, FrameError> {
+    fn header(&mut self, bytes: &[u8]) -> Result<bool, StompFrameError> {
         let start = self.line;
-        let Some(line) = self.next_line(bytes, self.limits.line_bytes_max, FrameError::LineTooLong)? else {
+        let Some(line) = self.next_line(bytes, self.limits.line_bytes_max, StompFrameError::LineTooLong)?
+        else {
             return Ok(false);
         };
         if line.is_empty() {
@@ -214,7 +215,7 @@ impl Decoder {
         }
         self.headers += 1;
         if self.headers > self.limits.headers_max {
-            return Err(FrameError::TooManyHeaders);
+            return Err(StompFrameError::TooManyHeaders);
         }
         self.flaw = self.flaw.or_else(|| self.flaw_of(line));
         if self.length.is_none() && line.starts_with(CONTENT_LENGTH) {
@@ -223,39 +224,39 @@ impl Decoder {
         Ok(true)
     }
 
-    fn flaw_of(&self, line: &[u8]) -> Option<FrameError> {
+    fn flaw_of(&self, line: &[u8]) -> Option<StompFrameError> {
         match memchr::memchr(b':', line) {
-            None => Some(FrameError::NoColon),
-            Some(0) => Some(FrameError::NoName),
-            Some(_) if !escape::is_sound(line, self.escaping()) => Some(FrameError::Escape),
+            None => Some(StompFrameError::NoColon),
+            Some(0) => Some(StompFrameError::NoName),
+            Some(_) if !escape::is_sound(line, self.escaping()) => Some(StompFrameError::Escape),
             Some(_) => None,
         }
     }
 
-    fn end_head(&mut self, bytes: &[u8], end: usize) -> Result<(), FrameError> {
+    fn end_head(&mut self, bytes: &[u8], end: usize) -> Result<(), StompFrameError> {
         if let Some(flaw) = self.flaw {
             return Err(flaw);
         }
-        std::str::from_utf8(&bytes[self.head..end]).map_err(|_| FrameError::Utf8)?;
+        std::str::from_utf8(&bytes[self.head..end]).map_err(|_| StompFrameError::Utf8)?;
         if let Some((from, to)) = self.length {
             let text = &bytes[from..to];
             if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-                return Err(FrameError::ContentLength);
+                return Err(StompFrameError::ContentLength);
             }
             let len = text::parse_u64(text).ok().filter(|len| *len <= self.limits.body_bytes_max as u64);
-            self.body_len = Some(len.ok_or(FrameError::BodyTooLong)? as usize);
+            self.body_len = Some(len.ok_or(StompFrameError::BodyTooLong)? as usize);
         }
-        (self.part, self.body) = (Part::Body, self.seen);
+        (self.part, self.body) = (DecoderPart::Body, self.seen);
         self.within_greeting(self.seen + self.body_len.unwrap_or(0))
     }
 
     /// Where the NUL behind the body is.
-    fn body_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, FrameError> {
+    fn body_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, StompFrameError> {
         if let Some(len) = self.body_len {
             return match bytes.get(self.body + len) {
                 None => Ok(None),
                 Some(0) => Ok(Some(self.body + len)),
-                Some(_) => Err(FrameError::NoNulAfterBody),
+                Some(_) => Err(StompFrameError::NoNulAfterBody),
             };
         }
         let found = memchr::memchr(0, &bytes[self.seen..]).map(|at| self.seen + at);
@@ -264,7 +265,7 @@ impl Decoder {
         let body_max = self.body + self.limits.body_bytes_max;
         self.within_greeting(self.seen.min(body_max))?;
         if self.seen > body_max {
-            return Err(FrameError::BodyTooLong);
+            return Err(StompFrameError::BodyTooLong);
         }
         Ok(found)
     }
@@ -275,8 +276,8 @@ impl Decoder {
         &mut self,
         bytes: &'a [u8],
         max: usize,
-        too_long: FrameError,
-    ) -> Result<Option<&'a [u8]>, FrameError> {
+        too_long: StompFrameError,
+    ) -> Result<Option<&'a [u8]>, StompFrameError> {
         let found = memchr::memchr2(b'\n', 0, &bytes[self.seen..]).map(|at| self.seen + at);
         let end = found.unwrap_or(bytes.len());
         let line = &bytes[self.line..end];
@@ -285,13 +286,13 @@ impl Decoder {
         // Which limit is met first must not hang on where the octets are cut: so each by the place where it is met.
         let limits = [
             (self.line + max, too_long),
-            (GREETING_BYTES_MAX.saturating_sub(self.greeted), FrameError::GreetingTooLong),
-            (self.limits.head_bytes_max, FrameError::HeadTooLong),
+            (CONNECT_BYTES_MAX.saturating_sub(self.greeted), StompFrameError::ConnectTooLong),
+            (self.limits.head_bytes_max, StompFrameError::HeadTooLong),
         ];
         let is_greeting = self.version.is_none();
-        let reached = |&(at, error): &(usize, FrameError)| match error {
-            FrameError::GreetingTooLong => is_greeting && end > at,
-            FrameError::HeadTooLong => end > at,
+        let reached = |&(at, error): &(usize, StompFrameError)| match error {
+            StompFrameError::ConnectTooLong => is_greeting && end > at,
+            StompFrameError::HeadTooLong => end > at,
             _ => self.line + line.len() > at,
         };
         if let Some((_, error)) = limits.into_iter().filter(reached).min_by_key(|(at, _)| *at) {
@@ -300,13 +301,13 @@ impl Decoder {
         self.seen = end;
         let Some(end) = found else { return Ok(None) };
         if bytes[end] == 0 {
-            return Err(self.flaw.unwrap_or(FrameError::NulInHead));
+            return Err(self.flaw.unwrap_or(StompFrameError::NulInHead));
         }
         (self.seen, self.line) = (end + 1, end + 1);
         Ok(Some(line))
     }
 
-    fn frame<'a>(&mut self, bytes: &'a [u8], end: usize) -> Decoded<Frame<'a>> {
+    fn frame<'a>(&mut self, bytes: &'a [u8], end: usize) -> Decoded<StompFrame<'a>> {
         let blank = if bytes[..self.body].ends_with(b"\r\n") { 2 } else { 1 };
         let head = std::str::from_utf8(&bytes[self.head..self.body - blank]).unwrap_or_default();
         let body = &bytes[self.body..end];
@@ -314,20 +315,20 @@ impl Decoder {
         let escaping = self.escaping();
         let (version, greeted) = (self.version, self.greeted + end + 1);
         *self = Decoder { version, greeted, ..Decoder::new(self.limits) };
-        Decoded::Message { message: Frame { command, head, escaping, body }, consumed: end + 1 }
+        Decoded::Message { message: StompFrame { command, head, escaping, body }, consumed: end + 1 }
     }
 
     /// CONNECT is never escaped, so that a client can say which version it speaks.
     fn escaping(&self) -> Escaping {
         match self.command {
-            Some(Command::Connect) => Escaping::None,
+            Some(ClientCommand::Connect) => Escaping::None,
             _ => Escaping::of(self.version),
         }
     }
 
-    fn within_greeting(&self, len: usize) -> Result<(), FrameError> {
-        let is_too_long = self.version.is_none() && self.greeted + len > GREETING_BYTES_MAX;
-        if is_too_long { Err(FrameError::GreetingTooLong) } else { Ok(()) }
+    fn within_greeting(&self, len: usize) -> Result<(), StompFrameError> {
+        let is_too_long = self.version.is_none() && self.greeted + len > CONNECT_BYTES_MAX;
+        if is_too_long { Err(StompFrameError::ConnectTooLong) } else { Ok(()) }
     }
 }
 

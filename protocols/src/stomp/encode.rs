@@ -12,19 +12,19 @@
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use super::escape;
-use super::frame::{Escaping, Version};
+use super::frame::{Escaping, StompVersion};
 use super::heartbeat::INTERVAL_MS_MIN;
 use crate::json::push_number;
 
 /// The greeting's values are ours and plain: nothing is escaped in CONNECTED.
-pub fn connected(out: &mut Vec<u8>, version: Version, server: &str, session: u64) {
+pub fn connected(out: &mut Vec<u8>, version: StompVersion, server: &str, session: u64) {
     out.extend_from_slice(b"CONNECTED\nversion:");
-    out.extend_from_slice(version.word().as_bytes());
+    out.extend_from_slice(version.wire_name().as_bytes());
     out.extend_from_slice(b"\nserver:");
     escape::push(out, server.as_bytes(), Escaping::None);
     out.extend_from_slice(b"\nsession:");
     push_number(out, session);
-    if version > Version::V10 {
+    if version > StompVersion::V10 {
         out.extend_from_slice(b"\nheart-beat:");
         push_number(out, INTERVAL_MS_MIN);
         out.push(b',');
@@ -90,11 +90,11 @@ mod tests {
     #[test]
     fn frames_are_written_as_their_version_wants_them() {
         assert_eq!(
-            text(|out| connected(out, Version::V12, "Pitlane/1", 7)),
+            text(|out| connected(out, StompVersion::V12, "Pitlane/1", 7)),
             "CONNECTED\nversion:1.2\nserver:Pitlane/1\nsession:7\nheart-beat:1000,1000\n\n\0"
         );
         assert_eq!(
-            text(|out| connected(out, Version::V10, "Pitlane/1", 7)),
+            text(|out| connected(out, StompVersion::V10, "Pitlane/1", 7)),
             "CONNECTED\nversion:1.0\nserver:Pitlane/1\nsession:7\n\n\0"
         );
         assert_eq!(text(|out| receipt(out, "a:b\n", Escaping::V11)), "RECEIPT\nreceipt-id:a\\cb\\n\n\n\0");

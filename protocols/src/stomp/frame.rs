@@ -14,33 +14,35 @@ use std::fmt;
 use super::escape;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
+pub enum StompVersion {
     V10,
     V11,
     V12,
 }
 
-impl Version {
-    pub const ALL: [Version; 3] = [Version::V10, Version::V11, Version::V12];
+impl StompVersion {
+    pub const ALL: [StompVersion; 3] = [StompVersion::V10, StompVersion::V11, StompVersion::V12];
 
-    pub fn word(self) -> &'static str {
+    pub fn wire_name(self) -> &'static str {
         match self {
-            Version::V10 => "1.0",
-            Version::V11 => "1.1",
-            Version::V12 => "1.2",
+            StompVersion::V10 => "1.0",
+            StompVersion::V11 => "1.1",
+            StompVersion::V12 => "1.2",
         }
     }
 
     /// The highest of a list `1.0,1.1` that we speak as well.
-    pub fn highest_of(list: &str) -> Option<Version> {
+    pub fn highest_of(list: &str) -> Option<StompVersion> {
         let offered = list.split(',').map(|word| word.trim_matches(' '));
-        offered.filter_map(|word| Version::ALL.into_iter().find(|version| version.word() == word)).max()
+        offered
+            .filter_map(|word| StompVersion::ALL.into_iter().find(|version| version.wire_name() == word))
+            .max()
     }
 }
 
 /// What a client may say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Command {
+pub enum ClientCommand {
     /// CONNECT, or STOMP, which is the same.
     Connect,
     Send,
@@ -54,35 +56,35 @@ pub enum Command {
     Disconnect,
 }
 
-impl Command {
-    pub fn from_word(word: &[u8]) -> Option<Command> {
+impl ClientCommand {
+    pub fn from_wire_name(word: &[u8]) -> Option<ClientCommand> {
         Some(match word {
-            b"CONNECT" | b"STOMP" => Command::Connect,
-            b"SEND" => Command::Send,
-            b"SUBSCRIBE" => Command::Subscribe,
-            b"UNSUBSCRIBE" => Command::Unsubscribe,
-            b"BEGIN" => Command::Begin,
-            b"COMMIT" => Command::Commit,
-            b"ABORT" => Command::Abort,
-            b"ACK" => Command::Ack,
-            b"NACK" => Command::Nack,
-            b"DISCONNECT" => Command::Disconnect,
+            b"CONNECT" | b"STOMP" => ClientCommand::Connect,
+            b"SEND" => ClientCommand::Send,
+            b"SUBSCRIBE" => ClientCommand::Subscribe,
+            b"UNSUBSCRIBE" => ClientCommand::Unsubscribe,
+            b"BEGIN" => ClientCommand::Begin,
+            b"COMMIT" => ClientCommand::Commit,
+            b"ABORT" => ClientCommand::Abort,
+            b"ACK" => ClientCommand::Ack,
+            b"NACK" => ClientCommand::Nack,
+            b"DISCONNECT" => ClientCommand::Disconnect,
             _ => return None,
         })
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn wire_name(self) -> &'static str {
         match self {
-            Command::Connect => "CONNECT",
-            Command::Send => "SEND",
-            Command::Subscribe => "SUBSCRIBE",
-            Command::Unsubscribe => "UNSUBSCRIBE",
-            Command::Begin => "BEGIN",
-            Command::Commit => "COMMIT",
-            Command::Abort => "ABORT",
-            Command::Ack => "ACK",
-            Command::Nack => "NACK",
-            Command::Disconnect => "DISCONNECT",
+            ClientCommand::Connect => "CONNECT",
+            ClientCommand::Send => "SEND",
+            ClientCommand::Subscribe => "SUBSCRIBE",
+            ClientCommand::Unsubscribe => "UNSUBSCRIBE",
+            ClientCommand::Begin => "BEGIN",
+            ClientCommand::Commit => "COMMIT",
+            ClientCommand::Abort => "ABORT",
+            ClientCommand::Ack => "ACK",
+            ClientCommand::Nack => "NACK",
+            ClientCommand::Disconnect => "DISCONNECT",
         }
     }
 }
@@ -99,11 +101,11 @@ pub enum Escaping {
 }
 
 impl Escaping {
-    pub fn of(version: Option<Version>) -> Escaping {
+    pub fn of(version: Option<StompVersion>) -> Escaping {
         match version {
-            None | Some(Version::V10) => Escaping::None,
-            Some(Version::V11) => Escaping::V11,
-            Some(Version::V12) => Escaping::V12,
+            None | Some(StompVersion::V10) => Escaping::None,
+            Some(StompVersion::V11) => Escaping::V11,
+            Some(StompVersion::V12) => Escaping::V12,
         }
     }
 }
@@ -111,14 +113,14 @@ impl Escaping {
 /// A frame that keeps every rule of form. Invariant: each line of `head` has a name and a colon, its escapes are those
 /// of `escaping`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Frame<'a> {
-    pub command: Command,
+pub struct StompFrame<'a> {
+    pub command: ClientCommand,
     pub(super) head: &'a str,
     pub(super) escaping: Escaping,
     pub body: &'a [u8],
 }
 
-impl<'a> Frame<'a> {
+impl<'a> StompFrame<'a> {
     /// The value of a header; of several with this name the first.
     pub fn header(&self, name: &str) -> Option<Cow<'a, str>> {
         find(self.head, name, self.escaping)
@@ -130,9 +132,9 @@ impl<'a> Frame<'a> {
     }
 }
 
-impl fmt::Debug for Frame<'_> {
+impl fmt::Debug for StompFrame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?} {:?}", self.command.word(), self.head, self.body.escape_ascii().to_string())
+        write!(f, "{} {:?} {:?}", self.command.wire_name(), self.head, self.body.escape_ascii().to_string())
     }
 }
 
@@ -171,26 +173,26 @@ mod tests {
     #[test]
     fn the_highest_common_version_is_chosen() {
         for (list, version) in [
-            ("1.0,1.1,1.2", Some(Version::V12)),
-            ("1.2,1.0", Some(Version::V12)),
-            ("1.1, 1.0", Some(Version::V11)),
-            ("1.0,9.9", Some(Version::V10)),
+            ("1.0,1.1,1.2", Some(StompVersion::V12)),
+            ("1.2,1.0", Some(StompVersion::V12)),
+            ("1.1, 1.0", Some(StompVersion::V11)),
+            ("1.0,9.9", Some(StompVersion::V10)),
             ("1.3,2.0", None),
             ("", None),
             ("1", None),
         ] {
-            assert_eq!(Version::highest_of(list), version, "{list}");
+            assert_eq!(StompVersion::highest_of(list), version, "{list}");
         }
     }
 
     #[test]
     fn a_frame_tells_its_headers_as_they_are_meant() {
         let head = "id:a:b \r\nx\\cy:\\\\1\r\nid:other\n";
-        let frame = Frame { command: Command::Ack, head, escaping: Escaping::V12, body: b"" };
+        let frame = StompFrame { command: ClientCommand::Ack, head, escaping: Escaping::V12, body: b"" };
         assert_eq!(frame.header("id").as_deref(), Some("a:b "));
         assert_eq!(frame.header("x:y").as_deref(), Some("\\1"));
         assert_eq!(frame.header("y"), None);
-        let raw = Frame { escaping: Escaping::None, ..frame };
+        let raw = StompFrame { escaping: Escaping::None, ..frame };
         assert_eq!(raw.header("x\\cy").as_deref(), Some("\\\\1"));
         assert_eq!(raw.headers().count(), 3);
     }

@@ -3,17 +3,17 @@
 
 use std::borrow::Cow;
 
-use super::decode::{Decoder, FrameError, FrameLimits};
-use super::frame::{Frame, Version};
+use super::decode::{Decoder, FrameLimits, StompFrameError};
+use super::frame::{StompFrame, StompVersion};
 use crate::decoded::Decoded;
 
 /// Memory that an empty inbox keeps: most frames fit, and thousands of idle sessions may have it.
 const KEEP_BYTES_MAX: usize = 1_024;
 
 #[derive(Debug, Default)]
-pub struct Inbox {
+pub struct StompInbox {
     decoder: Decoder,
-    /// Bounded by the limits of the decoder, and before CONNECTED by [`super::decode::GREETING_BYTES_MAX`].
+    /// Bounded by the limits of the decoder, and before CONNECTED by [`super::decode::CONNECT_BYTES_MAX`].
     kept: Vec<u8>,
     /// Read of `kept`.
     read: usize,
@@ -21,30 +21,33 @@ pub struct Inbox {
 
 /// A frame that cannot be read, and the receipt it asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    pub error: FrameError,
+pub struct BrokenFrame {
+    pub error: StompFrameError,
     pub receipt: Option<String>,
 }
 
-impl Inbox {
-    pub fn new(limits: FrameLimits) -> Inbox {
-        Inbox { decoder: Decoder::new(limits), ..Inbox::default() }
+impl StompInbox {
+    pub fn new(limits: FrameLimits) -> StompInbox {
+        StompInbox { decoder: Decoder::new(limits), ..StompInbox::default() }
     }
 
-    pub fn speak(&mut self, version: Version) {
+    pub fn speak(&mut self, version: StompVersion) {
         self.decoder.speak(version);
     }
 
     /// The next frame of what was kept and of `fresh`, which shrinks by what was taken; None if it is not whole yet, and
     /// then `fresh` is used up.
-    pub fn next<'a, 'b: 'a>(&'a mut self, fresh: &mut &'b [u8]) -> Result<Option<Frame<'a>>, Broken> {
+    pub fn next<'a, 'b: 'a>(
+        &'a mut self,
+        fresh: &mut &'b [u8],
+    ) -> Result<Option<StompFrame<'a>>, BrokenFrame> {
         if self.read > 0 && self.read == self.kept.len() {
             self.kept.clear();
             self.kept.shrink_to(KEEP_BYTES_MAX);
             self.read = 0;
         }
         if self.kept.is_empty() {
-            return Inbox::next_fresh(&mut self.decoder, &mut self.kept, fresh);
+            return StompInbox::next_fresh(&mut self.decoder, &mut self.kept, fresh);
         }
         if !fresh.is_empty() {
             self.kept.drain(..std::mem::take(&mut self.read));
@@ -80,7 +83,7 @@ impl Inbox {
         decoder: &mut Decoder,
         kept: &mut Vec<u8>,
         fresh: &mut &'a [u8],
-    ) -> Result<Option<Frame<'a>>, Broken> {
+    ) -> Result<Option<StompFrame<'a>>, BrokenFrame> {
         match decoder.decode(fresh) {
             Ok(Decoded::Message { message, consumed }) => {
                 *fresh = &fresh[consumed..];
@@ -96,8 +99,8 @@ impl Inbox {
     }
 }
 
-fn broken(decoder: &Decoder, bytes: &[u8], error: FrameError) -> Broken {
-    Broken { error, receipt: decoder.receipt(bytes).map(Cow::into_owned) }
+fn broken(decoder: &Decoder, bytes: &[u8], error: StompFrameError) -> BrokenFrame {
+    BrokenFrame { error, receipt: decoder.receipt(bytes).map(Cow::into_owned) }
 }
 
 #[cfg(test)]
@@ -107,8 +110,8 @@ mod tests {
     #[test]
     fn an_empty_one_keeps_so_much_memory_and_no_more() {
         for (body, kept) in [(100, 1..=KEEP_BYTES_MAX), (60_000, 0..=KEEP_BYTES_MAX)] {
-            let mut inbox = Inbox::new(FrameLimits::default());
-            inbox.speak(Version::V12);
+            let mut inbox = StompInbox::new(FrameLimits::default());
+            inbox.speak(StompVersion::V12);
             let frame = [b"SEND\ndestination:/topic/a\n\n", vec![b'x'; body].as_slice(), b"\0"].concat();
             let (first, mut rest) = frame.split_at(frame.len() - 1);
             assert_eq!(inbox.next(&mut &*first), Ok(None));

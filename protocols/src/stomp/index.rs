@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use super::pattern::{Pattern, Segment};
+use super::pattern::{Pattern, PatternSegment};
 
 /// One subscription of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,8 +21,8 @@ pub struct Subscriber {
 }
 
 #[derive(Debug)]
-pub struct Index {
-    nodes: Vec<Node>,
+pub struct SubscriptionIndex {
+    nodes: Vec<IndexNode>,
     free: Vec<u32>,
     /// Rises with every change, so that who keeps the answer for a topic knows when to ask again.
     generation: u64,
@@ -30,14 +30,14 @@ pub struct Index {
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct IndexNode {
     names: BTreeMap<Box<str>, u32>,
     any: Option<u32>,
     here: Vec<Subscriber>,
     below: Vec<Subscriber>,
 }
 
-impl Node {
+impl IndexNode {
     fn is_empty(&self) -> bool {
         self.names.is_empty() && self.any.is_none() && self.here.is_empty() && self.below.is_empty()
     }
@@ -45,13 +45,13 @@ impl Node {
 
 const ROOT: u32 = 0;
 
-impl Default for Index {
-    fn default() -> Index {
-        Index { nodes: vec![Node::default()], free: Vec::new(), generation: 1, len: 0 }
+impl Default for SubscriptionIndex {
+    fn default() -> SubscriptionIndex {
+        SubscriptionIndex { nodes: vec![IndexNode::default()], free: Vec::new(), generation: 1, len: 0 }
     }
 }
 
-impl Index {
+impl SubscriptionIndex {
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -85,8 +85,8 @@ impl Index {
         for segment in pattern.segments() {
             let node = &self.nodes[path[path.len() - 1] as usize];
             let child = match segment {
-                Segment::Any => node.any,
-                Segment::Name(name) => node.names.get(name).copied(),
+                PatternSegment::Any => node.any,
+                PatternSegment::Name(name) => node.names.get(name).copied(),
             };
             let Some(child) = child else { return false };
             path.push(child);
@@ -128,23 +128,23 @@ impl Index {
         }
     }
 
-    fn child(&mut self, at: u32, segment: &Segment) -> u32 {
+    fn child(&mut self, at: u32, segment: &PatternSegment) -> u32 {
         let node = &self.nodes[at as usize];
         let found = match segment {
-            Segment::Any => node.any,
-            Segment::Name(name) => node.names.get(name).copied(),
+            PatternSegment::Any => node.any,
+            PatternSegment::Name(name) => node.names.get(name).copied(),
         };
         if let Some(found) = found {
             return found;
         }
         let new = self.free.pop().unwrap_or_else(|| {
-            self.nodes.push(Node::default());
+            self.nodes.push(IndexNode::default());
             self.nodes.len() as u32 - 1
         });
         let node = &mut self.nodes[at as usize];
         match segment {
-            Segment::Any => node.any = Some(new),
-            Segment::Name(name) => {
+            PatternSegment::Any => node.any = Some(new),
+            PatternSegment::Name(name) => {
                 node.names.insert(name.clone(), new);
             }
         }
@@ -152,18 +152,18 @@ impl Index {
     }
 
     /// Gives back the nodes that lead nowhere any more.
-    fn prune(&mut self, path: &[u32], segments: &[Segment]) {
+    fn prune(&mut self, path: &[u32], segments: &[PatternSegment]) {
         for (depth, segment) in segments.iter().enumerate().rev() {
             let child = path[depth + 1];
             if !self.nodes[child as usize].is_empty() {
                 return;
             }
-            self.nodes[child as usize] = Node::default();
+            self.nodes[child as usize] = IndexNode::default();
             self.free.push(child);
             let parent = &mut self.nodes[path[depth] as usize];
             match segment {
-                Segment::Any => parent.any = None,
-                Segment::Name(name) => {
+                PatternSegment::Any => parent.any = None,
+                PatternSegment::Name(name) => {
                     parent.names.remove(name);
                 }
             }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_empty_tree_keeps_no_nodes() {
-        let mut index = Index::default();
+        let mut index = SubscriptionIndex::default();
         let who = |session| Subscriber { session, subscription: 0 };
         let patterns = ["a.b.c", "a.*.c", "a.>", ">", "*"].map(pattern);
         for (session, pattern) in patterns.iter().enumerate() {

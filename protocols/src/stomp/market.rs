@@ -11,9 +11,9 @@ use pitlane_engine::time::Timestamp;
 use super::bars::SIZES;
 use super::encode;
 use super::frame::Escaping;
-use super::index::{Index, Subscriber};
+use super::index::{Subscriber, SubscriptionIndex};
 use super::pattern::Pattern;
-use super::payload::market_data::{self, Bar};
+use super::payload::market_data::{self, BarPayload};
 use super::topic::{Naming, Topic};
 
 /// As many as there can be: ticks, book and bars of each security, so that one more bar never leaves a security without ticks. Each
@@ -21,8 +21,8 @@ use super::topic::{Naming, Topic};
 pub const TOPICS_MAX: usize = (SecurityId::MAX as usize + 1) * (2 + SIZES.len());
 
 #[derive(Debug, Default)]
-pub struct Market {
-    entries: Vec<Entry>,
+pub struct MarketTopics {
+    entries: Vec<MarketTopic>,
     by_name: BTreeMap<String, u32>,
     /// Number + 1 of the topic of a security's ticks, by security.
     ticks: Vec<u32>,
@@ -32,7 +32,7 @@ pub struct Market {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct MarketTopic {
     name: String,
     /// Members of the payload that never change.
     fixed: Vec<u8>,
@@ -49,12 +49,12 @@ struct Entry {
 #[derive(Debug)]
 struct Newest {
     seq: u64,
-    image: Image,
+    image: NewestData,
 }
 
 /// What the newest message is about, where it is rendered later.
 #[derive(Debug)]
-enum Image {
+enum NewestData {
     Tick(Tick),
     /// Bids and asks; apart, since ticks are many and small.
     Book(Box<[Depth; 2]>),
@@ -62,13 +62,13 @@ enum Image {
 
 /// Where the messages of a topic come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum TopicSource {
     Tick(SecurityId),
     Book(SecurityId),
     Bar,
 }
 
-impl Market {
+impl MarketTopics {
     /// The topic of a security's ticks; None if there can be no such security.
     pub fn tick_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
         let place = security.0 as usize;
@@ -113,7 +113,7 @@ impl Market {
         assert!(self.entries.len() < TOPICS_MAX, "there is room for every topic there can be");
         let number = self.entries.len() as u32;
         self.by_name.insert(name.to_string(), number);
-        self.entries.push(Entry {
+        self.entries.push(MarketTopic {
             name: name.to_string(),
             fixed: Vec::new(),
             newest: None,
@@ -126,13 +126,13 @@ impl Market {
         Some(number)
     }
 
-    pub fn origin(&self, topic: u32) -> Origin {
+    pub fn origin(&self, topic: u32) -> TopicSource {
         let name = self.entries[topic as usize].name.as_str();
         let of = |family| name.strip_prefix(family).and_then(|number| number.parse().ok()).map(SecurityId);
         match (of("tick."), of("book.")) {
-            (Some(security), _) => Origin::Tick(security),
-            (None, Some(security)) => Origin::Book(security),
-            (None, None) => Origin::Bar,
+            (Some(security), _) => TopicSource::Tick(security),
+            (None, Some(security)) => TopicSource::Book(security),
+            (None, None) => TopicSource::Bar,
         }
     }
 
@@ -151,27 +151,34 @@ impl Market {
     pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
         let topic = self.ticks.get(security.0 as usize)?.checked_sub(1)?;
         match &self.entries[topic as usize].newest.as_ref()?.image {
-            Image::Tick(tick) => Some(tick),
-            Image::Book(_) => None,
+            NewestData::Tick(tick) => Some(tick),
+            NewestData::Book(_) => None,
         }
     }
 
     pub fn set_tick(&mut self, topic: u32, seq: u64, at: Timestamp, tick: &Tick) {
         let entry = &mut self.entries[topic as usize];
-        let newest = Newest { seq, image: Image::Tick(*tick) };
+        let newest = Newest { seq, image: NewestData::Tick(*tick) };
         (entry.newest, entry.at, entry.is_rendered) = (Some(newest), Some(at), false);
     }
 
     pub fn set_book(&mut self, topic: u32, seq: u64, at: Timestamp, sides: [Depth; 2]) {
         let entry = &mut self.entries[topic as usize];
         match &mut entry.newest {
-            Some(Newest { seq: old, image: Image::Book(before) }) => (*old, **before) = (seq, sides),
-            newest => *newest = Some(Newest { seq, image: Image::Book(Box::new(sides)) }),
+            Some(Newest { seq: old, image: NewestData::Book(before) }) => (*old, **before) = (seq, sides),
+            newest => *newest = Some(Newest { seq, image: NewestData::Book(Box::new(sides)) }),
         }
         (entry.at, entry.is_rendered) = (Some(at), false);
     }
 
-    pub fn set_bar(&mut self, topic: u32, seq: u64, at: Timestamp, bar: &Bar<'_>, reference: &RefData) {
+    pub fn set_bar(
+        &mut self,
+        topic: u32,
+        seq: u64,
+        at: Timestamp,
+        bar: &BarPayload<'_>,
+        reference: &RefData,
+    ) {
         self.body.clear();
         market_data::bar(&mut self.body, seq, at, bar, reference);
         self.set_rendered(topic, at);
@@ -185,8 +192,8 @@ impl Market {
         {
             self.body.clear();
             match image {
-                Image::Tick(tick) => market_data::tick(&mut self.body, *seq, at, &entry.fixed, tick),
-                Image::Book(sides) => market_data::book(&mut self.body, *seq, at, &entry.fixed, sides),
+                NewestData::Tick(tick) => market_data::tick(&mut self.body, *seq, at, &entry.fixed, tick),
+                NewestData::Book(sides) => market_data::book(&mut self.body, *seq, at, &entry.fixed, sides),
             }
             self.set_rendered(topic, at);
         }
@@ -195,7 +202,7 @@ impl Market {
 
     /// Who wants a topic: taken out, so that the sessions may use the market meanwhile. Asked of the index only when it
     /// has changed. Give them back.
-    pub fn take_subscribers(&mut self, topic: u32, index: &Index) -> Vec<Subscriber> {
+    pub fn take_subscribers(&mut self, topic: u32, index: &SubscriptionIndex) -> Vec<Subscriber> {
         let entry = &mut self.entries[topic as usize];
         let mut subscribers = std::mem::take(&mut entry.subscribers);
         if entry.generation != index.generation() {
@@ -240,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    fn topics(market: &mut Market, security: SecurityId) -> Vec<Option<u32>> {
+    fn topics(market: &mut MarketTopics, security: SecurityId) -> Vec<Option<u32>> {
         let reference = RefData::check(Rows::default()).unwrap();
         let bars: Vec<_> = SIZES.iter().map(|(size, _)| market.bar_topic(security, size)).collect();
         let others = [market.tick_topic(security, &reference), market.book_topic(security, &reference)];
@@ -249,7 +256,7 @@ mod tests {
 
     #[test]
     fn each_security_there_can_be_has_room_for_its_topics_and_there_are_no_others() {
-        let mut market = Market::default();
+        let mut market = MarketTopics::default();
         let each = TOPICS_MAX / (SecurityId::MAX as usize + 1);
         for security in [0, 1, SecurityId::MAX] {
             let first = topics(&mut market, SecurityId(security));

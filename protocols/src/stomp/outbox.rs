@@ -12,7 +12,7 @@ const STEP_BYTES: usize = 64 * 1_024;
 const KEEP_BYTES_MAX: usize = 128 * 1_024;
 
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub struct StompOutbox {
     bytes: Vec<u8>,
     /// Taken of `bytes`.
     taken: usize,
@@ -39,7 +39,7 @@ impl<'a> Transmit<'a> {
     }
 }
 
-impl Outbox {
+impl StompOutbox {
     /// Octets that wait.
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.taken
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn frames_are_known_however_they_are_taken() {
-        let mut outbox = Outbox::default();
+        let mut outbox = StompOutbox::default();
         for text in ["one", "three", "five5"] {
             outbox.frame(|out| out.extend_from_slice(text.as_bytes()));
         }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_gives_its_memory_back() {
-        let mut outbox = Outbox::default();
+        let mut outbox = StompOutbox::default();
         for _ in 0..1_000 {
             outbox.frame(|out| out.extend_from_slice(&[7; 1_000]));
             if outbox.pending() > 200_000 {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn an_empty_one_keeps_so_much_memory_and_no_more() {
-        let mut outbox = Outbox::default();
+        let mut outbox = StompOutbox::default();
         let mut write = |count: usize| {
             outbox.frame(|out| {
                 out.reserve_exact(count);

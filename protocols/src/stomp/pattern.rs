@@ -11,7 +11,7 @@ const TOPICS: &str = "/topic/";
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern {
-    segments: Vec<Segment>,
+    segments: Vec<PatternSegment>,
     /// Ends with `>`.
     below: bool,
     /// The order topics were named by this alias, which stands in the messages too.
@@ -19,7 +19,7 @@ pub struct Pattern {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Segment {
+pub enum PatternSegment {
     Name(Box<str>),
     Any,
 }
@@ -35,7 +35,7 @@ pub enum PatternError {
 }
 
 impl PatternError {
-    pub fn words(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             PatternError::NotATopic => "a destination begins with /topic/",
             PatternError::EmptySegment => "a destination has no empty segments",
@@ -59,12 +59,12 @@ impl Pattern {
             match text {
                 "" => return Err(PatternError::EmptySegment),
                 ">" => pattern.below = true,
-                "*" => pattern.segments.push(Segment::Any),
+                "*" => pattern.segments.push(PatternSegment::Any),
                 _ if text.contains(['*', '>']) => return Err(PatternError::Wildcard),
-                _ => pattern.segments.push(Segment::Name(text.into())),
+                _ => pattern.segments.push(PatternSegment::Name(text.into())),
             }
         }
-        if let Some(Segment::Name(first)) = pattern.segments.first_mut()
+        if let Some(PatternSegment::Name(first)) = pattern.segments.first_mut()
             && let Some(alias) = naming.alias_of(first)
         {
             *first = naming.prefix().into();
@@ -73,7 +73,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[PatternSegment] {
         &self.segments
     }
 
@@ -88,14 +88,14 @@ impl Pattern {
     /// The segment at a place if it is a name.
     pub fn name_at(&self, place: usize) -> Option<&str> {
         match self.segments.get(place) {
-            Some(Segment::Name(name)) => Some(name),
-            Some(Segment::Any) | None => None,
+            Some(PatternSegment::Name(name)) => Some(name),
+            Some(PatternSegment::Any) | None => None,
         }
     }
 
     /// Whether it names exactly one topic.
     pub fn is_exact(&self) -> bool {
-        !self.below && self.segments.iter().all(|segment| *segment != Segment::Any)
+        !self.below && self.segments.iter().all(|segment| *segment != PatternSegment::Any)
     }
 
     /// Whether a topic of this name is meant.
@@ -103,8 +103,8 @@ impl Pattern {
         let mut names = name.split('.');
         let all_match = self.segments.iter().all(|segment| match (segment, names.next()) {
             (_, None) => false,
-            (Segment::Any, Some(_)) => true,
-            (Segment::Name(own), Some(other)) => **own == *other,
+            (PatternSegment::Any, Some(_)) => true,
+            (PatternSegment::Name(own), Some(other)) => **own == *other,
         });
         all_match && (self.below || names.next().is_none())
     }

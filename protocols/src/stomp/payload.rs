@@ -14,12 +14,12 @@ use crate::json::Object;
 
 /// Which message of which shard, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct EventStamp {
     pub seq: u64,
     pub at: Timestamp,
 }
 
-fn begin<'a>(out: &'a mut Vec<u8>, kind: &str, stamp: Stamp) -> Object<'a> {
+fn begin<'a>(out: &'a mut Vec<u8>, kind: &str, stamp: EventStamp) -> Object<'a> {
     let mut object = Object::new(out);
     object.text("type", kind);
     object.number("seq", stamp.seq);

@@ -27,19 +27,19 @@ pub struct Rendered {
     at: Timestamp,
     body: Vec<u8>,
     /// The first `made` belong to this message; the others only keep their memory.
-    tails: Vec<Tail>,
+    tails: Vec<MessageTail>,
     made: usize,
 }
 
 #[derive(Debug)]
-pub struct Tail {
+pub struct MessageTail {
     variant: Variant,
     bytes: Vec<u8>,
     /// Made when the first has to queue it.
     shared: Option<Arc<[u8]>>,
 }
 
-impl Tail {
+impl MessageTail {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -71,7 +71,7 @@ impl Rendered {
         &mut self.body
     }
 
-    pub fn tail(&mut self, variant: Variant, naming: &Naming) -> &mut Tail {
+    pub fn tail(&mut self, variant: Variant, naming: &Naming) -> &mut MessageTail {
         let alias = variant.alias.filter(|_| self.is_order_status).and_then(|alias| naming.alias(alias));
         let is_plain = self.is_plain && alias.is_none_or(|alias| escape::is_plain(alias.as_bytes()));
         let variant = Variant {
@@ -82,7 +82,7 @@ impl Rendered {
             return &mut self.tails[at];
         }
         if self.made == self.tails.len() {
-            self.tails.push(Tail { variant, bytes: Vec::new(), shared: None });
+            self.tails.push(MessageTail { variant, bytes: Vec::new(), shared: None });
         }
         let first = alias.map_or(&self.name[..self.first], str::as_bytes);
         let tail = &mut self.tails[self.made];

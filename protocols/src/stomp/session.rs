@@ -19,18 +19,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::access::{Access, Secret};
-use super::cause::Cause;
+use super::access::{Passcode, StompAccess};
+use super::close_reason::StompCloseReason;
 use super::encode;
-use super::frame::{Escaping, Version};
+use super::frame::{Escaping, StompVersion};
 use super::heartbeat::Heartbeat;
-use super::outbox::{Outbox, Transmit};
+use super::outbox::{StompOutbox, Transmit};
 use super::pattern::Pattern;
-use super::settings::Limits;
+use super::settings::StompLimits;
 use super::slots::SLOT_BYTES_MAX;
-use super::subscription::{Subscription, Waiting};
-use super::throttle::Pace;
-use super::transaction::Transactions;
+use super::subscription::{QueuedMessage, Subscription};
+use super::throttle::ConnectionPace;
+use super::transaction::StompTransactions;
 
 /// From DISCONNECT to the end, whether or not its receipt was taken.
 pub const GOODBYE_NS_MAX: u64 = 2 * NS_PER_S;
@@ -47,26 +47,26 @@ pub enum Transport {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    Greeting,
-    Asking,
+pub enum StompState {
+    AwaitingConnect,
+    VerifyingLogin,
     Connected,
-    Ending(Cause),
+    Closing(StompCloseReason),
 }
 
 /// How a connection is to be closed, now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Close {
+pub enum StompClose {
     /// Everything was taken: say goodbye, stop writing, read and discard for at most 1 s.
-    Gently(Cause),
+    Graceful(StompCloseReason),
     /// The peer did not take it in time.
-    AtOnce(Cause),
+    Immediate(StompCloseReason),
 }
 
 /// What the broker must do for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
-    Login { login: Option<String>, passcode: Option<Secret>, host: Option<String> },
+pub enum SessionAction {
+    Login { login: Option<String>, passcode: Option<Passcode>, host: Option<String> },
     Subscribe { place: u16, last_value: bool },
     Unsubscribe { place: u16, pattern: Pattern },
     Send { name: String, body: Vec<u8> },
@@ -74,7 +74,7 @@ pub enum Act {
 
 /// What a session has done, for those who look after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct StompCounters {
     /// MESSAGE frames said.
     pub messages: u64,
     /// Market data events replaced by newer ones before they went out.
@@ -87,7 +87,7 @@ pub struct Counters {
 
 /// How full a session's buffers are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fill {
+pub struct BufferUsage {
     pub out_bytes: usize,
     pub slots: usize,
     pub backlog: usize,
@@ -96,15 +96,15 @@ pub struct Fill {
 }
 
 #[derive(Debug)]
-pub struct Session {
+pub struct StompSession {
     number: u64,
-    limits: Limits,
-    state: State,
-    version: Option<Version>,
-    access: Access,
+    limits: StompLimits,
+    state: StompState,
+    version: Option<StompVersion>,
+    access: StompAccess,
     /// When this state ends by itself.
     until: Timestamp,
-    outbox: Outbox,
+    outbox: StompOutbox,
     heartbeat: Heartbeat,
     heard: Timestamp,
     /// When the connection last took something.
@@ -119,7 +119,7 @@ pub struct Session {
     subscriptions: Vec<Option<Box<Subscription>>>,
     free: Vec<u16>,
     by_id: BTreeMap<String, u16>,
-    transactions: Transactions,
+    transactions: StompTransactions,
     /// Number of the last message.
     messages: u64,
     /// Turns given out in the lines below.
@@ -133,22 +133,22 @@ pub struct Session {
     slots: usize,
     /// Time between two market data events; None: no throttling.
     interval: Option<u64>,
-    pace: Pace,
-    counters: Counters,
+    pace: ConnectionPace,
+    counters: StompCounters,
     /// Ended to free its memory: nothing more is said, not even why.
     is_shed: bool,
 }
 
-impl Session {
-    pub fn new(now: Timestamp, number: u64, limits: Limits, interval: Option<u64>) -> Session {
-        Session {
+impl StompSession {
+    pub fn new(now: Timestamp, number: u64, limits: StompLimits, interval: Option<u64>) -> StompSession {
+        StompSession {
             number,
             limits,
-            state: State::Greeting,
+            state: StompState::AwaitingConnect,
             version: None,
-            access: Access::default(),
-            until: now.plus(limits.greeting_ns_max),
-            outbox: Outbox::default(),
+            access: StompAccess::default(),
+            until: now.plus(limits.connect_ns_max),
+            outbox: StompOutbox::default(),
             heartbeat: Heartbeat::default(),
             heard: now,
             said: now,
@@ -158,7 +158,7 @@ impl Session {
             subscriptions: Vec::new(),
             free: Vec::new(),
             by_id: BTreeMap::new(),
-            transactions: Transactions::default(),
+            transactions: StompTransactions::default(),
             messages: 0,
             turns: 0,
             backlog_line: BTreeSet::new(),
@@ -167,32 +167,32 @@ impl Session {
             backlog_bytes: 0,
             slots: 0,
             interval,
-            pace: Pace::default(),
-            counters: Counters::default(),
+            pace: ConnectionPace::default(),
+            counters: StompCounters::default(),
             is_shed: false,
         }
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> StompState {
         self.state
     }
 
     /// Connected, and nothing of it waits for a time that a message could bring nearer.
     pub fn is_steady(&self) -> bool {
-        self.state == State::Connected && self.interval.is_none()
+        self.state == StompState::Connected && self.interval.is_none()
     }
 
     /// Known once connected.
-    pub fn version(&self) -> Option<Version> {
-        self.version.filter(|_| self.state == State::Connected)
+    pub fn version(&self) -> Option<StompVersion> {
+        self.version.filter(|_| self.state == StompState::Connected)
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> StompCounters {
         self.counters
     }
 
-    pub fn fill(&self) -> Fill {
-        Fill {
+    pub fn fill(&self) -> BufferUsage {
+        BufferUsage {
             out_bytes: self.outbox.pending(),
             slots: self.slots,
             backlog: self.backlog,
@@ -212,7 +212,7 @@ impl Session {
     }
 
     fn queued_bytes(&self) -> usize {
-        self.backlog_bytes + self.backlog * size_of::<Waiting>() + self.slots * SLOT_BYTES_MAX
+        self.backlog_bytes + self.backlog * size_of::<QueuedMessage>() + self.slots * SLOT_BYTES_MAX
     }
 
     /// Since when the connection has taken nothing, if something waits for it.
@@ -227,8 +227,8 @@ impl Session {
 
     /// Ends the session at once and frees what it holds. Its reader does not read, so there is no last word.
     pub fn shed(&mut self, now: Timestamp) {
-        self.end(now, Cause::SlowConsumer);
-        self.outbox = Outbox::default();
+        self.end(now, StompCloseReason::SlowConsumer);
+        self.outbox = StompOutbox::default();
         self.is_shed = true;
     }
 
@@ -240,7 +240,8 @@ impl Session {
 
     /// Whether the next frame may be read. Market data never fills the outbox so far, only receipts nobody takes do.
     pub fn wants_bytes(&self) -> bool {
-        self.state != State::Asking && self.outbox.pending() < self.limits.mark_bytes.saturating_mul(2)
+        self.state != StompState::VerifyingLogin
+            && self.outbox.pending() < self.limits.mark_bytes.saturating_mul(2)
     }
 
     pub fn has_output(&self) -> bool {
@@ -253,7 +254,7 @@ impl Session {
     }
 
     /// The connection has taken so many octets.
-    pub fn handle_taken(&mut self, now: Timestamp, count: usize) {
+    pub fn handle_transmitted(&mut self, now: Timestamp, count: usize) {
         if count == 0 || self.is_shed {
             return;
         }
@@ -268,25 +269,25 @@ impl Session {
     }
 
     /// Whether and how the connection must be closed now.
-    pub fn poll_close(&self, now: Timestamp) -> Option<Close> {
-        let State::Ending(cause) = self.state else { return None };
+    pub fn poll_close(&self, now: Timestamp) -> Option<StompClose> {
+        let StompState::Closing(cause) = self.state else { return None };
         if self.is_shed {
-            return Some(Close::AtOnce(cause));
+            return Some(StompClose::Immediate(cause));
         }
         if self.outbox.is_empty() {
-            return Some(Close::Gently(cause));
+            return Some(StompClose::Graceful(cause));
         }
-        (now >= self.until).then_some(Close::AtOnce(cause))
+        (now >= self.until).then_some(StompClose::Immediate(cause))
     }
 
     /// The next instant at which time alone changes something.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let stuck = (!self.outbox.is_empty()).then(|| self.moved.plus(self.limits.stuck_ns_max));
         match self.state {
-            State::Greeting => Some(self.until),
-            State::Asking => stuck,
-            State::Ending(_) => Some(self.until),
-            State::Connected => {
+            StompState::AwaitingConnect => Some(self.until),
+            StompState::VerifyingLogin => stuck,
+            StompState::Closing(_) => Some(self.until),
+            StompState::Connected => {
                 let beat = self.heartbeat.send_by(self.said).filter(|_| self.outbox.is_empty());
                 let silence = self.heartbeat.hear_by(self.heard).filter(|_| self.wants_bytes());
                 [stuck, beat, silence, self.pump_at()].into_iter().flatten().min()
@@ -297,25 +298,27 @@ impl Session {
     /// Time has passed. Market data whose turn has come is the broker's to pump.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         match self.state {
-            State::Greeting if now >= self.until => self.fail(now, Cause::NoGreeting, None),
-            State::Connected => {
+            StompState::AwaitingConnect if now >= self.until => {
+                self.fail(now, StompCloseReason::ConnectTimeout, None)
+            }
+            StompState::Connected => {
                 if self.wants_bytes() && self.heartbeat.hear_by(self.heard).is_some_and(|by| now >= by) {
-                    return self.fail(now, Cause::Silence, None);
+                    return self.fail(now, StompCloseReason::Silence, None);
                 }
                 if !self.outbox.is_empty() && now >= self.moved.plus(self.limits.stuck_ns_max) {
-                    return self.fail(now, Cause::Stuck, None);
+                    return self.fail(now, StompCloseReason::Stuck, None);
                 }
                 if self.outbox.is_empty() && self.heartbeat.send_by(self.said).is_some_and(|by| now >= by) {
                     self.say(now, |out| out.push(b'\n'));
                 }
             }
-            State::Greeting | State::Asking | State::Ending(_) => {}
+            StompState::AwaitingConnect | StompState::VerifyingLogin | StompState::Closing(_) => {}
         }
     }
 
     /// The caller has looked at the login.
-    pub fn handle_verdict(&mut self, now: Timestamp, server: &str, access: Option<Access>) {
-        if self.state != State::Asking {
+    pub fn handle_login_result(&mut self, now: Timestamp, server: &str, access: Option<StompAccess>) {
+        if self.state != StompState::VerifyingLogin {
             return;
         }
         match access {
@@ -325,14 +328,14 @@ impl Session {
             }
             None => {
                 let receipt = self.owed.take();
-                self.fail(now, Cause::LoginRefused, receipt);
+                self.fail(now, StompCloseReason::LoginRefused, receipt);
             }
         }
     }
 
-    fn welcome(&mut self, now: Timestamp, server: &str, access: Access) {
+    fn welcome(&mut self, now: Timestamp, server: &str, access: StompAccess) {
         let version = self.version.expect("it was agreed on before anybody was asked");
-        (self.state, self.access) = (State::Connected, access);
+        (self.state, self.access) = (StompState::Connected, access);
         // The beats of both sides count from here.
         (self.heard, self.said) = (now, now);
         let number = self.number;
@@ -340,21 +343,21 @@ impl Session {
     }
 
     /// Ends the session with an ERROR, which is its last frame.
-    pub fn fail(&mut self, now: Timestamp, cause: Cause, receipt: Option<String>) {
-        if matches!(self.state, State::Ending(_)) {
+    pub fn fail(&mut self, now: Timestamp, cause: StompCloseReason, receipt: Option<String>) {
+        if matches!(self.state, StompState::Closing(_)) {
             return;
         }
         let escaping = self.escaping();
-        let versions = cause == Cause::NoCommonVersion;
-        self.say(now, |out| encode::error(out, cause.words(), receipt.as_deref(), versions, escaping));
-        let grace = if cause == Cause::Stuck { STUCK_GOODBYE_NS_MAX } else { ERROR_NS_MAX };
+        let versions = cause == StompCloseReason::NoCommonVersion;
+        self.say(now, |out| encode::error(out, cause.text(), receipt.as_deref(), versions, escaping));
+        let grace = if cause == StompCloseReason::Stuck { STUCK_GOODBYE_NS_MAX } else { ERROR_NS_MAX };
         self.end(now.plus(grace), cause);
     }
 
-    fn end(&mut self, until: Timestamp, cause: Cause) {
-        (self.state, self.until) = (State::Ending(cause), until);
+    fn end(&mut self, until: Timestamp, cause: StompCloseReason) {
+        (self.state, self.until) = (StompState::Closing(cause), until);
         // Nothing of this will be said any more. The broker forgets the patterns, which it asks for by `patterns`.
-        self.transactions = Transactions::default();
+        self.transactions = StompTransactions::default();
         self.backlog_line.clear();
         self.slots_line.clear();
         (self.backlog, self.backlog_bytes, self.slots) = (0, 0, 0);

@@ -2,13 +2,13 @@
 
 use pitlane_engine::time::NS_PER_S;
 
-use super::access::Access;
+use super::access::StompAccess;
 use super::decode::FrameLimits;
 use super::throttle::Throttle;
 use super::topic::Naming;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct BrokerSettings {
     /// Names itself in CONNECTED: product and version.
     pub server: String,
     /// Of this platform, for the UUIDs of transactions.
@@ -16,20 +16,20 @@ pub struct Settings {
     pub naming: Naming,
     pub throttle: Throttle,
     /// What everybody may do; None: the caller is asked to verify each login.
-    pub guest: Option<Access>,
+    pub anonymous_access: Option<StompAccess>,
     /// Whether every tick is told here. If not, one that nobody watches may be old, and is not offered as the newest.
-    pub hears_all: bool,
+    pub receives_all_ticks: bool,
     /// Connections at once, over all transports of this thread. An idle one costs less than 1 KiB.
     pub sessions_max: u32,
-    pub limits: Limits,
+    pub limits: StompLimits,
 }
 
 /// What a client may ask of us, and how much it may leave unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct StompLimits {
     pub frame: FrameLimits,
     /// A stranger who says nothing for so long is sent away.
-    pub greeting_ns_max: u64,
+    pub connect_ns_max: u64,
     /// Octets wait and not one was taken for so long: nobody reads.
     pub stuck_ns_max: u64,
     /// Of one session; a place among them has 16 bits.
@@ -51,26 +51,26 @@ pub struct Limits {
     pub turn_frames_max: usize,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for BrokerSettings {
+    fn default() -> BrokerSettings {
+        BrokerSettings {
             server: concat!("Pitlane/", env!("CARGO_PKG_VERSION")).to_string(),
             instance: 0,
             naming: Naming::default(),
             throttle: Throttle::default(),
-            guest: Some(Access::default()),
-            hears_all: true,
+            anonymous_access: Some(StompAccess::default()),
+            receives_all_ticks: true,
             sessions_max: 10_000,
-            limits: Limits::default(),
+            limits: StompLimits::default(),
         }
     }
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for StompLimits {
+    fn default() -> StompLimits {
+        StompLimits {
             frame: FrameLimits::default(),
-            greeting_ns_max: 10 * NS_PER_S,
+            connect_ns_max: 10 * NS_PER_S,
             stuck_ns_max: 10 * NS_PER_S,
             subscriptions_max: 4_096,
             window_max: 1_000,

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 /// Memory of a topic that waits: its place in a line that has just grown, and its cells in the table.
-pub const SLOT_BYTES_MAX: usize = 2 * size_of::<Slot>() + CELLS_PER_SLOT_MAX * size_of::<u32>();
+pub const SLOT_BYTES_MAX: usize = 2 * size_of::<TopicSlot>() + CELLS_PER_SLOT_MAX * size_of::<u32>();
 /// A table is at least a quarter full, but for the moment in which it is copied to one of twice its size.
 const CELLS_PER_SLOT_MAX: usize = 6;
 
@@ -14,12 +14,12 @@ const LINE_MAX: usize = 8;
 /// Invariant: a topic stands in the line at most once; `table` knows those in a line longer than [`LINE_MAX`].
 #[derive(Debug, Default)]
 pub struct Slots {
-    line: VecDeque<Slot>,
-    table: Table,
+    line: VecDeque<TopicSlot>,
+    table: NumberSet,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct TopicSlot {
     /// Its place in the line of all slots of the session.
     pub turn: u64,
     pub topic: u32,
@@ -42,7 +42,7 @@ impl Slots {
     }
 
     /// Puts a topic at the end of the line; it is not in it yet.
-    pub fn push(&mut self, slot: Slot) {
+    pub fn push(&mut self, slot: TopicSlot) {
         debug_assert!(!self.contains(slot.topic), "a topic waits once");
         self.line.push_back(slot);
         if self.line.len() == LINE_MAX + 1 {
@@ -52,11 +52,11 @@ impl Slots {
         }
     }
 
-    pub fn front(&self) -> Option<Slot> {
+    pub fn front(&self) -> Option<TopicSlot> {
         self.line.front().copied()
     }
 
-    pub fn pop(&mut self) -> Option<Slot> {
+    pub fn pop(&mut self) -> Option<TopicSlot> {
         let slot = self.line.pop_front()?;
         self.forget(slot.topic);
         Some(slot)
@@ -72,7 +72,7 @@ impl Slots {
 
     fn forget(&mut self, topic: u32) {
         if self.line.len() == LINE_MAX {
-            self.table = Table::default();
+            self.table = NumberSet::default();
         } else if self.line.len() > LINE_MAX {
             self.table.remove(topic);
         }
@@ -81,13 +81,13 @@ impl Slots {
 
 /// A set of small numbers by open addressing. The numbers are ours and dense, so nobody can make them collide.
 #[derive(Debug, Default)]
-struct Table {
+struct NumberSet {
     /// Zero: empty; else the number + 1. At most half are taken.
     cells: Vec<u32>,
     len: usize,
 }
 
-impl Table {
+impl NumberSet {
     fn contains(&self, number: u32) -> bool {
         !self.cells.is_empty() && self.cells[self.place(number)] != 0
     }
@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(slots.contains(topic), naive.contains(&topic));
             match chance >> 60 {
                 0..8 if !slots.contains(topic) => {
-                    slots.push(Slot { turn, topic });
+                    slots.push(TopicSlot { turn, topic });
                     naive.insert(topic);
                 }
                 8..13 => {
@@ -175,7 +175,7 @@ mod tests {
     fn who_waits_longest_is_first() {
         let mut slots = Slots::default();
         for topic in 0..20 {
-            slots.push(Slot { turn: topic as u64, topic });
+            slots.push(TopicSlot { turn: topic as u64, topic });
         }
         assert!(slots.remove(3) && !slots.remove(3));
         let order: Vec<u32> = std::iter::from_fn(|| slots.pop()).map(|slot| slot.topic).collect();

@@ -4,7 +4,7 @@
 pub const KNOWN: [&str; 4] = ["v12.stomp", "v11.stomp", "v10.stomp", "stomp"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum SubProtocolChoice {
     /// Nothing was offered: accept, and name none.
     Accept,
     /// Accept, and name this one.
@@ -14,7 +14,7 @@ pub enum Answer {
 }
 
 /// By the values of all `Sec-WebSocket-Protocol` headers of a request; each is a list.
-pub fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> Answer {
+pub fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> SubProtocolChoice {
     let mut answer = None;
     let mut is_offered = false;
     for word in headers.flat_map(|list| list.split(',')) {
@@ -23,9 +23,9 @@ pub fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> Answer {
         answer = [answer, rank].into_iter().flatten().min();
     }
     match answer {
-        Some(rank) => Answer::Echo(KNOWN[rank]),
-        None if is_offered => Answer::Refuse,
-        None => Answer::Accept,
+        Some(rank) => SubProtocolChoice::Echo(KNOWN[rank]),
+        None if is_offered => SubProtocolChoice::Refuse,
+        None => SubProtocolChoice::Accept,
     }
 }
 
@@ -36,14 +36,14 @@ mod tests {
     #[test]
     fn exactly_one_of_those_offered_is_echoed_in_our_preference() {
         for (headers, answer) in [
-            (&[][..], Answer::Accept),
-            (&["stomp"], Answer::Echo("stomp")),
-            (&["v10.stomp, v11.stomp, v12.stomp"], Answer::Echo("v12.stomp")),
-            (&["stomp,v10.stomp"], Answer::Echo("v10.stomp")),
-            (&["mqtt", "v11.stomp"], Answer::Echo("v11.stomp")),
-            (&["mqtt"], Answer::Refuse),
-            (&["V12.STOMP"], Answer::Refuse),
-            (&[""], Answer::Refuse),
+            (&[][..], SubProtocolChoice::Accept),
+            (&["stomp"], SubProtocolChoice::Echo("stomp")),
+            (&["v10.stomp, v11.stomp, v12.stomp"], SubProtocolChoice::Echo("v12.stomp")),
+            (&["stomp,v10.stomp"], SubProtocolChoice::Echo("v10.stomp")),
+            (&["mqtt", "v11.stomp"], SubProtocolChoice::Echo("v11.stomp")),
+            (&["mqtt"], SubProtocolChoice::Refuse),
+            (&["V12.STOMP"], SubProtocolChoice::Refuse),
+            (&[""], SubProtocolChoice::Refuse),
         ] {
             assert_eq!(choose(headers.iter().copied()), answer, "{headers:?}");
         }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::escape;
-use super::frame::{Escaping, Version};
-use super::outbox::Outbox;
+use super::frame::{Escaping, StompVersion};
+use super::outbox::StompOutbox;
 use super::pattern::Pattern;
 use super::rendered::Variant;
 use super::slots::Slots;
@@ -21,7 +21,7 @@ pub enum AckMode {
 }
 
 impl AckMode {
-    pub fn from_word(word: &str) -> Option<AckMode> {
+    pub fn from_wire_name(word: &str) -> Option<AckMode> {
         match word {
             "auto" => Some(AckMode::Auto),
             "client" => Some(AckMode::Client),
@@ -33,7 +33,7 @@ impl AckMode {
 
 /// What a SUBSCRIBE asked for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct SubscriptionRequest {
     /// In 1.0 it may be missing.
     pub id: Option<String>,
     pub destination: String,
@@ -45,7 +45,7 @@ pub struct Wanted {
 
 #[derive(Debug)]
 pub struct Subscription {
-    pub wanted: Wanted,
+    pub wanted: SubscriptionRequest,
     pub variant: Variant,
     /// Up to the number of the message.
     head: Vec<u8>,
@@ -54,7 +54,7 @@ pub struct Subscription {
     /// Numbers of messages, rising.
     unacked: VecDeque<u64>,
     /// Messages that must not be lost, in order.
-    pub backlog: VecDeque<Waiting>,
+    pub backlog: VecDeque<QueuedMessage>,
     /// Market data.
     pub slots: Slots,
     /// Under which turn this subscription stands in the session's lines, see [`super::session`].
@@ -63,13 +63,13 @@ pub struct Subscription {
 }
 
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct QueuedMessage {
     pub turn: u64,
     pub tail: Arc<[u8]>,
 }
 
 impl Subscription {
-    pub fn new(place: u16, version: Version, wanted: Wanted) -> Subscription {
+    pub fn new(place: u16, version: StompVersion, wanted: SubscriptionRequest) -> Subscription {
         let escaping = Escaping::of(Some(version));
         let mut head = b"MESSAGE\n".to_vec();
         if let Some(id) = &wanted.id {
@@ -81,7 +81,7 @@ impl Subscription {
         push_number(&mut head, place.into());
         head.push(b'-');
         let mut ack_head = Vec::new();
-        if version == Version::V12 && wanted.ack != AckMode::Auto {
+        if version == StompVersion::V12 && wanted.ack != AckMode::Auto {
             ack_head.extend_from_slice(b"\nack:");
             push_number(&mut ack_head, place.into());
             ack_head.push(b'-');
@@ -105,7 +105,7 @@ impl Subscription {
     }
 
     /// Appends a message under its number.
-    pub fn encode(&mut self, outbox: &mut Outbox, number: u64, tail: &[u8]) {
+    pub fn encode(&mut self, outbox: &mut StompOutbox, number: u64, tail: &[u8]) {
         outbox.frame(|out| {
             out.reserve(self.head.len() + self.ack_head.len() + 40 + tail.len());
             out.extend_from_slice(&self.head);
@@ -162,11 +162,11 @@ mod tests {
     use crate::stomp::encode;
     use crate::stomp::topic::Naming;
 
-    fn subscription(version: Version, ack: AckMode) -> Subscription {
+    fn subscription(version: StompVersion, ack: AckMode) -> Subscription {
         let destination = "/topic/tick.*".to_string();
         let pattern = Pattern::parse(&destination, &Naming::default()).unwrap();
         let id = Some("a:1".to_string());
-        Subscription::new(3, version, Wanted { id, destination, pattern, ack, window: 2 })
+        Subscription::new(3, version, SubscriptionRequest { id, destination, pattern, ack, window: 2 })
     }
 
     #[test]
@@ -175,11 +175,11 @@ mod tests {
         encode::message_tail(&mut tail, [b"tick", b".1"], Timestamp::ZERO, b"{}", Escaping::None);
         let rest = "\ndestination:/topic/tick.1\ncontent-type:application/json\ntimestamp:0\ncontent-length:2\n\n{}\0";
         for (version, ack, head) in [
-            (Version::V10, AckMode::Auto, "MESSAGE\nsubscription:a:1\nmessage-id:3-7"),
-            (Version::V11, AckMode::Client, "MESSAGE\nsubscription:a\\c1\nmessage-id:3-7"),
-            (Version::V12, AckMode::Client, "MESSAGE\nsubscription:a\\c1\nmessage-id:3-7\nack:3-7"),
+            (StompVersion::V10, AckMode::Auto, "MESSAGE\nsubscription:a:1\nmessage-id:3-7"),
+            (StompVersion::V11, AckMode::Client, "MESSAGE\nsubscription:a\\c1\nmessage-id:3-7"),
+            (StompVersion::V12, AckMode::Client, "MESSAGE\nsubscription:a\\c1\nmessage-id:3-7\nack:3-7"),
         ] {
-            let mut outbox = Outbox::default();
+            let mut outbox = StompOutbox::default();
             subscription(version, ack).encode(&mut outbox, 7, &tail);
             let bytes = outbox.transmit(usize::MAX, 9).bytes.to_vec();
             assert_eq!(String::from_utf8(bytes).unwrap(), format!("{head}{rest}"));
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn an_acknowledgement_is_for_one_or_for_all_before() {
         for (ack, left) in [(AckMode::Client, vec![]), (AckMode::ClientIndividual, vec![1])] {
-            let mut subscription = subscription(Version::V12, ack);
-            let mut outbox = Outbox::default();
+            let mut subscription = subscription(StompVersion::V12, ack);
+            let mut outbox = StompOutbox::default();
             subscription.encode(&mut outbox, 1, b"");
             assert!(subscription.has_room());
             subscription.encode(&mut outbox, 2, b"");

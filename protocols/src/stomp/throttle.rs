@@ -6,25 +6,25 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 /// Events per second; zero or less: there is no such bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate(i64);
+pub struct EventRate(i64);
 
-impl Rate {
+impl EventRate {
     /// A decimal such as `0.1`.
-    pub fn parse(bytes: &[u8]) -> Result<Rate, TextError> {
-        text::parse_scaled(bytes).map(Rate)
+    pub fn parse(bytes: &[u8]) -> Result<EventRate, TextError> {
+        text::parse_scaled(bytes).map(EventRate)
     }
 
     /// In hundred-millionths of an event per second.
-    pub const fn from_raw(raw: i64) -> Rate {
-        Rate(raw)
+    pub const fn from_raw(raw: i64) -> EventRate {
+        EventRate(raw)
     }
 
     pub const fn raw(self) -> i64 {
         self.0
     }
 
-    pub const fn per_second(events: i32) -> Rate {
-        Rate(events as i64 * SCALE)
+    pub const fn per_second(events: i32) -> EventRate {
+        EventRate(events as i64 * SCALE)
     }
 
     /// Time between two events; None if there is no bound. Rounded up, so that the rate is never exceeded.
@@ -38,13 +38,16 @@ impl Rate {
 /// `broker.maxRatePerConnection` and `broker.minRatePerConsumer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttle {
-    pub max_rate_per_connection: Rate,
-    pub min_rate_per_consumer: Rate,
+    pub max_rate_per_connection: EventRate,
+    pub min_rate_per_consumer: EventRate,
 }
 
 impl Default for Throttle {
     fn default() -> Throttle {
-        Throttle { max_rate_per_connection: Rate::per_second(50), min_rate_per_consumer: Rate(SCALE / 10) }
+        Throttle {
+            max_rate_per_connection: EventRate::per_second(50),
+            min_rate_per_consumer: EventRate(SCALE / 10),
+        }
     }
 }
 
@@ -66,7 +69,7 @@ const DEBT_NS_MAX: u64 = NS_PER_S;
 
 /// When the next event of one connection may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct ConnectionPace {
     free_at: Timestamp,
     /// When one that takes its turn went out last.
     last: Timestamp,
@@ -74,7 +77,7 @@ pub struct Pace {
     waiting: Timestamp,
 }
 
-impl Pace {
+impl ConnectionPace {
     /// When the next one that takes its turn may go.
     pub fn due(&self, interval: u64) -> Timestamp {
         let since = self.last.max(self.waiting);
@@ -123,9 +126,9 @@ mod tests {
             ("0", None),
             ("-1", None),
         ] {
-            assert_eq!(Rate::parse(text.as_bytes()).unwrap().interval(), interval, "{text}");
+            assert_eq!(EventRate::parse(text.as_bytes()).unwrap().interval(), interval, "{text}");
         }
-        assert!(Rate::parse(b"fast").is_err());
+        assert!(EventRate::parse(b"fast").is_err());
     }
 
     #[test]
@@ -136,13 +139,13 @@ mod tests {
         assert!(!throttle.is_rare(None, at), "the first ever takes its turn");
         assert!(!throttle.is_rare(ago(10_000), at));
         assert!(throttle.is_rare(ago(10_001), at));
-        let off = Throttle { min_rate_per_consumer: Rate(0), ..throttle };
+        let off = Throttle { min_rate_per_consumer: EventRate(0), ..throttle };
         assert!(!off.is_rare(ago(99_000), at));
     }
 
     #[test]
     fn rare_events_leave_a_tenth() {
-        let mut pace = Pace::default();
+        let mut pace = ConnectionPace::default();
         let interval = 20 * MS;
         pace.turn(Timestamp(0), interval);
         assert_eq!(pace.due(interval), Timestamp(20 * MS));

@@ -49,7 +49,7 @@ pub enum Topic<'a> {
 
 /// What may be done with the messages of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum TopicKind {
     /// The newest is enough: conflated for slow consumers, throttled over WebSocket.
     MarketData,
     /// Never dropped; seen by those who may see the strategy.
@@ -134,19 +134,19 @@ impl Default for Naming {
 }
 
 impl Topic<'_> {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TopicKind {
         match self {
-            Topic::Tick(_) | Topic::Book(_) | Topic::Bar { .. } => Kind::MarketData,
+            Topic::Tick(_) | Topic::Book(_) | Topic::Bar { .. } => TopicKind::MarketData,
             Topic::OrderStatus { .. }
             | Topic::Order { .. }
             | Topic::Position { .. }
             | Topic::Transaction { .. }
-            | Topic::CashBalance { .. } => Kind::Order,
+            | Topic::CashBalance { .. } => TopicKind::Order,
             Topic::Subscription { .. }
             | Topic::Session(_)
             | Topic::Lifecycle { .. }
             | Topic::LogEvent(_)
-            | Topic::GenericEvent(_) => Kind::System,
+            | Topic::GenericEvent(_) => TopicKind::System,
         }
     }
 
@@ -222,12 +222,12 @@ impl Topic<'_> {
 }
 
 /// What a name that begins with this segment is about; None if there are no such topics.
-pub fn kind_of_family(first: &str, naming: &Naming) -> Option<Kind> {
+pub fn kind_of_family(first: &str, naming: &Naming) -> Option<TopicKind> {
     match first {
-        "tick" | "book" | "bar" => Some(Kind::MarketData),
-        "order" | "position" | "transaction" | "cash-balance" => Some(Kind::Order),
-        "subscription" | "session" | "lifecycle" | "log-event" | "generic-event" => Some(Kind::System),
-        _ => (first == naming.prefix).then_some(Kind::Order),
+        "tick" | "book" | "bar" => Some(TopicKind::MarketData),
+        "order" | "position" | "transaction" | "cash-balance" => Some(TopicKind::Order),
+        "subscription" | "session" | "lifecycle" | "log-event" | "generic-event" => Some(TopicKind::System),
+        _ => (first == naming.prefix).then_some(TopicKind::Order),
     }
 }
 

@@ -5,21 +5,21 @@ use super::subscription::MessageId;
 /// Open at once; a client that needs more has forgotten some.
 pub const TRANSACTIONS_MAX: usize = 16;
 /// Acknowledgements and events in one.
-pub const DEEDS_MAX: usize = 1_000;
+pub const STEPS_MAX: usize = 1_000;
 /// Octets of events in all open ones.
 pub const EVENT_BYTES_MAX: usize = 256 * 1_024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum TransactionStep {
     Acknowledge(MessageId),
     Send { name: String, body: Vec<u8> },
 }
 
-impl Deed {
+impl TransactionStep {
     fn bytes(&self) -> usize {
         match self {
-            Deed::Acknowledge(_) => 0,
-            Deed::Send { name, body } => name.len() + body.len(),
+            TransactionStep::Acknowledge(_) => 0,
+            TransactionStep::Send { name, body } => name.len() + body.len(),
         }
     }
 }
@@ -33,12 +33,12 @@ pub enum TransactionError {
 }
 
 #[derive(Debug, Default)]
-pub struct Transactions {
-    open: Vec<(String, Vec<Deed>)>,
+pub struct StompTransactions {
+    open: Vec<(String, Vec<TransactionStep>)>,
     bytes: usize,
 }
 
-impl Transactions {
+impl StompTransactions {
     pub fn begin(&mut self, name: &str) -> Result<(), TransactionError> {
         if self.find(name).is_ok() {
             return Err(TransactionError::InUse);
@@ -50,10 +50,10 @@ impl Transactions {
         Ok(())
     }
 
-    pub fn add(&mut self, name: &str, deed: Deed) -> Result<(), TransactionError> {
+    pub fn add(&mut self, name: &str, deed: TransactionStep) -> Result<(), TransactionError> {
         let at = self.find(name)?;
         let bytes = self.bytes + deed.bytes();
-        if self.open[at].1.len() == DEEDS_MAX || bytes > EVENT_BYTES_MAX {
+        if self.open[at].1.len() == STEPS_MAX || bytes > EVENT_BYTES_MAX {
             return Err(TransactionError::TooLarge);
         }
         self.bytes = bytes;
@@ -62,10 +62,10 @@ impl Transactions {
     }
 
     /// Ends a transaction and gives what was said in it.
-    pub fn end(&mut self, name: &str) -> Result<Vec<Deed>, TransactionError> {
+    pub fn end(&mut self, name: &str) -> Result<Vec<TransactionStep>, TransactionError> {
         let at = self.find(name)?;
         let (_, deeds) = self.open.remove(at);
-        self.bytes -= deeds.iter().map(Deed::bytes).sum::<usize>();
+        self.bytes -= deeds.iter().map(TransactionStep::bytes).sum::<usize>();
         Ok(deeds)
     }
 
@@ -80,19 +80,19 @@ mod tests {
 
     #[test]
     fn transactions_are_few_and_small() {
-        let mut transactions = Transactions::default();
+        let mut transactions = StompTransactions::default();
         for number in 0..TRANSACTIONS_MAX {
             transactions.begin(&number.to_string()).unwrap();
         }
         assert_eq!(transactions.begin("3"), Err(TransactionError::InUse));
         assert_eq!(transactions.begin("x"), Err(TransactionError::TooMany));
         assert_eq!(transactions.end("x"), Err(TransactionError::Unknown));
-        let ack = Deed::Acknowledge(MessageId { place: 0, number: 1 });
-        for _ in 0..DEEDS_MAX {
+        let ack = TransactionStep::Acknowledge(MessageId { place: 0, number: 1 });
+        for _ in 0..STEPS_MAX {
             transactions.add("0", ack.clone()).unwrap();
         }
         assert_eq!(transactions.add("0", ack.clone()), Err(TransactionError::TooLarge));
-        let send = Deed::Send { name: String::new(), body: vec![0; EVENT_BYTES_MAX / 4] };
+        let send = TransactionStep::Send { name: String::new(), body: vec![0; EVENT_BYTES_MAX / 4] };
         for _ in 0..4 {
             transactions.add("1", send.clone()).unwrap();
         }

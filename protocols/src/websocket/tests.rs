@@ -21,10 +21,10 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// What is heard, the state at the end, and what is said by itself, with the bytes cut in pieces of this length.
-fn received(bytes: &[u8], piece: usize) -> (Vec<u8>, State, Vec<u8>) {
+fn received(bytes: &[u8], piece: usize) -> (Vec<u8>, WebSocketState, Vec<u8>) {
     let (mut receiver, mut heard, mut said) = (Receiver::default(), Vec::new(), Vec::new());
     let mut bytes = bytes.to_vec();
-    let mut state = State::Open;
+    let mut state = WebSocketState::Open;
     for piece in bytes.chunks_mut(piece) {
         state = receiver.handle_bytes(piece, |payload| heard.extend_from_slice(payload));
         receiver.poll_pong(&mut said);
@@ -33,40 +33,40 @@ fn received(bytes: &[u8], piece: usize) -> (Vec<u8>, State, Vec<u8>) {
 }
 
 /// The same wherever the bytes are cut.
-fn check(bytes: &[u8], heard: &[u8], state: State) {
+fn check(bytes: &[u8], heard: &[u8], state: WebSocketState) {
     for piece in [1, 2, 3, 7, bytes.len().max(1)] {
         let (is_heard, is, _) = received(bytes, piece);
         assert_eq!(is, state, "in pieces of {piece}: {bytes:x?}");
-        if state == State::Open {
+        if state == WebSocketState::Open {
             assert_eq!(is_heard, heard, "in pieces of {piece}");
         }
     }
 }
 
-const BROKEN: State = State::Closing(Some(code::PROTOCOL));
+const BROKEN: WebSocketState = WebSocketState::Closing(Some(code::PROTOCOL));
 
 #[test]
 fn messages_and_their_fragments_are_one_stream() {
-    check(&frame(0x81, b"Hello"), b"Hello", State::Open);
-    check(&frame(0x82, &[0, 255, 254]), &[0, 255, 254], State::Open);
-    check(&frame(0x81, b""), b"", State::Open);
+    check(&frame(0x81, b"Hello"), b"Hello", WebSocketState::Open);
+    check(&frame(0x82, &[0, 255, 254]), &[0, 255, 254], WebSocketState::Open);
+    check(&frame(0x81, b""), b"", WebSocketState::Open);
     let parts =
         [frame(0x01, b"He"), frame(0x89, b"?"), frame(0x00, b""), frame(0x80, b"llo"), frame(0x81, b"!")];
-    check(&parts.concat(), b"Hello!", State::Open);
+    check(&parts.concat(), b"Hello!", WebSocketState::Open);
     for len in [125, 126, 127, 65_535, 65_536] {
-        check(&frame(0x82, &vec![b'x'; len]), &vec![b'x'; len], State::Open);
+        check(&frame(0x82, &vec![b'x'; len]), &vec![b'x'; len], WebSocketState::Open);
     }
 }
 
 #[test]
 fn text_is_utf8_across_fragments_and_is_judged_at_once() {
     let text = "κόσμε".as_bytes();
-    check(&[frame(0x01, &text[..3]), frame(0x80, &text[3..])].concat(), text, State::Open);
-    let not_utf8 = State::Closing(Some(code::NOT_UTF8));
+    check(&[frame(0x01, &text[..3]), frame(0x80, &text[3..])].concat(), text, WebSocketState::Open);
+    let not_utf8 = WebSocketState::Closing(Some(code::NOT_UTF8));
     check(&frame(0x81, &[0xce]), b"", not_utf8);
     check(&frame(0x01, b"ok\xff"), b"", not_utf8);
     // Binary may be anything.
-    check(&frame(0x82, &[0xff]), &[0xff], State::Open);
+    check(&frame(0x82, &[0xff]), &[0xff], WebSocketState::Open);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn what_the_rfc_forbids_ends_with_its_code() {
     ] {
         check(&bytes, b"", BROKEN);
     }
-    let too_big = State::Closing(Some(code::TOO_BIG));
+    let too_big = WebSocketState::Closing(Some(code::TOO_BIG));
     check(&[0x82, 0x80 | 127, 0, 0, 0, 0, 0, 0x10, 0, 1, 0, 0, 0, 0], b"", too_big);
     let half = vec![0; MESSAGE_BYTES_MAX as usize / 2 + 1];
     let whole = [frame(0x02, &half), frame(0x80, &half)].concat();
@@ -96,15 +96,15 @@ fn what_the_rfc_forbids_ends_with_its_code() {
 #[test]
 fn a_close_is_answered_with_its_own_code() {
     let close = |payload: &[u8]| frame(0x88, payload);
-    check(&close(b""), b"", State::Closing(None));
+    check(&close(b""), b"", WebSocketState::Closing(None));
     for code in [1000u16, 1001, 1003, 1007, 1011, 3000, 4999] {
-        check(&close(&code.to_be_bytes()), b"", State::Closing(Some(code)));
+        check(&close(&code.to_be_bytes()), b"", WebSocketState::Closing(Some(code)));
     }
     for code in [0u16, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65535] {
         check(&close(&code.to_be_bytes()), b"", BROKEN);
     }
     check(&close(b"\x03"), b"", BROKEN);
-    check(&close(b"\x03\xe8\xff"), b"", State::Closing(Some(code::NOT_UTF8)));
+    check(&close(b"\x03\xe8\xff"), b"", WebSocketState::Closing(Some(code::NOT_UTF8)));
     let after = [close(b"\x03\xe8"), frame(0x81, b"late")].concat();
     assert_eq!(received(&after, after.len()).0, b"", "after the close nothing is heard");
 }

@@ -9,7 +9,7 @@ use pitlane_bench::fix::codec;
 use pitlane_bench::goals::{self, Verdict};
 use pitlane_bench::platform;
 use pitlane_engine::number::{Price, Qty};
-use pitlane_protocols::fix::stamp::parse_timestamp;
+use pitlane_protocols::fix::timestamp::parse_timestamp;
 
 const OPS: usize = 500_000;
 const ROUNDS: usize = 7;

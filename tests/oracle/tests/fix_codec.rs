@@ -10,7 +10,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::encode::Encoder;
 use pitlane_protocols::fix::fields::{Fields, read};
-use pitlane_protocols::fix::frame::{self, FrameError};
+use pitlane_protocols::fix::frame::{self, FixFrameError};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::sealed;
 
@@ -28,7 +28,7 @@ fn ours(bytes: &[u8]) -> (Reading, bool) {
             let rest = message.iter().map(|(tag, value)| (tag, value.to_vec()));
             (Some(head.into_iter().chain(rest).collect()), message.fault.is_none())
         }
-        Ok(_) | Err(FrameError::Garbled { .. } | FrameError::TooLong) => (None, true),
+        Ok(_) | Err(FixFrameError::Garbled { .. } | FixFrameError::TooLong) => (None, true),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::fix::frame::check_sum;
-use pitlane_protocols::fix::stamp::Stamp;
+use pitlane_protocols::fix::timestamp::TimestampText;
 
 /// What stood where a name was put first.
 pub type Bound = BTreeMap<String, String>;
@@ -105,5 +105,5 @@ pub fn number_after(text: &str, number: u64) -> u64 {
 }
 
 fn stamp(at: Timestamp) -> String {
-    String::from_utf8_lossy(Stamp::default().text(at)).into_owned()
+    String::from_utf8_lossy(TimestampText::default().text(at)).into_owned()
 }

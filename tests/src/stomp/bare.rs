@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::access::{Access, Strategies};
-use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
-use pitlane_protocols::stomp::payload::system::LogEvent;
-use pitlane_protocols::stomp::session::{Close, Counters, Fill, Transport};
+use pitlane_protocols::stomp::access::{StompAccess, StrategyAccess};
+use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
+use pitlane_protocols::stomp::payload::system::LogEventPayload;
+use pitlane_protocols::stomp::session::{BufferUsage, StompClose, StompCounters, Transport};
 
 use super::host::{End, Heard, Host, News, Plan, Verdict};
 use super::wire;
 use crate::world;
 
 pub struct Bare {
-    broker: Broker,
+    broker: StompBroker,
     transport: Transport,
     clients: Vec<Client>,
     logins: VecDeque<(SessionId, String)>,
@@ -30,7 +30,7 @@ struct Client {
 impl Bare {
     pub fn open(plan: Plan) -> Box<dyn Host> {
         Box::new(Bare {
-            broker: Broker::new(plan.settings, world::reference()),
+            broker: StompBroker::new(plan.settings, world::reference()),
             transport: plan.transport,
             clients: Vec::new(),
             logins: VecDeque::new(),
@@ -42,13 +42,15 @@ impl Bare {
     fn drain(&mut self, now: Timestamp) {
         while let Some(command) = self.broker.poll_command() {
             match command {
-                Command::Login { session, login, passcode, host } => {
+                BrokerCommand::Login { session, login, passcode, host } => {
                     let words = [login, passcode.map(|secret| secret.0), host]
                         .map(|word| word.unwrap_or("-".to_string()));
                     self.logins.push_back((session, words.join(" ")));
                 }
-                Command::Generic { name, body, .. } => self.broker.publish_generic_event(now, &name, &body),
-                Command::Watch { .. } => {}
+                BrokerCommand::Generic { name, body, .. } => {
+                    self.broker.publish_generic_event(now, &name, &body)
+                }
+                BrokerCommand::Watch { .. } => {}
             }
         }
         while let Some(id) = self.broker.poll_active() {
@@ -71,7 +73,7 @@ impl Bare {
                 break;
             }
             self.clients[client].wire.extend_from_slice(&transmit.bytes[..count]);
-            self.broker.handle_taken(now, id, count);
+            self.broker.handle_transmitted(now, id, count);
             left -= count;
         }
         let Client { wire, heard, .. } = &mut self.clients[client];
@@ -83,8 +85,8 @@ impl Bare {
         let Client { id, heard, .. } = &mut self.clients[client];
         let end = self.broker.poll_close(now, *id).map(|close| {
             let (cause, at_once) = match close {
-                Close::Gently(cause) => (cause, false),
-                Close::AtOnce(cause) => (cause, true),
+                StompClose::Graceful(cause) => (cause, false),
+                StompClose::Immediate(cause) => (cause, true),
             };
             End { at_once: Some(at_once), code: Some(cause.close_code()) }
         });
@@ -110,7 +112,7 @@ impl Host for Bare {
             match news {
                 News::Said(shard, event) => self.broker.handle_event(now, *shard, event),
                 News::Log { level, message, fields } => {
-                    let event = LogEvent { level: *level, logger: "test", message, fields };
+                    let event = LogEventPayload { level: *level, logger: "test", message, fields };
                     self.broker.publish_log_event(now, &event);
                 }
                 News::Link { name, link } => self.broker.publish_session(now, name, *link),
@@ -169,19 +171,19 @@ impl Host for Bare {
         let session = self.asked.take().ok_or("nobody is asked about")?;
         let access = match verdict {
             Verdict::Refused => None,
-            Verdict::Reads => Some(Access::default()),
-            Verdict::Sends => Some(Access { may_send: true, ..Access::default() }),
+            Verdict::Reads => Some(StompAccess::default()),
+            Verdict::Sends => Some(StompAccess { may_send: true, ..StompAccess::default() }),
             Verdict::Only(name) => {
-                Some(Access { strategies: Strategies::Only(vec![name.clone()]), may_send: false })
+                Some(StompAccess { strategies: StrategyAccess::Only(vec![name.clone()]), may_send: false })
             }
         };
-        self.broker.handle_verdict(now, session, access);
+        self.broker.handle_login_result(now, session, access);
         self.drain(now);
         Ok(())
     }
 
-    fn look(&mut self, client: usize) -> Option<(Counters, Fill)> {
-        let (_, counters, fill) = self.broker.look(self.clients[client].id)?;
+    fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)> {
+        let (_, counters, fill) = self.broker.session_status(self.clients[client].id)?;
         Some((counters, fill))
     }
 }

@@ -27,10 +27,10 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{Changes, Side};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
-use pitlane_protocols::stomp::payload::system::{Level as Grave, Link};
+use pitlane_protocols::stomp::payload::system::{ExternalSessionState, LogLevel};
 use pitlane_protocols::stomp::session::Transport;
-use pitlane_protocols::stomp::settings::Settings;
-use pitlane_protocols::stomp::throttle::Rate;
+use pitlane_protocols::stomp::settings::BrokerSettings;
+use pitlane_protocols::stomp::throttle::EventRate;
 
 use super::host::{End, Host, News, Person, Plan, Verdict};
 use super::wire;
@@ -106,7 +106,7 @@ struct Scene<'a> {
 impl Scene<'_> {
     fn new<'a>(cuts: Cuts, lines: &[&str], open: Open<'a>) -> Result<Scene<'a>, String> {
         let plan = Plan {
-            settings: Settings { server: "Pitlane".to_string(), ..Settings::default() },
+            settings: BrokerSettings { server: "Pitlane".to_string(), ..BrokerSettings::default() },
             transport: Transport::Tcp,
             people: people(lines)?,
             stalls: lines.contains(&"stall"),
@@ -171,22 +171,22 @@ impl Scene<'_> {
     }
 
     fn connect(&mut self, options: &str) -> Result<(), String> {
-        let Settings { throttle, limits, guest, sessions_max, .. } = &mut self.plan.settings;
+        let BrokerSettings { throttle, limits, anonymous_access, sessions_max, .. } = &mut self.plan.settings;
         for option in options.split_whitespace() {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let number = || value.parse::<usize>().map_err(|_| format!("{option} is no number"));
-            let rate = || Rate::parse(value.as_bytes()).map_err(|_| format!("{option} is no rate"));
+            let rate = || EventRate::parse(value.as_bytes()).map_err(|_| format!("{option} is no rate"));
             match name {
                 "ws" => self.plan.transport = Transport::WebSocket,
                 "tcp" => {}
-                "login" => *guest = None,
+                "login" => *anonymous_access = None,
                 "rate" => throttle.max_rate_per_connection = rate()?,
                 "minRate" => throttle.min_rate_per_consumer = rate()?,
                 "mark" => limits.mark_bytes = number()?,
                 "slots" => limits.slots_max = number()?,
                 "backlog" => limits.backlog_max = number()?,
                 "backlogBytes" => limits.backlog_bytes_max = number()?,
-                "greeting" => limits.greeting_ns_max = nanoseconds(value)?,
+                "greeting" => limits.connect_ns_max = nanoseconds(value)?,
                 "stuck" => limits.stuck_ns_max = nanoseconds(value)?,
                 "line" => limits.frame.line_bytes_max = number()?,
                 "headers" => limits.frame.headers_max = number()?,
@@ -256,12 +256,14 @@ impl Scene<'_> {
             }
             ("rate", [rate, least]) => {
                 let mut throttle = self.plan.settings.throttle;
-                throttle.max_rate_per_connection = Rate::parse(rate.as_bytes()).map_err(|e| e.to_string())?;
-                throttle.min_rate_per_consumer = Rate::parse(least.as_bytes()).map_err(|e| e.to_string())?;
+                throttle.max_rate_per_connection =
+                    EventRate::parse(rate.as_bytes()).map_err(|e| e.to_string())?;
+                throttle.min_rate_per_consumer =
+                    EventRate::parse(least.as_bytes()).map_err(|e| e.to_string())?;
                 return Ok(vec![News::Rates(throttle)]);
             }
             ("log", [level, message]) => {
-                let level = if *level == "error" { Grave::Error } else { Grave::Warn };
+                let level = if *level == "error" { LogLevel::Error } else { LogLevel::Warn };
                 return Ok(vec![News::Log {
                     level,
                     message: message.to_string(),
@@ -270,13 +272,22 @@ impl Scene<'_> {
             }
             ("logs", [count]) => {
                 let count = count.parse::<u32>().map_err(|_| "a number")?;
-                let log =
-                    |number: u32| News::Log { level: Grave::Warn, message: number.to_string(), fields: &[] };
+                let log = |number: u32| News::Log {
+                    level: LogLevel::Warn,
+                    message: number.to_string(),
+                    fields: &[],
+                };
                 return Ok((1..=count).map(log).collect());
             }
             ("link", [name, state]) => {
-                let links = [Link::Disconnected, Link::Connected, Link::LoggedOn, Link::Subscribed];
-                let link = links.into_iter().find(|link| link.word() == *state).ok_or("no such state")?;
+                let links = [
+                    ExternalSessionState::Disconnected,
+                    ExternalSessionState::Connected,
+                    ExternalSessionState::LoggedOn,
+                    ExternalSessionState::Subscribed,
+                ];
+                let link =
+                    links.into_iter().find(|link| link.wire_name() == *state).ok_or("no such state")?;
                 return Ok(vec![News::Link { name: name.to_string(), link }]);
             }
             ("submit", [strategy, qty, price]) => {

@@ -5,14 +5,14 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::decoded::Decoded;
-use pitlane_protocols::stomp::access::{Access, Strategies};
-use pitlane_protocols::stomp::broker::{Broker, Command, SessionId};
+use pitlane_protocols::stomp::access::{StompAccess, StrategyAccess};
+use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
 use pitlane_protocols::stomp::decode::Decoder;
-use pitlane_protocols::stomp::frame::Version;
-use pitlane_protocols::stomp::payload::system::{Level, LogEvent};
-use pitlane_protocols::stomp::session::{Close, State, Transport};
-use pitlane_protocols::stomp::settings::{Limits, Settings};
-use pitlane_protocols::websocket::{Receiver, State as Heard};
+use pitlane_protocols::stomp::frame::StompVersion;
+use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
+use pitlane_protocols::stomp::session::{StompClose, StompState, Transport};
+use pitlane_protocols::stomp::settings::{BrokerSettings, StompLimits};
+use pitlane_protocols::websocket::{Receiver, WebSocketState};
 
 use super::wire;
 use crate::world;
@@ -20,14 +20,15 @@ use crate::world;
 /// The first octet chooses version and cuts, the rest is a stream of frames.
 pub fn decode(bytes: &[u8]) {
     let Some((&choice, stream)) = bytes.split_first() else { return };
-    let version = [None, Some(Version::V10), Some(Version::V11), Some(Version::V12)][choice as usize % 4];
+    let version = [None, Some(StompVersion::V10), Some(StompVersion::V11), Some(StompVersion::V12)]
+        [choice as usize % 4];
     let whole = frames(version, stream, stream.len().max(1));
     for len in [1, 2, 1 + choice as usize / 4] {
         assert_eq!(frames(version, stream, len), whole, "cut every {len} octets");
     }
 }
 
-fn frames(version: Option<Version>, stream: &[u8], len: usize) -> Vec<String> {
+fn frames(version: Option<StompVersion>, stream: &[u8], len: usize) -> Vec<String> {
     let mut decoder = Decoder::default();
     if let Some(version) = version {
         decoder.speak(version);
@@ -56,8 +57,8 @@ fn frames(version: Option<Version>, stream: &[u8], len: usize) -> Vec<String> {
 }
 
 /// Small limits, so that all of them are met.
-fn limits() -> Limits {
-    Limits {
+fn limits() -> StompLimits {
+    StompLimits {
         window_max: 10,
         subscriptions_max: 20,
         mark_bytes: 600,
@@ -66,7 +67,7 @@ fn limits() -> Limits {
         backlog_max: 16,
         turn_bytes_max: 300,
         turn_frames_max: 3,
-        ..Limits::default()
+        ..StompLimits::default()
     }
 }
 const CLIENTS: usize = 3;
@@ -149,7 +150,7 @@ pub fn websocket(bytes: &[u8]) {
         let mut pong = Vec::new();
         receiver.poll_pong(&mut pong);
         assert!(pong.len() <= 2 + 125, "a pong is as long as its ping");
-        if let Heard::Closing(_) = state {
+        if let WebSocketState::Closing(_) = state {
             return;
         }
     }
@@ -163,7 +164,7 @@ struct Client {
 }
 
 struct Scene {
-    broker: Broker,
+    broker: StompBroker,
     now: Timestamp,
     clients: Vec<Client>,
     asked: Vec<SessionId>,
@@ -173,9 +174,15 @@ struct Scene {
 impl Scene {
     fn new(choice: u8) -> Scene {
         let now = world::start();
-        let guest = choice.is_multiple_of(2).then(|| Access { may_send: true, ..Access::default() });
-        let settings = Settings { guest, limits: limits(), sessions_max: 8, ..Settings::default() };
-        let mut broker = Broker::new(settings, world::reference());
+        let guest =
+            choice.is_multiple_of(2).then(|| StompAccess { may_send: true, ..StompAccess::default() });
+        let settings = BrokerSettings {
+            anonymous_access: guest,
+            limits: limits(),
+            sessions_max: 8,
+            ..BrokerSettings::default()
+        };
+        let mut broker = StompBroker::new(settings, world::reference());
         let clients = (0..CLIENTS).map(|number| client(&mut broker, now, choice >> number)).collect();
         Scene { broker, now, clients, asked: Vec::new(), seq: 0 }
     }
@@ -200,7 +207,7 @@ impl Scene {
     }
 
     fn log(&mut self) {
-        let event = LogEvent { level: Level::Warn, logger: "l", message: "m", fields: &[] };
+        let event = LogEventPayload { level: LogLevel::Warn, logger: "l", message: "m", fields: &[] };
         self.broker.publish_log_event(self.now, &event);
     }
 
@@ -222,13 +229,13 @@ impl Scene {
 
     fn verdict(&mut self, value: u8) {
         let Some(session) = self.asked.pop() else { return };
-        let only = Strategies::Only(vec!["STRATEGY1".to_string()]);
+        let only = StrategyAccess::Only(vec!["STRATEGY1".to_string()]);
         let access = match value % 4 {
             0 => None,
-            1 => Some(Access { strategies: only, may_send: false }),
-            _ => Some(Access { strategies: Strategies::All, may_send: true }),
+            1 => Some(StompAccess { strategies: only, may_send: false }),
+            _ => Some(StompAccess { strategies: StrategyAccess::All, may_send: true }),
         };
-        self.broker.handle_verdict(self.now, session, access);
+        self.broker.handle_login_result(self.now, session, access);
     }
 
     fn take(&mut self, client: usize, most: usize) {
@@ -237,7 +244,7 @@ impl Scene {
         let Some(transmit) = broker.transmit(client.id) else { return };
         assert_eq!(transmit.frames().map(<[u8]>::len).sum::<usize>(), transmit.bytes.len());
         let bytes = transmit.bytes[..transmit.bytes.len().min(most)].to_vec();
-        broker.handle_taken(*now, client.id, bytes.len());
+        broker.handle_transmitted(*now, client.id, bytes.len());
         client.wire.extend_from_slice(&bytes);
         for frame in wire::frames(&mut client.wire) {
             assert!(!client.is_over, "after the last frame came {frame}");
@@ -255,31 +262,33 @@ impl Scene {
     fn look(&mut self) {
         while let Some(command) = self.broker.poll_command() {
             match command {
-                Command::Login { session, .. } => self.asked.push(session),
-                Command::Generic { name, body, .. } => {
+                BrokerCommand::Login { session, .. } => self.asked.push(session),
+                BrokerCommand::Generic { name, body, .. } => {
                     self.broker.publish_generic_event(self.now, &name, &body)
                 }
-                Command::Watch { .. } => {}
+                BrokerCommand::Watch { .. } => {}
             }
         }
         while self.broker.poll_active().is_some() {}
         for client in 0..self.clients.len() {
             let id = self.clients[client].id;
-            let Some((state, _, fill)) = self.broker.look(id) else { continue };
+            let Some((state, _, fill)) = self.broker.session_status(id) else { continue };
             // One frame may pass the mark; receipts and the ERROR are not held back.
-            assert!(state != State::Connected || fill.out_bytes <= 80_000, "{fill:?}");
+            assert!(state != StompState::Connected || fill.out_bytes <= 80_000, "{fill:?}");
             let limits = limits();
             assert!(fill.slots <= limits.slots_max && fill.backlog <= limits.backlog_max, "{fill:?}");
             assert!(fill.backlog_bytes <= limits.backlog_bytes_max, "{fill:?}");
             assert!(fill.subscriptions <= limits.subscriptions_max as usize, "{fill:?}");
-            if let Some(Close::Gently(_) | Close::AtOnce(_)) = self.broker.poll_close(self.now, id) {
+            if let Some(StompClose::Graceful(_) | StompClose::Immediate(_)) =
+                self.broker.poll_close(self.now, id)
+            {
                 self.reopen(client, 0);
             }
         }
     }
 }
 
-fn client(broker: &mut Broker, now: Timestamp, choice: u8) -> Client {
+fn client(broker: &mut StompBroker, now: Timestamp, choice: u8) -> Client {
     let transport = if choice.is_multiple_of(2) { Transport::WebSocket } else { Transport::Tcp };
     let id = broker.open(now, transport).expect("there is room for a few");
     Client { id, wire: Vec::new(), is_over: false, messages: 0 }

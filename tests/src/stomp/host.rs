@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::stomp::payload::system::{Level, Link};
-use pitlane_protocols::stomp::session::{Counters, Fill, Transport};
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::payload::system::{ExternalSessionState, LogLevel};
+use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, Transport};
+use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_protocols::stomp::throttle::Throttle;
 
 /// What a dialogue asks for before anybody connects.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub settings: Settings,
+    pub settings: BrokerSettings,
     pub transport: Transport,
     /// Everybody who logs in, and what becomes of it.
     pub people: Vec<Person>,
@@ -43,13 +43,13 @@ pub enum Verdict {
 pub enum News {
     Said(ShardId, Event),
     Log {
-        level: Level,
+        level: LogLevel,
         message: String,
         fields: &'static [(&'static str, &'static str)],
     },
     Link {
         name: String,
-        link: Link,
+        link: ExternalSessionState,
     },
     Rates(Throttle),
     /// An administrator ends the session of this client.
@@ -101,5 +101,5 @@ pub trait Host {
     /// The login is looked at now.
     fn decide(&mut self, now: Timestamp, verdict: &Verdict) -> Result<(), String>;
 
-    fn look(&mut self, client: usize) -> Option<(Counters, Fill)>;
+    fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)>;
 }

@@ -2,7 +2,7 @@
 
 use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::store::{Cause, Numbers};
+use pitlane_protocols::fix::store::{ReportedEvent, SequenceNumbers};
 
 use super::{
     HEAD_BYTES, HEARD_AT, Kept, MAGIC, NAME_AT, NAME_BYTES_MAX, NUMBERS_PASSED_OVER, Place, RING_AT,
@@ -38,11 +38,17 @@ pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
             .then(|| [0, 8, 16, 24, 32, 40].map(|at| word(slot, at)))
     };
     let slots = [slot(SLOT_AT), slot(SLOT_AT + SLOT_BYTES)];
-    let Some([_, incoming, outgoing, since, tail, head]) = slots.into_iter().flatten().max() else {
+    let Some([_, next_target_msg_seq_num, next_sender_msg_seq_num, since, tail, head]) =
+        slots.into_iter().flatten().max()
+    else {
         return damaged(SLOT_AT, "has no numbers that can be read");
     };
     let mut kept = Kept {
-        numbers: Numbers { incoming, outgoing, since: Timestamp(since) },
+        numbers: SequenceNumbers {
+            next_target_msg_seq_num,
+            next_sender_msg_seq_num,
+            since: Timestamp(since),
+        },
         heard: Box::new([0; SHARDS_MAX]),
         messages: Vec::new(),
         lost_power: bytes[8..24] != place.disk.boot().to_le_bytes(),
@@ -59,10 +65,10 @@ pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
         }
     }
     if let Some(last) = kept.messages.last() {
-        kept.numbers.outgoing = kept.numbers.outgoing.max(last.0 + 1);
+        kept.numbers.next_sender_msg_seq_num = kept.numbers.next_sender_msg_seq_num.max(last.0 + 1);
     }
     if kept.lost_power {
-        kept.numbers.outgoing += NUMBERS_PASSED_OVER;
+        kept.numbers.next_sender_msg_seq_num += NUMBERS_PASSED_OVER;
     }
     Ok(kept)
 }
@@ -74,7 +80,7 @@ fn read_ring(ring: &[u8], begin: u64, kept: &mut Kept) -> u64 {
         match record_at(ring, at) {
             Some(Found::Padding(bytes)) => at += bytes,
             Some(Found::Record { number, cause, message }) => {
-                if let Some(Cause { shard, seq }) = cause {
+                if let Some(ReportedEvent { shard, seq }) = cause {
                     kept.heard[shard.0 as usize] = kept.heard[shard.0 as usize].max(seq);
                 }
                 kept.messages.push((number, cause, message.to_vec()));
@@ -89,7 +95,7 @@ fn read_ring(ring: &[u8], begin: u64, kept: &mut Kept) -> u64 {
 /// What is found at a place of the stream, if it is whole.
 enum Found<'a> {
     Padding(u64),
-    Record { number: u64, cause: Option<Cause>, message: &'a [u8] },
+    Record { number: u64, cause: Option<ReportedEvent>, message: &'a [u8] },
 }
 
 fn record_at(ring: &[u8], at: u64) -> Option<Found<'_>> {
@@ -109,7 +115,7 @@ fn record_at(ring: &[u8], at: u64) -> Option<Found<'_>> {
         return None;
     }
     let (shard, seq) = (ShardId(rest[32] & ShardId::MAX), word(rest, 24));
-    let cause = (rest[33] == 1).then_some(Cause { shard, seq });
+    let cause = (rest[33] == 1).then_some(ReportedEvent { shard, seq });
     Some(Found::Record { number: word(rest, 16), cause, message })
 }
 

@@ -13,8 +13,8 @@ fn open(disk: &Disk) -> FileStore {
     FileStore::open(&place(disk), Timestamp(1), &[7]).unwrap()
 }
 
-fn numbers(incoming: u64, outgoing: u64) -> Numbers {
-    Numbers { incoming, outgoing, since: Timestamp(1) }
+fn numbers(next_target_msg_seq_num: u64, next_sender_msg_seq_num: u64) -> SequenceNumbers {
+    SequenceNumbers { next_target_msg_seq_num, next_sender_msg_seq_num, since: Timestamp(1) }
 }
 
 fn message(number: u64) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn message(number: u64) -> Vec<u8> {
 
 fn kept(store: &FileStore) -> Vec<u64> {
     let (mut found, mut into, mut next) = (Vec::new(), Vec::new(), 0);
-    while let Some(number) = store.next_kept(next, u64::MAX, &mut into) {
+    while let Some(number) = store.next_message(next, u64::MAX, &mut into) {
         assert_eq!(into, message(number));
         found.push(number);
         next = number + 1;
@@ -36,22 +36,25 @@ fn what_was_kept_is_there_after_the_process_has_gone_at_any_moment() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let mut store = open(&disk);
-    assert_eq!((store.numbers(), store.heard(ShardId(0))), (Numbers::fresh(Timestamp(1)), 7));
+    assert_eq!(
+        (store.sequence_numbers(), store.last_reported_event(ShardId(0))),
+        (SequenceNumbers::fresh(Timestamp(1)), 7)
+    );
     for number in 1..3_000u64 {
-        let cause = (number % 3 != 0).then_some(Cause { shard: ShardId(1), seq: number });
-        store.keep(number, &message(number), cause).unwrap();
+        let cause = (number % 3 != 0).then_some(ReportedEvent { shard: ShardId(1), seq: number });
+        store.save(number, &message(number), cause).unwrap();
         if number % 41 == 0 {
             // Between the message and its number.
             let again = open(&disk);
-            assert_eq!(again.numbers().outgoing, number + 1);
+            assert_eq!(again.sequence_numbers().next_sender_msg_seq_num, number + 1);
             store = again;
         }
-        store.set_numbers(numbers(number / 2, number + 1)).unwrap();
+        store.set_sequence_numbers(numbers(number / 2, number + 1)).unwrap();
         if number % 37 == 0 {
             let again = open(&disk);
-            assert_eq!(again.numbers(), numbers(number / 2, number + 1));
+            assert_eq!(again.sequence_numbers(), numbers(number / 2, number + 1));
             assert_eq!(kept(&again), kept(&store));
-            assert_eq!(again.heard(ShardId(1)), number - (number % 3 == 0) as u64);
+            assert_eq!(again.last_reported_event(ShardId(1)), number - (number % 3 == 0) as u64);
             assert_eq!(kept(&again).last(), Some(&number));
             store = again;
         }
@@ -60,8 +63,8 @@ fn what_was_kept_is_there_after_the_process_has_gone_at_any_moment() {
     assert!(last.len() > 100 && last.len() < 1_000, "the ring holds the newest: {}", last.len());
     store.reset(numbers(1, 1)).unwrap();
     let again = open(&disk);
-    assert_eq!((kept(&again), again.numbers()), (Vec::new(), numbers(1, 1)));
-    assert_eq!(again.heard(ShardId(1)), 2_999);
+    assert_eq!((kept(&again), again.sequence_numbers()), (Vec::new(), numbers(1, 1)));
+    assert_eq!(again.last_reported_event(ShardId(1)), 2_999);
 }
 
 #[test]
@@ -70,18 +73,18 @@ fn a_torn_end_is_dropped_and_a_torn_slot_leaves_the_one_before() {
     let disk = Disk::Simulated(simulated.clone());
     let mut store = open(&disk);
     for number in 1..=5 {
-        store.keep(number, &message(number), None).unwrap();
-        store.set_numbers(numbers(1, number + 1)).unwrap();
+        store.save(number, &message(number), None).unwrap();
+        store.set_sequence_numbers(numbers(1, number + 1)).unwrap();
     }
     let last = store.index[4];
     simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[RING_AT + last.at as usize + 50] ^= 1);
     let again = open(&disk);
     assert_eq!(kept(&again), [1, 2, 3, 4]);
-    assert_eq!(again.numbers(), numbers(1, 6), "its number was used");
+    assert_eq!(again.sequence_numbers(), numbers(1, 6), "its number was used");
     let turn = again.turn % 2;
     simulated
         .meddle(Path::new("fix/A-B.store"), |bytes| bytes[SLOT_AT + turn as usize * SLOT_BYTES + 8] ^= 1);
-    assert_eq!(open(&disk).numbers().outgoing, 6);
+    assert_eq!(open(&disk).sequence_numbers().next_sender_msg_seq_num, 6);
     simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[SLOT_AT..SLOT_AT + 128].fill(7));
     let fault = FileStore::open(&place(&disk), Timestamp(1), &[]).unwrap_err().to_string();
     assert!(fault.contains("A-B.store") && fault.contains("numbers"), "{fault}");
@@ -93,15 +96,15 @@ fn after_a_loss_of_power_no_number_is_used_twice() {
     let disk = Disk::Simulated(simulated.clone());
     let mut store =
         FileStore::open(&Place { level: Level::Disk, ..place(&disk) }, Timestamp(1), &[]).unwrap();
-    store.keep(1, &message(1), Some(Cause { shard: ShardId(0), seq: 9 })).unwrap();
-    store.set_numbers(numbers(4, 2)).unwrap();
+    store.save(1, &message(1), Some(ReportedEvent { shard: ShardId(0), seq: 9 })).unwrap();
+    store.set_sequence_numbers(numbers(4, 2)).unwrap();
     store.file().sync().unwrap();
-    store.keep(2, &message(2), Some(Cause { shard: ShardId(0), seq: 10 })).unwrap();
-    store.set_numbers(numbers(5, 3)).unwrap();
+    store.save(2, &message(2), Some(ReportedEvent { shard: ShardId(0), seq: 10 })).unwrap();
+    store.set_sequence_numbers(numbers(5, 3)).unwrap();
     let after = Disk::Simulated(simulated.power_loss());
     let again = FileStore::open(&place(&after), Timestamp(1), &[]).unwrap();
-    assert!(again.lost_power && again.numbers().outgoing > NUMBERS_PASSED_OVER);
-    assert!(kept(&again).contains(&1) && (9..=10).contains(&again.heard(ShardId(0))));
+    assert!(again.lost_power && again.sequence_numbers().next_sender_msg_seq_num > NUMBERS_PASSED_OVER);
+    assert!(kept(&again).contains(&1) && (9..=10).contains(&again.last_reported_event(ShardId(0))));
 }
 
 #[test]
@@ -114,9 +117,11 @@ fn after_a_loss_of_power_at_any_moment_no_report_is_missing_and_nothing_is_made_
         let last = 1 + chance.below(2_000);
         let mut synced = 0;
         for number in 1..=last {
-            store.keep(number, &message(number), Some(Cause { shard: ShardId(0), seq: number })).unwrap();
+            store
+                .save(number, &message(number), Some(ReportedEvent { shard: ShardId(0), seq: number }))
+                .unwrap();
             if chance.below(3) == 0 {
-                store.set_numbers(numbers(number, number + 1)).unwrap();
+                store.set_sequence_numbers(numbers(number, number + 1)).unwrap();
             }
             if chance.below(10) == 0 {
                 store.file().sync().unwrap();
@@ -127,8 +132,11 @@ fn after_a_loss_of_power_at_any_moment_no_report_is_missing_and_nothing_is_made_
         let after = Disk::Simulated(simulated.power_loss());
         let place = Place { disk: &after, ..place };
         let again = FileStore::open(&place, Timestamp(1), &[]).unwrap();
-        assert!(again.numbers().outgoing > last, "a number is used twice with seed {seed}");
-        let (heard, found) = (again.heard(ShardId(0)), kept(&again));
+        assert!(
+            again.sequence_numbers().next_sender_msg_seq_num > last,
+            "a number is used twice with seed {seed}"
+        );
+        let (heard, found) = (again.last_reported_event(ShardId(0)), kept(&again));
         assert!((synced..=last).contains(&heard), "{heard} of {synced}..={last} with seed {seed}");
         let lost = held.iter().find(|&&number| number <= heard && !found.contains(&number));
         assert_eq!(lost, None, "it counts as reported, and is not there, with seed {seed}");
@@ -139,16 +147,16 @@ fn after_a_loss_of_power_at_any_moment_no_report_is_missing_and_nothing_is_made_
 fn numbers_above_those_of_the_messages_stay() {
     let disk = Disk::Simulated(Simulated::new(1));
     let mut store = open(&disk);
-    store.keep(1, &message(1), None).unwrap();
-    store.set_numbers(numbers(4, 9)).unwrap();
-    assert_eq!(open(&disk).numbers(), numbers(4, 9));
+    store.save(1, &message(1), None).unwrap();
+    store.set_sequence_numbers(numbers(4, 9)).unwrap();
+    assert_eq!(open(&disk).sequence_numbers(), numbers(4, 9));
 }
 
 #[test]
 fn a_message_that_is_too_long_is_refused_and_a_foreign_file_too() {
     let disk = Disk::Simulated(Simulated::new(1));
     let mut store = open(&disk);
-    assert_eq!(store.keep(1, &[0; BYTES], None), Err(StoreFailed));
+    assert_eq!(store.save(1, &[0; BYTES], None), Err(StoreFailed));
     drop(store);
     let other = Place { name: "A-C", ..place(&disk) };
     assert!(FileStore::open(&other, Timestamp(1), &[]).unwrap_err().to_string().contains("another"));
@@ -170,7 +178,7 @@ fn a_store_grows_as_it_is_used_up_to_its_limit_and_keeps_what_it_has() {
     assert_eq!(disk.len(path).unwrap(), FIRST_BYTES as u64, "a new one is small");
     let mut sizes = vec![FIRST_BYTES as u64];
     for number in 1..12_000 {
-        store.keep(number, &message(number), None).unwrap();
+        store.save(number, &message(number), None).unwrap();
         let bytes = disk.len(path).unwrap();
         if sizes.last() != Some(&bytes) {
             sizes.push(bytes);
@@ -198,10 +206,10 @@ fn without_room_on_the_disk_the_oldest_messages_give_way_earlier() {
     let mut store = FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap();
     simulated.set_bytes_max(simulated.bytes_used());
     for number in 1..5_000 {
-        store.keep(number, &message(number), None).unwrap();
+        store.save(number, &message(number), None).unwrap();
     }
     assert!(kept(&store).len() > 100 && disk.len(Path::new("fix/A-B.store")).unwrap() == FIRST_BYTES as u64);
-    assert_eq!(store.keep(5_000, &[b'x'; FIRST_BYTES], None), Err(StoreFailed));
+    assert_eq!(store.save(5_000, &[b'x'; FIRST_BYTES], None), Err(StoreFailed));
 }
 
 #[test]
@@ -213,9 +221,11 @@ fn after_a_loss_of_power_a_store_that_was_growing_has_what_was_synced() {
         let last = 1 + chance.below(4_000);
         let mut synced = 0;
         for number in 1..=last {
-            store.keep(number, &message(number), Some(Cause { shard: ShardId(0), seq: number })).unwrap();
+            store
+                .save(number, &message(number), Some(ReportedEvent { shard: ShardId(0), seq: number }))
+                .unwrap();
             if chance.below(3) == 0 {
-                store.set_numbers(numbers(number, number + 1)).unwrap();
+                store.set_sequence_numbers(numbers(number, number + 1)).unwrap();
             }
             // Seldom, so that more than half of a young store lies between two syncs.
             if chance.below(900) == 0 {
@@ -225,7 +235,10 @@ fn after_a_loss_of_power_a_store_that_was_growing_has_what_was_synced() {
         }
         let after = Disk::Simulated(simulated.power_loss());
         let again = FileStore::open(&long_place(&after), Timestamp(1), &[]).unwrap();
-        assert!(again.numbers().outgoing > last, "a number is used twice with seed {seed}");
+        assert!(
+            again.sequence_numbers().next_sender_msg_seq_num > last,
+            "a number is used twice with seed {seed}"
+        );
         let found = kept(&again);
         if store.head <= store.capacity {
             let lost = (1..=synced).find(|number| !found.contains(number));
@@ -239,7 +252,7 @@ fn the_first_page_tells_what_was_reported() {
     let disk = Disk::Simulated(Simulated::new(1));
     assert_eq!(FileStore::peek_head(&place(&disk)).unwrap(), None);
     let mut store = open(&disk);
-    store.keep(1, &message(1), Some(Cause { shard: ShardId(2), seq: 9 })).unwrap();
+    store.save(1, &message(1), Some(ReportedEvent { shard: ShardId(2), seq: 9 })).unwrap();
     let heard = FileStore::peek_head(&place(&disk)).unwrap().unwrap();
     assert_eq!((heard[0], heard[2]), (7, 9));
     assert_eq!(FileStore::peek(&place(&disk)).unwrap().unwrap(), heard);

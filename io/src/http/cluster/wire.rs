@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
 use pitlane_engine::id::{IntId, StrategyId};
-use pitlane_protocols::stomp::payload::system::Link;
+use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -51,7 +51,8 @@ async fn follow_weather(house: Rc<AppState>, cluster: Rc<Cluster>, client: &Clie
         let is_up = weather.is_up();
         if is_up != cluster.is_up() {
             cluster.set_up(is_up);
-            let link = if is_up { Link::Connected } else { Link::Disconnected };
+            let link =
+                if is_up { ExternalSessionState::Connected } else { ExternalSessionState::Disconnected };
             house.announce(Notification::Link { name: SESSION.into(), link });
             if is_up {
                 // What is missing is told as an error.

@@ -9,7 +9,7 @@ use async_nats::{Client, Message, Subject, Subscriber};
 use futures_util::StreamExt;
 use pitlane_engine::command::{CommandKind, Watch};
 use pitlane_engine::reason::Reason;
-use pitlane_protocols::stomp::payload::system::Link;
+use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -44,7 +44,7 @@ pub async fn serve(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
         Ok(opened) => opened,
         Err(error) => return tracing::error!(%error, "strategies elsewhere cannot be served"),
     };
-    announce(&house, Link::Disconnected);
+    announce(&house, ExternalSessionState::Disconnected);
     spawn_local(publish(outposts.clone(), client.clone()));
     spawn_local(look_after(house.clone(), outposts.clone()));
     if outposts.is_paced() {
@@ -87,7 +87,10 @@ async fn follow_weather(
         if is_up != was_up {
             was_up = is_up;
             outposts.set_up(is_up, house.now());
-            announce(&house, if is_up { Link::Connected } else { Link::Disconnected });
+            announce(
+                &house,
+                if is_up { ExternalSessionState::Connected } else { ExternalSessionState::Disconnected },
+            );
             outposts.work.notify_one();
         }
         if is_up {
@@ -98,7 +101,7 @@ async fn follow_weather(
     }
 }
 
-fn announce(house: &AppState, link: Link) {
+fn announce(house: &AppState, link: ExternalSessionState) {
     house.announce(Notification::Link { name: SESSION.into(), link });
 }
 

@@ -8,7 +8,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts as Head;
 use hyper::{StatusCode, Version};
-use pitlane_protocols::stomp::sub_protocol::{self, Answer};
+use pitlane_protocols::stomp::sub_protocol::{self, SubProtocolChoice};
 
 use crate::http::problem::Problem;
 
@@ -36,9 +36,11 @@ pub fn answer(head: &Head) -> Result<HeaderMap, Problem> {
     let offers: Vec<&str> = offers.map(|offer| offer.to_str().unwrap_or_default()).collect();
     let mut headers = HeaderMap::with_capacity(4);
     match sub_protocol::choose(offers.into_iter()) {
-        Answer::Accept => {}
-        Answer::Echo(name) => _ = headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name)),
-        Answer::Refuse => {
+        SubProtocolChoice::Accept => {}
+        SubProtocolChoice::Echo(name) => {
+            _ = headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name))
+        }
+        SubProtocolChoice::Refuse => {
             return Err(bad(
                 "of the sub-protocols v12.stomp, v11.stomp, v10.stomp and stomp none is offered",
             ));

@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pitlane_protocols::stomp::broker::SessionId;
-use pitlane_protocols::stomp::session::Close;
-use pitlane_protocols::websocket::{self, Receiver, State};
+use pitlane_protocols::stomp::session::StompClose;
+use pitlane_protocols::websocket::{self, Receiver, WebSocketState};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http::connection::Stream;
@@ -86,7 +86,7 @@ impl Talk {
         let state = self.receiver.handle_bytes(bytes, |payload| broker.handle_bytes(now, session, payload));
         drop(broker);
         hall.count(Stage::StompDecode, came);
-        if let State::Closing(code) = state {
+        if let WebSocketState::Closing(code) = state {
             self.part(code, "");
             self.deaf = true;
         }
@@ -109,7 +109,7 @@ impl Talk {
             }
             if !self.deaf {
                 let state = self.receiver.handle_bytes(&mut self.input[..count], |_late| {});
-                self.deaf = state != State::Open;
+                self.deaf = state != WebSocketState::Open;
             }
         }
     }
@@ -142,7 +142,7 @@ impl Talk {
     /// Gathers the next batch if the one before is gone, and writes.
     fn speak(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<Option<End>> {
         let close = hall.broker().poll_close(hall.now(), self.session);
-        if matches!(close, Some(Close::AtOnce(_))) && !self.parting {
+        if matches!(close, Some(StompClose::Immediate(_))) && !self.parting {
             return Ok(Some(End::Broken));
         }
         if self.sent == self.output.len() && !self.parting {
@@ -150,9 +150,9 @@ impl Talk {
         }
         if self.output.is_empty()
             && !self.parting
-            && let Some(Close::Gently(cause)) = close
+            && let Some(StompClose::Graceful(cause)) = close
         {
-            self.part(Some(cause.close_code()), cause.words());
+            self.part(Some(cause.close_code()), cause.text());
         }
         let is_through = self.write(cx, hall)?;
         Ok((is_through && self.parting).then_some(End::Parted))
@@ -195,7 +195,7 @@ impl Talk {
         while let Some((_, len)) = self.frames.pop_front_if(|(end, _)| *end <= self.sent) {
             taken += len;
         }
-        hall.broker().handle_taken(hall.now(), self.session, taken);
+        hall.broker().handle_transmitted(hall.now(), self.session, taken);
     }
 
     /// Our last frame. What is in the output goes before it, what the session still has is lost.

@@ -26,7 +26,7 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
-use pitlane_protocols::fix::session::{DisconnectReason, State};
+use pitlane_protocols::fix::session::{DisconnectReason, FixSessionState};
 
 use self::client::{Client, Driven};
 use self::latency::Watch;
@@ -391,7 +391,7 @@ impl FixEndpoint {
         let Some(number) = self.number_of(id) else { return };
         self.seats[id.slot()] = None;
         if let Some(client) = client_of(&mut self.clients, number) {
-            let lost = (client.session.state() != State::Closing).then(|| client.name.clone());
+            let lost = (client.session.state() != FixSessionState::Closing).then(|| client.name.clone());
             client.disconnect(now);
             self.notes.extend(client.news());
             self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));

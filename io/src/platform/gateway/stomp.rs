@@ -18,8 +18,8 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::stomp::broker::SessionId;
-use pitlane_protocols::stomp::session::{Close, Transport};
-use pitlane_protocols::stomp::settings::Settings;
+use pitlane_protocols::stomp::session::{StompClose, Transport};
+use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use crate::net::ConnectionId;
 use crate::net::event::SocketEvent;
@@ -62,7 +62,7 @@ impl StompEndpoint {
         self.company.adopt(reference);
     }
 
-    pub fn new(settings: Settings, reference: Arc<RefData>, logins: Logins) -> StompEndpoint {
+    pub fn new(settings: BrokerSettings, reference: Arc<RefData>, logins: Logins) -> StompEndpoint {
         StompEndpoint {
             company: BrokerHost::new(settings, reference, Transport::Tcp, logins.roll()),
             seats: Vec::new(),
@@ -203,10 +203,10 @@ impl StompEndpoint {
         let bytes = self.company.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
         // One who is gone will be told of.
         let taken = sockets.write(id, bytes).unwrap_or(0);
-        self.company.broker.handle_taken(now, session, taken);
+        self.company.broker.handle_transmitted(now, session, taken);
         match self.company.broker.poll_close(now, session) {
-            Some(Close::Gently(_)) => sockets.finish(id),
-            Some(Close::AtOnce(_)) => sockets.close(id),
+            Some(StompClose::Graceful(_)) => sockets.finish(id),
+            Some(StompClose::Immediate(_)) => sockets.close(id),
             None => return usize::from(taken > 0),
         }
         self.forget(id);

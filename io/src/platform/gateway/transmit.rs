@@ -1,7 +1,7 @@
 //! What a FIX session has said, on its way to the system and into the session's log: of those who call us, and of venues that we call.
 
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::session::Session;
+use pitlane_protocols::fix::session::FixSession;
 
 use crate::fix::message_log::{self, Way};
 use crate::net::ConnectionId;
@@ -10,7 +10,7 @@ use crate::net::sockets::Sockets;
 /// One write. Says how many bytes the system has taken. `log` has the number under which the session's messages are logged, if they are.
 pub fn transmit(
     now: Timestamp,
-    session: &mut Session,
+    session: &mut FixSession,
     id: ConnectionId,
     sockets: &mut Sockets,
     clerk: &mut message_log::FixLogHandle,

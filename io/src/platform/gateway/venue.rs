@@ -19,8 +19,8 @@ use pitlane_engine::id::{AdapterId, OrderHandle, Origin, PortId, ShardId, Source
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
-use pitlane_protocols::fix::session::{DisconnectReason, Session};
-use pitlane_protocols::fix::store::{MemoryStore, Store};
+use pitlane_protocols::fix::session::{DisconnectReason, FixSession};
+use pitlane_protocols::fix::store::{MemoryStore, MessageStore};
 
 use self::link::Link;
 use super::fix::Unreported;
@@ -76,7 +76,7 @@ impl VenueConnector {
             // Without power some messages may be lost that were sent: then nothing is certain.
             let never_sent = if certain { never_sent(&missed, caller.id) } else { BTreeSet::new() };
             let (settings, venue) = (caller.session(now, source), caller.venue(birth));
-            let session = Session::initiator(settings, venue, store, reference.clone(), never_sent);
+            let session = FixSession::initiator(settings, venue, store, reference.clone(), never_sent);
             let logged = caller.log_folder.as_ref().is_some_and(|folder| {
                 clerk.open_log(source.session, folder.join(format!("{}.log", caller.name())))
             });
@@ -223,7 +223,7 @@ fn open_store(
     level: Level,
     heard: &[u64],
     clerk: &mut message_log::FixLogHandle,
-) -> Result<(Box<dyn Store>, bool), Fault> {
+) -> Result<(Box<dyn MessageStore>, bool), Fault> {
     if level == Level::None {
         return Ok((Box::new(MemoryStore::new(now)), true));
     }

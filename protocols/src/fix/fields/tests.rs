@@ -10,14 +10,14 @@ fn framed(body: &str) -> Vec<u8> {
     bytes
 }
 
-fn check(body: &str, look: impl FnOnce(&Message)) {
+fn check(body: &str, look: impl FnOnce(&FixMessage)) {
     let bytes = framed(body);
     let Ok(Decoded::Message { message: frame, .. }) = decode(&bytes, 100_000) else { panic!("{body}") };
     look(&read(frame, &mut Fields::default()));
 }
 
 /// The fault of a message: reason and tag.
-fn fault(body: &str) -> Option<(RejectReason, u32)> {
+fn fault(body: &str) -> Option<(SessionRejectReason, u32)> {
     let mut found = None;
     check(body, |message| found = message.fault.map(|fault| (fault.reason, fault.tag)));
     found
@@ -30,7 +30,7 @@ fn a_message_has_so_many_fields() {
         |count: usize| (0..count).fold("35=B|".to_string(), |body, at| format!("{body}{}=x|", 10_000 + at));
     check(&fields(FIELDS_MAX), |message| assert_eq!((message.fault, message.len()), (None, FIELDS_MAX)));
     let beyond = fields(FIELDS_MAX + 1);
-    assert_eq!(fault(&beyond), Some((RejectReason::Other, 0)));
+    assert_eq!(fault(&beyond), Some((SessionRejectReason::Other, 0)));
     check(&beyond, |message| assert_eq!(message.len(), FIELDS_MAX));
 }
 
@@ -51,7 +51,7 @@ fn fields_are_borrowed_as_they_stand() {
 
 #[test]
 fn each_fault_of_structure_has_its_reason() {
-    use RejectReason::*;
+    use SessionRejectReason::*;
     let long_tag = format!("35=0|34=1|{}=x|", "9".repeat(400));
     let cases = [
         ("35=0|34=1|112=|", NoValue, 112),
@@ -107,12 +107,12 @@ fn there_are_not_more_fields_than_the_table_holds() {
     for tag in 0..5_000 {
         body += &format!("{}=x|", 20_000 + tag);
     }
-    assert_eq!(fault(&body), Some((RejectReason::Other, 0)));
+    assert_eq!(fault(&body), Some((SessionRejectReason::Other, 0)));
 }
 
 #[test]
 fn the_first_fault_is_told() {
-    assert_eq!(fault("35=0|34=1|112=|58=a|58=b|"), Some((RejectReason::NoValue, 112)));
+    assert_eq!(fault("35=0|34=1|112=|58=a|58=b|"), Some((SessionRejectReason::NoValue, 112)));
 }
 
 #[test]

@@ -6,12 +6,12 @@ use crate::fix::frame::FRAME_BYTES_AROUND;
 const FRAMES_HELD: usize = 2;
 
 #[derive(Debug, Default)]
-pub struct Input {
+pub struct InputBuffer {
     bytes: Vec<u8>,
     at: usize,
 }
 
-impl Input {
+impl InputBuffer {
     /// Takes as many bytes as there is room for, with bodies of at most so many.
     pub fn take(&mut self, bytes: &[u8], body_bytes_max: usize) -> usize {
         let most = FRAMES_HELD * (body_bytes_max + FRAME_BYTES_AROUND);
@@ -39,13 +39,13 @@ impl Input {
 }
 
 #[derive(Debug, Default)]
-pub struct Output {
+pub struct OutputBuffer {
     /// Written to by the encoder, at the end.
     pub bytes: Vec<u8>,
     at: usize,
 }
 
-impl Output {
+impl OutputBuffer {
     pub fn pending(&self) -> &[u8] {
         &self.bytes[self.at..]
     }

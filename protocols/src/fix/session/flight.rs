@@ -11,14 +11,14 @@ use pitlane_engine::id::IntId;
 pub const IN_FLIGHT_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
-pub struct Flight {
+pub struct InFlightRequests {
     /// By number: the request's id.
     requests: VecDeque<(u64, IntId)>,
     /// Ids of the answers that were kept, until the client has said again what it had to.
     answered: BTreeSet<IntId>,
 }
 
-impl Flight {
+impl InFlightRequests {
     pub fn is_full(&self) -> bool {
         self.requests.len() >= IN_FLIGHT_MAX
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn there_are_so_many_without_an_answer() {
-        let mut flight = Flight::default();
+        let mut flight = InFlightRequests::default();
         for number in 1..=IN_FLIGHT_MAX as u64 {
             assert!(!flight.is_full());
             flight.begin(number);
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn the_first_without_an_answer_holds_the_number() {
         let id = |number| IntId::numbered(b'o', number);
-        let mut flight = Flight::default();
+        let mut flight = InFlightRequests::default();
         for number in 5..9 {
             flight.begin(number);
             flight.decide(Some(id(number)));

@@ -12,7 +12,7 @@ const EARLY_BYTES_MAX: usize = 64 * 1_024;
 
 /// Messages are missing up to one that came too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct SequenceGap {
     /// The number that showed it. Closed when the next number is above.
     pub high: u64,
     /// Up to where we have asked: zero, to the end; None: not yet.
@@ -22,14 +22,14 @@ pub struct Gap {
 
 /// Early messages by their numbers.
 #[derive(Debug, Default)]
-pub struct Early {
+pub struct EarlyMessages {
     messages: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
     /// Memory that is used again.
     spare: Vec<Vec<u8>>,
 }
 
-impl Early {
+impl EarlyMessages {
     /// Keeps a message if there is room.
     pub fn keep(&mut self, number: u64, message: &[u8]) {
         let full = self.messages.len() == EARLY_MAX || self.bytes + message.len() > EARLY_BYTES_MAX;
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn early_messages_come_in_order_and_are_bounded() {
-        let mut early = Early::default();
+        let mut early = EarlyMessages::default();
         for number in (0..1_000).rev() {
             early.keep(number + 5, &[number as u8]);
         }

@@ -1,33 +1,36 @@
 //! What a session makes of a message: identity, time and number first, then what it says.
 
+use crate::fix::msg_type;
 use pitlane_engine::desk::Desk;
 use pitlane_engine::text::{TextError, parse_u64, write_u64};
 use pitlane_engine::time::Timestamp;
 
-use super::gap::Gap;
-use super::{DisconnectReason, Session, State, Step};
+use super::gap::SequenceGap;
+use super::{DisconnectReason, FixSession, FixSessionState, SessionInput};
 use crate::fix::dictionary;
-use crate::fix::fields::{Fault, Message, RejectReason};
+use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
 use crate::fix::frame::BEGIN_STRING;
-use crate::fix::stamp::parse_timestamp;
-use crate::fix::tag;
+use crate::fix::tag::{self, prefix};
+use crate::fix::timestamp::parse_timestamp;
 
 /// The largest number of a message. Nobody counts so far; whoever names a larger one names none.
 pub const NUMBER_MAX: u64 = i64::MAX as u64;
 
-impl Session {
-    pub(super) fn handle_message(&mut self, now: Timestamp, message: &Message, desk: &Desk) {
+impl FixSession {
+    pub(super) fn handle_message(&mut self, now: Timestamp, message: &FixMessage, desk: &Desk) {
         self.counts.messages_in += 1;
         match self.state {
-            State::Greeting if self.initiator.is_some() => self.handle_logon_answer(now, message),
-            State::Greeting => self.handle_greeting(now, message),
-            State::LoggedOn => self.handle_logged_on(now, message, desk),
-            State::LoggingOut => self.handle_logging_out(now, message),
-            State::Offline | State::Closing => {}
+            FixSessionState::AwaitingLogon if self.initiator.is_some() => {
+                self.handle_logon_answer(now, message)
+            }
+            FixSessionState::AwaitingLogon => self.handle_greeting(now, message),
+            FixSessionState::LoggedOn => self.handle_logged_on(now, message, desk),
+            FixSessionState::LoggingOut => self.handle_logging_out(now, message),
+            FixSessionState::Disconnected | FixSessionState::Closing => {}
         }
     }
 
-    fn handle_logged_on(&mut self, now: Timestamp, message: &Message, desk: &Desk) {
+    fn handle_logged_on(&mut self, now: Timestamp, message: &FixMessage, desk: &Desk) {
         if message.frame.begin_string != BEGIN_STRING {
             return self.log_out(now, b"Incorrect BeginString", DisconnectReason::BeginString);
         }
@@ -36,16 +39,16 @@ impl Session {
         };
         if !self.is_from_client(message) {
             let tag = self.wrong_comp_id(message);
-            return self.reject_and_log_out(now, message, number, RejectReason::CompIdProblem, tag);
+            return self.reject_and_log_out(now, message, number, SessionRejectReason::CompIdProblem, tag);
         }
         let sent = match self.sending_time(now, message) {
             Ok(sent) => sent,
-            Err(RejectReason::SendingTimeAccuracy) => {
-                let reason = RejectReason::SendingTimeAccuracy;
+            Err(SessionRejectReason::SendingTimeAccuracy) => {
+                let reason = SessionRejectReason::SendingTimeAccuracy;
                 return self.reject_and_log_out(now, message, number, reason, tag::SENDING_TIME);
             }
             Err(reason) => {
-                let fault = Fault { reason, tag: tag::SENDING_TIME, at: 0 };
+                let fault = FieldFault { reason, tag: tag::SENDING_TIME, at: 0 };
                 self.reject(now, message, number, fault);
                 return self.step_if_next(number);
             }
@@ -53,36 +56,36 @@ impl Session {
         if message.header.poss_dup && !self.admits_poss_dup(now, message, number, sent) {
             return;
         }
-        if message.msg_type != b"2" {
+        if message.type_code() != msg_type::RESEND_REQUEST {
             self.resend.heard_other();
         }
         self.sort_by_number(now, message, number, desk);
     }
 
     /// The number decides whether it is its turn.
-    fn sort_by_number(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
-        let incoming = self.numbers.incoming;
+    fn sort_by_number(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
+        let incoming = self.numbers.next_target_msg_seq_num;
         let fine = message.fault.is_none();
         if self.reading_early && number < incoming {
             // It was passed over or said again while it waited. Who sent a Test Request still waits for the answer.
-            if message.msg_type == b"1" && fine {
+            if message.type_code() == msg_type::TEST_REQUEST && fine {
                 self.handle_test_request(now, message, number);
             }
             return;
         }
-        match message.msg_type {
+        match message.type_code() {
             // Its own number does not count in this mode.
-            b"4" if fine && message.get(tag::GAP_FILL_FLAG) != Some(b"Y") => {
+            msg_type::SEQUENCE_RESET if fine && message.get(tag::GAP_FILL_FLAG) != Some(b"Y") => {
                 self.handle_sequence_reset(now, message, number)
             }
-            b"A" if fine => self.handle_second_logon(now, message, number),
-            b"5" => {
+            msg_type::LOGON if fine => self.handle_second_logon(now, message, number),
+            msg_type::LOGOUT => {
                 self.note_refusal(message);
                 self.handle_logout(now, number);
             }
             _ if number == incoming => self.handle_next(now, message, number, desk),
             // Answered whatever its number: two sides that wait for each other's gaps would wait for ever.
-            b"2" if fine => {
+            msg_type::RESEND_REQUEST if fine => {
                 self.note_gap(number);
                 self.handle_resend_request(now, message, number);
             }
@@ -98,8 +101,8 @@ impl Session {
     }
 
     /// The message that is next. Its number is used up, whatever becomes of it.
-    fn handle_next(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
-        if message.msg_type == b"4" && message.fault.is_none() {
+    fn handle_next(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
+        if message.type_code() == msg_type::SEQUENCE_RESET && message.fault.is_none() {
             return self.handle_gap_fill(now, message, number);
         }
         if self.initiator.is_some() {
@@ -108,7 +111,12 @@ impl Session {
         if !message.header.poss_dup {
             self.flight.settle();
         }
-        let orders = matches!(message.msg_type, b"D" | b"F" | b"G");
+        let orders = matches!(
+            message.type_code(),
+            msg_type::NEW_ORDER_SINGLE
+                | msg_type::ORDER_CANCEL_REQUEST
+                | msg_type::ORDER_CANCEL_REPLACE_REQUEST
+        );
         if orders {
             self.flight.begin(number);
         }
@@ -122,14 +130,17 @@ impl Session {
         }
     }
 
-    fn obey(&mut self, now: Timestamp, message: &Message, number: u64, desk: &Desk) {
-        match message.msg_type {
-            b"0" | b"3" | b"j" => {}
-            b"1" => self.handle_test_request(now, message, number),
-            b"2" => self.handle_resend_request(now, message, number),
-            b"D" | b"F" | b"G" => self.handle_order_message(now, message, number, desk),
-            other if self.settings.validate && !dictionary::is_msg_type(other) => {
-                let fault = Fault { reason: RejectReason::InvalidMsgType, tag: tag::MSG_TYPE, at: 0 };
+    fn obey(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
+        match message.type_code() {
+            msg_type::HEARTBEAT | msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => {}
+            msg_type::TEST_REQUEST => self.handle_test_request(now, message, number),
+            msg_type::RESEND_REQUEST => self.handle_resend_request(now, message, number),
+            msg_type::NEW_ORDER_SINGLE
+            | msg_type::ORDER_CANCEL_REQUEST
+            | msg_type::ORDER_CANCEL_REPLACE_REQUEST => self.handle_order_message(now, message, number, desk),
+            _ if self.settings.validate && !dictionary::is_msg_type(message.msg_type) => {
+                let fault =
+                    FieldFault { reason: SessionRejectReason::InvalidMsgType, tag: tag::MSG_TYPE, at: 0 };
                 self.reject(now, message, number, fault);
             }
             _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
@@ -137,7 +148,7 @@ impl Session {
     }
 
     /// The first fault of structure or, where it is asked, of the dictionary.
-    pub(super) fn fault_of(&self, message: &Message) -> Option<Fault> {
+    pub(super) fn fault_of(&self, message: &FixMessage) -> Option<FieldFault> {
         let structure = message.fault;
         let dictionary = if self.settings.validate { dictionary::check(message) } else { None };
         match (structure, dictionary) {
@@ -146,66 +157,74 @@ impl Session {
         }
     }
 
-    pub(super) fn handle_test_request(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_test_request(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         match message.get(tag::TEST_REQ_ID) {
-            Some(id) => self.say(now, b'0', |draft| draft.text(b"112=", id)),
+            Some(id) => self.say(now, msg_type::HEARTBEAT, |draft| draft.text(prefix::TEST_REQ_ID, id)),
             None => self.reject_missing(now, message, number, tag::TEST_REQ_ID),
         }
     }
 
     /// SequenceReset-Reset: the next number is another, but never a lower one.
-    fn handle_sequence_reset(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn handle_sequence_reset(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let new = match new_seq_no(message) {
             Ok(new) => new,
             Err(reason) => return self.reject_new_seq_no(now, message, number, reason),
         };
-        if new < self.numbers.incoming {
-            return self.reject_new_seq_no(now, message, number, RejectReason::ValueIncorrect);
+        if new < self.numbers.next_target_msg_seq_num {
+            return self.reject_new_seq_no(now, message, number, SessionRejectReason::ValueIncorrect);
         }
-        if new > self.numbers.incoming {
+        if new > self.numbers.next_target_msg_seq_num {
             // What had the numbers between will never come.
             self.lose_messages();
         }
-        self.numbers.incoming = new;
+        self.numbers.next_target_msg_seq_num = new;
         self.close_gap();
     }
 
-    fn handle_gap_fill(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn handle_gap_fill(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let new = match new_seq_no(message) {
             Ok(new) if new > number => new,
             Ok(_) => {
                 self.step_if_next(number);
-                return self.reject_new_seq_no(now, message, number, RejectReason::ValueIncorrect);
+                return self.reject_new_seq_no(now, message, number, SessionRejectReason::ValueIncorrect);
             }
             Err(reason) => {
                 self.step_if_next(number);
                 return self.reject_new_seq_no(now, message, number, reason);
             }
         };
-        self.numbers.incoming = new;
+        self.numbers.next_target_msg_seq_num = new;
         self.close_gap();
     }
 
-    fn reject_new_seq_no(&mut self, now: Timestamp, message: &Message, number: u64, reason: RejectReason) {
-        self.reject(now, message, number, Fault { reason, tag: tag::NEW_SEQ_NO, at: 0 });
+    fn reject_new_seq_no(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        reason: SessionRejectReason,
+    ) {
+        self.reject(now, message, number, FieldFault { reason, tag: tag::NEW_SEQ_NO, at: 0 });
     }
 
     /// Theirs is answered; if it is the answer to ours, nothing more is said.
     fn handle_logout(&mut self, now: Timestamp, number: u64) {
         self.step_if_next(number);
-        self.say(now, b'5', |_| {});
-        self.advance(Step::HearLogout);
+        self.say(now, msg_type::LOGOUT, |_| {});
+        self.advance(SessionInput::HearLogout);
         self.ending.get_or_insert(DisconnectReason::LoggedOut);
     }
 
-    fn handle_logging_out(&mut self, now: Timestamp, message: &Message) {
+    fn handle_logging_out(&mut self, now: Timestamp, message: &FixMessage) {
         let Some(number) = number_of(message).filter(|_| self.is_from_client(message)) else { return };
-        match message.msg_type {
-            b"5" => {
+        match message.type_code() {
+            msg_type::LOGOUT => {
                 self.step_if_next(number);
-                self.advance(Step::HearLogout);
+                self.advance(SessionInput::HearLogout);
             }
-            b"2" if message.fault.is_none() => self.handle_resend_request(now, message, number),
+            msg_type::RESEND_REQUEST if message.fault.is_none() => {
+                self.handle_resend_request(now, message, number)
+            }
             // Not taken, and so not lost: the client will be asked for it when it comes again.
             _ => {}
         }
@@ -214,26 +233,32 @@ impl Session {
     fn reject_and_log_out(
         &mut self,
         now: Timestamp,
-        message: &Message,
+        message: &FixMessage,
         number: u64,
-        reason: RejectReason,
+        reason: SessionRejectReason,
         tag: u32,
     ) {
         self.step_if_next(number);
-        self.reject(now, message, number, Fault { reason, tag, at: 0 });
+        self.reject(now, message, number, FieldFault { reason, tag, at: 0 });
         let ending = match reason {
-            RejectReason::CompIdProblem => DisconnectReason::Identity,
+            SessionRejectReason::CompIdProblem => DisconnectReason::Identity,
             _ => DisconnectReason::SendingTime,
         };
-        self.log_out(now, reason.words().as_bytes(), ending);
+        self.log_out(now, reason.text().as_bytes(), ending);
     }
 
     /// What a message that may be a duplicate must have. Answers whether it is to be looked at further.
-    fn admits_poss_dup(&mut self, now: Timestamp, message: &Message, number: u64, sent: Timestamp) -> bool {
+    fn admits_poss_dup(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        sent: Timestamp,
+    ) -> bool {
         // A gap fill says nothing that could be doubled.
-        let seen = number < self.numbers.incoming;
+        let seen = number < self.numbers.next_target_msg_seq_num;
         let Some(original) = message.header.orig_sending_time else {
-            if message.msg_type == b"4" && !seen {
+            if message.type_code() == msg_type::SEQUENCE_RESET && !seen {
                 return true;
             }
             self.step_if_next(number);
@@ -241,40 +266,45 @@ impl Session {
             return false;
         };
         match parse_timestamp(original) {
-            Some(original) if original <= sent => !seen || message.msg_type == b"2" || self.is_reset(message),
+            Some(original) if original <= sent => {
+                !seen || message.type_code() == msg_type::RESEND_REQUEST || self.is_reset(message)
+            }
             Some(_) => {
-                let reason = RejectReason::SendingTimeAccuracy;
+                let reason = SessionRejectReason::SendingTimeAccuracy;
                 self.reject_and_log_out(now, message, number, reason, tag::ORIG_SENDING_TIME);
                 false
             }
             None => {
                 self.step_if_next(number);
-                let fault =
-                    Fault { reason: RejectReason::IncorrectFormat, tag: tag::ORIG_SENDING_TIME, at: 0 };
+                let fault = FieldFault {
+                    reason: SessionRejectReason::IncorrectFormat,
+                    tag: tag::ORIG_SENDING_TIME,
+                    at: 0,
+                };
                 self.reject(now, message, number, fault);
                 false
             }
         }
     }
 
-    fn is_reset(&self, message: &Message) -> bool {
-        message.msg_type == b"4" && message.get(tag::GAP_FILL_FLAG) != Some(b"Y")
+    fn is_reset(&self, message: &FixMessage) -> bool {
+        message.type_code() == msg_type::SEQUENCE_RESET && message.get(tag::GAP_FILL_FLAG) != Some(b"Y")
     }
 
-    pub(super) fn is_from_client(&self, message: &Message) -> bool {
+    pub(super) fn is_from_client(&self, message: &FixMessage) -> bool {
         message.header.sender_comp_id == Some(self.settings.target_comp_id.as_bytes())
             && message.header.target_comp_id == Some(self.settings.sender_comp_id.as_bytes())
     }
 
-    fn wrong_comp_id(&self, message: &Message) -> u32 {
+    fn wrong_comp_id(&self, message: &FixMessage) -> u32 {
         let right = message.header.sender_comp_id == Some(self.settings.target_comp_id.as_bytes());
         if right { tag::TARGET_COMP_ID } else { tag::SENDER_COMP_ID }
     }
 
-    fn sending_time(&self, now: Timestamp, message: &Message) -> Result<Timestamp, RejectReason> {
-        let value = message.header.sending_time.ok_or(RejectReason::RequiredTagMissing)?;
-        let sent = parse_timestamp(value).ok_or(RejectReason::IncorrectFormat)?;
-        if self.is_timely(now, sent) { Ok(sent) } else { Err(RejectReason::SendingTimeAccuracy) }
+    fn sending_time(&self, now: Timestamp, message: &FixMessage) -> Result<Timestamp, SessionRejectReason> {
+        let value = message.header.sending_time.ok_or(SessionRejectReason::RequiredTagMissing)?;
+        let sent = parse_timestamp(value).ok_or(SessionRejectReason::IncorrectFormat)?;
+        if self.is_timely(now, sent) { Ok(sent) } else { Err(SessionRejectReason::SendingTimeAccuracy) }
     }
 
     pub(super) fn is_timely(&self, now: Timestamp, sent: Timestamp) -> bool {
@@ -284,22 +314,22 @@ impl Session {
 
     /// Uses up a number if it is the next one.
     pub(super) fn step_if_next(&mut self, number: u64) {
-        if number == self.numbers.incoming {
-            self.numbers.incoming = number + 1;
+        if number == self.numbers.next_target_msg_seq_num {
+            self.numbers.next_target_msg_seq_num = number + 1;
             self.close_gap();
         }
     }
 
     fn note_gap(&mut self, number: u64) {
-        if number > self.numbers.incoming && self.gap.is_none() {
-            self.gap = Some(Gap { high: number, asked: None, asked_at: Timestamp::MAX });
+        if number > self.numbers.next_target_msg_seq_num && self.gap.is_none() {
+            self.gap = Some(SequenceGap { high: number, asked: None, asked_at: Timestamp::MAX });
             self.disturb();
         }
     }
 
     /// Forgets a gap that is filled, and goes on with the next piece of one that is asked for in pieces.
     fn close_gap(&mut self) {
-        let incoming = self.numbers.incoming;
+        let incoming = self.numbers.next_target_msg_seq_num;
         match &mut self.gap {
             Some(gap) if incoming > gap.high => self.gap = None,
             Some(gap) if gap.asked.is_some_and(|to| to != 0 && incoming > to) => gap.asked = None,
@@ -309,36 +339,37 @@ impl Session {
 
     /// Resend Request for what is missing, once.
     pub(super) fn ask_for_gap(&mut self, now: Timestamp) {
-        let (State::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active()) else {
+        let (FixSessionState::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active())
+        else {
             return;
         };
         if gap.asked.is_some() {
             return;
         }
-        let begin = self.numbers.incoming;
+        let begin = self.numbers.next_target_msg_seq_num;
         let chunk = self.settings.resend_chunk;
         let piece = begin.saturating_add(chunk.saturating_sub(1));
         // The last piece asks for everything that has come since.
         let end = if chunk == 0 || piece >= gap.high { 0 } else { piece };
-        self.gap = Some(Gap { asked: Some(end), asked_at: now, ..gap });
-        self.say(now, b'2', |draft| {
-            draft.number(b"7=", begin);
-            draft.number(b"16=", end);
+        self.gap = Some(SequenceGap { asked: Some(end), asked_at: now, ..gap });
+        self.say(now, msg_type::RESEND_REQUEST, |draft| {
+            draft.number(prefix::BEGIN_SEQ_NO, begin);
+            draft.number(prefix::END_SEQ_NO, end);
         });
     }
 }
 
 /// MsgSeqNum, if it is a number that can be counted from.
-pub(super) fn number_of(message: &Message) -> Option<u64> {
+pub(super) fn number_of(message: &FixMessage) -> Option<u64> {
     parse_u64(message.header.msg_seq_num?).ok().filter(|&number| number < NUMBER_MAX)
 }
 
-fn new_seq_no(message: &Message) -> Result<u64, RejectReason> {
-    let value = message.get(tag::NEW_SEQ_NO).ok_or(RejectReason::RequiredTagMissing)?;
+fn new_seq_no(message: &FixMessage) -> Result<u64, SessionRejectReason> {
+    let value = message.get(tag::NEW_SEQ_NO).ok_or(SessionRejectReason::RequiredTagMissing)?;
     match parse_u64(value) {
         Ok(new) if new > 0 && new < NUMBER_MAX => Ok(new),
-        Ok(_) | Err(TextError::Range) => Err(RejectReason::ValueIncorrect),
-        Err(_) => Err(RejectReason::IncorrectFormat),
+        Ok(_) | Err(TextError::Range) => Err(SessionRejectReason::ValueIncorrect),
+        Err(_) => Err(SessionRejectReason::IncorrectFormat),
     }
 }
 

@@ -10,6 +10,7 @@
 //! Whoever answers a Test Request in its turn has heard all that we said before it, and we have heard all that it said before the
 //! answer. Only then are orders sent.
 
+use crate::fix::msg_type;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -25,18 +26,18 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use super::inbound::{number_of, too_low};
 use super::logon::HEART_BT_INT_MAX;
 use super::outbound::echo;
-use super::{DisconnectReason, Session, SessionSettings, State, Step};
-use crate::fix::fields::Message;
+use super::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState, SessionInput};
+use crate::fix::fields::FixMessage;
 use crate::fix::frame::BEGIN_STRING;
-use crate::fix::stamp::parse_timestamp;
-use crate::fix::store::Store;
-use crate::fix::tag;
-use crate::fix::venue::VenueSettings;
-use crate::fix::venue::prices::Prices;
+use crate::fix::store::MessageStore;
+use crate::fix::tag::{self, prefix};
+use crate::fix::timestamp::parse_timestamp;
+use crate::fix::venue::InitiatorSettings;
+use crate::fix::venue::prices::VenuePrices;
 
 /// Whether both sides have all that was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Touch {
+pub(super) enum SyncState {
     #[default]
     None,
     /// To be found out.
@@ -68,15 +69,15 @@ pub struct VenueCounts {
 pub struct VenueReport {
     pub order: OrderHandle,
     pub report: Report,
-    /// To be told once the shard has stored it ([`Session::handle_stored`]); zero: nobody waits for that.
+    /// To be told once the shard has stored it ([`FixSession::handle_stored`]); zero: nobody waits for that.
     pub token: u32,
 }
 
 /// What a session has beside the rest when it is us who call.
 #[derive(Debug)]
 pub(super) struct Initiator {
-    pub settings: VenueSettings,
-    pub touch: Touch,
+    pub settings: InitiatorSettings,
+    pub touch: SyncState,
     /// Not before this.
     pub connect_at: Timestamp,
     /// The number of a Logon that has not left us.
@@ -97,36 +98,36 @@ pub(super) struct Initiator {
     /// Order Status Requests that wait for room in the output, at most `QUERIES_MAX`.
     pub queries: VecDeque<Instruction>,
     /// How often we came in touch.
-    pub touches: u64,
+    pub synchronizations: u64,
     /// Whether messages were lost since this was last looked at.
     pub has_lost: bool,
     pub counts: VenueCounts,
     /// The last refusal of an order in the venue's words, for people.
     pub words: Option<String>,
     /// Its market data, if it gives any.
-    pub prices: Option<Prices>,
+    pub prices: Option<VenuePrices>,
     /// Takes no orders: a venue sends none.
     desk: Option<Box<Desk>>,
 }
 
-impl Session {
+impl FixSession {
     /// A session with a venue. `never_sent`: orders of which the journal has an instruction and the store no message.
     pub fn initiator(
-        settings: SessionSettings,
-        venue: VenueSettings,
-        store: Box<dyn Store>,
+        settings: FixSessionSettings,
+        venue: InitiatorSettings,
+        store: Box<dyn MessageStore>,
         reference: Arc<RefData>,
         never_sent: BTreeSet<OrderHandle>,
-    ) -> Session {
+    ) -> FixSession {
         let port = settings.source.port;
-        let settings = SessionSettings { orders_max: 1, finished_max: 1, login: false, ..settings };
-        let mut session = Session::new(settings, store, reference);
+        let settings = FixSessionSettings { orders_max: 1, finished_max: 1, login: false, ..settings };
+        let mut session = FixSession::new(settings, store, reference);
         // Those are of clients.
         session.flight.settle();
         session.initiator = Some(Box::new(Initiator {
-            prices: venue.prices_of.map(Prices::new),
+            prices: venue.market_data_adapter.map(VenuePrices::new),
             settings: venue,
-            touch: Touch::None,
+            touch: SyncState::None,
             connect_at: Timestamp::ZERO,
             unheard: None,
             refusal: None,
@@ -137,7 +138,7 @@ impl Session {
             asked: BTreeMap::new(),
             unsure: BTreeSet::new(),
             queries: VecDeque::new(),
-            touches: 0,
+            synchronizations: 0,
             has_lost: false,
             counts: VenueCounts::default(),
             words: None,
@@ -147,32 +148,34 @@ impl Session {
         session
     }
 
-    /// Whether the caller is to connect now, and then to call [`Session::connect`].
+    /// Whether the caller is to connect now, and then to call [`FixSession::connect`].
     pub fn wants_connection(&self, now: Timestamp) -> bool {
         let Some(initiator) = &self.initiator else { return false };
-        self.state == State::Offline && now >= initiator.connect_at && self.settings.schedule.is_open(now)
+        self.state == FixSessionState::Disconnected
+            && now >= initiator.connect_at
+            && self.settings.schedule.is_open(now)
     }
 
     /// It was not to be had: the next attempt is later.
-    pub fn handle_no_connection(&mut self, now: Timestamp) {
+    pub fn handle_connect_failed(&mut self, now: Timestamp) {
         if let Some(initiator) = &mut self.initiator {
             initiator.connect_at = initiator.settings.next_attempt(now);
         }
     }
 
     /// Whether orders may be sent: we are logged on, and neither side misses anything of the other.
-    pub fn is_in_touch(&self) -> bool {
+    pub fn is_synchronized(&self) -> bool {
         let touch = self.initiator.as_ref().map(|initiator| initiator.touch);
-        self.state == State::LoggedOn && touch == Some(Touch::Full)
+        self.state == FixSessionState::LoggedOn && touch == Some(SyncState::Full)
     }
 
     /// What the venue's last Logout said; told once.
-    pub fn take_refusal(&mut self) -> Option<String> {
+    pub fn take_logout_text(&mut self) -> Option<String> {
         self.initiator.as_mut()?.refusal.take()
     }
 
     /// In which words the venue refused the last order or request; told once.
-    pub fn take_words(&mut self) -> Option<String> {
+    pub fn take_reject_text(&mut self) -> Option<String> {
         self.initiator.as_mut()?.words.take()
     }
 
@@ -181,7 +184,7 @@ impl Session {
     }
 
     /// Works through what has come up to the next report or price, and gives the report. Prices are to be taken first
-    /// ([`Session::poll_price`]).
+    /// ([`FixSession::poll_price`]).
     pub fn poll_report(&mut self, now: Timestamp) -> Option<VenueReport> {
         let desk = self.initiator.as_mut()?.desk.take()?;
         let report = loop {
@@ -212,45 +215,45 @@ impl Session {
     /// The connection is there: the first word is ours.
     pub(super) fn begin_as_initiator(&mut self, now: Timestamp) {
         let Some(initiator) = &mut self.initiator else { return };
-        initiator.touch = Touch::None;
+        initiator.touch = SyncState::None;
         initiator.refusal = None;
         let (interval, login) = (initiator.settings.heart_bt_int_s, initiator.settings.login.clone());
         let outdated = self.numbers.since < self.settings.schedule.began(now);
         // Who has said and heard nothing begins with a reset: the venue may remember somebody else.
-        let is_new = self.numbers.incoming == 1 && self.numbers.outgoing == 1;
+        let is_new = self.numbers.next_target_msg_seq_num == 1 && self.numbers.next_sender_msg_seq_num == 1;
         let resets = self.settings.reset_on_logon || outdated || is_new;
         if resets {
             self.reset_numbers(now);
             self.forget_sent();
         }
         if let Some(initiator) = &mut self.initiator {
-            initiator.unheard = Some(self.numbers.outgoing);
+            initiator.unheard = Some(self.numbers.next_sender_msg_seq_num);
         }
-        self.say(now, b'A', |draft| {
-            draft.text(b"98=", b"0");
-            draft.number(b"108=", interval);
+        self.say(now, msg_type::LOGON, |draft| {
+            draft.text(prefix::ENCRYPT_METHOD, b"0");
+            draft.number(prefix::HEART_BT_INT, interval);
             if resets {
-                draft.code(b"141=", b'Y');
+                draft.code(prefix::RESET_SEQ_NUM_FLAG, b'Y');
             }
             if let Some(login) = &login {
-                draft.text(b"553=", login.username.as_bytes());
-                draft.text(b"554=", login.password.as_bytes());
+                draft.text(prefix::USERNAME, login.username.as_bytes());
+                draft.text(prefix::PASSWORD, login.password.as_bytes());
             }
         });
     }
 
     /// The connection is gone: the next attempt is after the interval.
     pub(super) fn end_as_initiator(&mut self, now: Timestamp) {
-        self.handle_no_connection(now);
+        self.handle_connect_failed(now);
         if let Some(initiator) = &mut self.initiator {
-            initiator.touch = Touch::None;
-            initiator.prices.iter_mut().for_each(Prices::end);
+            initiator.touch = SyncState::None;
+            initiator.prices.iter_mut().for_each(VenuePrices::end);
             // The shards ask for them again when we are in touch.
             initiator.unsure.clear();
             initiator.queries.clear();
             // Whoever could not be reached has seen no number, and it is used again.
             if let Some(number) = initiator.unheard.take() {
-                self.numbers.outgoing = number;
+                self.numbers.next_sender_msg_seq_num = number;
             }
         }
     }
@@ -269,23 +272,23 @@ impl Session {
         let Some(initiator) = &mut self.initiator else { return };
         initiator.known.clear();
         initiator.has_lost = true;
-        if initiator.touch != Touch::None {
-            initiator.touch = Touch::Wanted;
+        if initiator.touch != SyncState::None {
+            initiator.touch = SyncState::Wanted;
         }
     }
 
     /// Whether messages of the venue were lost; told once.
-    pub fn take_loss(&mut self) -> bool {
+    pub fn take_message_loss(&mut self) -> bool {
         self.initiator.as_mut().is_some_and(|initiator| std::mem::take(&mut initiator.has_lost))
     }
 
     /// How often the session came in touch with its venue, if it is in touch: two that differ have a time between them in which it was not.
-    pub fn touches(&self) -> Option<u64> {
-        self.initiator.as_ref().filter(|_| self.is_in_touch()).map(|initiator| initiator.touches)
+    pub fn synchronizations(&self) -> Option<u64> {
+        self.initiator.as_ref().filter(|_| self.is_synchronized()).map(|initiator| initiator.synchronizations)
     }
 
     /// The first message of the venue.
-    pub(super) fn handle_logon_answer(&mut self, now: Timestamp, message: &Message) {
+    pub(super) fn handle_logon_answer(&mut self, now: Timestamp, message: &FixMessage) {
         if message.frame.begin_string != BEGIN_STRING {
             return self.end(DisconnectReason::BeginString);
         }
@@ -293,10 +296,10 @@ impl Session {
             return self.end(DisconnectReason::Identity);
         }
         let Some(number) = number_of(message) else { return self.end(DisconnectReason::NumberMissing) };
-        if message.msg_type == b"5" {
+        if message.type_code() == msg_type::LOGOUT {
             return self.handle_refused_logon(message, number);
         }
-        if message.msg_type != b"A" || message.fault.is_some() {
+        if message.type_code() != msg_type::LOGON || message.fault.is_some() {
             return self.end(DisconnectReason::NotLogon);
         }
         let sent = message.header.sending_time.and_then(parse_timestamp);
@@ -306,39 +309,39 @@ impl Session {
         self.take_logon_answer(now, message, number);
     }
 
-    fn take_logon_answer(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn take_logon_answer(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let resets = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y") && number == 1;
-        if resets && self.numbers.outgoing != 2 {
+        if resets && self.numbers.next_sender_msg_seq_num != 2 {
             // They begin anew, and our Logon was the first.
             self.reset_numbers(now);
-            self.numbers.outgoing = 2;
+            self.numbers.next_sender_msg_seq_num = 2;
             self.forget_sent();
         }
-        if number < self.numbers.incoming && !message.header.poss_dup {
-            let (text, len) = too_low(self.numbers.incoming, number);
+        if number < self.numbers.next_target_msg_seq_num && !message.header.poss_dup {
+            let (text, len) = too_low(self.numbers.next_target_msg_seq_num, number);
             return self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
         }
         let told = message.get(tag::HEART_BT_INT).and_then(|text| parse_u64(text).ok());
         let Some(initiator) = &mut self.initiator else { return };
         let interval = told.filter(|&told| told > 0 && told <= HEART_BT_INT_MAX);
         let interval = interval.unwrap_or(initiator.settings.heart_bt_int_s);
-        initiator.touch = Touch::Wanted;
+        initiator.touch = SyncState::Wanted;
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
-        self.advance(Step::Admit);
+        self.advance(SessionInput::Admit);
         self.take_logon_number(number);
     }
 
     /// They do not want us. Their number counts, so that it is not taken for missing later.
-    fn handle_refused_logon(&mut self, message: &Message, number: u64) {
-        if number == self.numbers.incoming {
-            self.numbers.incoming = number + 1;
+    fn handle_refused_logon(&mut self, message: &FixMessage, number: u64) {
+        if number == self.numbers.next_target_msg_seq_num {
+            self.numbers.next_target_msg_seq_num = number + 1;
         }
         self.note_refusal(message);
         self.end(DisconnectReason::LogonRefused);
     }
 
     /// Keeps the words of a Logout for people.
-    pub(super) fn note_refusal(&mut self, message: &Message) {
+    pub(super) fn note_refusal(&mut self, message: &FixMessage) {
         if let (Some(initiator), Some(text)) = (&mut self.initiator, message.get(tag::TEXT)) {
             initiator.refusal = Some(readable(text));
         }
@@ -347,31 +350,31 @@ impl Session {
     /// Finds out whether both sides have all, when nothing is missing that we know of.
     pub(super) fn go_on_touching(&mut self, now: Timestamp) {
         let Some(initiator) = &mut self.initiator else { return };
-        let quiet = self.gap.is_none() && !self.resend.is_active() && self.state == State::LoggedOn;
-        if initiator.touch != Touch::Wanted || !quiet {
+        let quiet = self.gap.is_none() && !self.resend.is_active() && self.state == FixSessionState::LoggedOn;
+        if initiator.touch != SyncState::Wanted || !quiet {
             return;
         }
-        let number = self.numbers.outgoing;
-        initiator.touch = Touch::Asked(number);
-        self.say(now, b'1', |draft| draft.number(b"112=", number));
+        let number = self.numbers.next_sender_msg_seq_num;
+        initiator.touch = SyncState::Asked(number);
+        self.say(now, msg_type::TEST_REQUEST, |draft| draft.number(prefix::TEST_REQ_ID, number));
     }
 
     /// Something was missing after all: what was asked is asked again when it is there.
     pub(super) fn disturb(&mut self) {
         if let Some(initiator) = &mut self.initiator
-            && matches!(initiator.touch, Touch::Asked(_))
+            && matches!(initiator.touch, SyncState::Asked(_))
         {
-            initiator.touch = Touch::Wanted;
+            initiator.touch = SyncState::Wanted;
         }
     }
 
-    pub(super) fn handle_heartbeat_of_venue(&mut self, message: &Message) {
+    pub(super) fn handle_heartbeat_of_venue(&mut self, message: &FixMessage) {
         let told = message.get(tag::TEST_REQ_ID).and_then(|id| parse_u64(id).ok());
         if let (Some(initiator), Some(told)) = (&mut self.initiator, told)
-            && initiator.touch == Touch::Asked(told)
+            && initiator.touch == SyncState::Asked(told)
         {
-            initiator.touch = Touch::Full;
-            initiator.touches += 1;
+            initiator.touch = SyncState::Full;
+            initiator.synchronizations += 1;
             self.begin_prices();
         }
     }

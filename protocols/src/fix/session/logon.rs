@@ -1,24 +1,25 @@
 //! The first message of a connection, and Logons in a running session. Who cannot be this session's client gets no answer.
 
+use crate::fix::msg_type;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::gap::Gap;
+use super::gap::SequenceGap;
 use super::inbound::{NUMBER_MAX, number_of, too_low};
-use super::{DisconnectReason, GREETING_BYTES_MAX, Session, Step};
+use super::{DisconnectReason, FixSession, LOGON_BYTES_MAX, SessionInput};
 use crate::decoded::Decoded;
 use crate::fix::dictionary;
-use crate::fix::fields::{Message, read};
+use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame::{self, BEGIN_STRING};
-use crate::fix::stamp::parse_timestamp;
-use crate::fix::tag;
+use crate::fix::tag::{self, prefix};
+use crate::fix::timestamp::parse_timestamp;
 
 /// The longest HeartBtInt that is taken, in seconds.
 pub const HEART_BT_INT_MAX: u64 = 3_600;
 
 /// Whether the caller has been asked about name and password, and what it said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginState {
     #[default]
     NotAsked,
     Asked,
@@ -28,47 +29,47 @@ pub enum Login {
 
 /// Name and password of a Logon. Never logged.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Credentials<'a> {
+pub struct LogonCredentials<'a> {
     pub username: &'a [u8],
     pub password: &'a [u8],
 }
 
-impl Session {
-    /// Name and password that the caller is to check; it answers with [`Session::handle_login`]. Nothing is read before.
-    pub fn poll_login(&mut self) -> Option<Credentials<'_>> {
-        if self.login != Login::Asked {
+impl FixSession {
+    /// Name and password that the caller is to check; it answers with [`FixSession::handle_login`]. Nothing is read before.
+    pub fn poll_login(&mut self) -> Option<LogonCredentials<'_>> {
+        if self.login != LoginState::Asked {
             return None;
         }
-        let Ok(Decoded::Message { message, .. }) = frame::decode(self.input.pending(), GREETING_BYTES_MAX)
+        let Ok(Decoded::Message { message, .. }) = frame::decode(self.input.pending(), LOGON_BYTES_MAX)
         else {
             return None;
         };
         let message = read(message, self.fields.as_mut()?);
         let username = message.get(tag::USERNAME).unwrap_or_default();
-        Some(Credentials { username, password: message.get(tag::PASSWORD).unwrap_or_default() })
+        Some(LogonCredentials { username, password: message.get(tag::PASSWORD).unwrap_or_default() })
     }
 
     pub fn handle_login(&mut self, admitted: bool) {
-        if self.login == Login::Asked {
-            self.login = if admitted { Login::Admitted } else { Login::Refused };
+        if self.login == LoginState::Asked {
+            self.login = if admitted { LoginState::Admitted } else { LoginState::Refused };
         }
     }
 
     pub(super) fn asks_for_login(&mut self) -> bool {
-        let asks = self.settings.login && matches!(self.login, Login::NotAsked | Login::Asked);
+        let asks = self.settings.login && matches!(self.login, LoginState::NotAsked | LoginState::Asked);
         if asks {
-            self.login = Login::Asked;
+            self.login = LoginState::Asked;
         }
         asks
     }
 
     /// The first message of a connection.
-    pub(super) fn handle_greeting(&mut self, now: Timestamp, message: &Message) {
+    pub(super) fn handle_greeting(&mut self, now: Timestamp, message: &FixMessage) {
         let header = &message.header;
         if message.frame.begin_string != BEGIN_STRING {
             return self.end(DisconnectReason::BeginString);
         }
-        if message.msg_type != b"A" || message.fault.is_some() {
+        if message.type_code() != msg_type::LOGON || message.fault.is_some() {
             return self.end(DisconnectReason::NotLogon);
         }
         if !self.is_from_client(message) {
@@ -79,7 +80,7 @@ impl Session {
             return self.end(DisconnectReason::SendingTime);
         }
         let Some(number) = number_of(message) else { return self.end(DisconnectReason::NumberMissing) };
-        if self.settings.login && self.login != Login::Admitted {
+        if self.settings.login && self.login != LoginState::Admitted {
             return self.refuse_login(now);
         }
         if !self.settings.schedule.is_open(now) {
@@ -88,12 +89,12 @@ impl Session {
         self.log_on(now, message, number);
     }
 
-    fn log_on(&mut self, now: Timestamp, message: &Message, number: u64) {
+    fn log_on(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         if self.settings.refresh_on_logon {
             if self.store.refresh().is_err() {
                 return self.end(DisconnectReason::StoreFailed);
             }
-            let stored = self.store.numbers();
+            let stored = self.store.sequence_numbers();
             if stored != self.kept {
                 (self.numbers, self.kept) = (stored, stored);
             }
@@ -120,8 +121,8 @@ impl Session {
         if resets {
             self.reset_numbers(now);
         }
-        if number < self.numbers.incoming && !message.header.poss_dup {
-            let (text, len) = too_low(self.numbers.incoming, number);
+        if number < self.numbers.next_target_msg_seq_num && !message.header.poss_dup {
+            let (text, len) = too_low(self.numbers.next_target_msg_seq_num, number);
             return self.refuse_logon(now, &text[..len]);
         }
         let next_expected = match self.next_expected(message) {
@@ -130,8 +131,8 @@ impl Session {
         };
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
         self.cancel_round = None;
-        self.advance(Step::Admit);
-        let last = self.numbers.outgoing - 1;
+        self.advance(SessionInput::Admit);
+        let last = self.numbers.next_sender_msg_seq_num - 1;
         self.say_logon(now, interval, asks_reset, number);
         self.take_logon_number(number);
         if let Some(next) = next_expected.filter(|&next| next <= last) {
@@ -144,42 +145,42 @@ impl Session {
 
     /// The answer: the client's interval is taken over.
     fn say_logon(&mut self, now: Timestamp, interval: u64, resets: bool, number: u64) {
-        let incoming = self.numbers.incoming;
+        let incoming = self.numbers.next_target_msg_seq_num;
         let next = if number == incoming { incoming + 1 } else { incoming };
         let tells_next = self.settings.next_expected;
-        self.say(now, b'A', |draft| {
-            draft.text(b"98=", b"0");
-            draft.number(b"108=", interval);
+        self.say(now, msg_type::LOGON, |draft| {
+            draft.text(prefix::ENCRYPT_METHOD, b"0");
+            draft.number(prefix::HEART_BT_INT, interval);
             if resets {
-                draft.code(b"141=", b'Y');
+                draft.code(prefix::RESET_SEQ_NUM_FLAG, b'Y');
             }
             if tells_next {
-                draft.number(b"789=", next);
+                draft.number(prefix::NEXT_EXPECTED_MSG_SEQ_NUM, next);
             }
         });
     }
 
     pub(super) fn take_logon_number(&mut self, number: u64) {
-        let incoming = self.numbers.incoming;
+        let incoming = self.numbers.next_target_msg_seq_num;
         if number == incoming {
-            self.numbers.incoming = incoming + 1;
+            self.numbers.next_target_msg_seq_num = incoming + 1;
         } else if number > incoming {
-            self.gap = Some(Gap { high: number, asked: None, asked_at: Timestamp::MAX });
+            self.gap = Some(SequenceGap { high: number, asked: None, asked_at: Timestamp::MAX });
         }
     }
 
     /// Which of our numbers the client expects, where that is looked at.
-    fn next_expected(&self, message: &Message) -> Result<Option<u64>, &'static [u8]> {
+    fn next_expected(&self, message: &FixMessage) -> Result<Option<u64>, &'static [u8]> {
         let value = message.get(tag::NEXT_EXPECTED_MSG_SEQ_NUM).filter(|_| self.settings.next_expected);
         let Some(value) = value else { return Ok(None) };
         match parse_u64(value) {
-            Ok(next) if next > 0 && next <= self.numbers.outgoing => Ok(Some(next)),
+            Ok(next) if next > 0 && next <= self.numbers.next_sender_msg_seq_num => Ok(Some(next)),
             _ => Err(b"NextExpectedMsgSeqNum is too high"),
         }
     }
 
     /// A Logon in a running session: with a reset it begins anew, without one it is a mistake that ends it.
-    pub(super) fn handle_second_logon(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_second_logon(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let resets = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y") && number == 1;
         let interval = interval_of(message);
         match interval {
@@ -201,9 +202,9 @@ impl Session {
 
     /// Somebody who does not know the password must leave no trace: the number of this answer is used again.
     fn refuse_login(&mut self, now: Timestamp) {
-        let number = self.numbers.outgoing;
-        let mut draft = self.encoder.begin(&mut self.output.bytes, b'5', number, now);
-        draft.text(b"58=", b"Logon refused");
+        let number = self.numbers.next_sender_msg_seq_num;
+        let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type::LOGOUT, number, now);
+        draft.text(prefix::TEXT, b"Logon refused");
         draft.finish();
         self.timers.said(now);
         self.end(DisconnectReason::LogonRefused);
@@ -211,7 +212,7 @@ impl Session {
 }
 
 /// HeartBtInt in seconds.
-fn interval_of(message: &Message) -> Result<u64, &'static [u8]> {
+fn interval_of(message: &FixMessage) -> Result<u64, &'static [u8]> {
     match message.get(tag::HEART_BT_INT).map(parse_u64) {
         Some(Ok(interval)) if interval <= HEART_BT_INT_MAX => Ok(interval),
         _ => Err(b"HeartBtInt must be from 0 to 3600"),

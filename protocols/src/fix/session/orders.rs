@@ -1,23 +1,24 @@
 //! The orders of a session: requests go out to the desk, events come back as reports.
 
+use crate::fix::msg_type;
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, Request as Asked};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, Request};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
 use pitlane_engine::time::Timestamp;
 
 use super::outbound::route;
-use super::{OUTPUT_BYTES_ENOUGH, Session, State};
+use super::{FixSession, FixSessionState, OUTPUT_BYTES_ENOUGH};
 use crate::decoded::Decoded;
-use crate::fix::entry::{self, Request};
-use crate::fix::fields::{Message, read};
+use crate::fix::entry::{self, ClientRequest};
+use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
 use crate::fix::order::OrderFields;
-use crate::fix::orders::{Key, Order, order_of};
+use crate::fix::orders::{ClientOrder, OrderKey, order_of};
 use crate::fix::reject::OrderRejectReason;
-use crate::fix::report::{self, CancelReject, Report};
-use crate::fix::store::Cause;
+use crate::fix::report::{self, CancelReject, ExecutionReport};
+use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
 
 /// The kind of UUID that ExecIDs made here are, beside those of events (0) and transactions (1).
@@ -33,11 +34,11 @@ const FIELD_MISSING: u8 = 5;
 const NOT_AUTHORISED: u8 = 6;
 
 /// What the client asks.
-impl Session {
+impl FixSession {
     pub(super) fn handle_order_message(
         &mut self,
         now: Timestamp,
-        message: &Message,
+        message: &FixMessage,
         number: u64,
         desk: &Desk,
     ) {
@@ -84,7 +85,7 @@ impl Session {
             };
         }
         let admitted = match kind {
-            b'F' => self.flood.admits_cancel(now),
+            msg_type::ORDER_CANCEL_REQUEST => self.flood.admits_cancel(now),
             _ => self.flood.admits_order(now),
         };
         if !admitted {
@@ -92,13 +93,13 @@ impl Session {
             return self.business_reject(now, message, number, OTHER, why, "");
         }
         match kind {
-            b'D' => self.handle_new_order(now, message, &order, desk),
-            b'F' => self.handle_change(now, message, &order, Asked::Cancel, desk),
-            _ => self.handle_change(now, message, &order, Asked::Replace, desk),
+            msg_type::NEW_ORDER_SINGLE => self.handle_new_order(now, message, &order, desk),
+            msg_type::ORDER_CANCEL_REQUEST => self.handle_change(now, message, &order, Request::Cancel, desk),
+            _ => self.handle_change(now, message, &order, Request::Replace, desk),
         }
     }
 
-    fn handle_new_order(&mut self, now: Timestamp, message: &Message, order: &OrderFields, desk: &Desk) {
+    fn handle_new_order(&mut self, now: Timestamp, message: &FixMessage, order: &OrderFields, desk: &Desk) {
         let id = order.cl_ord_id.unwrap_or_default();
         let known = desk.order(self.settings.source.session, &id);
         match known.map(|known| self.book.get(&known.into()).copied()) {
@@ -111,25 +112,25 @@ impl Session {
             Ok(terms) => terms,
             Err(why) => return self.refuse_order(now, message, order, why),
         };
-        let Some(place) = self.book.add(Order::new(id, terms, now)) else {
+        let Some(place) = self.book.add(ClientOrder::new(id, terms, now)) else {
             return self.refuse_order(now, message, order, Reason::ShardFull.into());
         };
         let ticket = Ticket { source: self.settings.source, token: place, id, ..Ticket::default() };
-        self.request = Some(Request::Submit { ticket, terms });
+        self.request = Some(ClientRequest::Submit { ticket, terms });
     }
 
     /// A cancel or a replacement.
     fn handle_change(
         &mut self,
         now: Timestamp,
-        message: &Message,
+        message: &FixMessage,
         order: &OrderFields,
-        asked: Asked,
+        asked: Request,
         desk: &Desk,
     ) {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
-        let found = desk.order(self.settings.source.session, &orig).map(Key::from);
+        let found = desk.order(self.settings.source.session, &orig).map(OrderKey::from);
         let found = found.and_then(|key| Some((key, *self.book.get(&key)?)));
         let refused = |root, status, orig_cl_ord_id, why| CancelReject {
             root,
@@ -148,9 +149,9 @@ impl Session {
             Ok(request) => {
                 let Some(kept) = self.book.get_mut(&key) else { return };
                 match asked {
-                    Asked::Cancel if kept.cancel.is_none() => kept.cancel = id,
-                    Asked::Replace if kept.replace.is_none() => kept.replace = id,
-                    Asked::Cancel | Asked::Replace => {}
+                    Request::Cancel if kept.cancel.is_none() => kept.cancel = id,
+                    Request::Replace if kept.replace.is_none() => kept.replace = id,
+                    Request::Cancel | Request::Replace => {}
                 }
                 self.request = Some(request);
             }
@@ -167,10 +168,10 @@ impl Session {
     fn change(
         &mut self,
         order: &OrderFields,
-        key: Key,
-        known: &Order,
-        asked: Asked,
-    ) -> Result<Request, OrderRejectReason> {
+        key: OrderKey,
+        known: &ClientOrder,
+        asked: Request,
+    ) -> Result<ClientRequest, OrderRejectReason> {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
         // A cancel may name the replacement that is on its way: it is meant for what becomes of it.
@@ -182,17 +183,17 @@ impl Session {
             return Err(Reason::OrderFinished.into());
         }
         // Of two replacements on their way we could not tell whose reports are whose.
-        if asked == Asked::Replace && !known.replace.is_none() {
+        if asked == Request::Replace && !known.replace.is_none() {
             return Err(Reason::RequestPending.into());
         }
         match asked {
-            Asked::Cancel => {
+            Request::Cancel => {
                 entry::matches(&self.reference, order, known)?;
-                Ok(Request::Cancel { ticket: self.ticket(id), key, order: known.cl_ord_id })
+                Ok(ClientRequest::Cancel { ticket: self.ticket(id), key, order: known.cl_ord_id })
             }
-            Asked::Replace => {
+            Request::Replace => {
                 let changes = entry::changes(&self.settings, &self.reference, order, known)?;
-                Ok(Request::Modify { ticket: self.ticket(id), key, order: known.cl_ord_id, changes })
+                Ok(ClientRequest::Modify { ticket: self.ticket(id), key, order: known.cl_ord_id, changes })
             }
         }
     }
@@ -206,7 +207,7 @@ impl Session {
     /// The next cancel of the orders of a client that is away. Each has an id that the desk makes.
     pub(super) fn next_cancel(&mut self, desk: &Desk) {
         let (Some(mut at), None) = (self.cancel_round, &self.request) else { return };
-        let Order { root, cl_ord_id: order, .. } = loop {
+        let ClientOrder { root, cl_ord_id: order, .. } = loop {
             if at >= self.book.places() {
                 self.cancel_round = None;
                 return;
@@ -221,34 +222,34 @@ impl Session {
             }
         };
         self.cancel_round = Some(at);
-        let key = Key { root, place: at as u32 - 1 };
+        let key = OrderKey { root, place: at as u32 - 1 };
         if let Some(order) = self.book.get_mut(&key) {
             order.house_cancel = true;
         }
-        self.request = Some(Request::Cancel { ticket: self.ticket(IntId::NONE), key, order });
+        self.request = Some(ClientRequest::Cancel { ticket: self.ticket(IntId::NONE), key, order });
     }
 }
 
 /// What becomes of it.
-impl Session {
+impl FixSession {
     /// The desk did not take a request. While its lane is full ([`Reason::LaneFull`]) the caller keeps the request instead.
-    pub fn handle_declined(&mut self, now: Timestamp, request: &Request, declined: &Declined) {
+    pub fn handle_declined(&mut self, now: Timestamp, request: &ClientRequest, declined: &Declined) {
         let why = OrderRejectReason::Platform(declined.reason);
         self.flight.end(&request.ticket().id);
         match *request {
-            Request::Submit { ticket, terms } => {
-                self.book.remove(&Key { root: ticket.id, place: ticket.token });
+            ClientRequest::Submit { ticket, terms } => {
+                self.book.remove(&OrderKey { root: ticket.id, place: ticket.token });
                 self.report_rejected(now, ticket.id, &terms, declined.reason);
             }
-            Request::Modify { ticket, key, order, .. } => {
+            ClientRequest::Modify { ticket, key, order, .. } => {
                 self.forget_request(&key, &ticket.id);
-                self.refuse_declined(now, &ticket, order, Asked::Replace, declined, why);
+                self.refuse_declined(now, &ticket, order, Request::Replace, declined, why);
             }
-            Request::Cancel { ticket, key, order } => {
+            ClientRequest::Cancel { ticket, key, order } => {
                 self.forget_request(&key, &ticket.id);
                 // A cancel of ours, not the client's: nobody waits for the answer.
                 if !ticket.id.is_none() {
-                    self.refuse_declined(now, &ticket, order, Asked::Cancel, declined, why);
+                    self.refuse_declined(now, &ticket, order, Request::Cancel, declined, why);
                 }
             }
         }
@@ -261,18 +262,18 @@ impl Session {
 
     /// What a shard said before a restart and nobody heard: the journal has it, the store has no report of it. The desk has heard
     /// how everything stands.
-    pub fn handle_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
-        if event.seq > self.store.heard(shard) {
+    pub fn handle_missed_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
+        if event.seq > self.store.last_reported_event(shard) {
             self.take_event(now, shard, event, desk, true);
         }
     }
 
     /// How an order stands, told unasked: what happened to it is lost. The book has heard it before.
-    pub fn report_standing(&mut self, now: Timestamp, told: &OrderReport, desk: &Desk) {
+    pub fn report_order_status(&mut self, now: Timestamp, told: &OrderReport, desk: &Desk) {
         if told.source != self.settings.source {
             return;
         }
-        let known = desk.order_of(told).map(Key::from).or_else(|| self.missed_key(told));
+        let known = desk.order_of(told).map(OrderKey::from).or_else(|| self.missed_key(told));
         if let Some(order) = known.and_then(|key| self.book.get(&key).copied()) {
             self.report_status(now, &order);
         }
@@ -280,7 +281,7 @@ impl Session {
 
     /// A report and the number of its event are kept together.
     fn take_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
-        self.cause = has_number(event).then_some(Cause { shard, seq: event.seq });
+        self.cause = has_number(event).then_some(ReportedEvent { shard, seq: event.seq });
         self.report_event(now, shard, event, desk, missed);
         self.cause = None;
     }
@@ -318,7 +319,7 @@ impl Session {
                 self.flight.recall(told.id);
             }
         }
-        let known = desk.order_of(&told).map(Key::from);
+        let known = desk.order_of(&told).map(OrderKey::from);
         let Some(key) = known.or_else(|| if missed { self.missed_key(&told) } else { None }) else {
             // Told and not recorded: it is rejected, and lives on in no table.
             return self.report_untracked(now, shard, event);
@@ -331,7 +332,7 @@ impl Session {
         let exec_id = event.exec_id(self.settings.instance, shard);
         let Some(order) = self.book.get_mut(&key) else { return };
         let was_finished = order.status.is_finished();
-        let mut report = Report::of_event(&told, event.at, exec_id, order);
+        let mut report = ExecutionReport::of_event(&told, event.at, exec_id, order);
         if missed {
             // Which of the ids are the client's own is not known any more; they were its own at that time, most likely.
             let asked = matches!(
@@ -357,11 +358,11 @@ impl Session {
         }
         self.flight.end(&refusal.request_id);
         let session = self.settings.source.session;
-        let key = desk.order(session, &refusal.id).map_or(Key::of_root(refusal.id), Key::from);
+        let key = desk.order(session, &refusal.id).map_or(OrderKey::of_root(refusal.id), OrderKey::from);
         let mut order = self.book.get_mut(&key);
         if let Some(order) = &mut order {
             let mine = order.forget(&refusal.request_id);
-            let house_cancel = refusal.request == Asked::Cancel && std::mem::take(&mut order.house_cancel);
+            let house_cancel = refusal.request == Request::Cancel && std::mem::take(&mut order.house_cancel);
             // A cancel that the client did not ask for is not answered to it.
             if !mine && house_cancel {
                 return;
@@ -369,14 +370,14 @@ impl Session {
         }
         let order = order.copied();
         let reject = CancelReject::of_refusal(refusal, order.as_ref());
-        self.tell(now, b'9', |draft, settings, _| {
+        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             report::cancel_reject(draft, settings.profile, now, &reject)
         });
     }
 
     /// One report for each open order, after a reset has made the client forget what it was told.
     pub(super) fn go_on_reporting(&mut self, now: Timestamp) {
-        while let (Some(at), State::LoggedOn) = (self.status_round, self.state) {
+        while let (Some(at), FixSessionState::LoggedOn) = (self.status_round, self.state) {
             if self.output.len() >= OUTPUT_BYTES_ENOUGH || self.resend.is_active() {
                 return;
             }
@@ -403,7 +404,7 @@ impl Session {
                 }
             }
             None => {
-                self.book.recall(Order { is_recalled: true, ..order_of(told, key.root, at) });
+                self.book.recall(ClientOrder { is_recalled: true, ..order_of(told, key.root, at) });
                 if told.status.is_finished() {
                     self.book.finish(&key);
                 }
@@ -412,23 +413,25 @@ impl Session {
     }
 
     /// The order of an event from before a restart that the shard has forgotten since: under the id it had then.
-    fn missed_key(&self, told: &OrderReport) -> Option<Key> {
-        let known =
-            [told.id, told.orig_id].map(Key::of_root).into_iter().find(|key| self.book.get(key).is_some());
-        known.or_else(|| (told.what == ExecType::Entered).then_some(Key::of_root(told.id)))
+    fn missed_key(&self, told: &OrderReport) -> Option<OrderKey> {
+        let known = [told.id, told.orig_id]
+            .map(OrderKey::of_root)
+            .into_iter()
+            .find(|key| self.book.get(key).is_some());
+        known.or_else(|| (told.what == ExecType::Entered).then_some(OrderKey::of_root(told.id)))
     }
 
     /// The ids of all answers that are kept: whoever is asked again after a restart will say some of what they answer.
     pub(super) fn recall_answers(&mut self) {
         let (mut message, mut next) = (Vec::new(), 1);
         let mut fields = self.fields.take().expect("no message is read yet");
-        while let Some(number) = self.store.next_kept(next, u64::MAX, &mut message) {
+        while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
             next = number + 1;
             let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
                 continue;
             };
             let told = read(frame, &mut fields);
-            let id = if told.msg_type == b"j" {
+            let id = if told.type_code() == msg_type::BUSINESS_MESSAGE_REJECT {
                 told.get(tag::BUSINESS_REJECT_REF_ID)
             } else {
                 told.get(tag::CL_ORD_ID)
@@ -440,13 +443,13 @@ impl Session {
         self.fields = Some(fields);
     }
 
-    fn key_of(&self, id: &IntId, orig_id: &IntId, handle: OrderHandle, desk: &Desk) -> Option<Key> {
+    fn key_of(&self, id: &IntId, orig_id: &IntId, handle: OrderHandle, desk: &Desk) -> Option<OrderKey> {
         let session = self.settings.source.session;
         let find = |id| desk.order(session, id).filter(|known| known.order == handle);
-        find(id).or_else(|| find(orig_id)).map(Key::from)
+        find(id).or_else(|| find(orig_id)).map(OrderKey::from)
     }
 
-    fn forget_request(&mut self, key: &Key, id: &IntId) {
+    fn forget_request(&mut self, key: &OrderKey, id: &IntId) {
         if let Some(order) = self.book.get_mut(key) {
             order.forget(id);
         }
@@ -459,14 +462,14 @@ impl Session {
         Uuid::derived(instance, EXEC_ID_KIND, self.exec)
     }
 
-    fn report(&mut self, now: Timestamp, root: &IntId, terms: &Terms, report: &Report) {
-        self.tell(now, b'8', |draft, settings, reference| {
+    fn report(&mut self, now: Timestamp, root: &IntId, terms: &Terms, report: &ExecutionReport) {
+        self.tell(now, msg_type::EXECUTION_REPORT, |draft, settings, reference| {
             report::execution(draft, settings.profile, reference, root, terms, report);
         });
     }
 
-    fn report_status(&mut self, now: Timestamp, order: &Order) {
-        let report = Report::of_order(order, self.exec_id(now));
+    fn report_status(&mut self, now: Timestamp, order: &ClientOrder) {
+        let report = ExecutionReport::of_order(order, self.exec_id(now));
         self.report(now, &order.root, &order.terms, &report);
     }
 
@@ -474,16 +477,20 @@ impl Session {
         let (EventKind::Order(told), Some(heard)) = (&event.body, event.report()) else { return };
         let exec_id = event.exec_id(self.settings.instance, shard);
         let mut order = order_of(told, told.id, event.at);
-        let report = Report::of_event(&heard, event.at, exec_id, &mut order);
-        self.book.remove(&Key::of_root(told.id));
+        let report = ExecutionReport::of_event(&heard, event.at, exec_id, &mut order);
+        self.book.remove(&OrderKey::of_root(told.id));
         self.report(now, &order.root, &order.terms, &report);
     }
 
     /// An order that the desk did not take.
     fn report_rejected(&mut self, now: Timestamp, id: IntId, terms: &Terms, reason: Reason) {
         let exec_id = self.exec_id(now);
-        let order = Order { status: Status::Rejected, reason, ..Order::new(id, *terms, now) };
-        let report = Report { what: ExecType::Rejected, reason, ..Report::of_order(&order, exec_id) };
+        let order = ClientOrder { status: Status::Rejected, reason, ..ClientOrder::new(id, *terms, now) };
+        let report = ExecutionReport {
+            what: ExecType::Rejected,
+            reason,
+            ..ExecutionReport::of_order(&order, exec_id)
+        };
         self.report(now, &order.root, &order.terms, &report);
     }
 
@@ -491,19 +498,19 @@ impl Session {
     fn refuse_order(
         &mut self,
         now: Timestamp,
-        message: &Message,
+        message: &FixMessage,
         order: &OrderFields,
         why: OrderRejectReason,
     ) {
         let exec_id = self.exec_id(now);
-        self.tell(now, b'8', |draft, _, _| {
+        self.tell(now, msg_type::EXECUTION_REPORT, |draft, _, _| {
             route(draft, message);
             report::refusal(draft, exec_id, now, order, why);
         });
     }
 
-    fn refuse_change(&mut self, now: Timestamp, message: &Message, reject: &CancelReject) {
-        self.tell(now, b'9', |draft, settings, _| {
+    fn refuse_change(&mut self, now: Timestamp, message: &FixMessage, reject: &CancelReject) {
+        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             route(draft, message);
             report::cancel_reject(draft, settings.profile, now, reject);
         });
@@ -514,7 +521,7 @@ impl Session {
         now: Timestamp,
         ticket: &Ticket,
         order: IntId,
-        request: Asked,
+        request: Request,
         declined: &Declined,
         why: OrderRejectReason,
     ) {
@@ -526,7 +533,7 @@ impl Session {
             request,
             why,
         };
-        self.tell(now, b'9', |draft, settings, _| {
+        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             report::cancel_reject(draft, settings.profile, now, &reject)
         });
     }

@@ -1,23 +1,26 @@
 //! What a session says: with a number, kept where it must be, written to the connection if there is one.
 
+use crate::fix::msg_type;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::{DisconnectReason, OUTPUT_BYTES_MAX, Session, SessionSettings, State, Step};
+use super::{
+    DisconnectReason, FixSession, FixSessionSettings, FixSessionState, OUTPUT_BYTES_MAX, SessionInput,
+};
 use crate::fix::encode::Draft;
-use crate::fix::fields::{Fault, Message, RejectReason};
+use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
 use crate::fix::reject::OrderRejectReason;
-use crate::fix::store::Numbers;
-use crate::fix::tag;
+use crate::fix::store::SequenceNumbers;
+use crate::fix::tag::{self, prefix};
 
 /// Bytes of a MsgType or an id that are said back.
 const ECHO_BYTES_MAX: usize = 64;
 
-impl Session {
+impl FixSession {
     /// Says a session message.
     pub(super) fn say(&mut self, now: Timestamp, msg_type: u8, write: impl FnOnce(&mut Draft)) {
-        let number = self.numbers.outgoing;
-        self.numbers.outgoing = number + 1;
+        let number = self.numbers.next_sender_msg_seq_num;
+        self.numbers.next_sender_msg_seq_num = number + 1;
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type, number, now);
         write(&mut draft);
         draft.finish();
@@ -30,22 +33,22 @@ impl Session {
         &mut self,
         now: Timestamp,
         msg_type: u8,
-        write: impl FnOnce(&mut Draft, &SessionSettings, &RefData),
+        write: impl FnOnce(&mut Draft, &FixSessionSettings, &RefData),
     ) {
-        let number = self.numbers.outgoing;
+        let number = self.numbers.next_sender_msg_seq_num;
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type, number, now);
         write(&mut draft, &self.settings, &self.reference);
         let start = draft.finish();
-        let kept = self.store.keep(number, &self.output.bytes[start..], self.cause.take()).is_ok();
-        let live = self.state == State::LoggedOn && !self.resend.is_active();
+        let kept = self.store.save(number, &self.output.bytes[start..], self.cause.take()).is_ok();
+        let live = self.state == FixSessionState::LoggedOn && !self.resend.is_active();
         if !kept || !live {
             self.output.bytes.truncate(start);
         }
         if !kept {
             return self.end(DisconnectReason::StoreFailed);
         }
-        self.numbers.outgoing = number + 1;
-        self.kept.outgoing = number + 1;
+        self.numbers.next_sender_msg_seq_num = number + 1;
+        self.kept.next_sender_msg_seq_num = number + 1;
         if live {
             self.counts.messages_out += 1;
             self.timers.said(now);
@@ -64,7 +67,7 @@ impl Session {
         if kept == self.kept {
             return;
         }
-        if self.store.set_numbers(kept).is_err() {
+        if self.store.set_sequence_numbers(kept).is_err() {
             self.output.clear();
             return self.end(DisconnectReason::StoreFailed);
         }
@@ -72,15 +75,17 @@ impl Session {
     }
 
     /// What is kept does not pass a request without an answer: see [`crate::fix::store`].
-    fn kept_numbers(&self) -> Numbers {
-        let incoming =
-            self.flight.first().map_or(self.numbers.incoming, |first| first.min(self.numbers.incoming));
-        Numbers { incoming, ..self.numbers }
+    fn kept_numbers(&self) -> SequenceNumbers {
+        let next_target_msg_seq_num =
+            self.flight.first().map_or(self.numbers.next_target_msg_seq_num, |first| {
+                first.min(self.numbers.next_target_msg_seq_num)
+            });
+        SequenceNumbers { next_target_msg_seq_num, ..self.numbers }
     }
 
     /// Both numbers are one again, and what was kept is forgotten.
     pub(super) fn reset_numbers(&mut self, now: Timestamp) {
-        let numbers = Numbers::fresh(now);
+        let numbers = SequenceNumbers::fresh(now);
         if self.store.reset(numbers).is_err() {
             return self.end(DisconnectReason::StoreFailed);
         }
@@ -92,25 +97,28 @@ impl Session {
     }
 
     /// Session Reject (3). What is itself a refusal or an end is never answered with one.
-    pub(super) fn reject(&mut self, now: Timestamp, message: &Message, number: u64, fault: Fault) {
-        if matches!(message.msg_type, b"3" | b"5" | b"j") {
+    pub(super) fn reject(&mut self, now: Timestamp, message: &FixMessage, number: u64, fault: FieldFault) {
+        if matches!(
+            message.type_code(),
+            msg_type::REJECT | msg_type::LOGOUT | msg_type::BUSINESS_MESSAGE_REJECT
+        ) {
             return;
         }
         self.counts.rejects += 1;
-        self.say(now, b'3', |draft| {
+        self.say(now, msg_type::REJECT, |draft| {
             route(draft, message);
-            draft.number(b"45=", number);
+            draft.number(prefix::REF_SEQ_NUM, number);
             if fault.tag != 0 {
-                draft.number(b"371=", fault.tag as u64);
+                draft.number(prefix::REF_TAG_ID, fault.tag as u64);
             }
-            draft.text(b"372=", echo(message.msg_type));
-            draft.number(b"373=", fault.reason as u64);
-            draft.text(b"58=", fault.reason.words().as_bytes());
+            draft.text(prefix::REF_MSG_TYPE, echo(message.msg_type));
+            draft.number(prefix::SESSION_REJECT_REASON, fault.reason as u64);
+            draft.text(prefix::TEXT, fault.reason.text().as_bytes());
         });
     }
 
-    pub(super) fn reject_missing(&mut self, now: Timestamp, message: &Message, number: u64, tag: u32) {
-        let fault = Fault { reason: RejectReason::RequiredTagMissing, tag, at: 0 };
+    pub(super) fn reject_missing(&mut self, now: Timestamp, message: &FixMessage, number: u64, tag: u32) {
+        let fault = FieldFault { reason: SessionRejectReason::RequiredTagMissing, tag, at: 0 };
         self.reject(now, message, number, fault);
     }
 
@@ -118,48 +126,50 @@ impl Session {
     pub(super) fn business_reject(
         &mut self,
         now: Timestamp,
-        message: &Message,
+        message: &FixMessage,
         number: u64,
         reason: u8,
         why: Option<OrderRejectReason>,
         words: &str,
     ) {
         self.counts.rejects += 1;
-        self.tell(now, b'j', |draft, _, _| {
+        self.tell(now, msg_type::BUSINESS_MESSAGE_REJECT, |draft, _, _| {
             route(draft, message);
-            draft.number(b"45=", number);
-            draft.text(b"372=", echo(message.msg_type));
+            draft.number(prefix::REF_SEQ_NUM, number);
+            draft.text(prefix::REF_MSG_TYPE, echo(message.msg_type));
             if let Some(id) = message.get(tag::CL_ORD_ID).filter(|id| !id.is_empty()) {
-                draft.text(b"379=", echo(id));
+                draft.text(prefix::BUSINESS_REJECT_REF_ID, echo(id));
             }
-            draft.number(b"380=", reason as u64);
+            draft.number(prefix::BUSINESS_REJECT_REASON, reason as u64);
             match why {
-                Some(why) => draft.pieces(b"58=", &[why.code().as_bytes(), b": ", why.words().as_bytes()]),
-                None => draft.text(b"58=", words.as_bytes()),
+                Some(why) => {
+                    draft.pieces(prefix::TEXT, &[why.code().as_bytes(), b": ", why.text().as_bytes()])
+                }
+                None => draft.text(prefix::TEXT, words.as_bytes()),
             }
         });
     }
 
     /// Says Logout and waits for theirs.
     pub fn log_out(&mut self, now: Timestamp, text: &[u8], ending: DisconnectReason) {
-        if self.state != State::LoggedOn {
+        if self.state != FixSessionState::LoggedOn {
             return self.end(ending);
         }
         self.resend.stop();
         self.status_round = None;
-        self.say(now, b'5', |draft| draft.text(b"58=", text));
-        self.advance(Step::SayLogout);
+        self.say(now, msg_type::LOGOUT, |draft| draft.text(prefix::TEXT, text));
+        self.advance(SessionInput::SayLogout);
         self.ending.get_or_insert(ending);
         self.timers.log_out(now);
     }
 
     /// Says Logout, and no more.
     pub(super) fn log_out_and_close(&mut self, now: Timestamp, text: &[u8], ending: DisconnectReason) {
-        self.say(now, b'5', |draft| draft.text(b"58=", text));
+        self.say(now, msg_type::LOGOUT, |draft| draft.text(prefix::TEXT, text));
         self.end(ending);
     }
 
-    pub(super) fn advance(&mut self, step: Step) {
+    pub(super) fn advance(&mut self, step: SessionInput) {
         if let Some(state) = self.state.after(step) {
             self.state = state;
         }
@@ -167,15 +177,15 @@ impl Session {
 }
 
 /// Whom a message was on behalf of is whom the answer is delivered to, and the other way round.
-pub(super) fn route(draft: &mut Draft, message: &Message) {
+pub(super) fn route(draft: &mut Draft, message: &FixMessage) {
     for (tag, value) in message.iter() {
         let turned: &[u8; 4] = match tag {
-            tag::ON_BEHALF_OF_COMP_ID => b"128=",
-            tag::ON_BEHALF_OF_SUB_ID => b"129=",
-            tag::ON_BEHALF_OF_LOCATION_ID => b"145=",
-            tag::DELIVER_TO_COMP_ID => b"115=",
-            tag::DELIVER_TO_SUB_ID => b"116=",
-            tag::DELIVER_TO_LOCATION_ID => b"144=",
+            tag::ON_BEHALF_OF_COMP_ID => prefix::DELIVER_TO_COMP_ID,
+            tag::ON_BEHALF_OF_SUB_ID => prefix::DELIVER_TO_SUB_ID,
+            tag::ON_BEHALF_OF_LOCATION_ID => prefix::DELIVER_TO_LOCATION_ID,
+            tag::DELIVER_TO_COMP_ID => prefix::ON_BEHALF_OF_COMP_ID,
+            tag::DELIVER_TO_SUB_ID => prefix::ON_BEHALF_OF_SUB_ID,
+            tag::DELIVER_TO_LOCATION_ID => prefix::ON_BEHALF_OF_LOCATION_ID,
             _ => continue,
         };
         if !value.is_empty() {

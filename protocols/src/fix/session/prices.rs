@@ -1,15 +1,16 @@
 //! Market data of a session with a venue: asked for when both sides are in touch, handed on as it comes.
 
+use crate::fix::msg_type;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::time::Timestamp;
 
-use super::{OUTPUT_BYTES_ENOUGH, Session};
-use crate::fix::fields::Message;
+use super::{FixSession, OUTPUT_BYTES_ENOUGH};
+use crate::fix::fields::FixMessage;
 
 /// Requests said at once; the next follow when these are written.
 const REQUESTS_PER_STEP: usize = 64;
 
-impl Session {
+impl FixSession {
     /// The next price for the shard of its security: a quote or a trade.
     pub fn poll_price(&mut self) -> Option<CommandKind> {
         let initiator = self.initiator.as_mut()?;
@@ -25,7 +26,7 @@ impl Session {
 
     /// We are in touch.
     pub(super) fn begin_prices(&mut self) {
-        let round = self.numbers.outgoing;
+        let round = self.numbers.next_sender_msg_seq_num;
         if let Some(initiator) = &mut self.initiator
             && let Some(prices) = &mut initiator.prices
         {
@@ -35,7 +36,7 @@ impl Session {
 
     /// There are other reference data.
     pub(super) fn want_prices(&mut self) {
-        if self.is_in_touch()
+        if self.is_synchronized()
             && let Some(initiator) = &mut self.initiator
             && let Some(prices) = &mut initiator.prices
         {
@@ -45,7 +46,7 @@ impl Session {
 
     /// Asks for some of what is not asked for yet. Nothing of it is kept: with the connection it has lost its meaning.
     pub(super) fn go_on_asking_prices(&mut self, now: Timestamp) {
-        if !self.is_in_touch() || self.resend.is_active() {
+        if !self.is_synchronized() || self.resend.is_active() {
             return;
         }
         let Some(mut prices) = self.initiator.as_mut().and_then(|initiator| initiator.prices.take()) else {
@@ -57,7 +58,7 @@ impl Session {
             }
             let Some(security) = prices.next_unasked() else { break };
             let reference = self.reference.clone();
-            self.say(now, b'V', |draft| prices.request(draft, &reference, security));
+            self.say(now, msg_type::MARKET_DATA_REQUEST, |draft| prices.request(draft, &reference, security));
         }
         if let Some(initiator) = &mut self.initiator {
             initiator.prices = Some(prices);
@@ -65,7 +66,7 @@ impl Session {
     }
 
     /// A snapshot or an increment. What is said again is of an earlier time.
-    pub(super) fn handle_prices(&mut self, now: Timestamp, message: &Message) {
+    pub(super) fn handle_prices(&mut self, now: Timestamp, message: &FixMessage) {
         let Some(initiator) = &mut self.initiator else { return };
         let Some(prices) = &mut initiator.prices else {
             initiator.counts.unknown_values += 1;

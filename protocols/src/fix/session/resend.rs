@@ -1,11 +1,12 @@
 //! Saying again what the client has missed, in bounded steps: application messages as they were, and one gap fill for each run of
 //! others. What happens meanwhile is kept and follows in its order.
 
+use crate::fix::msg_type;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{DisconnectReason, OUTPUT_BYTES_ENOUGH, Session, State};
-use crate::fix::fields::{Fault, Message, RejectReason};
-use crate::fix::tag;
+use super::{DisconnectReason, FixSession, FixSessionState, OUTPUT_BYTES_ENOUGH};
+use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
+use crate::fix::tag::{self, prefix};
 use pitlane_engine::text::{TextError, parse_u64};
 
 /// The same request in a row that is answered; the next one ends the session.
@@ -64,9 +65,9 @@ impl Resend {
     }
 }
 
-impl Session {
+impl FixSession {
     /// Resend Request (2).
-    pub(super) fn handle_resend_request(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_resend_request(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let (begin, end) = match range(message) {
             Ok(range) => range,
             Err(fault) => return self.reject(now, message, number, fault),
@@ -74,9 +75,10 @@ impl Session {
         if self.resend.is_flood(now, (begin, end)) {
             return self.log_out(now, b"Too many resend requests", DisconnectReason::ResendFlood);
         }
-        let last = self.numbers.outgoing - 1;
+        let last = self.numbers.next_sender_msg_seq_num - 1;
         if begin > last + 1 {
-            let fault = Fault { reason: RejectReason::ValueIncorrect, tag: tag::BEGIN_SEQ_NO, at: 0 };
+            let fault =
+                FieldFault { reason: SessionRejectReason::ValueIncorrect, tag: tag::BEGIN_SEQ_NO, at: 0 };
             return self.reject(now, message, number, fault);
         }
         let end = if end == 0 { last } else { end.min(last) };
@@ -96,7 +98,7 @@ impl Session {
     pub(super) fn go_on_resending(&mut self, now: Timestamp) {
         while let Some((next, end)) = self.resend.run {
             if self.output.len() >= OUTPUT_BYTES_ENOUGH
-                || !matches!(self.state, State::LoggedOn | State::LoggingOut)
+                || !matches!(self.state, FixSessionState::LoggedOn | FixSessionState::LoggingOut)
             {
                 return;
             }
@@ -104,7 +106,7 @@ impl Session {
                 self.follow_up(end);
                 continue;
             }
-            let kept = self.store.next_kept(next, end, &mut self.resend.scratch);
+            let kept = self.store.next_message(next, end, &mut self.resend.scratch);
             match kept {
                 Some(number) if number == next => {
                     self.again(now, number);
@@ -124,10 +126,10 @@ impl Session {
     /// What was kept back while the resend ran goes out as it is; then the resend is over.
     fn follow_up(&mut self, end: u64) {
         let from = self.resend.deferred.map_or(end + 1, |first| first.max(end + 1));
-        let last = self.numbers.outgoing - 1;
+        let last = self.numbers.next_sender_msg_seq_num - 1;
         let mut next = from;
         while self.resend.deferred.is_some() && self.output.len() < OUTPUT_BYTES_ENOUGH {
-            let Some(number) = self.store.next_kept(next, last, &mut self.resend.scratch) else {
+            let Some(number) = self.store.next_message(next, last, &mut self.resend.scratch) else {
                 self.resend.deferred = None;
                 break;
             };
@@ -157,26 +159,27 @@ impl Session {
 
     /// SequenceReset-GapFill from one number to the next that counts.
     fn fill(&mut self, now: Timestamp, number: u64, to: u64) {
-        let mut draft = self.encoder.begin_again(&mut self.output.bytes, b'4', number, now, None);
-        draft.code(b"123=", b'Y');
-        draft.number(b"36=", to);
+        let mut draft =
+            self.encoder.begin_again(&mut self.output.bytes, msg_type::SEQUENCE_RESET, number, now, None);
+        draft.code(prefix::GAP_FILL_FLAG, b'Y');
+        draft.number(prefix::NEW_SEQ_NO, to);
         draft.finish();
         self.counts.messages_out += 1;
     }
 }
 
 /// BeginSeqNo and EndSeqNo.
-fn range(message: &Message) -> Result<(u64, u64), Fault> {
+fn range(message: &FixMessage) -> Result<(u64, u64), FieldFault> {
     let number = |tag: u32| {
-        let fault = |reason| Fault { reason, tag, at: 0 };
-        let value = message.get(tag).ok_or(fault(RejectReason::RequiredTagMissing))?;
+        let fault = |reason| FieldFault { reason, tag, at: 0 };
+        let value = message.get(tag).ok_or(fault(SessionRejectReason::RequiredTagMissing))?;
         parse_u64(value).map_err(|error| match error {
-            TextError::Range => fault(RejectReason::ValueIncorrect),
-            _ => fault(RejectReason::IncorrectFormat),
+            TextError::Range => fault(SessionRejectReason::ValueIncorrect),
+            _ => fault(SessionRejectReason::IncorrectFormat),
         })
     };
     let (begin, end) = (number(tag::BEGIN_SEQ_NO)?, number(tag::END_SEQ_NO)?);
-    let wrong = |tag| Err(Fault { reason: RejectReason::ValueIncorrect, tag, at: 0 });
+    let wrong = |tag| Err(FieldFault { reason: SessionRejectReason::ValueIncorrect, tag, at: 0 });
     match (begin, end) {
         (0, _) => wrong(tag::BEGIN_SEQ_NO),
         (begin, end) if end != 0 && begin > end => wrong(tag::END_SEQ_NO),

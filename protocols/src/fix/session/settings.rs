@@ -4,12 +4,12 @@ use pitlane_engine::id::{AccountId, Source, StrategyId};
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::NS_PER_S;
 
-use crate::codes::Profile;
-use crate::fix::rate_limit::FloodSettings;
-use crate::fix::schedule::Schedule;
+use crate::codes::FixProfile;
+use crate::fix::rate_limit::RateLimitSettings;
+use crate::fix::schedule::SessionSchedule;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionSettings {
+pub struct FixSessionSettings {
     /// Ours (`SenderCompID`).
     pub sender_comp_id: String,
     /// The client's (`TargetCompID`), without a pattern.
@@ -19,7 +19,7 @@ pub struct SessionSettings {
     /// Names this platform in ExecIDs, the same as in the shards.
     pub instance: u64,
     /// `StartTime`, `EndTime`.
-    pub schedule: Schedule,
+    pub schedule: SessionSchedule,
     /// `ResetOnLogon`
     pub reset_on_logon: bool,
     /// `RefreshOnLogon`
@@ -39,7 +39,7 @@ pub struct SessionSettings {
     /// Open orders are cancelled when the client has been away for so long; None: they stay.
     pub cancel_on_disconnect_ns: Option<u64>,
     /// `fix.exec_type`
-    pub profile: Profile,
+    pub profile: FixProfile,
     /// `ValidOrderTypes`
     pub order_types: Vec<OrderKind>,
     /// Of an order that names no strategy.
@@ -48,7 +48,7 @@ pub struct SessionSettings {
     pub account: Option<AccountId>,
     /// Whether the session may trade at all.
     pub may_trade: bool,
-    pub flood: FloodSettings,
+    pub rate_limit: RateLimitSettings,
     /// `message_bytes_max`: longest body of a message.
     pub message_bytes_max: usize,
     /// Finished orders remembered, for whoever asks again; of more the oldest are forgotten.
@@ -57,15 +57,15 @@ pub struct SessionSettings {
     pub orders_max: u32,
 }
 
-impl SessionSettings {
+impl FixSessionSettings {
     /// The shipped settings of a session, those of the specification's sample.
-    pub fn new(sender_comp_id: &str, target_comp_id: &str, source: Source) -> SessionSettings {
-        SessionSettings {
+    pub fn new(sender_comp_id: &str, target_comp_id: &str, source: Source) -> FixSessionSettings {
+        FixSessionSettings {
             sender_comp_id: sender_comp_id.to_string(),
             target_comp_id: target_comp_id.to_string(),
             source,
             instance: 0,
-            schedule: Schedule::default(),
+            schedule: SessionSchedule::default(),
             reset_on_logon: true,
             refresh_on_logon: true,
             validate: false,
@@ -75,12 +75,12 @@ impl SessionSettings {
             resend_chunk: 0,
             report_open_orders: true,
             cancel_on_disconnect_ns: None,
-            profile: Profile::Spec,
+            profile: FixProfile::Spec,
             order_types: OrderKind::ALL.to_vec(),
             strategy: StrategyId::SERVER,
             account: None,
             may_trade: true,
-            flood: FloodSettings::default(),
+            rate_limit: RateLimitSettings::default(),
             message_bytes_max: 64 * 1_024,
             finished_max: 10_000,
             orders_max: 100_000,

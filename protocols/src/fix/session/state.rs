@@ -5,16 +5,16 @@
 //! Offline ───────────► Greeting ────────► LoggedOn ───────────► LoggingOut ──────────────────► Closing
 //!    ▲                     │ Cut              │ HearLogout, Cut      │                            │
 //!    │                     └──────────────────┴─────────────────────────────────────────────────►│
-//!    └─────────────────────────────── Disconnect (from anywhere but Offline) ─────────────────────┘
+//!    └─────────────────────────────── Disconnect (from anywhere but Disconnected) ─────────────────────┘
 //! ```
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum FixSessionState {
     /// Nobody is there. Reports are kept for when somebody comes.
     #[default]
-    Offline,
+    Disconnected,
     /// Connected, and not yet logged on.
-    Greeting,
+    AwaitingLogon,
     LoggedOn,
     /// We have said Logout and wait for theirs.
     LoggingOut,
@@ -23,7 +23,7 @@ pub enum State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SessionInput {
     Connect,
     /// A Logon was accepted.
     Admit,
@@ -37,33 +37,61 @@ pub enum Step {
     Disconnect,
 }
 
-impl State {
-    pub const ALL: [State; 5] =
-        [State::Offline, State::Greeting, State::LoggedOn, State::LoggingOut, State::Closing];
+impl FixSessionState {
+    pub const ALL: [FixSessionState; 5] = [
+        FixSessionState::Disconnected,
+        FixSessionState::AwaitingLogon,
+        FixSessionState::LoggedOn,
+        FixSessionState::LoggingOut,
+        FixSessionState::Closing,
+    ];
 
     /// The table. None: this cannot happen in this state.
-    pub fn after(self, step: Step) -> Option<State> {
+    pub fn after(self, step: SessionInput) -> Option<FixSessionState> {
         match (self, step) {
-            (State::Offline, Step::Connect) => Some(State::Greeting),
-            (State::Greeting, Step::Admit) => Some(State::LoggedOn),
+            (FixSessionState::Disconnected, SessionInput::Connect) => Some(FixSessionState::AwaitingLogon),
+            (FixSessionState::AwaitingLogon, SessionInput::Admit) => Some(FixSessionState::LoggedOn),
             // A Logon that is answered with Logout ends at once: there is no session to wait for.
-            (State::Greeting, Step::SayLogout) => Some(State::Closing),
-            (State::LoggedOn, Step::SayLogout) => Some(State::LoggingOut),
-            (State::LoggedOn | State::LoggingOut, Step::HearLogout) => Some(State::Closing),
-            (State::Greeting | State::LoggedOn | State::LoggingOut | State::Closing, Step::Cut) => {
-                Some(State::Closing)
-            }
-            (State::Greeting | State::LoggedOn | State::LoggingOut | State::Closing, Step::Disconnect) => {
-                Some(State::Offline)
+            (FixSessionState::AwaitingLogon, SessionInput::SayLogout) => Some(FixSessionState::Closing),
+            (FixSessionState::LoggedOn, SessionInput::SayLogout) => Some(FixSessionState::LoggingOut),
+            (FixSessionState::LoggedOn | FixSessionState::LoggingOut, SessionInput::HearLogout) => {
+                Some(FixSessionState::Closing)
             }
             (
-                State::Offline,
-                Step::Admit | Step::SayLogout | Step::HearLogout | Step::Cut | Step::Disconnect,
+                FixSessionState::AwaitingLogon
+                | FixSessionState::LoggedOn
+                | FixSessionState::LoggingOut
+                | FixSessionState::Closing,
+                SessionInput::Cut,
+            ) => Some(FixSessionState::Closing),
+            (
+                FixSessionState::AwaitingLogon
+                | FixSessionState::LoggedOn
+                | FixSessionState::LoggingOut
+                | FixSessionState::Closing,
+                SessionInput::Disconnect,
+            ) => Some(FixSessionState::Disconnected),
+            (
+                FixSessionState::Disconnected,
+                SessionInput::Admit
+                | SessionInput::SayLogout
+                | SessionInput::HearLogout
+                | SessionInput::Cut
+                | SessionInput::Disconnect,
             )
-            | (State::Greeting, Step::Connect | Step::HearLogout)
-            | (State::LoggedOn, Step::Connect | Step::Admit)
-            | (State::LoggingOut, Step::Connect | Step::Admit | Step::SayLogout)
-            | (State::Closing, Step::Connect | Step::Admit | Step::SayLogout | Step::HearLogout) => None,
+            | (FixSessionState::AwaitingLogon, SessionInput::Connect | SessionInput::HearLogout)
+            | (FixSessionState::LoggedOn, SessionInput::Connect | SessionInput::Admit)
+            | (
+                FixSessionState::LoggingOut,
+                SessionInput::Connect | SessionInput::Admit | SessionInput::SayLogout,
+            )
+            | (
+                FixSessionState::Closing,
+                SessionInput::Connect
+                | SessionInput::Admit
+                | SessionInput::SayLogout
+                | SessionInput::HearLogout,
+            ) => None,
         }
     }
 }
@@ -74,22 +102,28 @@ mod tests {
 
     #[test]
     fn every_pair_of_state_and_step_is_as_the_table_says() {
-        use State::*;
+        use FixSessionState::*;
         //                      Connect         Admit           SayLogout         HearLogout     Cut            Disconnect
         let table = [
-            (Offline, [Some(Greeting), None, None, None, None, None]),
-            (Greeting, [None, Some(LoggedOn), Some(Closing), None, Some(Closing), Some(Offline)]),
-            (LoggedOn, [None, None, Some(LoggingOut), Some(Closing), Some(Closing), Some(Offline)]),
-            (LoggingOut, [None, None, None, Some(Closing), Some(Closing), Some(Offline)]),
-            (Closing, [None, None, None, None, Some(Closing), Some(Offline)]),
+            (Disconnected, [Some(AwaitingLogon), None, None, None, None, None]),
+            (AwaitingLogon, [None, Some(LoggedOn), Some(Closing), None, Some(Closing), Some(Disconnected)]),
+            (LoggedOn, [None, None, Some(LoggingOut), Some(Closing), Some(Closing), Some(Disconnected)]),
+            (LoggingOut, [None, None, None, Some(Closing), Some(Closing), Some(Disconnected)]),
+            (Closing, [None, None, None, None, Some(Closing), Some(Disconnected)]),
         ];
-        let steps =
-            [Step::Connect, Step::Admit, Step::SayLogout, Step::HearLogout, Step::Cut, Step::Disconnect];
+        let steps = [
+            SessionInput::Connect,
+            SessionInput::Admit,
+            SessionInput::SayLogout,
+            SessionInput::HearLogout,
+            SessionInput::Cut,
+            SessionInput::Disconnect,
+        ];
         for (state, row) in table {
             for (step, expected) in steps.into_iter().zip(row) {
                 assert_eq!(state.after(step), expected, "{state:?} {step:?}");
             }
         }
-        assert_eq!(table.map(|row| row.0), State::ALL);
+        assert_eq!(table.map(|row| row.0), FixSessionState::ALL);
     }
 }

@@ -1,8 +1,10 @@
 //! When a session must do something although nothing comes: heartbeats, test requests, and all patience that ends.
 
+use crate::fix::msg_type;
+use crate::fix::tag::prefix;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{DisconnectReason, Session, State};
+use super::{DisconnectReason, FixSession, FixSessionState};
 
 /// From the connection to a whole Logon; bytes that trickle in do not prolong it.
 pub const LOGON_NS_MAX: u64 = 5 * NS_PER_S;
@@ -23,7 +25,7 @@ pub const CLOSING_NS_MAX: u64 = 2 * NS_PER_S;
 pub const GAP_NS_MAX: u64 = 30 * NS_PER_S;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Timers {
+pub struct SessionTimers {
     connected_at: Timestamp,
     /// When the client last sent a byte.
     heard_at: Timestamp,
@@ -44,14 +46,14 @@ pub struct Timers {
     cancel_at: Option<Timestamp>,
 }
 
-impl Timers {
+impl SessionTimers {
     pub fn connect(&mut self, now: Timestamp) {
-        *self = Timers {
+        *self = SessionTimers {
             connected_at: now,
             heard_at: now,
             said_at: now,
             cancel_at: self.cancel_at,
-            ..Timers::default()
+            ..SessionTimers::default()
         };
     }
 
@@ -110,22 +112,22 @@ impl Timers {
     }
 }
 
-impl Session {
-    /// When [`Session::handle_timeout`] must be called at the latest.
+impl FixSession {
+    /// When [`FixSession::handle_timeout`] must be called at the latest.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let timers = &self.timers;
         let stuck = |ns: u64| timers.stuck_since.filter(|_| !self.output.is_empty()).map(|at| at.plus(ns));
         let quiet = !self.resend.is_active();
         let deadlines = match self.state {
-            State::Offline => {
+            FixSessionState::Disconnected => {
                 let call_at = self.initiator.as_ref().map(|initiator| initiator.connect_at);
                 [timers.cancel_at, call_at, None, None, None, None, None]
             }
-            State::Greeting => {
+            FixSessionState::AwaitingLogon => {
                 let logon = Some(timers.connected_at.plus(LOGON_NS_MAX));
                 [timers.cancel_at, logon, None, None, None, None, None]
             }
-            State::LoggedOn => [
+            FixSessionState::LoggedOn => [
                 timers.test_at().filter(|_| quiet),
                 timers.silent_at(),
                 timers.heartbeat_at().filter(|_| quiet),
@@ -134,10 +136,10 @@ impl Session {
                 stuck(STUCK_NS_MAX),
                 self.gap.map(|gap| gap.asked_at.plus(GAP_NS_MAX)),
             ],
-            State::LoggingOut => {
+            FixSessionState::LoggingOut => {
                 [Some(timers.logout_until), stuck(STUCK_NS_MAX), None, None, None, None, None]
             }
-            State::Closing => [stuck(CLOSING_NS_MAX), None, None, None, None, None, None],
+            FixSessionState::Closing => [stuck(CLOSING_NS_MAX), None, None, None, None, None, None],
         };
         deadlines.into_iter().flatten().min()
     }
@@ -145,24 +147,26 @@ impl Session {
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        if matches!(self.state, State::Offline | State::Greeting) && is_due(self.timers.cancel_at) {
+        if matches!(self.state, FixSessionState::Disconnected | FixSessionState::AwaitingLogon)
+            && is_due(self.timers.cancel_at)
+        {
             self.timers.cancel_at = None;
             self.cancel_round = Some(0);
         }
         match self.state {
-            State::Offline => {}
-            State::Greeting => {
+            FixSessionState::Disconnected => {}
+            FixSessionState::AwaitingLogon => {
                 if self.timers.connected_at.plus(LOGON_NS_MAX) <= now {
                     self.end(DisconnectReason::LogonTimeout);
                 }
             }
-            State::LoggedOn => self.handle_logged_on_timeout(now),
-            State::LoggingOut => {
+            FixSessionState::LoggedOn => self.handle_logged_on_timeout(now),
+            FixSessionState::LoggingOut => {
                 if self.timers.logout_until <= now {
                     self.end(DisconnectReason::EndedByUs);
                 }
             }
-            State::Closing => {
+            FixSessionState::Closing => {
                 if is_due(self.timers.stuck_since.map(|since| since.plus(CLOSING_NS_MAX))) {
                     self.output.clear();
                 }
@@ -199,9 +203,9 @@ impl Session {
         self.ask_for_gap(now);
         if is_due(timers.test_at()) {
             self.timers.tested = true;
-            self.say(now, b'1', |draft| draft.time(b"112=", now));
+            self.say(now, msg_type::TEST_REQUEST, |draft| draft.time(prefix::TEST_REQ_ID, now));
         } else if is_due(timers.heartbeat_at()) {
-            self.say(now, b'0', |_| {});
+            self.say(now, msg_type::HEARTBEAT, |_| {});
         }
     }
 }

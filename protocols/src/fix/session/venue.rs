@@ -1,5 +1,6 @@
 //! Orders of a session with a venue: instructions of the shards go out, what the venue says comes back as reports for them.
 
+use crate::fix::msg_type;
 use std::collections::VecDeque;
 
 use pitlane_engine::command::Report;
@@ -9,13 +10,13 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 
 use super::initiator::{Initiator, VenueReport};
-use super::{OUTPUT_BYTES_ENOUGH, Session};
+use super::{FixSession, OUTPUT_BYTES_ENOUGH};
 use crate::decoded::Decoded;
-use crate::fix::fields::{Message, read};
+use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
-use crate::fix::store::Cause;
+use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
-use crate::fix::venue::ask::{self, Names};
+use crate::fix::venue::ask::{self, RequestIds};
 use crate::fix::venue::id::{order_of, venue_id};
 
 /// Orders at one venue whose D is remembered, and requests without an answer. As many as all shards may hold together; further
@@ -33,7 +34,7 @@ pub(super) struct RefusedMessage {
 }
 
 /// What the shards ask.
-impl Session {
+impl FixSession {
     /// An instruction of a shard, with the number of its event. What cannot be sent is answered at once.
     pub fn handle_instruction(
         &mut self,
@@ -45,7 +46,7 @@ impl Session {
         if self.initiator.is_none() {
             return;
         }
-        self.cause = Some(Cause { shard, seq });
+        self.cause = Some(ReportedEvent { shard, seq });
         match instruction.ask {
             Ask::New => self.send_order(now, instruction),
             Ask::Cancel | Ask::Replace => self.send_change(now, instruction),
@@ -58,13 +59,13 @@ impl Session {
     fn send_order(&mut self, now: Timestamp, instruction: &Instruction) {
         let order = instruction.order;
         let room = self.initiator.as_ref().is_some_and(|initiator| initiator.known.len() < KNOWN_MAX);
-        if self.is_in_touch() && (self.output.len() >= OUTPUT_BYTES_ENOUGH || !room) {
+        if self.is_synchronized() && (self.output.len() >= OUTPUT_BYTES_ENOUGH || !room) {
             return self.decline(order, Report::Rejected(Reason::LaneFull));
         }
-        if !self.is_in_touch() {
+        if !self.is_synchronized() {
             return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
         }
-        if !self.send(now, b'D', instruction, &instruction.id, None) {
+        if !self.send(now, msg_type::NEW_ORDER_SINGLE, instruction, &instruction.id, None) {
             return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
         }
         if let Some(initiator) = &mut self.initiator {
@@ -75,14 +76,16 @@ impl Session {
 
     /// A cancel or a replacement. Without a connection it is left alone: the shard asks again when there is one.
     fn send_change(&mut self, now: Timestamp, instruction: &Instruction) {
-        if !self.is_in_touch() {
+        if !self.is_synchronized() {
             return;
         }
         let Instruction { order, ask, .. } = *instruction;
         let (msg_type, refused) = match ask {
-            Ask::Replace => (b'G', Report::ReplaceRefused(Reason::VenueUnavailable)),
+            Ask::Replace => {
+                (msg_type::ORDER_CANCEL_REPLACE_REQUEST, Report::ReplaceRefused(Reason::VenueUnavailable))
+            }
             Ask::Cancel | Ask::New | Ask::Query | Ask::Status => {
-                (b'F', Report::CancelRefused(Reason::VenueUnavailable))
+                (msg_type::ORDER_CANCEL_REQUEST, Report::CancelRefused(Reason::VenueUnavailable))
             }
         };
         let Some(initiator) = &self.initiator else { return };
@@ -92,7 +95,7 @@ impl Session {
             true => IntId::numbered(b'=', self.cause.map_or(0, |cause| cause.seq)),
             false => instruction.request_id,
         };
-        let id = venue_id(initiator.settings.birth, order, &request);
+        let id = venue_id(initiator.settings.folder_id, order, &request);
         let pending = nameless && initiator.is_asked(order, ask);
         if pending || initiator.asked.contains_key(&(order, id)) {
             // It is there already, and its answer comes.
@@ -125,7 +128,7 @@ impl Session {
         let Some(initiator) = &mut self.initiator else { return };
         initiator.known.remove(&instruction.order);
         initiator.unsure.insert(instruction.order);
-        if initiator.settings.knows_status_request && initiator.queries.len() < QUERIES_MAX {
+        if initiator.settings.supports_status_request && initiator.queries.len() < QUERIES_MAX {
             initiator.queries.push_back(*instruction);
         }
         self.go_on_querying(now);
@@ -133,10 +136,10 @@ impl Session {
 
     /// Sends Order Status Requests as far as there is room: as many as there are orders may wait, and a venue reads as fast as it can.
     pub(super) fn go_on_querying(&mut self, now: Timestamp) {
-        while self.is_in_touch() && self.output.len() < OUTPUT_BYTES_ENOUGH {
+        while self.is_synchronized() && self.output.len() < OUTPUT_BYTES_ENOUGH {
             let query = self.initiator.as_mut().and_then(|initiator| initiator.queries.pop_front());
             let Some(query) = query else { return };
-            self.send(now, b'H', &query, &query.id, None);
+            self.send(now, msg_type::ORDER_STATUS_REQUEST, &query, &query.id, None);
         }
     }
 
@@ -158,21 +161,24 @@ impl Session {
         orig: Option<&IntId>,
     ) -> bool {
         let Some(initiator) = &self.initiator else { return false };
-        let (birth, order, terms) = (initiator.settings.birth, instruction.order, instruction.terms);
+        let (folder_id, order, terms) = (initiator.settings.folder_id, instruction.order, instruction.terms);
         let account = initiator.settings.account.clone();
-        let cl_ord_id = venue_id(birth, order, request);
-        let orig = orig.map(|orig| venue_id(birth, order, orig));
-        let before = self.numbers.outgoing;
+        let cl_ord_id = venue_id(folder_id, order, request);
+        let orig = orig.map(|orig| venue_id(folder_id, order, orig));
+        let before = self.numbers.next_sender_msg_seq_num;
         self.tell(now, msg_type, |draft, _, reference| {
-            let names =
-                Names { cl_ord_id: &cl_ord_id, orig_cl_ord_id: orig.as_ref(), account: account.as_deref() };
+            let names = RequestIds {
+                cl_ord_id: &cl_ord_id,
+                orig_cl_ord_id: orig.as_ref(),
+                account: account.as_deref(),
+            };
             match msg_type {
-                b'F' => ask::cancel(draft, &names, reference, &terms, now),
-                b'H' => ask::status(draft, &names, reference, &terms),
+                msg_type::ORDER_CANCEL_REQUEST => ask::cancel(draft, &names, reference, &terms, now),
+                msg_type::ORDER_STATUS_REQUEST => ask::status(draft, &names, reference, &terms),
                 _ => ask::order(draft, &names, reference, &terms, now),
             }
         });
-        self.numbers.outgoing > before
+        self.numbers.next_sender_msg_seq_num > before
     }
 
     fn decline(&mut self, order: OrderHandle, report: Report) {
@@ -194,7 +200,7 @@ impl Session {
         let (mut message, mut next) = (Vec::new(), 1);
         let mut asked = VecDeque::new();
         let Some(mut fields) = self.fields.take() else { return };
-        while let Some(number) = self.store.next_kept(next, u64::MAX, &mut message) {
+        while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
             next = number + 1;
             let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
                 continue;
@@ -204,9 +210,13 @@ impl Session {
             let Some(initiator) = &mut self.initiator else { continue };
             initiator.never_sent.remove(&named.order);
             match named.msg_type {
-                b'D' => _ = initiator.known.insert(named.order),
-                b'F' => asked.push_back(((named.order, named.cl_ord_id), Ask::Cancel)),
-                b'G' => asked.push_back(((named.order, named.cl_ord_id), Ask::Replace)),
+                msg_type::NEW_ORDER_SINGLE => _ = initiator.known.insert(named.order),
+                msg_type::ORDER_CANCEL_REQUEST => {
+                    asked.push_back(((named.order, named.cl_ord_id), Ask::Cancel))
+                }
+                msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
+                    asked.push_back(((named.order, named.cl_ord_id), Ask::Replace))
+                }
                 _ => {}
             }
             // Some were answered, which does not show here; those of long ago surely were.
@@ -251,7 +261,7 @@ impl Initiator {
 }
 
 /// The order that a request of ours is about.
-pub(super) fn named(message: &Message) -> Option<RefusedMessage> {
+pub(super) fn named(message: &FixMessage) -> Option<RefusedMessage> {
     let id = message.get(tag::CL_ORD_ID)?;
     let (order, cl_ord_id) = (order_of(id)?, IntId::parse(id).ok()?);
     Some(RefusedMessage { order, cl_ord_id, msg_type: *message.msg_type.first()? })
@@ -266,27 +276,27 @@ mod tests {
     use pitlane_engine::refdata::{RefData, Rows};
     use pitlane_engine::terms::Terms;
 
-    use super::super::initiator::Touch;
-    use super::super::{SessionSettings, State};
+    use super::super::initiator::SyncState;
+    use super::super::{FixSessionSettings, FixSessionState};
     use super::*;
     use crate::fix::store::MemoryStore;
-    use crate::fix::venue::VenueSettings;
+    use crate::fix::venue::InitiatorSettings;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
 
     /// In touch with its venue.
-    fn session() -> Session {
+    fn session() -> FixSession {
         let source = Source { origin: Origin::Server, port: PortId(1), session: 1 };
-        let settings = SessionSettings::new("PITLANE", "VENUE", source);
-        let (venue, store) = (VenueSettings::new(1), Box::new(MemoryStore::new(NOW)));
+        let settings = FixSessionSettings::new("PITLANE", "VENUE", source);
+        let (venue, store) = (InitiatorSettings::new(1), Box::new(MemoryStore::new(NOW)));
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
-        let mut session = Session::initiator(settings, venue, store, reference, BTreeSet::new());
-        session.state = State::LoggedOn;
-        initiator(&mut session).touch = Touch::Full;
+        let mut session = FixSession::initiator(settings, venue, store, reference, BTreeSet::new());
+        session.state = FixSessionState::LoggedOn;
+        initiator(&mut session).touch = SyncState::Full;
         session
     }
 
-    fn initiator(session: &mut Session) -> &mut Initiator {
+    fn initiator(session: &mut FixSession) -> &mut Initiator {
         session.initiator.as_mut().expect("it calls a venue")
     }
 
@@ -295,17 +305,17 @@ mod tests {
     }
 
     /// What is said to the venue, and what the shard is told, because of this.
-    fn ask(session: &mut Session, ask: Ask, slot: usize) -> (u64, Option<Report>) {
+    fn ask(session: &mut FixSession, ask: Ask, slot: usize) -> (u64, Option<Report>) {
         let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
         let terms = Terms::default();
         let instruction =
             Instruction { adapter: AdapterId(1), order: order(slot), ask, id, request_id, terms };
-        let before = session.numbers.outgoing;
+        let before = session.numbers.next_sender_msg_seq_num;
         session.handle_instruction(NOW, ShardId(0), slot as u64, &instruction);
         let count = session.poll_transmit().len();
         session.handle_transmitted(NOW, count);
         let report = initiator(session).reports.pop_front().map(|told| told.report);
-        (session.numbers.outgoing - before, report)
+        (session.numbers.next_sender_msg_seq_num - before, report)
     }
 
     #[test]
@@ -348,7 +358,7 @@ mod tests {
     #[test]
     fn so_many_status_requests_wait_and_an_order_beyond_them_stays_unknown() {
         let mut session = session();
-        initiator(&mut session).settings.knows_status_request = true;
+        initiator(&mut session).settings.supports_status_request = true;
         // A venue that does not read.
         session.output.bytes.resize(OUTPUT_BYTES_ENOUGH, b' ');
         for slot in 0..=QUERIES_MAX {
@@ -360,10 +370,10 @@ mod tests {
         assert_eq!(initiator(&mut session).queries.len(), QUERIES_MAX);
         assert_eq!(initiator(&mut session).unsure.len(), QUERIES_MAX + 1);
         // It reads, and hears them as far as there is room again.
-        let before = session.numbers.outgoing;
+        let before = session.numbers.next_sender_msg_seq_num;
         session.handle_transmitted(NOW, OUTPUT_BYTES_ENOUGH);
         session.go_on_querying(NOW);
-        assert!(session.numbers.outgoing > before);
+        assert!(session.numbers.next_sender_msg_seq_num > before);
         assert!(initiator(&mut session).queries.len() > QUERIES_MAX / 2, "not all at once");
     }
 }

@@ -1,5 +1,7 @@
 //! What a venue says of orders, as reports for the shards that own them.
 
+use crate::fix::msg_type;
+use crate::fix::ord_status;
 use pitlane_engine::command::{Report, VenueState};
 use pitlane_engine::event::Ask;
 use pitlane_engine::id::OrderHandle;
@@ -8,19 +10,19 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
-use super::Session;
+use super::FixSession;
 use super::initiator::{flight_id, readable};
 use super::venue::{KNOWN_MAX, RefusedMessage, named};
 use crate::decoded::Decoded;
-use crate::fix::fields::{Message, read};
+use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
 use crate::fix::tag;
-use crate::fix::venue::answer::{Execution, Meaning, Passed, Refused};
+use crate::fix::venue::answer::{IgnoreReason, Meaning, VenueCancelReject, VenueExecution};
 
 /// What the venue says.
-impl Session {
+impl FixSession {
     /// The message that is next. Its number is used up, and kept when the shards have stored what it says.
-    pub(super) fn handle_next_from_venue(&mut self, now: Timestamp, message: &Message, number: u64) {
+    pub(super) fn handle_next_from_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         self.flight.begin(number);
         self.step_if_next(number);
         let before = self.initiator.as_ref().map_or(0, |initiator| initiator.reports.len());
@@ -32,28 +34,30 @@ impl Session {
         self.flight.decide(waits.map(flight_id));
     }
 
-    fn obey_venue(&mut self, now: Timestamp, message: &Message, number: u64) {
-        match message.msg_type {
-            b"0" => self.handle_heartbeat_of_venue(message),
-            b"1" => self.handle_test_request(now, message, number),
-            b"2" => self.handle_resend_request(now, message, number),
-            b"8" => match Execution::read(message) {
+    fn obey_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
+        match message.type_code() {
+            msg_type::HEARTBEAT => self.handle_heartbeat_of_venue(message),
+            msg_type::TEST_REQUEST => self.handle_test_request(now, message, number),
+            msg_type::RESEND_REQUEST => self.handle_resend_request(now, message, number),
+            msg_type::EXECUTION_REPORT => match VenueExecution::read(message) {
                 Ok(told) => self.handle_execution(message, &told),
                 Err(passed) => self.pass_over(passed),
             },
-            b"9" => match Refused::read(message) {
+            msg_type::ORDER_CANCEL_REJECT => match VenueCancelReject::read(message) {
                 Ok(told) => self.handle_change_refused(message, &told),
                 Err(passed) => self.pass_over(passed),
             },
-            b"3" | b"j" => self.handle_message_refused(message),
-            b"W" | b"X" => self.handle_prices(now, message),
+            msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => self.handle_message_refused(message),
+            msg_type::MARKET_DATA_SNAPSHOT | msg_type::MARKET_DATA_INCREMENTAL_REFRESH => {
+                self.handle_prices(now, message)
+            }
             // The security has no prices there.
-            b"Y" => self.note_words(message),
+            msg_type::MARKET_DATA_REQUEST_REJECT => self.note_words(message),
             _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
         }
     }
 
-    fn handle_execution(&mut self, message: &Message, told: &Execution) {
+    fn handle_execution(&mut self, message: &FixMessage, told: &VenueExecution) {
         let order = told.order;
         let Some(initiator) = &mut self.initiator else { return };
         initiator.counts.executions += 1;
@@ -87,16 +91,16 @@ impl Session {
 
     /// How an order stands of which messages may be lost, if this tells: the answer to our question; or, where the venue cannot be
     /// asked, whatever it says of the order.
-    fn standing(&mut self, message: &Message, told: &Execution, by: Reason) -> Option<Report> {
+    fn standing(&mut self, message: &FixMessage, told: &VenueExecution, by: Reason) -> Option<Report> {
         let initiator = self.initiator.as_mut()?;
-        let tells = told.is_status || !initiator.settings.knows_status_request;
+        let tells = told.is_status || !initiator.settings.supports_status_request;
         if !tells || !initiator.unsure.contains(&told.order) {
             return None;
         }
         let state = told.state(message, by)?;
         let is_rejected = matches!(state, VenueState::Rejected(_));
         let Some(cum) = told.cum.or(is_rejected.then_some(Qty::ZERO)) else {
-            self.pass_over(Passed::Field);
+            self.pass_over(IgnoreReason::MissingField);
             return None;
         };
         initiator.unsure.remove(&told.order);
@@ -106,7 +110,13 @@ impl Session {
         Some(Report::Standing { cum, average: told.average, state })
     }
 
-    fn tell_execution(&mut self, message: &Message, told: &Execution, asked: Option<Ask>, by: Reason) {
+    fn tell_execution(
+        &mut self,
+        message: &FixMessage,
+        told: &VenueExecution,
+        asked: Option<Ask>,
+        by: Reason,
+    ) {
         let order = told.order;
         match told.meaning {
             Meaning::Pending => {}
@@ -125,7 +135,7 @@ impl Session {
     /// A report that says how the order stands: what some venues say when a request is done.
     fn handle_status(
         &mut self,
-        message: &Message,
+        message: &FixMessage,
         order: OrderHandle,
         status: u8,
         asked: Option<Ask>,
@@ -136,20 +146,30 @@ impl Session {
             return;
         }
         match status {
-            b'0' | b'1' | b'2' if asked == Some(Ask::Replace) => self.tell_shard(order, Report::Replaced),
-            b'0' | b'1' | b'2' | b'6' | b'E' => self.tell_shard(order, Report::Accepted),
-            b'A' => {}
-            b'4' => self.tell_shard(order, Report::Canceled(by)),
-            b'C' | b'3' => self.tell_shard(order, Report::Expired(Reason::ExpiredDay)),
-            b'8' => {
+            ord_status::NEW | ord_status::PARTIALLY_FILLED | ord_status::FILLED
+                if asked == Some(Ask::Replace) =>
+            {
+                self.tell_shard(order, Report::Replaced)
+            }
+            ord_status::NEW
+            | ord_status::PARTIALLY_FILLED
+            | ord_status::FILLED
+            | ord_status::PENDING_CANCEL
+            | ord_status::PENDING_REPLACE => self.tell_shard(order, Report::Accepted),
+            ord_status::PENDING_NEW => {}
+            ord_status::CANCELED => self.tell_shard(order, Report::Canceled(by)),
+            ord_status::EXPIRED | ord_status::DONE_FOR_DAY => {
+                self.tell_shard(order, Report::Expired(Reason::ExpiredDay))
+            }
+            ord_status::REJECTED => {
                 self.note_words(message);
                 self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
             }
-            _ => self.pass_over(Passed::Value),
+            _ => self.pass_over(IgnoreReason::UnknownValue),
         }
     }
 
-    fn handle_change_refused(&mut self, message: &Message, told: &Refused) {
+    fn handle_change_refused(&mut self, message: &FixMessage, told: &VenueCancelReject) {
         let Some(initiator) = &mut self.initiator else { return };
         let Some(asked) = initiator.asked.remove(&(told.order, told.cl_ord_id)) else {
             // Of a request that was answered, or that nobody made: told twice, it would refuse another.
@@ -168,24 +188,28 @@ impl Session {
     }
 
     /// Reject (3) or Business Message Reject (j) of a message of ours, found by its number.
-    fn handle_message_refused(&mut self, message: &Message) {
-        if message.get(tag::REF_MSG_TYPE) == Some(b"V") {
+    fn handle_message_refused(&mut self, message: &FixMessage) {
+        if message.get(tag::REF_MSG_TYPE).map(msg_type::code) == Some(msg_type::MARKET_DATA_REQUEST) {
             // It gives no market data.
             return self.note_words(message);
         }
-        let Some(refused) = self.refused_message(message) else { return self.pass_over(Passed::Order) };
+        let Some(refused) = self.refused_message(message) else {
+            return self.pass_over(IgnoreReason::UnknownOrder);
+        };
         self.note_words(message);
         let Some(initiator) = &mut self.initiator else { return };
         let RefusedMessage { order, cl_ord_id, msg_type } = refused;
         match msg_type {
-            b'D' => {
+            msg_type::NEW_ORDER_SINGLE => {
                 initiator.known.remove(&order);
                 self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
             }
-            b'F' if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
+            msg_type::ORDER_CANCEL_REQUEST if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
                 self.tell_shard(order, Report::CancelRefused(Reason::VenueRejected));
             }
-            b'G' if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
+            msg_type::ORDER_CANCEL_REPLACE_REQUEST
+                if initiator.asked.remove(&(order, cl_ord_id)).is_some() =>
+            {
                 self.tell_shard(order, Report::ReplaceRefused(Reason::VenueRejected));
             }
             // It does not know H: the order stays as it is, in doubt.
@@ -193,10 +217,10 @@ impl Session {
         }
     }
 
-    fn refused_message(&mut self, message: &Message) -> Option<RefusedMessage> {
+    fn refused_message(&mut self, message: &FixMessage) -> Option<RefusedMessage> {
         let number = parse_u64(message.get(tag::REF_SEQ_NUM)?).ok()?;
         let mut kept = Vec::new();
-        self.store.next_kept(number, number, &mut kept)?;
+        self.store.next_message(number, number, &mut kept)?;
         let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&kept, usize::MAX) else {
             return None;
         };
@@ -205,18 +229,18 @@ impl Session {
         named(&read(frame, &mut fields))
     }
 
-    fn note_words(&mut self, message: &Message) {
+    fn note_words(&mut self, message: &FixMessage) {
         if let (Some(initiator), Some(text)) = (&mut self.initiator, message.get(tag::TEXT)) {
             initiator.words = Some(readable(text));
         }
     }
 
-    fn pass_over(&mut self, passed: Passed) {
+    fn pass_over(&mut self, passed: IgnoreReason) {
         let Some(initiator) = &mut self.initiator else { return };
         match passed {
-            Passed::Order => initiator.counts.unknown_orders += 1,
-            Passed::Value => initiator.counts.unknown_values += 1,
-            Passed::Field => initiator.counts.incomplete += 1,
+            IgnoreReason::UnknownOrder => initiator.counts.unknown_orders += 1,
+            IgnoreReason::UnknownValue => initiator.counts.unknown_values += 1,
+            IgnoreReason::MissingField => initiator.counts.incomplete += 1,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What a venue says of an order: Execution Report (8) and Order Cancel Reject (9), read into what a shard can be told.
 
+use crate::fix::exec_type;
+use crate::fix::ord_status;
 use pitlane_engine::command::{ExecRef, Report, VenueState};
 use pitlane_engine::event::Ask;
 use pitlane_engine::id::{IntId, OrderHandle};
@@ -7,12 +9,12 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 
 use super::id::{fold_128, order_of};
-use crate::fix::fields::Message;
+use crate::fix::fields::FixMessage;
 use crate::fix::tag;
 
 /// An Execution Report as far as it matters to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Execution {
+pub struct VenueExecution {
     pub order: OrderHandle,
     /// ClOrdID: of the order, or of the request that is answered.
     pub cl_ord_id: IntId,
@@ -46,50 +48,71 @@ pub enum Meaning {
 
 /// Why an Execution Report says nothing to us. It is passed over and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passed {
+pub enum IgnoreReason {
     /// Of no order of ours.
-    Order,
+    UnknownOrder,
     /// A value that we do not know.
-    Value,
+    UnknownValue,
     /// A field that it needs is missing, or is no number.
-    Field,
+    MissingField,
 }
 
-impl Execution {
-    pub fn read(message: &Message) -> Result<Execution, Passed> {
-        let (order, cl_ord_id) = whose(message).ok_or(Passed::Order)?;
-        let ord_status = code(message, tag::ORD_STATUS).ok_or(Passed::Field)?;
-        let exec_type = code(message, tag::EXEC_TYPE).ok_or(Passed::Field)?;
-        let is_final = matches!(ord_status, b'2' | b'4' | b'8' | b'C' | b'3');
-        let meaning = match exec_type {
-            b'0' => Meaning::Report(Report::Accepted),
-            b'A' | b'6' | b'E' => Meaning::Pending,
-            b'8' => Meaning::Report(Report::Rejected(Reason::VenueRejected)),
+impl VenueExecution {
+    pub fn read(message: &FixMessage) -> Result<VenueExecution, IgnoreReason> {
+        let (order, cl_ord_id) = whose(message).ok_or(IgnoreReason::UnknownOrder)?;
+        let status = code(message, tag::ORD_STATUS).ok_or(IgnoreReason::MissingField)?;
+        let exec = code(message, tag::EXEC_TYPE).ok_or(IgnoreReason::MissingField)?;
+        let is_final = matches!(
+            status,
+            ord_status::FILLED
+                | ord_status::CANCELED
+                | ord_status::REJECTED
+                | ord_status::EXPIRED
+                | ord_status::DONE_FOR_DAY
+        );
+        let meaning = match exec {
+            exec_type::NEW => Meaning::Report(Report::Accepted),
+            exec_type::PENDING_NEW | exec_type::PENDING_CANCEL | exec_type::PENDING_REPLACE => {
+                Meaning::Pending
+            }
+            exec_type::REJECTED => Meaning::Report(Report::Rejected(Reason::VenueRejected)),
             // 1 and 2: as before FIX 4.3.
-            b'F' | b'1' | b'2' => Meaning::Report(fill(message)?),
-            b'4' => Meaning::Canceled,
-            b'5' => Meaning::Replaced,
-            b'C' | b'3' => Meaning::Report(Report::Expired(Reason::ExpiredDay)),
-            b'H' => Meaning::Report(amendment(message, (Qty::ZERO, Price::ZERO), !is_final)?),
-            b'G' => Meaning::Report(amendment(message, last(message)?, !is_final)?),
-            b'I' => Meaning::Status(ord_status),
-            _ => return Err(Passed::Value),
+            exec_type::TRADE | exec_type::PARTIAL_FILL | exec_type::FILL => Meaning::Report(fill(message)?),
+            exec_type::CANCELED => Meaning::Canceled,
+            exec_type::REPLACED => Meaning::Replaced,
+            exec_type::EXPIRED | exec_type::DONE_FOR_DAY => {
+                Meaning::Report(Report::Expired(Reason::ExpiredDay))
+            }
+            exec_type::TRADE_CANCEL => {
+                Meaning::Report(amendment(message, (Qty::ZERO, Price::ZERO), !is_final)?)
+            }
+            exec_type::TRADE_CORRECT => Meaning::Report(amendment(message, last(message)?, !is_final)?),
+            exec_type::ORDER_STATUS => Meaning::Status(status),
+            _ => return Err(IgnoreReason::UnknownValue),
         };
-        let is_status = exec_type == b'I' || message.get(tag::ORD_STATUS_REQ_ID).is_some();
-        let (status, cum) = (ord_status, cum_qty(message));
+        let is_status = exec == exec_type::ORDER_STATUS || message.get(tag::ORD_STATUS_REQ_ID).is_some();
+        let cum = cum_qty(message);
         let average = message.get(tag::AVG_PX).and_then(|text| Price::parse(text).ok()).unwrap_or_default();
-        Ok(Execution { order, cl_ord_id, meaning, status, is_final, cum, average, is_status })
+        Ok(VenueExecution { order, cl_ord_id, meaning, status, is_final, cum, average, is_status })
     }
 
     /// Where the order stands, by OrdStatus; None: it is being looked at, or we do not know the value. `by`: why it was cancelled.
-    pub fn state(&self, message: &Message, by: Reason) -> Option<VenueState> {
+    pub fn state(&self, message: &FixMessage, by: Reason) -> Option<VenueState> {
         match self.status {
-            b'0' | b'1' | b'5' | b'6' | b'9' | b'D' | b'E' => Some(VenueState::Open),
-            b'2' => Some(VenueState::Filled),
-            b'4' => Some(VenueState::Canceled(by)),
-            b'C' | b'3' => Some(VenueState::Expired(Reason::ExpiredDay)),
-            b'8' if is_unknown_order(message) => Some(VenueState::Rejected(Reason::UnknownOrder)),
-            b'8' => Some(VenueState::Rejected(Reason::VenueRejected)),
+            ord_status::NEW
+            | ord_status::PARTIALLY_FILLED
+            | ord_status::REPLACED
+            | ord_status::PENDING_CANCEL
+            | ord_status::SUSPENDED
+            | ord_status::ACCEPTED_FOR_BIDDING
+            | ord_status::PENDING_REPLACE => Some(VenueState::Open),
+            ord_status::FILLED => Some(VenueState::Filled),
+            ord_status::CANCELED => Some(VenueState::Canceled(by)),
+            ord_status::EXPIRED | ord_status::DONE_FOR_DAY => Some(VenueState::Expired(Reason::ExpiredDay)),
+            ord_status::REJECTED if is_unknown_order(message) => {
+                Some(VenueState::Rejected(Reason::UnknownOrder))
+            }
+            ord_status::REJECTED => Some(VenueState::Rejected(Reason::VenueRejected)),
             _ => None,
         }
     }
@@ -97,7 +120,7 @@ impl Execution {
 
 /// Whether a rejection says that there is no such order: by OrdRejReason 5, or where that is missing or "other" by the OrderID `NONE` or
 /// the text.
-fn is_unknown_order(message: &Message) -> bool {
+fn is_unknown_order(message: &FixMessage) -> bool {
     match message.get(tag::ORD_REJ_REASON) {
         Some(b"5") => true,
         Some(b"99") | None => {
@@ -111,7 +134,7 @@ fn is_unknown_order(message: &Message) -> bool {
 
 /// An Order Cancel Reject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct VenueCancelReject {
     pub order: OrderHandle,
     pub cl_ord_id: IntId,
     pub reason: Reason,
@@ -119,11 +142,14 @@ pub struct Refused {
     pub response_to: Option<Ask>,
 }
 
-impl Refused {
-    pub fn read(message: &Message) -> Result<Refused, Passed> {
-        let (order, cl_ord_id) = whose(message).ok_or(Passed::Order)?;
+impl VenueCancelReject {
+    pub fn read(message: &FixMessage) -> Result<VenueCancelReject, IgnoreReason> {
+        let (order, cl_ord_id) = whose(message).ok_or(IgnoreReason::UnknownOrder)?;
         // An order that is over by its OrdStatus is over, whatever the reason says.
-        let is_over = matches!(code(message, tag::ORD_STATUS), Some(b'2' | b'4' | b'C' | b'3'));
+        let is_over = matches!(
+            code(message, tag::ORD_STATUS),
+            Some(ord_status::FILLED | ord_status::CANCELED | ord_status::EXPIRED | ord_status::DONE_FOR_DAY)
+        );
         let reason = match message.get(tag::CXL_REJ_REASON) {
             Some(b"1") => Reason::UnknownOrder,
             Some(b"0") => Reason::OrderFinished,
@@ -136,17 +162,17 @@ impl Refused {
             Some(b'2') => Some(Ask::Replace),
             Some(_) | None => None,
         };
-        Ok(Refused { order, cl_ord_id, reason, response_to })
+        Ok(VenueCancelReject { order, cl_ord_id, reason, response_to })
     }
 }
 
 /// The order, and the id by which the venue calls it here: our own, or the one before.
-pub fn whose(message: &Message) -> Option<(OrderHandle, IntId)> {
+pub fn whose(message: &FixMessage) -> Option<(OrderHandle, IntId)> {
     let named = |tag| message.get(tag).and_then(|id| Some((order_of(id)?, IntId::parse(id).ok()?)));
     named(tag::CL_ORD_ID).or_else(|| named(tag::ORIG_CL_ORD_ID))
 }
 
-fn fill(message: &Message) -> Result<Report, Passed> {
+fn fill(message: &FixMessage) -> Result<Report, IgnoreReason> {
     let ((qty, price), exec) = (last(message)?, exec_ref(message, tag::EXEC_ID)?);
     Ok(match cum_qty(message) {
         Some(cum) => Report::FilledTo { exec, qty, price, cum },
@@ -154,31 +180,35 @@ fn fill(message: &Message) -> Result<Report, Passed> {
     })
 }
 
-fn amendment(message: &Message, (qty, price): (Qty, Price), is_open: bool) -> Result<Report, Passed> {
+fn amendment(
+    message: &FixMessage,
+    (qty, price): (Qty, Price),
+    is_open: bool,
+) -> Result<Report, IgnoreReason> {
     let exec_ref_id = exec_ref(message, tag::EXEC_REF_ID)?;
     // A venue that gives it no id of its own is understood all the same.
     let exec = exec_ref(message, tag::EXEC_ID).unwrap_or_default();
     Ok(Report::Amended { exec_ref: exec_ref_id, exec, qty, price, is_open })
 }
 
-fn cum_qty(message: &Message) -> Option<Qty> {
+fn cum_qty(message: &FixMessage) -> Option<Qty> {
     message.get(tag::CUM_QTY).and_then(|text| Qty::parse(text).ok()).filter(|cum| !cum.is_negative())
 }
 
 /// LastQty and LastPx.
-fn last(message: &Message) -> Result<(Qty, Price), Passed> {
+fn last(message: &FixMessage) -> Result<(Qty, Price), IgnoreReason> {
     let qty = message.get(tag::LAST_QTY).and_then(|text| Qty::parse(text).ok());
     let price = message.get(tag::LAST_PX).and_then(|text| Price::parse(text).ok());
-    qty.filter(|qty| qty.is_positive()).zip(price).ok_or(Passed::Field)
+    qty.filter(|qty| qty.is_positive()).zip(price).ok_or(IgnoreReason::MissingField)
 }
 
-fn exec_ref(message: &Message, tag: u32) -> Result<ExecRef, Passed> {
-    let text = message.get(tag).filter(|text| !text.is_empty()).ok_or(Passed::Field)?;
+fn exec_ref(message: &FixMessage, tag: u32) -> Result<ExecRef, IgnoreReason> {
+    let text = message.get(tag).filter(|text| !text.is_empty()).ok_or(IgnoreReason::MissingField)?;
     // Zero means that there is none.
     Ok(ExecRef(fold_128(text).max(1)))
 }
 
-fn code(message: &Message, tag: u32) -> Option<u8> {
+fn code(message: &FixMessage, tag: u32) -> Option<u8> {
     match message.get(tag)? {
         &[code] => Some(code),
         // A value of two characters is one that we do not know.

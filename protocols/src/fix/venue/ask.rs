@@ -1,5 +1,6 @@
 //! Requests to a venue: New Order Single (D), Order Cancel Request (F), Cancel/Replace Request (G), Order Status Request (H).
 
+use crate::fix::tag::prefix;
 use pitlane_engine::id::{IntId, SecurityId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Terms, Tif};
@@ -13,7 +14,7 @@ const NOT_KNOWN: &[u8] = b"[N/A]";
 
 /// What every request about an order says first.
 #[derive(Clone, Copy, Debug)]
-pub struct Names<'a> {
+pub struct RequestIds<'a> {
     pub cl_ord_id: &'a IntId,
     /// The order's id so far; of a cancel or a replacement.
     pub orig_cl_ord_id: Option<&'a IntId>,
@@ -21,61 +22,61 @@ pub struct Names<'a> {
 }
 
 /// D, and G with the same fields: the whole order as it is to be.
-pub fn order(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
+pub fn order(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
-    draft.code(b"21=", b'1');
+    draft.code(prefix::HANDL_INST, b'1');
     instrument(draft, reference, terms.security);
-    draft.code(b"54=", terms.side.code());
-    draft.time(b"60=", now);
-    draft.scaled(b"38=", terms.qty.raw());
+    draft.code(prefix::SIDE, terms.side.code());
+    draft.time(prefix::TRANSACT_TIME, now);
+    draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
     // Stops wait with us: what leaves has been triggered.
     let kind = match terms.kind {
         OrderKind::Market | OrderKind::Stop => OrderKind::Market,
         OrderKind::Limit | OrderKind::StopLimit => OrderKind::Limit,
     };
-    draft.code(b"40=", kind.code());
+    draft.code(prefix::ORD_TYPE, kind.code());
     if kind.has_limit() {
-        draft.scaled(b"44=", terms.limit.raw());
+        draft.scaled(prefix::PRICE, terms.limit.raw());
     }
-    draft.code(b"59=", terms.tif.code());
+    draft.code(prefix::TIME_IN_FORCE, terms.tif.code());
     if terms.tif == Tif::Gtd {
-        draft.time(b"126=", terms.tif_date);
+        draft.time(prefix::EXPIRE_TIME, terms.tif_date);
     }
     if terms.exchange_order {
-        draft.code(b"7003=", b'Y');
+        draft.code(prefix::EXCHANGE_ORDER, b'Y');
     }
 }
 
-pub fn cancel(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
+pub fn cancel(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
     instrument(draft, reference, terms.security);
-    draft.code(b"54=", terms.side.code());
-    draft.time(b"60=", now);
-    draft.scaled(b"38=", terms.qty.raw());
+    draft.code(prefix::SIDE, terms.side.code());
+    draft.time(prefix::TRANSACT_TIME, now);
+    draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
 }
 
-pub fn status(draft: &mut Draft, names: &Names<'_>, reference: &RefData, terms: &Terms) {
-    draft.id(b"790=", names.cl_ord_id);
+pub fn status(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms) {
+    draft.id(prefix::ORD_STATUS_REQ_ID, names.cl_ord_id);
     begin(draft, names);
     instrument(draft, reference, terms.security);
-    draft.code(b"54=", terms.side.code());
+    draft.code(prefix::SIDE, terms.side.code());
 }
 
-fn begin(draft: &mut Draft, names: &Names<'_>) {
-    draft.id(b"11=", names.cl_ord_id);
+fn begin(draft: &mut Draft, names: &RequestIds<'_>) {
+    draft.id(prefix::CL_ORD_ID, names.cl_ord_id);
     if let Some(orig) = names.orig_cl_ord_id {
-        draft.id(b"41=", orig);
+        draft.id(prefix::ORIG_CL_ORD_ID, orig);
     }
     if let Some(account) = names.account {
-        draft.text(b"1=", account.as_bytes());
+        draft.text(prefix::ACCOUNT, account.as_bytes());
     }
 }
 
 /// By our symbol and the exchange's market identifier.
 pub(super) fn instrument(draft: &mut Draft, reference: &RefData, security: SecurityId) {
     let Some(security) = reference.security(security) else {
-        return draft.text(b"55=", NOT_KNOWN);
+        return draft.text(prefix::SYMBOL, NOT_KNOWN);
     };
-    draft.text(b"55=", security.symbol.as_bytes());
-    draft.text(b"207=", reference.exchange_of(security).mic.as_bytes());
+    draft.text(prefix::SYMBOL, security.symbol.as_bytes());
+    draft.text(prefix::SECURITY_EXCHANGE, reference.exchange_of(security).mic.as_bytes());
 }

@@ -17,10 +17,10 @@ const REQUEST_DIGITS: usize = 7;
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// The venue's id of a request: of the order itself under its id, of a cancel or replacement under the request's.
-pub fn venue_id(birth: u64, order: OrderHandle, request: &IntId) -> IntId {
+pub fn venue_id(folder_id: u64, order: OrderHandle, request: &IntId) -> IntId {
     let mut text = [0; VENUE_ID_BYTES];
     write(order.raw(), &mut text[..HANDLE_DIGITS]);
-    let about = birth.to_le_bytes().into_iter().chain(request.as_bytes().iter().copied());
+    let about = folder_id.to_le_bytes().into_iter().chain(request.as_bytes().iter().copied());
     write(fold_64(about), &mut text[HANDLE_DIGITS..]);
     IntId::parse(&text).expect("digits and letters are an id")
 }
@@ -93,9 +93,12 @@ mod tests {
     fn requests_and_lives_have_ids_of_their_own() {
         let order = OrderHandle::new(ShardId(1), 2, 3);
         let mut ids = BTreeSet::new();
-        for birth in 0..10 {
+        for folder_id in 0..10 {
             for nth in 0..1_000 {
-                assert!(ids.insert(venue_id(birth, order, &IntId::numbered(b'o', nth))), "{birth} {nth}");
+                assert!(
+                    ids.insert(venue_id(folder_id, order, &IntId::numbered(b'o', nth))),
+                    "{folder_id} {nth}"
+                );
             }
         }
         let again = venue_id(3, order, &IntId::numbered(b'o', 5));

@@ -5,6 +5,7 @@
 //! is known by the symbol. A venue tells prices of its own securities only. What it says again of earlier times is history, and
 //! prices are of now: it is passed over.
 
+use crate::fix::msg_type;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pitlane_engine::command::{CommandKind, Quote, Trade};
@@ -16,13 +17,13 @@ use pitlane_engine::time::Timestamp;
 
 use super::ask;
 use crate::fix::encode::Draft;
-use crate::fix::fields::Message;
-use crate::fix::stamp::parse_timestamp;
-use crate::fix::tag;
+use crate::fix::fields::FixMessage;
+use crate::fix::tag::{self, prefix};
+use crate::fix::timestamp::parse_timestamp;
 
 /// What we know of a venue's prices, and what waits for the shards.
 #[derive(Debug)]
-pub struct Prices {
+pub struct VenuePrices {
     /// Whose they are.
     adapter: AdapterId,
     /// Tells requests of one connection from those of another.
@@ -43,7 +44,7 @@ const DELETE: &[u8] = b"2";
 
 /// An entry of a snapshot or an increment. What is no positive number counts as missing.
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry<'a> {
+struct MarketDataEntry<'a> {
     action: Option<&'a [u8]>,
     kind: Option<&'a [u8]>,
     symbol: Option<&'a [u8]>,
@@ -56,12 +57,12 @@ struct Entry<'a> {
 struct Incomplete;
 
 /// The entries of a message, one after the other.
-fn entries<'a>(message: &Message<'a, '_>, is_snapshot: bool) -> impl Iterator<Item = Entry<'a>> {
+fn entries<'a>(message: &FixMessage<'a, '_>, is_snapshot: bool) -> impl Iterator<Item = MarketDataEntry<'a>> {
     let opens = if is_snapshot { tag::MD_ENTRY_TYPE } else { tag::MD_UPDATE_ACTION };
     let mut fields = message.iter().skip_while(move |(tag, _)| *tag != opens).peekable();
     std::iter::from_fn(move || {
         let (tag, value) = fields.next()?;
-        let mut entry = Entry::default();
+        let mut entry = MarketDataEntry::default();
         entry.set(tag, value);
         while let Some((tag, value)) = fields.next_if(|(tag, _)| *tag != opens) {
             entry.set(tag, value);
@@ -70,7 +71,7 @@ fn entries<'a>(message: &Message<'a, '_>, is_snapshot: bool) -> impl Iterator<It
     })
 }
 
-impl<'a> Entry<'a> {
+impl<'a> MarketDataEntry<'a> {
     fn set(&mut self, tag: u32, value: &'a [u8]) {
         match tag {
             tag::MD_UPDATE_ACTION => self.action = Some(value),
@@ -86,16 +87,16 @@ impl<'a> Entry<'a> {
 
 /// How many entries of a message were passed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PassedEntries {
+pub struct IgnoredEntries {
     /// Of no security of the venue.
     pub strange: u64,
     /// Without something that they need.
     pub incomplete: u64,
 }
 
-impl Prices {
-    pub fn new(adapter: AdapterId) -> Prices {
-        Prices {
+impl VenuePrices {
+    pub fn new(adapter: AdapterId) -> VenuePrices {
+        VenuePrices {
             adapter,
             round: 0,
             unasked: VecDeque::new(),
@@ -145,23 +146,23 @@ impl Prices {
     pub fn request(&self, draft: &mut Draft, reference: &RefData, security: SecurityId) {
         let (mut id, mut round) = (itoa::Buffer::new(), itoa::Buffer::new());
         let id = id.format(security.0).as_bytes();
-        draft.pieces(b"262=", &[id, b"-", round.format(self.round).as_bytes()]);
-        draft.code(b"263=", b'1');
+        draft.pieces(prefix::MD_REQ_ID, &[id, b"-", round.format(self.round).as_bytes()]);
+        draft.code(prefix::SUBSCRIPTION_REQUEST_TYPE, b'1');
         // The best of each side; changes as increments.
-        draft.code(b"264=", b'1');
-        draft.code(b"265=", b'1');
-        draft.number(b"267=", 3);
-        [BID, OFFER, TRADE].iter().for_each(|kind| draft.text(b"269=", kind));
-        draft.number(b"146=", 1);
+        draft.code(prefix::MARKET_DEPTH, b'1');
+        draft.code(prefix::MD_UPDATE_TYPE, b'1');
+        draft.number(prefix::NO_MD_ENTRY_TYPES, 3);
+        [BID, OFFER, TRADE].iter().for_each(|kind| draft.text(prefix::MD_ENTRY_TYPE, kind));
+        draft.number(prefix::NO_RELATED_SYM, 1);
         ask::instrument(draft, reference, security);
     }
 
     /// A snapshot (W) or an increment (X).
-    pub fn read(&mut self, message: &Message, reference: &RefData, now: Timestamp) -> PassedEntries {
+    pub fn read(&mut self, message: &FixMessage, reference: &RefData, now: Timestamp) -> IgnoredEntries {
         let at = message.header.sending_time.and_then(parse_timestamp).unwrap_or(now);
-        let is_snapshot = message.msg_type == b"W";
+        let is_snapshot = message.type_code() == msg_type::MARKET_DATA_SNAPSHOT;
         let named = self.named(message, reference);
-        let mut passed = PassedEntries::default();
+        let mut passed = IgnoredEntries::default();
         // Those whose quote is another now, in the order in which they are told.
         let mut quoted: Option<SecurityId> = None;
         if is_snapshot && let Some(security) = named {
@@ -189,7 +190,12 @@ impl Prices {
     }
 
     /// Takes one entry over; whether it has changed the quote.
-    fn take(&mut self, security: SecurityId, entry: &Entry, at: Timestamp) -> Result<bool, Incomplete> {
+    fn take(
+        &mut self,
+        security: SecurityId,
+        entry: &MarketDataEntry,
+        at: Timestamp,
+    ) -> Result<bool, Incomplete> {
         // Who tells more than the best of a side says which place an entry has.
         let is_best = entry.position.is_none_or(|position| position == b"1");
         let kind = entry.kind.ok_or(Incomplete)?;
@@ -224,7 +230,7 @@ impl Prices {
     }
 
     /// The security that a whole message is about: by the id of our request, or by its symbol.
-    pub fn named(&self, message: &Message, reference: &RefData) -> Option<SecurityId> {
+    pub fn named(&self, message: &FixMessage, reference: &RefData) -> Option<SecurityId> {
         let asked = message.get(tag::MD_REQ_ID).and_then(|id| {
             let id = id.split(|&byte| byte == b'-').next()?;
             let id = SecurityId(u32::try_from(parse_u64(id).ok()?).ok()?);

@@ -10,16 +10,16 @@ use pitlane_engine::id::{AdapterId, Currency, IntId, OrderHandle, Origin, Securi
 use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
 
-use super::Broker;
-use crate::stomp::payload::orders::{Past, Standing};
-use crate::stomp::payload::system::Link;
-use crate::stomp::payload::{Stamp, ledger, orders, system};
+use super::StompBroker;
+use crate::stomp::payload::orders::{OrderContext, OrderHistory};
+use crate::stomp::payload::system::ExternalSessionState;
+use crate::stomp::payload::{EventStamp, ledger, orders, system};
 use crate::stomp::topic::Topic;
 
-impl Broker {
+impl StompBroker {
     /// Tells everybody who wants it what a shard said. Images in snapshots are no news, and are not told.
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        let stamp = Stamp { seq: event.seq, at: event.at };
+        let stamp = EventStamp { seq: event.seq, at: event.at };
         match &event.body {
             EventKind::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
             EventKind::Depth(depth) => self.tell_depth(now, shard, stamp, depth),
@@ -75,7 +75,7 @@ impl Broker {
     }
 
     /// Terms have changed, and how the order stands with them is told right behind; or this is an order's image.
-    fn terms_are(&mut self, shard: ShardId, stamp: Stamp, told: &OrderTerms) {
+    fn terms_are(&mut self, shard: ShardId, stamp: EventStamp, told: &OrderTerms) {
         if !told.orig_id.is_none() {
             self.own_ids.set(told.order, told.id);
         }
@@ -95,7 +95,7 @@ impl Broker {
         }
     }
 
-    fn tell_order(&mut self, now: Timestamp, stamp: Stamp, told: &OrderTerms, report: &OrderReport) {
+    fn tell_order(&mut self, now: Timestamp, stamp: EventStamp, told: &OrderTerms, report: &OrderReport) {
         // Nobody is here, as often: then nothing is worded.
         if self.index.is_empty() {
             return;
@@ -106,12 +106,15 @@ impl Broker {
         let source = told.source;
         let known = self.fix_sessions.get(&(source.port, source.session));
         let name = known.filter(|_| source.origin == Origin::Fix).cloned();
-        let past = self.pasts.of(told.order).unwrap_or(Past { submitted: stamp.at, ..Past::default() });
-        let standing = Standing { report, past, session: name.as_deref() };
+        let past = self
+            .pasts
+            .of(told.order)
+            .unwrap_or(OrderHistory { submitted: stamp.at, ..OrderHistory::default() });
+        let standing = OrderContext { report, past, session: name.as_deref() };
         self.publish(now, &topic, stamp.at, |out| orders::order(out, stamp, told, standing, &reference));
     }
 
-    fn tell_status(&mut self, now: Timestamp, stamp: Stamp, report: &OrderReport) {
+    fn tell_status(&mut self, now: Timestamp, stamp: EventStamp, report: &OrderReport) {
         let (id, orig_id) = self.own_ids.of(report);
         if report.what == ExecType::Snapshot || self.index.is_empty() {
             return;
@@ -124,7 +127,7 @@ impl Broker {
         });
     }
 
-    fn tell_booking(&mut self, now: Timestamp, shard: ShardId, stamp: Stamp, booking: &Booking) {
+    fn tell_booking(&mut self, now: Timestamp, shard: ShardId, stamp: EventStamp, booking: &Booking) {
         let reference = self.reference.clone();
         let cash = self.cash_is(shard, booking.strategy, booking.currency, booking.cash);
         let Some(strategy) = reference.strategy(booking.strategy) else { return };
@@ -144,7 +147,7 @@ impl Broker {
         &mut self,
         now: Timestamp,
         shard: ShardId,
-        stamp: Stamp,
+        stamp: EventStamp,
         strategy: StrategyId,
         what: &Adjustment,
     ) {
@@ -188,7 +191,7 @@ impl Broker {
     fn tell_position(
         &mut self,
         now: Timestamp,
-        stamp: Stamp,
+        stamp: EventStamp,
         strategy: StrategyId,
         security: SecurityId,
         state: &PositionState,
@@ -205,7 +208,7 @@ impl Broker {
     fn tell_cash(
         &mut self,
         now: Timestamp,
-        stamp: Stamp,
+        stamp: EventStamp,
         strategy: StrategyId,
         currency: Currency,
         amount: Option<Money>,
@@ -233,7 +236,7 @@ impl Broker {
     }
 
     /// Every shard tells it; the first is heard.
-    fn tell_phase(&mut self, now: Timestamp, stamp: Stamp, strategy: StrategyId, phase: Phase) {
+    fn tell_phase(&mut self, now: Timestamp, stamp: EventStamp, strategy: StrategyId, phase: Phase) {
         if self.phases.insert(strategy, phase) == Some(phase) {
             return;
         }
@@ -251,7 +254,7 @@ impl Broker {
         let reference = self.reference.clone();
         let Some(row) = reference.strategies().iter().find(|row| row.name == name) else { return };
         self.phases.insert(row.id, Phase::Stop);
-        let stamp = Stamp { seq: self.next_seq(), at: now };
+        let stamp = EventStamp { seq: self.next_seq(), at: now };
         let topic = Topic::Lifecycle { strategy: name };
         let why = Some(reason);
         self.publish(now, &topic, now, |out| system::lifecycle(out, stamp, row.id, name, Phase::Stop, why));
@@ -262,7 +265,7 @@ impl Broker {
         &mut self,
         now: Timestamp,
         shard: ShardId,
-        stamp: Stamp,
+        stamp: EventStamp,
         adapter: AdapterId,
         connected: bool,
     ) {
@@ -276,7 +279,7 @@ impl Broker {
         let reference = self.reference.clone();
         let Some(exchange) = reference.exchanges().iter().find(|row| row.adapter == adapter) else { return };
         let name = exchange.adapter_type.as_str();
-        let link = if after { Link::Connected } else { Link::Disconnected };
+        let link = if after { ExternalSessionState::Connected } else { ExternalSessionState::Disconnected };
         self.publish(now, &Topic::Session(name), stamp.at, |out| system::session(out, stamp, name, link));
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::id::SecurityId;
 
-use super::Command;
+use super::BrokerCommand;
 use crate::stomp::pattern::Pattern;
-use crate::stomp::topic::{Kind, Naming, kind_of_family};
+use crate::stomp::topic::{Naming, TopicKind, kind_of_family};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Interest {
@@ -52,25 +52,25 @@ impl Interests {
         interests.iter().any(|interest| self.counts.contains_key(interest))
     }
 
-    pub fn insert(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<Command>) {
+    pub fn insert(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<BrokerCommand>) {
         self.bars += u32::from(pattern.name_at(0) == Some(BAR));
         for interest in of(pattern, naming).into_iter().flatten() {
             let count = self.counts.entry(interest).or_default();
             *count += 1;
             if *count == 1 {
-                commands.push_back(Command::Watch { interest, on: true });
+                commands.push_back(BrokerCommand::Watch { interest, on: true });
             }
         }
     }
 
-    pub fn remove(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<Command>) {
+    pub fn remove(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<BrokerCommand>) {
         self.bars -= u32::from(pattern.name_at(0) == Some(BAR));
         for interest in of(pattern, naming).into_iter().flatten() {
             let Some(count) = self.counts.get_mut(&interest) else { continue };
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&interest);
-                commands.push_back(Command::Watch { interest, on: false });
+                commands.push_back(BrokerCommand::Watch { interest, on: false });
             }
         }
     }
@@ -94,8 +94,8 @@ fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 3] {
         // Positions are told at the market's prices.
         Some(POSITION) => [ticks, None, Some(Interest::Rest)],
         Some(first) => match kind_of_family(first, naming) {
-            Some(Kind::MarketData) | None => [None, None, None],
-            Some(Kind::Order | Kind::System) => [None, None, Some(Interest::Rest)],
+            Some(TopicKind::MarketData) | None => [None, None, None],
+            Some(TopicKind::Order | TopicKind::System) => [None, None, Some(Interest::Rest)],
         },
     }
 }
@@ -155,7 +155,7 @@ mod tests {
             interests.remove(&pattern, &naming, &mut commands);
         }
         let interest = Interest::Ticks(SecurityId(1));
-        assert_eq!(commands.pop_back(), Some(Command::Watch { interest, on: false }));
+        assert_eq!(commands.pop_back(), Some(BrokerCommand::Watch { interest, on: false }));
         assert_eq!(commands.len(), 1);
     }
 }

@@ -5,25 +5,25 @@ use pitlane_engine::event::OrderReport;
 use pitlane_engine::id::OrderHandle;
 use pitlane_engine::time::Timestamp;
 
-use crate::stomp::payload::orders::Past;
+use crate::stomp::payload::orders::OrderHistory;
 
 /// Orders in a page, 160 KiB: a page more is nothing that anybody waits for.
 const PAGE: usize = 4_096;
 
 /// Bounded by the orders that the shards hold at once.
 #[derive(Debug, Default)]
-pub(super) struct Pasts {
+pub(super) struct OrderHistories {
     /// By shard, then by slot.
-    shards: Vec<Vec<Vec<Kept>>>,
+    shards: Vec<Vec<Vec<HistoryEntry>>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Kept {
+struct HistoryEntry {
     generation: u32,
-    past: Past,
+    past: OrderHistory,
 }
 
-impl Pasts {
+impl OrderHistories {
     /// An order is told of for the first time.
     pub fn begin(&mut self, order: OrderHandle, at: Timestamp) {
         // A refused order may never have had a place.
@@ -36,10 +36,10 @@ impl Pasts {
         }
         let pages = &mut self.shards[shard];
         while pages.len() <= page {
-            pages.push(vec![Kept::default(); PAGE]);
+            pages.push(vec![HistoryEntry::default(); PAGE]);
         }
-        let past = Past { submitted: at, ..Past::default() };
-        pages[page][place] = Kept { generation: order.generation(), past };
+        let past = OrderHistory { submitted: at, ..OrderHistory::default() };
+        pages[page][place] = HistoryEntry { generation: order.generation(), past };
     }
 
     /// Something happened to it, perhaps a fill.
@@ -55,7 +55,7 @@ impl Pasts {
     }
 
     /// None if it was never told of here.
-    pub fn of(&self, order: OrderHandle) -> Option<Past> {
+    pub fn of(&self, order: OrderHandle) -> Option<OrderHistory> {
         let (shard, page, place) = place(order);
         let kept = self.shards.get(shard)?.get(page)?.get(place)?;
         (kept.generation == order.generation()).then_some(kept.past)
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_order_is_known_until_another_has_its_place() {
-        let mut pasts = Pasts::default();
+        let mut pasts = OrderHistories::default();
         let order = |generation| OrderHandle::new(ShardId(3), generation, 5_000);
         assert_eq!(pasts.of(order(1)), None);
         pasts.begin(order(1), Timestamp(7));

@@ -5,14 +5,14 @@ use pitlane_engine::id::ShardId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
-use super::Broker;
-use crate::stomp::market::Market;
-use crate::stomp::payload::Stamp;
-use crate::stomp::payload::market_data::Bar;
-use crate::stomp::payload::system::{self, Level, Link, LogEvent};
+use super::StompBroker;
+use crate::stomp::market::MarketTopics;
+use crate::stomp::payload::EventStamp;
+use crate::stomp::payload::market_data::BarPayload;
+use crate::stomp::payload::system::{self, ExternalSessionState, LogEventPayload, LogLevel};
 use crate::stomp::topic::Topic;
 
-impl Broker {
+impl StompBroker {
     /// A tick of a shard; `now` is the time here, `at` that of the event.
     pub fn publish_tick(&mut self, now: Timestamp, seq: u64, at: Timestamp, tick: &Tick) {
         if self.interests.wants_bars() {
@@ -33,7 +33,7 @@ impl Broker {
     }
 
     /// One side of a book. The bids wait for the asks that come right behind them from the same shard.
-    pub(super) fn tell_depth(&mut self, now: Timestamp, shard: ShardId, stamp: Stamp, depth: &Depth) {
+    pub(super) fn tell_depth(&mut self, now: Timestamp, shard: ShardId, stamp: EventStamp, depth: &Depth) {
         if depth.side == Side::Buy {
             self.bids.insert(shard, *depth);
             return;
@@ -41,37 +41,37 @@ impl Broker {
         let Some(bids) = self.bids.get(&shard).filter(|bids| bids.security == depth.security) else { return };
         let sides = [*bids, *depth];
         let Some(topic) = self.market.book_topic(depth.security, &self.reference) else { return };
-        let Stamp { seq, at } = stamp;
+        let EventStamp { seq, at } = stamp;
         self.publish_market_data(now, at, topic, |market| market.set_book(topic, seq, at, sides));
     }
 
-    pub fn publish_bar(&mut self, now: Timestamp, at: Timestamp, bar: &Bar<'_>) {
+    pub fn publish_bar(&mut self, now: Timestamp, at: Timestamp, bar: &BarPayload<'_>) {
         let Some(topic) = self.market.bar_topic(bar.security, bar.size) else { return };
         let (seq, reference) = (self.next_seq(), self.reference.clone());
         self.publish_market_data(now, at, topic, |market| market.set_bar(topic, seq, at, bar, &reference));
     }
 
     /// The state of an external session: an adapter or a FIX client.
-    pub fn publish_session(&mut self, now: Timestamp, name: &str, link: Link) {
-        let stamp = Stamp { seq: self.next_seq(), at: now };
+    pub fn publish_session(&mut self, now: Timestamp, name: &str, link: ExternalSessionState) {
+        let stamp = EventStamp { seq: self.next_seq(), at: now };
         self.publish(now, &Topic::Session(name), stamp.at, |out| system::session(out, stamp, name, link));
     }
 
-    pub fn publish_log_event(&mut self, now: Timestamp, event: &LogEvent<'_>) {
-        let stamp = Stamp { seq: self.next_seq(), at: now };
+    pub fn publish_log_event(&mut self, now: Timestamp, event: &LogEventPayload<'_>) {
+        let stamp = EventStamp { seq: self.next_seq(), at: now };
         let topic = Topic::LogEvent(event.level.segment());
         self.publish(now, &topic, stamp.at, |out| system::log_event(out, stamp, event));
     }
 
-    /// `data` is JSON: it came by [`super::Command::Generic`] of some thread, or was made by us.
+    /// `data` is JSON: it came by [`super::BrokerCommand::Generic`] of some thread, or was made by us.
     pub fn publish_generic_event(&mut self, now: Timestamp, name: &str, data: &[u8]) {
-        let stamp = Stamp { seq: self.next_seq(), at: now };
+        let stamp = EventStamp { seq: self.next_seq(), at: now };
         let topic = Topic::GenericEvent(name);
         self.publish(now, &topic, stamp.at, |out| system::generic_event(out, stamp, name, data));
     }
 
     pub(super) fn warn(&mut self, now: Timestamp, message: &str, fields: &[(&str, &str)]) {
-        let event = LogEvent { level: Level::Warn, logger: "ledger", message, fields };
+        let event = LogEventPayload { level: LogLevel::Warn, logger: "ledger", message, fields };
         self.publish_log_event(now, &event);
     }
 
@@ -114,7 +114,7 @@ impl Broker {
         now: Timestamp,
         at: Timestamp,
         topic: u32,
-        set: impl FnOnce(&mut Market),
+        set: impl FnOnce(&mut MarketTopics),
     ) {
         let subscribers = self.market.take_subscribers(topic, &self.index);
         let is_rare = self.settings.throttle.is_rare(self.market.at(topic), at);

@@ -6,14 +6,14 @@ use std::cmp::Reverse;
 
 use pitlane_engine::time::Timestamp;
 
-use super::Broker;
+use super::StompBroker;
 use crate::stomp::session::Transport;
 
 /// When the limit is reached, room for one in so many of its bytes is made, so that the sessions are not looked through again for
 /// every message.
 const ROOM_SHARE: usize = 16;
 
-impl Broker {
+impl StompBroker {
     /// Memory for what waits for all sessions, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.held
@@ -70,20 +70,20 @@ mod tests {
 
     use super::*;
     use crate::stomp::broker::SessionId;
-    use crate::stomp::cause::Cause;
-    use crate::stomp::session::Close;
-    use crate::stomp::settings::{Limits, Settings};
+    use crate::stomp::close_reason::StompCloseReason;
+    use crate::stomp::session::StompClose;
+    use crate::stomp::settings::{BrokerSettings, StompLimits};
 
     const NOW: Timestamp = Timestamp(1);
     const TOTAL: usize = 1 << 20;
 
-    fn broker() -> Broker {
-        let limits = Limits { total_bytes_max: TOTAL, mark_bytes: 64 * 1_024, ..Limits::default() };
+    fn broker() -> StompBroker {
+        let limits = StompLimits { total_bytes_max: TOTAL, mark_bytes: 64 * 1_024, ..StompLimits::default() };
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
-        Broker::new(Settings { limits, ..Settings::default() }, reference)
+        StompBroker::new(BrokerSettings { limits, ..BrokerSettings::default() }, reference)
     }
 
-    fn subscriber(broker: &mut Broker, transport: Transport) -> SessionId {
+    fn subscriber(broker: &mut StompBroker, transport: Transport) -> SessionId {
         let session = broker.open(NOW, transport).unwrap();
         broker.handle_bytes(NOW, session, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");
         broker.handle_bytes(NOW, session, b"SUBSCRIBE\nid:1\ndestination:/topic/generic-event.*\n\n\0");
@@ -91,13 +91,13 @@ mod tests {
     }
 
     /// Everything that can be written is taken.
-    fn read(broker: &mut Broker, session: SessionId) {
+    fn read(broker: &mut StompBroker, session: SessionId) {
         loop {
             let count = broker.transmit(session).map_or(0, |transmit| transmit.bytes.len());
             if count == 0 {
                 return;
             }
-            broker.handle_taken(NOW, session, count);
+            broker.handle_transmitted(NOW, session, count);
         }
     }
 
@@ -114,8 +114,9 @@ mod tests {
                 assert!(broker.held_bytes() <= TOTAL, "{}", broker.held_bytes());
             }
             assert_eq!(broker.poll_close(NOW, good), None, "a reader that reads stays");
-            let shed = |broker: &Broker, session: &SessionId| {
-                broker.poll_close(NOW, *session) == Some(Close::AtOnce(Cause::SlowConsumer))
+            let shed = |broker: &StompBroker, session: &SessionId| {
+                broker.poll_close(NOW, *session)
+                    == Some(StompClose::Immediate(StompCloseReason::SlowConsumer))
             };
             assert!(idle.iter().any(|session| shed(&broker, session)));
             idle.into_iter().for_each(|session| broker.close(session));

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Frames and the error of a stream, as text; the octets come in pieces of these lengths over and over.
-fn read(version: Option<Version>, stream: &[u8], pieces: &[usize]) -> Vec<String> {
+fn read(version: Option<StompVersion>, stream: &[u8], pieces: &[usize]) -> Vec<String> {
     let mut decoder = Decoder { version, ..Decoder::default() };
     let (mut buffer, mut told) = (Vec::new(), Vec::new());
     let mut rest = stream;
@@ -32,7 +32,7 @@ fn read(version: Option<Version>, stream: &[u8], pieces: &[usize]) -> Vec<String
 }
 
 /// The same comes out wherever the octets are cut.
-fn check(version: Option<Version>, stream: &[u8], expected: &[&str]) {
+fn check(version: Option<StompVersion>, stream: &[u8], expected: &[&str]) {
     assert_eq!(read(version, stream, &[]), expected, "{}", stream.escape_ascii());
     for pieces in [&[1][..], &[2], &[3, 1], &[7, 1, 5]] {
         assert_eq!(read(version, stream, pieces), expected, "{pieces:?} {}", stream.escape_ascii());
@@ -44,7 +44,7 @@ fn check(version: Option<Version>, stream: &[u8], expected: &[&str]) {
     }
 }
 
-const V12: Option<Version> = Some(Version::V12);
+const V12: Option<StompVersion> = Some(StompVersion::V12);
 
 #[test]
 fn frames_come_out_wherever_the_octets_are_cut() {
@@ -84,8 +84,8 @@ fn mistakes_are_told_with_the_receipt_that_was_asked_for() {
     ] {
         check(V12, stream, &[told]);
     }
-    check(Some(Version::V11), b"ACK\nid:a\\rb\n\n\0", &["Escape None"]);
-    check(Some(Version::V10), b"ACK\nid:a\\rb\n\n\0", &["ACK \"id:a\\\\rb\\n\" \"\""]);
+    check(Some(StompVersion::V11), b"ACK\nid:a\\rb\n\n\0", &["Escape None"]);
+    check(Some(StompVersion::V10), b"ACK\nid:a\\rb\n\n\0", &["ACK \"id:a\\\\rb\\n\" \"\""]);
 }
 
 #[test]
@@ -106,19 +106,19 @@ fn every_part_has_its_limit() {
 
 #[test]
 fn a_stranger_has_four_kibibytes() {
-    check(None, &vec![b'\n'; GREETING_BYTES_MAX + 1], &["GreetingTooLong None"]);
+    check(None, &vec![b'\n'; CONNECT_BYTES_MAX + 1], &["ConnectTooLong None"]);
     let connect = |len: usize| [b"CONNECT\nlogin:".as_slice(), &vec![b'x'; len - 17], b"\n\n\0"].concat();
-    assert!(read(None, &connect(GREETING_BYTES_MAX), &[])[0].starts_with("CONNECT"));
-    check(None, &connect(GREETING_BYTES_MAX + 200), &["GreetingTooLong None"]);
-    check(None, b"CONNECT\ncontent-length:5000\n\n", &["GreetingTooLong None"]);
+    assert!(read(None, &connect(CONNECT_BYTES_MAX), &[])[0].starts_with("CONNECT"));
+    check(None, &connect(CONNECT_BYTES_MAX + 200), &["ConnectTooLong None"]);
+    check(None, b"CONNECT\ncontent-length:5000\n\n", &["ConnectTooLong None"]);
     let gap = [vec![b'\n'; 4_090], connect(100)].concat();
-    check(None, &gap, &["GreetingTooLong None"]);
+    check(None, &gap, &["ConnectTooLong None"]);
 }
 
 #[test]
 fn every_error_has_words_of_its_own() {
-    let mut words: Vec<_> = FrameError::ALL.iter().map(|error| error.words()).collect();
+    let mut words: Vec<_> = StompFrameError::ALL.iter().map(|error| error.text()).collect();
     words.sort_unstable();
     words.dedup();
-    assert_eq!(words.len(), FrameError::ALL.len());
+    assert_eq!(words.len(), StompFrameError::ALL.len());
 }

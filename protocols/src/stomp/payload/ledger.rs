@@ -5,18 +5,24 @@ use pitlane_engine::id::{Currency, PositionId, SecurityId, StrategyId};
 use pitlane_engine::number::{Money, Notional, Price};
 use pitlane_engine::refdata::RefData;
 
-use super::{Stamp, begin};
-use crate::codes::Word;
+use super::{EventStamp, begin};
+use crate::codes::WireName;
 use crate::json::Object;
 use crate::rest::transaction::{Story, ext_id_of, uuid_of};
 
 /// TransactionVO.
-pub fn transaction(out: &mut Vec<u8>, stamp: Stamp, booking: &Booking, instance: u64, reference: &RefData) {
+pub fn transaction(
+    out: &mut Vec<u8>,
+    stamp: EventStamp,
+    booking: &Booking,
+    instance: u64,
+    reference: &RefData,
+) {
     let mut object = begin(out, "TRANSACTION", stamp);
     object.number("id", booking.id.0);
     object.shown("uuid", uuid_of(booking.id, booking.order_id, booking.exec, instance));
     object.time("dateTime", stamp.at);
-    object.text("transactionType", booking.kind.word());
+    object.text("transactionType", booking.kind.wire_name());
     strategy(&mut object, booking.strategy, reference);
     object.number("accountId", booking.account.0.into());
     if let Some(security) = booking.security {
@@ -40,7 +46,7 @@ pub fn transaction(out: &mut Vec<u8>, stamp: Stamp, booking: &Booking, instance:
 /// PositionVO, valued at the newest tick that is known here.
 pub fn position(
     out: &mut Vec<u8>,
-    stamp: Stamp,
+    stamp: EventStamp,
     (holder, security): (StrategyId, SecurityId),
     state: &PositionState,
     tick: Option<&Tick>,
@@ -84,7 +90,7 @@ pub fn position(
 /// Cash of a strategy in one currency, over all shards; without an amount if they add up to more than can be counted.
 pub fn cash_balance(
     out: &mut Vec<u8>,
-    stamp: Stamp,
+    stamp: EventStamp,
     holder: StrategyId,
     currency: Currency,
     amount: Option<Money>,

@@ -6,11 +6,11 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::{Stamp, begin};
+use super::{EventStamp, begin};
 use crate::json::{Object, push_decimal, push_number, push_text, push_time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bar<'a> {
+pub struct BarPayload<'a> {
     pub security: SecurityId,
     /// `1s`, `1m`, …
     pub size: &'a str,
@@ -91,8 +91,8 @@ pub fn book(out: &mut Vec<u8>, seq: u64, at: Timestamp, fixed: &[u8], sides: &[D
     out.extend_from_slice(b"\"}");
 }
 
-pub fn bar(out: &mut Vec<u8>, seq: u64, at: Timestamp, bar: &Bar<'_>, reference: &RefData) {
-    let mut object = begin(out, "BAR", Stamp { seq, at });
+pub fn bar(out: &mut Vec<u8>, seq: u64, at: Timestamp, bar: &BarPayload<'_>, reference: &RefData) {
+    let mut object = begin(out, "BAR", EventStamp { seq, at });
     security(&mut object, bar.security, reference);
     object.text("size", bar.size);
     for (name, price) in [("open", bar.open), ("high", bar.high), ("low", bar.low), ("close", bar.close)] {

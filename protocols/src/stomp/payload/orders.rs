@@ -7,14 +7,14 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::{Stamp, begin};
-use crate::codes::Word;
+use super::{EventStamp, begin};
+use crate::codes::WireName;
 use crate::json::Object;
 
 /// What happened to an order: under its own id, whatever the id of the request was.
 pub fn status(
     out: &mut Vec<u8>,
-    stamp: Stamp,
+    stamp: EventStamp,
     ids: (&IntId, &IntId),
     report: &OrderReport,
     reference: &RefData,
@@ -24,15 +24,15 @@ pub fn status(
     if let Some(strategy) = reference.strategy(report.strategy) {
         object.text("strategyName", &strategy.name);
     }
-    object.text("status", report.status.word());
-    object.text("execType", report.what.word());
+    object.text("status", report.status.wire_name());
+    object.text("execType", report.what.wire_name());
     filled(&mut object, report, (report.last_qty, report.last_price));
     reason(&mut object, report.reason);
     object.number("securityId", report.security.0.into());
     if let Some(security) = reference.security(report.security) {
         object.text("symbol", &security.symbol);
     }
-    object.text("side", report.side.word());
+    object.text("side", report.side.wire_name());
     object.decimal("quantity", report.qty.raw());
     object.number("accountId", report.account.0.into());
     if report.in_doubt {
@@ -43,17 +43,17 @@ pub fn status(
 
 /// What an order's terms do not tell of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct OrderContext<'a> {
     /// Of the same moment.
     pub report: &'a OrderReport,
-    pub past: Past,
+    pub past: OrderHistory,
     /// The FIX session it came from, where its name is known: `FIX:CLIENT1`.
     pub session: Option<&'a str>,
 }
 
 /// What happened to an order before, of which a report tells nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct OrderHistory {
     pub submitted: Timestamp,
     /// Of the latest fill; zero: there was none.
     pub last_qty: Qty,
@@ -63,17 +63,17 @@ pub struct Past {
 /// OrderVO.
 pub fn order(
     out: &mut Vec<u8>,
-    stamp: Stamp,
+    stamp: EventStamp,
     told: &OrderTerms,
-    standing: Standing<'_>,
+    standing: OrderContext<'_>,
     reference: &RefData,
 ) {
-    let Standing { report, past, session } = standing;
+    let OrderContext { report, past, session } = standing;
     let terms = &told.terms;
     let mut object = begin(out, "ORDER", stamp);
     identity(&mut object, (&told.id, &told.orig_id));
-    object.text("orderType", terms.kind.word());
-    object.text("side", terms.side.word());
+    object.text("orderType", terms.kind.wire_name());
+    object.text("side", terms.side.wire_name());
     object.decimal("quantity", terms.qty.raw());
     if terms.kind.has_limit() {
         object.decimal("limit", terms.limit.raw());
@@ -81,7 +81,7 @@ pub fn order(
     if terms.kind.has_stop() {
         object.decimal("stop", terms.stop.raw());
     }
-    object.text("tif", terms.tif.word());
+    object.text("tif", terms.tif.wire_name());
     if terms.tif_date.0 != 0 {
         object.time("tifDate", terms.tif_date);
     }
@@ -96,10 +96,10 @@ pub fn order(
         object.number("exchangeId", reference.exchange_of(security).id.0.into());
     }
     object.flag("exchangeOrder", terms.exchange_order);
-    object.text("status", told.status.word());
+    object.text("status", told.status.wire_name());
     filled(&mut object, report, (past.last_qty, past.last_price));
     reason(&mut object, told.reason);
-    object.text("source", session.unwrap_or(told.source.origin.word()));
+    object.text("source", session.unwrap_or(told.source.origin.wire_name()));
     if report.in_doubt {
         object.flag("unknown", true);
     }

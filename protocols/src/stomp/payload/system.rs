@@ -4,57 +4,57 @@ use pitlane_engine::command::Phase;
 use pitlane_engine::id::{SecurityId, StrategyId};
 use pitlane_engine::refdata::RefData;
 
-use super::{Stamp, begin};
-use crate::codes::Word;
+use super::{EventStamp, begin};
+use crate::codes::WireName;
 use crate::json::Object;
 
 /// How an external session stands: an adapter, or a FIX client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Link {
+pub enum ExternalSessionState {
     Disconnected,
     Connected,
     LoggedOn,
     Subscribed,
 }
 
-impl Link {
-    pub fn word(self) -> &'static str {
+impl ExternalSessionState {
+    pub fn wire_name(self) -> &'static str {
         match self {
-            Link::Disconnected => "DISCONNECTED",
-            Link::Connected => "CONNECTED",
-            Link::LoggedOn => "LOGGED_ON",
-            Link::Subscribed => "SUBSCRIBED",
+            ExternalSessionState::Disconnected => "DISCONNECTED",
+            ExternalSessionState::Connected => "CONNECTED",
+            ExternalSessionState::LoggedOn => "LOGGED_ON",
+            ExternalSessionState::Subscribed => "SUBSCRIBED",
         }
     }
 }
 
 /// How grave a log event is; lesser ones have no topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum LogLevel {
     Warn,
     Error,
 }
 
-impl Level {
-    pub fn word(self) -> &'static str {
+impl LogLevel {
+    pub fn wire_name(self) -> &'static str {
         match self {
-            Level::Warn => "WARN",
-            Level::Error => "ERROR",
+            LogLevel::Warn => "WARN",
+            LogLevel::Error => "ERROR",
         }
     }
 
     /// As the topic has it.
     pub fn segment(self) -> &'static str {
         match self {
-            Level::Warn => "warn",
-            Level::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Error => "error",
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogEvent<'a> {
-    pub level: Level,
+pub struct LogEventPayload<'a> {
+    pub level: LogLevel,
     pub logger: &'a str,
     pub message: &'a str,
     pub fields: &'a [(&'a str, &'a str)],
@@ -62,7 +62,7 @@ pub struct LogEvent<'a> {
 
 pub fn subscription(
     out: &mut Vec<u8>,
-    stamp: Stamp,
+    stamp: EventStamp,
     (strategy, security): (StrategyId, SecurityId),
     on: bool,
     subscribers: u32,
@@ -82,17 +82,17 @@ pub fn subscription(
     object.end();
 }
 
-pub fn session(out: &mut Vec<u8>, stamp: Stamp, name: &str, link: Link) {
+pub fn session(out: &mut Vec<u8>, stamp: EventStamp, name: &str, link: ExternalSessionState) {
     let mut object = begin(out, "SESSION", stamp);
     object.text("name", name);
-    object.text("state", link.word());
+    object.text("state", link.wire_name());
     object.end();
 }
 
 /// With the reason if it failed.
 pub fn lifecycle(
     out: &mut Vec<u8>,
-    stamp: Stamp,
+    stamp: EventStamp,
     strategy: StrategyId,
     name: &str,
     phase: Phase,
@@ -101,16 +101,16 @@ pub fn lifecycle(
     let mut object = begin(out, "LIFECYCLE", stamp);
     object.number("strategyId", strategy.0.into());
     object.text("strategyName", name);
-    object.text("phase", phase.word());
+    object.text("phase", phase.wire_name());
     if let Some(reason) = reason {
         object.text("reason", reason);
     }
     object.end();
 }
 
-pub fn log_event(out: &mut Vec<u8>, stamp: Stamp, event: &LogEvent<'_>) {
+pub fn log_event(out: &mut Vec<u8>, stamp: EventStamp, event: &LogEventPayload<'_>) {
     let mut object = begin(out, "LOG_EVENT", stamp);
-    object.text("level", event.level.word());
+    object.text("level", event.level.wire_name());
     object.text("logger", event.logger);
     object.text("message", event.message);
     let mut fields = Object::new(object.value("fields"));
@@ -122,7 +122,7 @@ pub fn log_event(out: &mut Vec<u8>, stamp: Stamp, event: &LogEvent<'_>) {
 }
 
 /// `data` is JSON: it was checked when it came.
-pub fn generic_event(out: &mut Vec<u8>, stamp: Stamp, name: &str, data: &[u8]) {
+pub fn generic_event(out: &mut Vec<u8>, stamp: EventStamp, name: &str, data: &[u8]) {
     let mut object = begin(out, "GENERIC_EVENT", stamp);
     object.text("name", name);
     object.json("data", data);

@@ -3,15 +3,15 @@
 
 use pitlane_engine::time::Timestamp;
 
-use super::{Session, State};
-use crate::stomp::cause::Cause;
-use crate::stomp::market::Market;
+use super::{StompSession, StompState};
+use crate::stomp::close_reason::StompCloseReason;
+use crate::stomp::market::MarketTopics;
 use crate::stomp::rendered::Rendered;
-use crate::stomp::slots::Slot;
-use crate::stomp::subscription::{MessageId, Subscription, Waiting};
+use crate::stomp::slots::TopicSlot;
+use crate::stomp::subscription::{MessageId, QueuedMessage, Subscription};
 use crate::stomp::topic::Naming;
 
-impl Session {
+impl StompSession {
     /// A message that must not be lost. Strategies that are not for this user's eyes pass by.
     pub fn deliver(
         &mut self,
@@ -22,7 +22,7 @@ impl Session {
         naming: &Naming,
     ) {
         let is_hidden = strategy.is_some_and(|strategy| !self.access.sees(strategy));
-        if self.state != State::Connected || is_hidden {
+        if self.state != StompState::Connected || is_hidden {
             return;
         }
         let is_open = self.is_below_mark() && self.backlog_line.is_empty();
@@ -37,18 +37,25 @@ impl Session {
         }
         let bytes = self.backlog_bytes + tail.bytes().len();
         if self.backlog == self.limits.backlog_max || bytes > self.limits.backlog_bytes_max {
-            return self.fail(now, Cause::SlowConsumer, None);
+            return self.fail(now, StompCloseReason::SlowConsumer, None);
         }
         self.turns += 1;
-        subscription.backlog.push_back(Waiting { turn: self.turns, tail: tail.share() });
+        subscription.backlog.push_back(QueuedMessage { turn: self.turns, tail: tail.share() });
         self.backlog += 1;
         self.backlog_bytes = bytes;
         self.line_up(place);
     }
 
     /// A market data event of a topic whose newest message the market holds. A rare one goes at once.
-    pub fn offer(&mut self, now: Timestamp, place: u16, topic: u32, is_rare: bool, market: &mut Market) {
-        if self.state != State::Connected {
+    pub fn offer(
+        &mut self,
+        now: Timestamp,
+        place: u16,
+        topic: u32,
+        is_rare: bool,
+        market: &mut MarketTopics,
+    ) {
+        if self.state != StompState::Connected {
             return;
         }
         let is_due = self.interval.is_none_or(|interval| self.pace.due(interval) <= now);
@@ -74,8 +81,8 @@ impl Session {
     }
 
     /// Before a rare event replaces what waits of its topic, that goes out.
-    pub fn hasten(&mut self, now: Timestamp, place: u16, topic: u32, market: &mut Market) {
-        if self.interval.is_none() || self.state != State::Connected || !self.is_below_mark() {
+    pub fn hasten(&mut self, now: Timestamp, place: u16, topic: u32, market: &mut MarketTopics) {
+        if self.interval.is_none() || self.state != StompState::Connected || !self.is_below_mark() {
             return;
         }
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
@@ -87,8 +94,8 @@ impl Session {
     }
 
     /// Sends what waits and may go: what must not be lost first.
-    pub fn pump(&mut self, now: Timestamp, market: &mut Market) {
-        if self.state != State::Connected {
+    pub fn pump(&mut self, now: Timestamp, market: &mut MarketTopics) {
+        if self.state != StompState::Connected {
             return;
         }
         // Ends at the mark, so a turn is bounded.
@@ -144,7 +151,7 @@ impl Session {
 
     fn wait(&mut self, now: Timestamp, place: u16, topic: u32) {
         if self.slots == self.limits.slots_max {
-            return self.fail(now, Cause::SlowConsumer, None);
+            return self.fail(now, StompCloseReason::SlowConsumer, None);
         }
         if self.slots_line.is_empty() {
             self.pace.wait(now);
@@ -152,7 +159,7 @@ impl Session {
         self.turns += 1;
         let turn = self.turns;
         if let Some(subscription) = self.subscription(place) {
-            subscription.slots.push(Slot { turn, topic });
+            subscription.slots.push(TopicSlot { turn, topic });
             self.slots += 1;
             self.line_up(place);
         }
@@ -164,7 +171,7 @@ impl Session {
         place: u16,
         topic: u32,
         is_rare: bool,
-        market: &mut Market,
+        market: &mut MarketTopics,
     ) {
         self.begins_to_wait(now);
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };

@@ -4,54 +4,54 @@ use std::borrow::Cow;
 
 use pitlane_engine::time::Timestamp;
 
-use super::{Act, GOODBYE_NS_MAX, Session, State};
+use super::{GOODBYE_NS_MAX, SessionAction, StompSession, StompState};
 use crate::json;
-use crate::stomp::access::Secret;
-use crate::stomp::cause::Cause;
-use crate::stomp::frame::{Command, Frame, Version};
+use crate::stomp::access::Passcode;
+use crate::stomp::close_reason::StompCloseReason;
+use crate::stomp::frame::{ClientCommand, StompFrame, StompVersion};
 use crate::stomp::heartbeat::Heartbeat;
 use crate::stomp::pattern::Pattern;
-use crate::stomp::settings::Settings;
-use crate::stomp::subscription::{AckMode, MessageId, Subscription, Wanted};
-use crate::stomp::topic::{self, Kind};
-use crate::stomp::transaction::Deed;
+use crate::stomp::settings::BrokerSettings;
+use crate::stomp::subscription::{AckMode, MessageId, Subscription, SubscriptionRequest};
+use crate::stomp::topic::{self, TopicKind};
+use crate::stomp::transaction::TransactionStep;
 
-impl Session {
+impl StompSession {
     /// Takes one frame; what the broker must do about it is appended to `acts`. A frame that asks for a receipt gets it when
     /// it has taken effect; a wrong one gets an ERROR, and is the last.
     pub fn handle_frame(
         &mut self,
         now: Timestamp,
-        frame: &Frame<'_>,
-        settings: &Settings,
-        acts: &mut Vec<Act>,
+        frame: &StompFrame<'_>,
+        settings: &BrokerSettings,
+        acts: &mut Vec<SessionAction>,
     ) {
         self.counters.frames += 1;
         let receipt = frame.header("receipt").map(Cow::into_owned);
         let done = match (self.state, frame.command) {
-            (State::Greeting, Command::Connect) => self.connect(now, frame, settings, acts),
-            (State::Greeting, _) => Err(Cause::NotConnected),
-            (State::Asking | State::Ending(_), _) => return,
-            (State::Connected, Command::Connect) => Err(Cause::ConnectedTwice),
-            (State::Connected, Command::Subscribe) => self.subscribe(frame, settings, acts),
-            (State::Connected, Command::Unsubscribe) => self.unsubscribe(frame, acts),
-            (State::Connected, Command::Ack | Command::Nack) => self.acknowledge(frame),
-            (State::Connected, Command::Begin) => self.begin(frame),
-            (State::Connected, Command::Commit) => self.commit(frame, acts),
-            (State::Connected, Command::Abort) => self.abort(frame),
-            (State::Connected, Command::Send) => self.send(frame, acts),
-            (State::Connected, Command::Disconnect) => Ok(()),
+            (StompState::AwaitingConnect, ClientCommand::Connect) => self.connect(now, frame, settings, acts),
+            (StompState::AwaitingConnect, _) => Err(StompCloseReason::NotConnected),
+            (StompState::VerifyingLogin | StompState::Closing(_), _) => return,
+            (StompState::Connected, ClientCommand::Connect) => Err(StompCloseReason::ConnectedTwice),
+            (StompState::Connected, ClientCommand::Subscribe) => self.subscribe(frame, settings, acts),
+            (StompState::Connected, ClientCommand::Unsubscribe) => self.unsubscribe(frame, acts),
+            (StompState::Connected, ClientCommand::Ack | ClientCommand::Nack) => self.acknowledge(frame),
+            (StompState::Connected, ClientCommand::Begin) => self.begin(frame),
+            (StompState::Connected, ClientCommand::Commit) => self.commit(frame, acts),
+            (StompState::Connected, ClientCommand::Abort) => self.abort(frame),
+            (StompState::Connected, ClientCommand::Send) => self.send(frame, acts),
+            (StompState::Connected, ClientCommand::Disconnect) => Ok(()),
         };
         match (done, receipt) {
             (Err(cause), receipt) => self.fail(now, cause, receipt),
             (Ok(()), receipt) => self.owed = receipt,
         }
-        self.is_leaving = frame.command == Command::Disconnect;
+        self.is_leaving = frame.command == ClientCommand::Disconnect;
     }
 
     /// The broker has done what the frame asked for: now its receipt is due.
     pub fn conclude(&mut self, now: Timestamp) {
-        if self.state != State::Connected {
+        if self.state != StompState::Connected {
             // Not yet, or never more: an ERROR is the last frame.
             return;
         }
@@ -59,77 +59,79 @@ impl Session {
             self.receipt(now, &receipt);
         }
         if self.is_leaving {
-            self.end(now.plus(GOODBYE_NS_MAX), Cause::Disconnected);
+            self.end(now.plus(GOODBYE_NS_MAX), StompCloseReason::Disconnected);
         }
     }
 
     fn connect(
         &mut self,
         now: Timestamp,
-        frame: &Frame<'_>,
-        settings: &Settings,
-        acts: &mut Vec<Act>,
-    ) -> Result<(), Cause> {
+        frame: &StompFrame<'_>,
+        settings: &BrokerSettings,
+        acts: &mut Vec<SessionAction>,
+    ) -> Result<(), StompCloseReason> {
         let version = match frame.header("accept-version") {
-            None => Version::V10,
-            Some(list) => Version::highest_of(&list).ok_or(Cause::NoCommonVersion)?,
+            None => StompVersion::V10,
+            Some(list) => StompVersion::highest_of(&list).ok_or(StompCloseReason::NoCommonVersion)?,
         };
-        if version > Version::V10
+        if version > StompVersion::V10
             && let Some(text) = frame.header("heart-beat")
         {
-            self.heartbeat = Heartbeat::agree(&text).map_err(|_| Cause::BadHeartbeat)?;
+            self.heartbeat = Heartbeat::agree(&text).map_err(|_| StompCloseReason::BadHeartbeat)?;
         }
         self.version = Some(version);
-        if let Some(access) = &settings.guest {
+        if let Some(access) = &settings.anonymous_access {
             self.welcome(now, &settings.server, access.clone());
             return Ok(());
         }
         let text = |name| frame.header(name).map(Cow::into_owned);
-        let passcode = text("passcode").map(Secret);
-        acts.push(Act::Login { login: text("login"), passcode, host: text("host") });
-        self.state = State::Asking;
+        let passcode = text("passcode").map(Passcode);
+        acts.push(SessionAction::Login { login: text("login"), passcode, host: text("host") });
+        self.state = StompState::VerifyingLogin;
         Ok(())
     }
 
     fn subscribe(
         &mut self,
-        frame: &Frame<'_>,
-        settings: &Settings,
-        acts: &mut Vec<Act>,
-    ) -> Result<(), Cause> {
+        frame: &StompFrame<'_>,
+        settings: &BrokerSettings,
+        acts: &mut Vec<SessionAction>,
+    ) -> Result<(), StompCloseReason> {
         let version = self.version.expect("it is connected");
-        let destination = frame.header("destination").ok_or(Cause::Missing("destination"))?.into_owned();
+        let destination =
+            frame.header("destination").ok_or(StompCloseReason::Missing("destination"))?.into_owned();
         let id = frame.header("id").map(Cow::into_owned);
-        if id.is_none() && version > Version::V10 {
-            return Err(Cause::Missing("id"));
+        if id.is_none() && version > StompVersion::V10 {
+            return Err(StompCloseReason::Missing("id"));
         }
         let ack = match frame.header("ack") {
             None => AckMode::Auto,
-            Some(word) => AckMode::from_word(&word).ok_or(Cause::BadAckMode)?,
+            Some(word) => AckMode::from_wire_name(&word).ok_or(StompCloseReason::BadAckMode)?,
         };
         let window = window_of(frame, self.limits.window_max)?;
-        let pattern = Pattern::parse(&destination, &settings.naming).map_err(Cause::Destination)?;
+        let pattern =
+            Pattern::parse(&destination, &settings.naming).map_err(StompCloseReason::Destination)?;
         if id.as_ref().is_some_and(|id| self.by_id.contains_key(id)) {
-            return Err(Cause::SubscriptionInUse);
+            return Err(StompCloseReason::SubscriptionInUse);
         }
         if !self.may_read(&pattern, settings) {
-            return Err(Cause::NotPermitted);
+            return Err(StompCloseReason::NotPermitted);
         }
-        let place = self.place().ok_or(Cause::TooManySubscriptions)?;
+        let place = self.place().ok_or(StompCloseReason::TooManySubscriptions)?;
         if let Some(id) = &id {
             self.by_id.insert(id.clone(), place);
         }
-        let wanted = Wanted { id, destination, pattern, ack, window };
+        let wanted = SubscriptionRequest { id, destination, pattern, ack, window };
         self.subscriptions[place as usize] = Some(Box::new(Subscription::new(place, version, wanted)));
         let last_value = frame.header("last-value").is_some_and(|text| text.trim() == "true");
-        acts.push(Act::Subscribe { place, last_value });
+        acts.push(SessionAction::Subscribe { place, last_value });
         Ok(())
     }
 
     /// Whoever names a strategy that is not for him is told so; under a wildcard he gets what is for him.
-    fn may_read(&self, pattern: &Pattern, settings: &Settings) -> bool {
+    fn may_read(&self, pattern: &Pattern, settings: &BrokerSettings) -> bool {
         let (Some(family), Some(name)) = (pattern.name_at(0), pattern.name_at(1)) else { return true };
-        let is_guarded = topic::kind_of_family(family, &settings.naming) == Some(Kind::Order);
+        let is_guarded = topic::kind_of_family(family, &settings.naming) == Some(TopicKind::Order);
         !is_guarded || self.access.sees(&topic::decode_segment(name))
     }
 
@@ -144,24 +146,29 @@ impl Session {
         Some(self.subscriptions.len() as u16 - 1)
     }
 
-    fn unsubscribe(&mut self, frame: &Frame<'_>, acts: &mut Vec<Act>) -> Result<(), Cause> {
+    fn unsubscribe(
+        &mut self,
+        frame: &StompFrame<'_>,
+        acts: &mut Vec<SessionAction>,
+    ) -> Result<(), StompCloseReason> {
         let place = match (frame.header("id"), self.version) {
             (Some(id), _) => self.by_id.remove(&*id),
             // In 1.0 a subscription may have no id, and is then known by its destination.
-            (None, Some(Version::V10)) => {
-                let text = frame.header("destination").ok_or(Cause::Missing("destination"))?;
+            (None, Some(StompVersion::V10)) => {
+                let text = frame.header("destination").ok_or(StompCloseReason::Missing("destination"))?;
                 self.first_of(&text)
             }
-            (None, _) => return Err(Cause::Missing("id")),
+            (None, _) => return Err(StompCloseReason::Missing("id")),
         };
-        let place = place.ok_or(Cause::UnknownSubscription)?;
-        let subscription = self.subscriptions[place as usize].take().ok_or(Cause::UnknownSubscription)?;
+        let place = place.ok_or(StompCloseReason::UnknownSubscription)?;
+        let subscription =
+            self.subscriptions[place as usize].take().ok_or(StompCloseReason::UnknownSubscription)?;
         if let Some(id) = &subscription.wanted.id {
             self.by_id.remove(id);
         }
         self.free.push(place);
         self.forget(place, &subscription);
-        acts.push(Act::Unsubscribe { place, pattern: subscription.wanted.pattern });
+        acts.push(SessionAction::Unsubscribe { place, pattern: subscription.wanted.pattern });
         Ok(())
     }
 
@@ -173,79 +180,89 @@ impl Session {
         .map(|place| place as u16)
     }
 
-    fn acknowledge(&mut self, frame: &Frame<'_>) -> Result<(), Cause> {
+    fn acknowledge(&mut self, frame: &StompFrame<'_>) -> Result<(), StompCloseReason> {
         let version = self.version.expect("it is connected");
-        let name = if version == Version::V12 { "id" } else { "message-id" };
-        let text = frame.header(name).ok_or(Cause::Missing(name))?;
-        let message = MessageId::parse(&text).ok_or(Cause::UnknownMessage)?;
-        let subscription = self.subscription(message.place).ok_or(Cause::UnknownMessage)?;
+        let name = if version == StompVersion::V12 { "id" } else { "message-id" };
+        let text = frame.header(name).ok_or(StompCloseReason::Missing(name))?;
+        let message = MessageId::parse(&text).ok_or(StompCloseReason::UnknownMessage)?;
+        let subscription = self.subscription(message.place).ok_or(StompCloseReason::UnknownMessage)?;
         if !subscription.is_unacked(message.number) {
-            return Err(Cause::UnknownMessage);
+            return Err(StompCloseReason::UnknownMessage);
         }
         let named = frame.header("subscription");
-        if version == Version::V11 && named.is_none() {
-            return Err(Cause::Missing("subscription"));
+        if version == StompVersion::V11 && named.is_none() {
+            return Err(StompCloseReason::Missing("subscription"));
         }
         let is_other = |named| subscription.wanted.id.as_deref() != Some(named);
-        if version < Version::V12 && named.as_deref().is_some_and(is_other) {
-            return Err(Cause::UnknownMessage);
+        if version < StompVersion::V12 && named.as_deref().is_some_and(is_other) {
+            return Err(StompCloseReason::UnknownMessage);
         }
         match frame.header("transaction") {
-            Some(transaction) => self.transactions.add(&transaction, Deed::Acknowledge(message))?,
+            Some(transaction) => {
+                self.transactions.add(&transaction, TransactionStep::Acknowledge(message))?
+            }
             None => self.take_acknowledgement(message),
         }
         Ok(())
     }
 
-    fn begin(&mut self, frame: &Frame<'_>) -> Result<(), Cause> {
+    fn begin(&mut self, frame: &StompFrame<'_>) -> Result<(), StompCloseReason> {
         Ok(self.transactions.begin(&transaction_of(frame)?)?)
     }
 
-    fn commit(&mut self, frame: &Frame<'_>, acts: &mut Vec<Act>) -> Result<(), Cause> {
+    fn commit(
+        &mut self,
+        frame: &StompFrame<'_>,
+        acts: &mut Vec<SessionAction>,
+    ) -> Result<(), StompCloseReason> {
         for deed in self.transactions.end(&transaction_of(frame)?)? {
             match deed {
-                Deed::Acknowledge(message) => self.take_acknowledgement(message),
-                Deed::Send { name, body } => acts.push(Act::Send { name, body }),
+                TransactionStep::Acknowledge(message) => self.take_acknowledgement(message),
+                TransactionStep::Send { name, body } => acts.push(SessionAction::Send { name, body }),
             }
         }
         Ok(())
     }
 
-    fn abort(&mut self, frame: &Frame<'_>) -> Result<(), Cause> {
+    fn abort(&mut self, frame: &StompFrame<'_>) -> Result<(), StompCloseReason> {
         self.transactions.end(&transaction_of(frame)?)?;
         Ok(())
     }
 
-    fn send(&mut self, frame: &Frame<'_>, acts: &mut Vec<Act>) -> Result<(), Cause> {
-        let destination = frame.header("destination").ok_or(Cause::Missing("destination"))?;
+    fn send(
+        &mut self,
+        frame: &StompFrame<'_>,
+        acts: &mut Vec<SessionAction>,
+    ) -> Result<(), StompCloseReason> {
+        let destination = frame.header("destination").ok_or(StompCloseReason::Missing("destination"))?;
         let name = destination.strip_prefix("/topic/generic-event.").filter(|_| self.access.may_send);
         // Elsewhere names stand in lines of their own: in headers of other brokers, in logs.
         let is_one_segment = |name: &&str| {
             !name.is_empty() && !name.contains(['.', '*', '>', '/']) && !name.contains(char::is_control)
         };
-        let name = name.filter(is_one_segment).ok_or(Cause::SendNotPermitted)?;
+        let name = name.filter(is_one_segment).ok_or(StompCloseReason::SendNotPermitted)?;
         let name = topic::decode_segment(name).into_owned();
         if !json::is_json(frame.body) {
-            return Err(Cause::SendNotJson);
+            return Err(StompCloseReason::SendNotJson);
         }
         let body = frame.body.to_vec();
         match frame.header("transaction") {
-            Some(transaction) => self.transactions.add(&transaction, Deed::Send { name, body })?,
-            None => acts.push(Act::Send { name, body }),
+            Some(transaction) => self.transactions.add(&transaction, TransactionStep::Send { name, body })?,
+            None => acts.push(SessionAction::Send { name, body }),
         }
         Ok(())
     }
 }
 
-fn transaction_of<'a>(frame: &Frame<'a>) -> Result<Cow<'a, str>, Cause> {
-    frame.header("transaction").ok_or(Cause::Missing("transaction"))
+fn transaction_of<'a>(frame: &StompFrame<'a>) -> Result<Cow<'a, str>, StompCloseReason> {
+    frame.header("transaction").ok_or(StompCloseReason::Missing("transaction"))
 }
 
 /// The window a client asks for under either of the names in use; never above ours.
-fn window_of(frame: &Frame<'_>, max: u32) -> Result<u32, Cause> {
+fn window_of(frame: &StompFrame<'_>, max: u32) -> Result<u32, StompCloseReason> {
     let asked = frame.header("prefetch-count").or_else(|| frame.header("activemq.prefetchSize"));
     let Some(text) = asked else { return Ok(max) };
     let is_number = !text.is_empty() && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
-    let window: u32 = text.parse().ok().filter(|_| is_number).ok_or(Cause::BadPrefetch)?;
-    if window == 0 { Err(Cause::BadPrefetch) } else { Ok(window.min(max)) }
+    let window: u32 = text.parse().ok().filter(|_| is_number).ok_or(StompCloseReason::BadPrefetch)?;
+    if window == 0 { Err(StompCloseReason::BadPrefetch) } else { Ok(window.min(max)) }
 }

@@ -8,9 +8,9 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::sender::{Protocol, Sender, SenderAddress, SenderId, SenderText};
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::entry::Request;
-use pitlane_protocols::fix::session::{Session, SessionSettings, State};
-use pitlane_protocols::fix::store::Store;
+use pitlane_protocols::fix::entry::ClientRequest;
+use pitlane_protocols::fix::session::{FixSession, FixSessionSettings, FixSessionState};
+use pitlane_protocols::fix::store::MessageStore;
 
 use super::is_full;
 use super::latency::Turn;
@@ -20,7 +20,7 @@ use crate::net::sockets::Sockets;
 use crate::notifications::Notification;
 use crate::platform::address_of;
 use crate::platform::gateway::transmit::transmit;
-use pitlane_protocols::stomp::payload::system::Link;
+use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 
 /// Requests of one session in one round: the others want their turn too.
 const REQUESTS_PER_ROUND_MAX: usize = 256;
@@ -28,7 +28,7 @@ const REQUESTS_PER_ROUND_MAX: usize = 256;
 #[derive(Debug)]
 pub struct Client {
     pub name: String,
-    pub session: Session,
+    pub session: FixSession,
     pub connection: Option<ConnectionId>,
     pub peer: Option<SocketAddr>,
     /// Of the connection, or of the start.
@@ -36,9 +36,9 @@ pub struct Client {
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// What was last told of its state.
-    told: Link,
+    told: ExternalSessionState,
     /// For which there was no room; nothing else is asked before it.
-    pub held: Option<Request>,
+    pub held: Option<ClientRequest>,
     /// Whether it is in the line of those with something to do.
     pub queued: bool,
     /// Whether its connection is not read.
@@ -62,19 +62,19 @@ pub struct Driven {
 impl Client {
     pub fn new(
         name: &str,
-        settings: SessionSettings,
-        store: Box<dyn Store>,
+        settings: FixSessionSettings,
+        store: Box<dyn MessageStore>,
         reference: Arc<RefData>,
     ) -> Client {
         Client {
             name: name.to_string(),
-            session: Session::new(settings, store, reference),
+            session: FixSession::new(settings, store, reference),
             connection: None,
             peer: None,
             since: Timestamp::ZERO,
             bytes_in: 0,
             bytes_out: 0,
-            told: Link::Disconnected,
+            told: ExternalSessionState::Disconnected,
             held: None,
             queued: false,
             paused: false,
@@ -93,9 +93,11 @@ impl Client {
     /// Its state, if it has changed since it was told.
     pub fn news(&mut self) -> Option<Notification> {
         let link = match self.session.state() {
-            State::Offline => Link::Disconnected,
-            State::Greeting | State::LoggingOut | State::Closing => Link::Connected,
-            State::LoggedOn => Link::LoggedOn,
+            FixSessionState::Disconnected => ExternalSessionState::Disconnected,
+            FixSessionState::AwaitingLogon | FixSessionState::LoggingOut | FixSessionState::Closing => {
+                ExternalSessionState::Connected
+            }
+            FixSessionState::LoggedOn => ExternalSessionState::LoggedOn,
         };
         if std::mem::replace(&mut self.told, link) == link {
             return None;

@@ -87,7 +87,7 @@ impl FixEndpoint {
         self.lobby.refused += 1;
         if let Some((family, client)) = self.settings.family_of(name) {
             // A client that is gone hears nothing.
-            let _ = sockets.send(id, &logon_probe::refusal(family.sender_comp_id(), &client, now));
+            let _ = sockets.send(id, &logon_probe::encode_refusal(family.sender_comp_id(), &client, now));
         }
         sockets.finish(id);
         if self.may_log(now) {

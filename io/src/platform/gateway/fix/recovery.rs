@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pitlane_engine::event::{Event, Refusal};
 use pitlane_engine::id::{PortId, ShardId};
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::store::{MemoryStore, Store};
+use pitlane_protocols::fix::store::{MemoryStore, MessageStore};
 
 use crate::fix::message_log;
 use crate::fix::settings::Family;
@@ -47,7 +47,7 @@ impl Past {
         name: &str,
         family: &Family,
         clerk: &mut message_log::FixLogHandle,
-    ) -> Result<Box<dyn Store>, Fault> {
+    ) -> Result<Box<dyn MessageStore>, Fault> {
         if self.level == Level::None {
             return Ok(Box::new(MemoryStore::new(now)));
         }

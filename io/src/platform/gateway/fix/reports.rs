@@ -71,7 +71,7 @@ impl FixEndpoint {
         self.open(now, report.source.session);
         let FixEndpoint { clients, desk, .. } = self;
         if let Some(client) = client_of(clients, report.source.session) {
-            client.session.report_standing(now, report, desk);
+            client.session.report_order_status(now, report, desk);
             self.wake(report.source.session);
         }
     }
@@ -97,7 +97,7 @@ impl FixEndpoint {
         self.open(now, source.session);
         let FixEndpoint { clients, desk, .. } = self;
         if let Some(client) = client_of(clients, source.session) {
-            client.session.handle_missed(now, shard, event, desk);
+            client.session.handle_missed_event(now, shard, event, desk);
             self.wake(source.session);
         }
     }

@@ -1,7 +1,7 @@
 //! The sessions of this thread as a list, for operators.
 
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::session::State;
+use pitlane_protocols::fix::session::FixSessionState;
 
 use super::FixEndpoint;
 use super::client::Client;
@@ -24,7 +24,7 @@ impl FixEndpoint {
 }
 
 fn row_of(number: u16, client: &Client) -> SessionInfo {
-    let (numbers, counts) = (client.session.numbers(), client.session.counts());
+    let (numbers, counts) = (client.session.sequence_numbers(), client.session.counts());
     SessionInfo {
         peer: client.peer.filter(|_| client.connection.is_some()),
         since: client.since,
@@ -33,9 +33,9 @@ fn row_of(number: u16, client: &Client) -> SessionInfo {
         bytes_out: client.bytes_out,
         messages_in: counts.messages_in,
         messages_out: counts.messages_out,
-        queue_bytes: client.session.unsent() as u64,
-        next_in: Some(numbers.incoming),
-        next_out: Some(numbers.outgoing),
+        queue_bytes: client.session.unsent_bytes() as u64,
+        next_in: Some(numbers.next_target_msg_seq_num),
+        next_out: Some(numbers.next_sender_msg_seq_num),
         ..resting(number, &client.name)
     }
 }
@@ -48,7 +48,7 @@ fn resting(number: u16, name: &str) -> SessionInfo {
         name: Some(name.into()),
         peer: None,
         since: Timestamp::ZERO,
-        state: state_word(State::Offline),
+        state: state_word(FixSessionState::Disconnected),
         bytes_in: 0,
         bytes_out: 0,
         messages_in: 0,
@@ -61,11 +61,11 @@ fn resting(number: u16, name: &str) -> SessionInfo {
     }
 }
 
-fn state_word(state: State) -> &'static str {
+fn state_word(state: FixSessionState) -> &'static str {
     match state {
-        State::Offline => "DISCONNECTED",
-        State::Greeting => "LOGGING_ON",
-        State::LoggedOn => "LOGGED_ON",
-        State::LoggingOut | State::Closing => "ENDING",
+        FixSessionState::Disconnected => "DISCONNECTED",
+        FixSessionState::AwaitingLogon => "LOGGING_ON",
+        FixSessionState::LoggedOn => "LOGGED_ON",
+        FixSessionState::LoggingOut | FixSessionState::Closing => "ENDING",
     }
 }

@@ -39,7 +39,7 @@ impl Scene {
 #[test]
 fn a_turn_writes_to_so_many_and_the_next_to_the_others() {
     let reference = Arc::new(RefData::check(Rows::default()).expect("nothing is wrong with nothing"));
-    let room = StompEndpoint::new(Settings::default(), reference, Logins::new(None, Role::Trade));
+    let room = StompEndpoint::new(BrokerSettings::default(), reference, Logins::new(None, Role::Trade));
     let mut scene = Scene { net: Net::open(NetSettings::default()).expect("a driver opens"), room };
     let any = "127.0.0.1:0".parse().expect("an address");
     let listener = Listener::bind(ListenerSettings::at(any)).expect("loopback has a port");

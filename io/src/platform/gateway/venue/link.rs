@@ -7,7 +7,7 @@ use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
-use pitlane_protocols::fix::session::{Session, State, VenueReport};
+use pitlane_protocols::fix::session::{FixSession, FixSessionState, VenueReport};
 
 use super::stored::Stored;
 use crate::fix::caller::Caller;
@@ -30,7 +30,7 @@ pub struct Link {
     pub caller: Caller,
     /// Who it is to the shards.
     pub source: Source,
-    pub session: Session,
+    pub session: FixSession,
     pub connection: Option<ConnectionId>,
     /// Whether there may be something to do.
     pub awake: bool,
@@ -38,7 +38,7 @@ pub struct Link {
     pending_commands: PendingCommands,
     /// By shard.
     stored: Vec<Stored>,
-    /// What the shards were last told: since which time in touch, by [`Session::touches`], they take the venue to be connected.
+    /// What the shards were last told: since which time in touch, by [`FixSession::touches`], they take the venue to be connected.
     told_touches: Option<u64>,
     since: Timestamp,
     bytes_in: u64,
@@ -55,7 +55,7 @@ pub struct Link {
 }
 
 impl Link {
-    pub fn new(caller: Caller, source: Source, session: Session, logged: bool) -> Link {
+    pub fn new(caller: Caller, source: Source, session: FixSession, logged: bool) -> Link {
         Link {
             caller,
             source,
@@ -100,16 +100,16 @@ impl Link {
     /// The connection is gone. Orders stay as they are; the shards hear that nobody knows more.
     pub fn lose(&mut self, now: Timestamp, why: Option<CloseReason>) {
         let state = self.session.state();
-        let refusal = self.session.take_refusal();
+        let refusal = self.session.take_logout_text();
         let venue = self.caller.name();
-        let is_news = !self.was_refused || state == State::LoggedOn;
+        let is_news = !self.was_refused || state == FixSessionState::LoggedOn;
         match refusal {
             Some(text) if is_news => tracing::warn!(venue, text, "the venue has ended the session"),
             None if is_news => tracing::warn!(venue, ?why, ?state, "the connection to the venue is lost"),
             Some(_) | None => {}
         }
         // Perhaps it is to be had at another address.
-        self.attempt += usize::from(state == State::Greeting);
+        self.attempt += usize::from(state == FixSessionState::AwaitingLogon);
         self.was_refused = true;
         self.session.disconnect(now);
         (self.connection, self.paused, self.awake) = (None, false, true);
@@ -179,7 +179,7 @@ impl Link {
     }
 
     pub fn row(&self) -> SessionInfo {
-        let (numbers, counts) = (self.session.numbers(), self.session.counts());
+        let (numbers, counts) = (self.session.sequence_numbers(), self.session.counts());
         SessionInfo {
             kind: Kind::Venue,
             number: self.source.session as u64,
@@ -187,20 +187,20 @@ impl Link {
             peer: self.connection.map(|_| self.call().address),
             since: self.since,
             state: match self.session.state() {
-                State::Offline => "DISCONNECTED",
-                State::Greeting => "LOGGING_ON",
-                State::LoggedOn if !self.session.is_in_touch() => "RECOVERING",
-                State::LoggedOn => "LOGGED_ON",
-                State::LoggingOut | State::Closing => "ENDING",
+                FixSessionState::Disconnected => "DISCONNECTED",
+                FixSessionState::AwaitingLogon => "LOGGING_ON",
+                FixSessionState::LoggedOn if !self.session.is_synchronized() => "RECOVERING",
+                FixSessionState::LoggedOn => "LOGGED_ON",
+                FixSessionState::LoggingOut | FixSessionState::Closing => "ENDING",
             },
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
             messages_in: counts.messages_in,
             messages_out: counts.messages_out,
-            queue_bytes: self.session.unsent() as u64,
+            queue_bytes: self.session.unsent_bytes() as u64,
             stomp: None,
-            next_in: Some(numbers.incoming),
-            next_out: Some(numbers.outgoing),
+            next_in: Some(numbers.next_target_msg_seq_num),
+            next_out: Some(numbers.next_sender_msg_seq_num),
             venue: Some(self.session.venue_counts()),
         }
     }
@@ -212,12 +212,12 @@ impl Link {
 
     /// Calls the venue, if it is time.
     fn try_calling(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
-        if self.connection.is_some() || self.session.state() != State::Offline || !is_open {
+        if self.connection.is_some() || self.session.state() != FixSessionState::Disconnected || !is_open {
             return;
         }
         self.session.set_schedule(self.caller.schedule(now));
         if !self.session.wants_connection(now) {
-            return self.session.handle_no_connection(now);
+            return self.session.handle_connect_failed(now);
         }
         match sockets.call(self.call()) {
             Ok(id) => {
@@ -228,7 +228,7 @@ impl Link {
             Err(error) => {
                 tracing::warn!(venue = self.caller.name(), %error, "the venue cannot be called");
                 self.attempt += 1;
-                self.session.handle_no_connection(now);
+                self.session.handle_connect_failed(now);
             }
         }
     }
@@ -254,14 +254,14 @@ impl Link {
             work += 1;
         }
         self.awake |= !self.pending_commands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
-        if self.session.take_loss() {
+        if self.session.take_message_loss() {
             let venue = self.caller.name();
             tracing::info!(
                 venue,
                 "the numbers of the session were reset: open orders are unknown until the venue tells"
             );
         }
-        let touches = self.session.touches();
+        let touches = self.session.synchronizations();
         if self.pending_commands.is_empty() && work < REPORTS_PER_ROUND_MAX && touches != self.told_touches {
             let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
             let connected = touches.is_some();
@@ -336,7 +336,7 @@ impl Link {
         if now < self.words_at {
             return;
         }
-        if let Some(text) = self.session.take_words() {
+        if let Some(text) = self.session.take_reject_text() {
             self.words_at = now.plus(WORDS_EVERY_NS);
             tracing::warn!(venue = self.caller.name(), text, "the venue has refused an order or a request");
         }

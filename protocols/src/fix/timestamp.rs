@@ -4,7 +4,7 @@ use pitlane_engine::text::{date_of, days_of, parse_clock, parse_eight};
 use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_MS, NS_PER_S, Timestamp};
 
 /// `20261116-08:00:00.123`
-pub const STAMP_BYTES: usize = 21;
+pub const TIMESTAMP_BYTES: usize = 21;
 
 /// Reads a UTCTimestamp: whole seconds, or with 3, 6 or 9 decimals. A leap second is the last of its minute.
 pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
@@ -48,25 +48,25 @@ fn three(text: &[u8; 3]) -> Option<u64> {
 
 /// An instant is written once in a millisecond, its date once a day.
 #[derive(Clone, Debug)]
-pub struct Stamp {
+pub struct TimestampText {
     /// Milliseconds since the epoch, which are written.
     ms: u64,
     day: u64,
-    text: [u8; STAMP_BYTES],
+    text: [u8; TIMESTAMP_BYTES],
 }
 
 const MS_PER_DAY: u64 = NS_PER_DAY / NS_PER_MS;
 
-impl Default for Stamp {
-    fn default() -> Stamp {
-        Stamp { ms: u64::MAX, day: u64::MAX, text: *b"00000000-00:00:00.000" }
+impl Default for TimestampText {
+    fn default() -> TimestampText {
+        TimestampText { ms: u64::MAX, day: u64::MAX, text: *b"00000000-00:00:00.000" }
     }
 }
 
-impl Stamp {
+impl TimestampText {
     /// An instant in milliseconds.
     #[inline]
-    pub fn text(&mut self, at: Timestamp) -> &[u8; STAMP_BYTES] {
+    pub fn text(&mut self, at: Timestamp) -> &[u8; TIMESTAMP_BYTES] {
         let ms = at.0 / NS_PER_MS;
         if ms != self.ms {
             self.write(ms);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_instant_survives_the_way_through_text() {
-        let mut stamp = Stamp::default();
+        let mut stamp = TimestampText::default();
         for ns in [0, 1_795_161_600_123_000_000, 951_868_799_999_000_000, NS_PER_DAY - NS_PER_MS, NS_PER_DAY]
         {
             let text = *stamp.text(Timestamp(ns));

@@ -1,0 +1,34 @@
+//! MsgType (35) by name.
+//!
+//! Every type that a session handles is one character, so it is compared and written as a byte.
+
+pub const HEARTBEAT: u8 = b'0';
+pub const TEST_REQUEST: u8 = b'1';
+pub const RESEND_REQUEST: u8 = b'2';
+pub const REJECT: u8 = b'3';
+pub const SEQUENCE_RESET: u8 = b'4';
+pub const LOGOUT: u8 = b'5';
+pub const EXECUTION_REPORT: u8 = b'8';
+pub const ORDER_CANCEL_REJECT: u8 = b'9';
+pub const LOGON: u8 = b'A';
+pub const NEW_ORDER_SINGLE: u8 = b'D';
+pub const ORDER_CANCEL_REQUEST: u8 = b'F';
+pub const ORDER_CANCEL_REPLACE_REQUEST: u8 = b'G';
+pub const ORDER_STATUS_REQUEST: u8 = b'H';
+pub const MARKET_DATA_REQUEST: u8 = b'V';
+pub const MARKET_DATA_SNAPSHOT: u8 = b'W';
+pub const MARKET_DATA_INCREMENTAL_REFRESH: u8 = b'X';
+pub const MARKET_DATA_REQUEST_REJECT: u8 = b'Y';
+pub const BUSINESS_MESSAGE_REJECT: u8 = b'j';
+
+/// Stands for every MsgType that is not one character. A MsgType of one NUL is unknown too.
+pub const UNKNOWN: u8 = 0;
+
+/// Returns the byte of a MsgType of one character, and [`UNKNOWN`] for every other MsgType.
+#[inline]
+pub fn code(msg_type: &[u8]) -> u8 {
+    match msg_type {
+        [code] => *code,
+        _ => UNKNOWN,
+    }
+}
