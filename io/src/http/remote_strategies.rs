@@ -50,7 +50,7 @@ use self::prices::Board;
 use self::slot::StrategySlot;
 pub use self::state::terms_of;
 use super::shard_client::ShardClient;
-use crate::config::{Config, Nats, Outposts as Keeping, Strategy};
+use crate::config::{Config, Nats, RemoteStrategySettings, Strategy};
 use crate::journal::Past;
 use crate::nats::generic::Generic;
 use crate::nats::subjects::Subjects;
@@ -70,7 +70,7 @@ const PREFIX: u8 = b'o';
 /// What the http thread is given for it.
 pub struct RemoteStrategiesParts {
     pub nats: Nats,
-    pub keeping: Keeping,
+    pub keeping: RemoteStrategySettings,
     pub subjects: Subjects,
     pub strategies: Vec<Strategy>,
     /// By shard: what the journal told of the strategies.
@@ -87,7 +87,7 @@ impl RemoteStrategiesParts {
     pub fn of(config: &Config, past: Vec<Past>, heard: Vec<u64>, numbers: IdBlock) -> RemoteStrategiesParts {
         RemoteStrategiesParts {
             nats: config.nats.clone(),
-            keeping: config.outposts.clone(),
+            keeping: config.remote_strategies.clone(),
             subjects: Subjects::of(&config.nats, &config.service),
             strategies: config.strategies.clone(),
             past,
@@ -101,7 +101,7 @@ impl RemoteStrategiesParts {
 #[derive(Debug)]
 pub struct RemoteStrategies {
     pub nats: Nats,
-    pub keeping: Keeping,
+    pub keeping: RemoteStrategySettings,
     pub subjects: Subjects,
     inner: RefCell<Inner>,
     /// There is something to go out.

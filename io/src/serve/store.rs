@@ -154,7 +154,7 @@ impl Store {
                 venues: venues.unheard()?,
                 elsewhere: elsewhere(config, reference),
                 abroad: config.cluster.is_on(),
-                elsewhere_max: config.outposts.events_kept.max(config.cluster.events_kept),
+                elsewhere_max: config.remote_strategies.events_kept.max(config.cluster.events_kept),
                 ..acceptor.unheard()
             },
         };

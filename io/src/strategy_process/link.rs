@@ -103,9 +103,10 @@ pub async fn run(
     tokio::spawn(say_generics(client.clone(), subjects.clone(), to_say, life));
     tokio::spawn(hear_generics(generics, subjects.clone(), settings.name.clone(), to_hear));
     tokio::spawn(try_canary(client, wire.weather.clone(), subjects.canary(&settings.name)));
-    let (mut record, mut heard) = match &config.outposts.record_dir {
+    let (mut record, mut heard) = match &config.remote_strategies.record_dir {
         Some(folder) => {
-            let opened = Record::open(folder, &settings.name).map_err(system("outposts.record_dir"))?;
+            let opened =
+                Record::open(folder, &settings.name).map_err(system("remote_strategies.record_dir"))?;
             (Some(opened.0), opened.1)
         }
         None => (None, Vec::new()),
@@ -205,7 +206,7 @@ impl Wire<'_> {
         let mut record = record.take();
         if let Some(record) = record.as_mut().filter(|_| !is_known) {
             let heads: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
-            record.begun(&heads).map_err(system("outposts.record_dir"))?;
+            record.begun(&heads).map_err(system("remote_strategies.record_dir"))?;
         }
         let host = host_settings(self.settings, &welcome.section, &reference, welcome.strategy)?;
         let seed = self.settings.config.service.seed;
@@ -291,7 +292,10 @@ impl Wire<'_> {
                 Some(Broken::Refused(words)) => return Err(StrategyProcessError::Refused(words.clone())),
                 Some(Broken::Record(words)) => {
                     let error = std::io::Error::other(words.clone());
-                    return Err(StrategyProcessError::System("outposts.record_dir".to_string(), error));
+                    return Err(StrategyProcessError::System(
+                        "remote_strategies.record_dir".to_string(),
+                        error,
+                    ));
                 }
                 None => {}
             }

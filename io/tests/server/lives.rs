@@ -168,8 +168,8 @@ fn show(data: &Folder) {
     let before = state(data);
     let service = Service::start(data, &STILL, None);
     assert!(service.is_ready(), "{}", service.ready);
-    let open = service.metric("pitlane_view_orders{state=\"open\"}");
-    assert_eq!(service.metric("pitlane_view_positions"), before.positions().count() as u64);
+    let open = service.metric("pitlane_read_model_orders{state=\"open\"}");
+    assert_eq!(service.metric("pitlane_read_model_positions"), before.positions().count() as u64);
     service.signal("TERM");
     assert!(service.end().is_orderly());
     // Some are good until a time, which may have come meanwhile.

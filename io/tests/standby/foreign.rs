@@ -227,7 +227,7 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
         let before = load.acknowledged();
         until("the leader goes on", || load.acknowledged() > before);
     }
-    let refused = || pair.server(0).metric("pitlane_outpost_astray_total");
+    let refused = || pair.server(0).metric("pitlane_remote_strategy_misrouted_messages_total");
     until("letters that ask for an answer elsewhere are refused", || refused() >= TARGETS.len() as u64);
     // Headers over which a client of the broker loses its connection.
     for (subject, payload) in allowed() {

@@ -122,7 +122,7 @@ fn orders(service: &Service) -> usize {
 fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let place = folder("distributed-entry");
     let broker = Broker::start(&place);
-    let settings = ["feed.on=false", "outposts.lease_ms=60000"];
+    let settings = ["feed.on=false", "remote_strategies.lease_ms=60000"];
     let service = serve(&place, &broker, MOMENTUM, &settings);
     let mut wire = Wire::open(&broker);
     wire.subscribe(ANSWERS);
@@ -177,7 +177,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     // Nonsense is answered, and harms nobody.
     wire.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
     assert!(matches!(Reply::decode(&wire.hear().payload), Ok(Reply::Refused { .. })));
-    assert_eq!(service.metric("pitlane_outpost_misread_total"), 1);
+    assert_eq!(service.metric("pitlane_remote_strategy_decode_errors_total"), 1);
 }
 
 #[test]

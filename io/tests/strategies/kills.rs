@@ -187,7 +187,8 @@ fn settle(scene: &Scene) {
     }
     until("all is taken in", || {
         let (_, text) = service.ask("GET /metrics");
-        let behind = text.lines().filter(|line| line.starts_with("pitlane_outpost_behind{"));
+        let behind =
+            text.lines().filter(|line| line.starts_with("pitlane_remote_strategy_unacknowledged_events{"));
         behind.clone().count() == NAMES.len() && behind.clone().all(|line| line.ends_with(" 0"))
     });
     assert_eq!(get(service, "/health/ready")["broker"]["connected"], true);

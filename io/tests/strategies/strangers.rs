@@ -157,7 +157,7 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
         stranger.publish("pitlane.pitlane.generic", "bare".into()).await.unwrap();
         stranger.flush().await.unwrap();
     });
-    until(|| service.metric("pitlane_outpost_astray_total") == 4);
+    until(|| service.metric("pitlane_remote_strategy_misrouted_messages_total") == 4);
     // Of the events only the last is one.
     let event: Value = serde_json::from_str(body(&client.hear_until("MESSAGE"))).unwrap();
     assert_eq!((&event["name"], &event["data"]), (&"x".into(), &2.into()), "{event}");

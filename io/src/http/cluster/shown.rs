@@ -55,10 +55,10 @@ pub struct MemberVO {
 impl MemberVO {
     fn of(member: MemberState) -> MemberVO {
         let state = match member.phase {
-            _ if member.is_stranger => "STRANGER",
-            Phase::Here => "HERE",
+            _ if member.is_stranger => "INCOMPATIBLE",
+            Phase::Here => "UP",
             Phase::Joining => "JOINING",
-            Phase::Away => "AWAY",
+            Phase::Away => "DOWN",
         };
         MemberVO {
             name: member.name,
