@@ -4,7 +4,7 @@
 use std::fmt;
 
 use pitlane_engine::command::{MovementKind, Phase, Session};
-use pitlane_engine::event::{ExecType, Request};
+use pitlane_engine::event::{ExecType, RequestKind};
 use pitlane_engine::id::Origin;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::OptionKind;
@@ -82,7 +82,7 @@ words! {
         Corrected "TRADE_CORRECT",
         Snapshot "ORDER_STATUS",
     }
-    Request {
+    RequestKind {
         Cancel "CANCEL",
         Replace "REPLACE",
     }
@@ -169,7 +169,7 @@ codes! {
         Atc b'7',
     }
     /// CxlRejResponseTo (434).
-    Request {
+    RequestKind {
         Cancel b'1',
         Replace b'2',
     }
@@ -351,7 +351,7 @@ impl fmt::Display for Text {
         }
         f.write_str(self.0.code())?;
         f.write_str(": ")?;
-        f.write_str(self.0.words())
+        f.write_str(self.0.text())
     }
 }
 
@@ -391,7 +391,7 @@ mod tests {
         check_words::<Tif>();
         check_words::<Status>();
         check_words::<ExecType>();
-        check_words::<Request>();
+        check_words::<RequestKind>();
         check_words::<Origin>();
         check_words::<MovementKind>();
         check_words::<Phase>();
@@ -415,7 +415,7 @@ mod tests {
         check_codes::<Side>(b"12");
         check_codes::<OrderKind>(b"1234");
         check_codes::<Tif>(SPEC_TIME_IN_FORCE);
-        check_codes::<Request>(b"12");
+        check_codes::<RequestKind>(b"12");
     }
 
     #[test]

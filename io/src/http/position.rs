@@ -1,7 +1,7 @@
 //! Positions: read, closed, reduced, counted again.
 
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::desk::Closing;
+use pitlane_engine::desk::CloseRequest;
 use pitlane_engine::id::{AccountId, PositionId};
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
@@ -62,7 +62,7 @@ async fn send(house: &House, ask: &Ask<'_>, account: Option<AccountId>, qty: Qty
         None => return Err(entry::account_missing()),
     };
     let closing =
-        Closing { strategy: position.id.strategy(), account, security: position.id.security(), qty };
+        CloseRequest { strategy: position.id.strategy(), account, security: position.id.security(), qty };
     house.is_open()?;
     let sent = house.floor.close(ask.sender(house), closing);
     let sent = sent.map_err(|declined| Problem::refused(declined.reason))?;

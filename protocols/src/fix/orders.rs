@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::desk::Known;
+use pitlane_engine::desk::KnownOrder;
 use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
 use pitlane_engine::keyed_index::IdIndex;
@@ -94,8 +94,8 @@ impl Key {
     }
 }
 
-impl From<Known> for Key {
-    fn from(known: Known) -> Key {
+impl From<KnownOrder> for Key {
+    fn from(known: KnownOrder) -> Key {
         Key { root: known.root, place: known.token }
     }
 }

@@ -199,11 +199,11 @@ fn field(name: &str, at: usize, compare: Compare, value: &str, from: usize) -> R
     let upper = value.to_uppercase();
     match name.to_lowercase().as_str() {
         "type" => {
-            let kind = SecurityKind::from_word(&upper).ok_or((from, Problem::TypeUnknown))?;
+            let kind = SecurityKind::from_name(&upper).ok_or((from, Problem::TypeUnknown))?;
             plain(Term::Kind(kind))
         }
         "option" | "optiontype" => {
-            let option = OptionKind::from_word(&upper).ok_or((from, Problem::OptionUnknown))?;
+            let option = OptionKind::from_name(&upper).ok_or((from, Problem::OptionUnknown))?;
             plain(Term::Option(option))
         }
         "currency" => plain(Term::Currency(lower)),

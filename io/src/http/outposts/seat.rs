@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::Phase;
 use pitlane_engine::id::{SecurityId, Source, StrategyId};
-use pitlane_engine::strategy::letters::Section;
+use pitlane_engine::strategy::remote_protocol::StrategySetup;
 use pitlane_engine::time::Timestamp;
 
 use super::asked::Asked;
@@ -25,7 +25,7 @@ pub struct Seat {
     pub name: Arc<str>,
     /// Of its orders.
     pub source: Source,
-    pub section: Section,
+    pub section: StrategySetup,
     pub told: Told,
     pub asked: Asked,
     /// Of its process, present or not.
@@ -62,7 +62,7 @@ enum Silence {
 }
 
 impl Seat {
-    pub fn new(name: Arc<str>, source: Source, section: Section, told: Told, now: Timestamp) -> Seat {
+    pub fn new(name: Arc<str>, source: Source, section: StrategySetup, told: Told, now: Timestamp) -> Seat {
         Seat {
             name,
             source,
@@ -179,7 +179,7 @@ mod tests {
 
     fn seat() -> Seat {
         let told = Told::new(1, 8);
-        Seat::new("A".into(), Source::default(), Section::default(), told, Timestamp(0))
+        Seat::new("A".into(), Source::default(), StrategySetup::default(), told, Timestamp(0))
     }
 
     #[test]

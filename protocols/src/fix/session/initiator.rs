@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::Report;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::event::{Ask, Instruction};
+use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::pages::LargePages;
 use pitlane_engine::refdata::RefData;
@@ -91,7 +91,7 @@ pub(super) struct Initiator {
     /// Orders whose D was never kept when the process before ended.
     pub never_sent: BTreeSet<OrderHandle>,
     /// Cancels and replacements without an answer, by their order and ClOrdID.
-    pub asked: BTreeMap<(OrderHandle, IntId), Ask>,
+    pub asked: BTreeMap<(OrderHandle, IntId), VenueRequest>,
     /// Orders of which the venue is to tell how they stand: messages about them may be lost. At most as many as shards hold.
     pub unsure: BTreeSet<OrderHandle>,
     /// Order Status Requests that wait for room in the output, at most `QUERIES_MAX`.

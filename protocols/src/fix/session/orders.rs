@@ -1,7 +1,7 @@
 //! The orders of a session: requests go out to the desk, events come back as reports.
 
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, Request as Asked};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, RequestKind as Asked};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
@@ -535,7 +535,7 @@ impl Session {
 /// Whether an event has a number of its own: what is answered in a shard's place has none.
 fn has_number(event: &Event) -> bool {
     match &event.body {
-        EventKind::Order(_) | EventKind::Refused(_) => !event.is_in_its_place(),
+        EventKind::Order(_) | EventKind::Refused(_) => !event.is_substitute(),
         EventKind::Status(told) => told.what != ExecType::Snapshot,
         _ => false,
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use pitlane_engine::command::Report;
-use pitlane_engine::event::{Ask, Instruction};
+use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
@@ -47,10 +47,10 @@ impl Session {
         }
         self.cause = Some(Cause { shard, seq });
         match instruction.ask {
-            Ask::New => self.send_order(now, instruction),
-            Ask::Cancel | Ask::Replace => self.send_change(now, instruction),
-            Ask::Query => self.answer_query(now, instruction),
-            Ask::Status => self.ask_status(now, instruction),
+            VenueRequest::New => self.send_order(now, instruction),
+            VenueRequest::Cancel | VenueRequest::Replace => self.send_change(now, instruction),
+            VenueRequest::Query => self.answer_query(now, instruction),
+            VenueRequest::Status => self.ask_status(now, instruction),
         }
         self.cause = None;
     }
@@ -80,8 +80,8 @@ impl Session {
         }
         let Instruction { order, ask, .. } = *instruction;
         let (msg_type, refused) = match ask {
-            Ask::Replace => (b'G', Report::ReplaceRefused(Reason::VenueUnavailable)),
-            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => {
+            VenueRequest::Replace => (b'G', Report::ReplaceRefused(Reason::VenueUnavailable)),
+            VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
                 (b'F', Report::CancelRefused(Reason::VenueUnavailable))
             }
         };
@@ -205,8 +205,8 @@ impl Session {
             initiator.never_sent.remove(&named.order);
             match named.msg_type {
                 b'D' => _ = initiator.known.insert(named.order),
-                b'F' => asked.push_back(((named.order, named.cl_ord_id), Ask::Cancel)),
-                b'G' => asked.push_back(((named.order, named.cl_ord_id), Ask::Replace)),
+                b'F' => asked.push_back(((named.order, named.cl_ord_id), VenueRequest::Cancel)),
+                b'G' => asked.push_back(((named.order, named.cl_ord_id), VenueRequest::Replace)),
                 _ => {}
             }
             // Some were answered, which does not show here; those of long ago surely were.
@@ -223,7 +223,7 @@ impl Session {
 
 impl Initiator {
     /// Whether such a request is without an answer.
-    pub(super) fn is_asked(&self, order: OrderHandle, ask: Ask) -> bool {
+    pub(super) fn is_asked(&self, order: OrderHandle, ask: VenueRequest) -> bool {
         let of_order = self.asked.range((order, IntId::NONE)..).take_while(|((of, _), _)| *of == order);
         of_order.into_iter().any(|(_, asked)| *asked == ask)
     }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     /// What is said to the venue, and what the shard is told, because of this.
-    fn ask(session: &mut Session, ask: Ask, slot: usize) -> (u64, Option<Report>) {
+    fn ask(session: &mut Session, ask: VenueRequest, slot: usize) -> (u64, Option<Report>) {
         let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
         let terms = Terms::default();
         let instruction =
@@ -312,37 +312,37 @@ mod tests {
     fn a_venue_has_so_many_orders_and_the_next_is_refused() {
         let mut session = session();
         initiator(&mut session).known.extend((1..KNOWN_MAX).map(order));
-        assert_eq!(ask(&mut session, Ask::New, 0), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::New, 0), (1, None));
         let refused = Some(Report::Rejected(Reason::LaneFull));
-        assert_eq!(ask(&mut session, Ask::New, KNOWN_MAX), (0, refused));
+        assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_MAX), (0, refused));
         assert_eq!(initiator(&mut session).known.len(), KNOWN_MAX);
         // Those who are there go on, and one that is over makes room.
-        assert_eq!(ask(&mut session, Ask::Cancel, 0), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::Cancel, 0), (1, None));
         initiator(&mut session).forget(order(0));
-        assert_eq!(ask(&mut session, Ask::New, KNOWN_MAX), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_MAX), (1, None));
     }
 
     #[test]
     fn so_many_requests_have_no_answer_and_the_next_is_refused() {
         let mut session = session();
         for slot in 0..ASKED_MAX {
-            assert_eq!(ask(&mut session, Ask::Cancel, slot), (1, None));
+            assert_eq!(ask(&mut session, VenueRequest::Cancel, slot), (1, None));
         }
         let refused = |ask| match ask {
-            Ask::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
+            VenueRequest::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
             _ => Some(Report::CancelRefused(Reason::VenueUnavailable)),
         };
-        for kind in [Ask::Cancel, Ask::Replace] {
+        for kind in [VenueRequest::Cancel, VenueRequest::Replace] {
             assert_eq!(ask(&mut session, kind, ASKED_MAX), (0, refused(kind)));
         }
         assert_eq!(initiator(&mut session).asked.len(), ASKED_MAX);
         assert_eq!(
-            ask(&mut session, Ask::Cancel, 0),
+            ask(&mut session, VenueRequest::Cancel, 0),
             (0, None),
             "what was asked is there, and its answer comes"
         );
         initiator(&mut session).forget(order(0));
-        assert_eq!(ask(&mut session, Ask::Cancel, ASKED_MAX), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::Cancel, ASKED_MAX), (1, None));
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
         session.output.bytes.resize(OUTPUT_BYTES_ENOUGH, b' ');
         for slot in 0..=QUERIES_MAX {
             let (id, request_id, terms) = (IntId::numbered(b'o', slot as u64), IntId::NONE, Terms::default());
-            let (adapter, ask) = (AdapterId(1), Ask::Status);
+            let (adapter, ask) = (AdapterId(1), VenueRequest::Status);
             let query = Instruction { adapter, order: order(slot), ask, id, request_id, terms };
             session.handle_instruction(NOW, ShardId(0), slot as u64, &query);
         }

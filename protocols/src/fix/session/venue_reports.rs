@@ -1,7 +1,7 @@
 //! What a venue says of orders, as reports for the shards that own them.
 
 use pitlane_engine::command::{Report, VenueState};
-use pitlane_engine::event::Ask;
+use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::OrderHandle;
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
@@ -57,7 +57,7 @@ impl Session {
         let order = told.order;
         let Some(initiator) = &mut self.initiator else { return };
         initiator.counts.executions += 1;
-        let by = match initiator.is_asked(order, Ask::Cancel) {
+        let by = match initiator.is_asked(order, VenueRequest::Cancel) {
             true => Reason::Requested,
             false => Reason::VenueCancelled,
         };
@@ -106,7 +106,13 @@ impl Session {
         Some(Report::Standing { cum, average: told.average, state })
     }
 
-    fn tell_execution(&mut self, message: &Message, told: &Execution, asked: Option<Ask>, by: Reason) {
+    fn tell_execution(
+        &mut self,
+        message: &Message,
+        told: &Execution,
+        asked: Option<VenueRequest>,
+        by: Reason,
+    ) {
         let order = told.order;
         match told.meaning {
             Meaning::Pending => {}
@@ -128,7 +134,7 @@ impl Session {
         message: &Message,
         order: OrderHandle,
         status: u8,
-        asked: Option<Ask>,
+        asked: Option<VenueRequest>,
         by: Reason,
     ) {
         if self.initiator.as_ref().is_some_and(|initiator| initiator.unsure.contains(&order)) {
@@ -136,7 +142,9 @@ impl Session {
             return;
         }
         match status {
-            b'0' | b'1' | b'2' if asked == Some(Ask::Replace) => self.tell_shard(order, Report::Replaced),
+            b'0' | b'1' | b'2' if asked == Some(VenueRequest::Replace) => {
+                self.tell_shard(order, Report::Replaced)
+            }
             b'0' | b'1' | b'2' | b'6' | b'E' => self.tell_shard(order, Report::Accepted),
             b'A' => {}
             b'4' => self.tell_shard(order, Report::Canceled(by)),
@@ -161,8 +169,10 @@ impl Session {
         }
         self.note_words(message);
         let report = match asked {
-            Ask::Replace => Report::ReplaceRefused(told.reason),
-            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => Report::CancelRefused(told.reason),
+            VenueRequest::Replace => Report::ReplaceRefused(told.reason),
+            VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
+                Report::CancelRefused(told.reason)
+            }
         };
         self.tell_shard(told.order, report);
     }

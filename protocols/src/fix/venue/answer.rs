@@ -1,7 +1,7 @@
 //! What a venue says of an order: Execution Report (8) and Order Cancel Reject (9), read into what a shard can be told.
 
 use pitlane_engine::command::{ExecRef, Report, VenueState};
-use pitlane_engine::event::Ask;
+use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -116,7 +116,7 @@ pub struct Refused {
     pub cl_ord_id: IntId,
     pub reason: Reason,
     /// CxlRejResponseTo (434), if it is one that we know. What was asked under the ClOrdID decides.
-    pub response_to: Option<Ask>,
+    pub response_to: Option<VenueRequest>,
 }
 
 impl Refused {
@@ -132,8 +132,8 @@ impl Refused {
             Some(_) | None => Reason::VenueRejected,
         };
         let response_to = match code(message, tag::CXL_REJ_RESPONSE_TO) {
-            Some(b'1') => Some(Ask::Cancel),
-            Some(b'2') => Some(Ask::Replace),
+            Some(b'1') => Some(VenueRequest::Cancel),
+            Some(b'2') => Some(VenueRequest::Replace),
             Some(_) | None => None,
         };
         Ok(Refused { order, cl_ord_id, reason, response_to })
