@@ -16,7 +16,7 @@
 use std::path::Path;
 
 use pitlane_engine::command::Session as Hours;
-use pitlane_engine::event::{Event, EventKind, Refusal, Request};
+use pitlane_engine::event::{Event, EventKind, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -97,7 +97,7 @@ fn a_refusal_that_nobody_heard_before_a_restart_is_told_once() {
         id: IntId::NONE,
         request_id: IntId::parse(b"b").expect("an id"),
         source: settings.source,
-        request: Request::Cancel,
+        request: RequestKind::Cancel,
         status: Status::Rejected,
         reason: Reason::UnknownOrder,
     };

@@ -8,7 +8,7 @@ pub mod process;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pitlane_engine::worker::Counts;
+use pitlane_engine::worker::WorkerCounts;
 
 /// A number with one writer. Readers see some recent value of it.
 #[derive(Debug, Default)]
@@ -59,8 +59,8 @@ pub struct ShardMeter {
 
 impl ShardMeter {
     /// Eight stores; cheap enough for every cycle with work in it.
-    pub fn publish(&self, counts: &Counts) {
-        let Counts { commands, timers, resumed, events, stalls, waits, refused, dropped } = *counts;
+    pub fn publish(&self, counts: &WorkerCounts) {
+        let WorkerCounts { commands, timers, resumed, events, stalls, waits, refused, dropped } = *counts;
         self.commands.set(commands);
         self.timers.set(timers);
         self.resumed.set(resumed);
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn what_a_worker_counted_is_what_a_reader_sees() {
         let registry = Registry::new(2);
-        let counts = Counts {
+        let counts = WorkerCounts {
             commands: 8,
             timers: 7,
             resumed: 6,
@@ -113,7 +113,7 @@ mod tests {
         };
         registry.shards[1].publish(&counts);
         let meter = &registry.shards[1];
-        let seen = Counts {
+        let seen = WorkerCounts {
             commands: meter.commands.get(),
             timers: meter.timers.get(),
             resumed: meter.resumed.get(),

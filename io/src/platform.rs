@@ -297,8 +297,8 @@ impl Platform {
             Parts::new(now, &reference, settings, born, &bells, &registry);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
-        pending_commands.tell_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
-        pending_commands.tell_all(CommandKind::Snapshot { port: HTTP });
+        pending_commands.push_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
+        pending_commands.push_all(CommandKind::Snapshot { port: HTTP });
         let view =
             View::new(settings.shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() });
         Platform { shards, gateways, reference, port: http, pending_commands, view, course: Course::Opening }

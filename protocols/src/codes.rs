@@ -5,7 +5,7 @@
 use std::fmt;
 
 use pitlane_engine::command::{MovementKind, Phase, Session};
-use pitlane_engine::event::{ExecType, Request};
+use pitlane_engine::event::{ExecType, RequestKind};
 use pitlane_engine::id::Origin;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::OptionKind;
@@ -85,7 +85,7 @@ words! {
         Corrected "TRADE_CORRECT",
         Snapshot "ORDER_STATUS",
     }
-    Request {
+    RequestKind {
         Cancel "CANCEL",
         Replace "REPLACE",
     }
@@ -172,7 +172,7 @@ codes! {
         Atc b'7',
     }
     /// CxlRejResponseTo (434).
-    Request {
+    RequestKind {
         Cancel b'1',
         Replace b'2',
     }
@@ -357,7 +357,7 @@ impl fmt::Display for ReasonText {
         }
         f.write_str(self.0.code())?;
         f.write_str(": ")?;
-        f.write_str(self.0.words())
+        f.write_str(self.0.text())
     }
 }
 

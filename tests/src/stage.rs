@@ -74,7 +74,7 @@ impl Stage {
                 panic!("{problem}\nafter {body:?}\nsaid {events:#?}");
             }
         }
-        self.shard.audit();
+        self.shard.assert_consistent();
         events
     }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use async_nats::Subject;
 use bytes::Bytes;
-use pitlane_engine::cluster::{Call, Card, Letter, MemberId};
+use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberId, MemberIdentity};
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::Version;
 use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
@@ -155,7 +155,7 @@ pub struct Cluster {
 
 #[derive(Debug)]
 struct Inner {
-    card: Card,
+    card: MemberIdentity,
     owner: Owner,
     /// By member; None: ourselves.
     peers: Vec<Option<Peer>>,
@@ -184,7 +184,7 @@ impl Cluster {
             past,
             heard,
         } = parts;
-        let card = Card { member, life, map };
+        let card = MemberIdentity { member, life, map };
         let lease_ns = settings.lease_ms as u64 * NS_PER_MS;
         let own: ShardMask = members[member as usize].shards.iter().map(|shard| ShardId(*shard)).collect();
         let bounds = (settings.window_bytes, settings.events_kept);
@@ -340,7 +340,10 @@ impl Cluster {
         let Inner { card, owner, peers, out, is_beat_due, .. } = &mut *inner;
         let call = || Subject::from(self.called("call", &segment(&self.settings.member)));
         if std::mem::take(is_beat_due) {
-            return Some((call(), Call::Beat { card: *card, last: owner.window.last() }.encode().into()));
+            return Some((
+                call(),
+                ClusterBroadcast::Heartbeat { card: *card, last: owner.window.last() }.encode().into(),
+            ));
         }
         if let Some(message) = out.pop_front() {
             return Some(message);
@@ -354,11 +357,12 @@ impl Cluster {
             }
         }
         let events = owner.prices.take();
-        (!events.is_empty()).then(|| (call(), Call::Prices { card: *card, events }.encode().into()))
+        (!events.is_empty())
+            .then(|| (call(), ClusterBroadcast::Prices { card: *card, events }.encode().into()))
     }
 
     pub fn handle_call(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
-        let call = Call::decode(payload).ok().filter(|call| sender == Some(call.card().member));
+        let call = ClusterBroadcast::decode(payload).ok().filter(|call| sender == Some(call.card().member));
         let Some(call) = call else { return self.misread.set(self.misread.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         if let Some(Some(peer)) = inner.peers.get_mut(call.card().member as usize) {
@@ -388,7 +392,8 @@ impl Cluster {
         payload: &[u8],
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) {
-        let letter = Letter::decode(payload).ok().filter(|letter| sender == Some(letter.card().member));
+        let letter =
+            ClusterMessage::decode(payload).ok().filter(|letter| sender == Some(letter.card().member));
         let Some(letter) = letter else { return self.misread.set(self.misread.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         let Inner { card, owner, peers, out, .. } = &mut *inner;
@@ -442,7 +447,7 @@ impl Cluster {
     pub fn bye(&self) -> Option<(Subject, Bytes)> {
         let card = self.inner.borrow().card;
         let subject = self.called("call", &segment(&self.settings.member));
-        self.up.get().then(|| (subject.into(), Call::Bye { card }.encode().into()))
+        self.up.get().then(|| (subject.into(), ClusterBroadcast::Bye { card }.encode().into()))
     }
 
     pub fn is_up(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Positions: read, closed, reduced, counted again.
 
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::desk::Closing;
+use pitlane_engine::desk::CloseRequest;
 use pitlane_engine::id::{AccountId, PositionId};
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
@@ -67,7 +67,7 @@ async fn send(
         None => return Err(order_entry::account_missing()),
     };
     let closing =
-        Closing { strategy: position.id.strategy(), account, security: position.id.security(), qty };
+        CloseRequest { strategy: position.id.strategy(), account, security: position.id.security(), qty };
     house.is_open()?;
     let sent = house.floor.close(ask.sender(house), closing);
     let sent = sent.map_err(|declined| Problem::refused(declined.reason))?;

@@ -104,7 +104,7 @@ impl Problem {
     /// Nothing was sent.
     pub fn busy() -> Problem {
         let reason = Reason::LaneFull;
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.words()).later(1)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.text()).later(1)
     }
 
     /// All who read long lists are reading.
@@ -136,7 +136,7 @@ impl Problem {
 
     /// A shard, or the desk before it, said no.
     pub fn refused(reason: Reason) -> Problem {
-        let problem = |status| Problem::new(status, reason.code(), reason.words());
+        let problem = |status| Problem::new(status, reason.code(), reason.text());
         match reason {
             Reason::LaneFull
             | Reason::ShardFull

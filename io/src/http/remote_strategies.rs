@@ -40,7 +40,9 @@ use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, PortId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::letters::{self as said, Post, Prices, Reply, Section};
+use pitlane_engine::strategy::remote_protocol::{
+    self as said, EventBatch, PriceBatch, RemoteReply, StrategySetup,
+};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use tokio::sync::Notify;
 
@@ -303,7 +305,7 @@ impl RemoteStrategies {
         Some((self.subjects.market().into(), prices.encode().into()))
     }
 
-    pub fn reply(&self, to: Option<Subject>, reply: &Reply) {
+    pub fn reply(&self, to: Option<Subject>, reply: &RemoteReply) {
         let Some(to) = to else { return };
         self.inner.borrow_mut().answer(to, reply);
         self.work.notify_one();
@@ -321,7 +323,7 @@ impl RemoteStrategies {
     /// Refuses a process whose strategy is none of ours.
     pub fn refuse(&self, to: Subject) {
         let words = "the server's settings have no such [[strategy]]".to_string();
-        self.reply(Some(to), &Reply::Refused { words });
+        self.reply(Some(to), &RemoteReply::Refused { text: words });
     }
 
     /// The broker is there again, or gone.
@@ -425,7 +427,7 @@ impl Inner {
             seat.told.add(shard, event);
             has_work = true;
             if let Some(reply) = seat.asked.hear(event) {
-                self.answer(reply, &Reply::Accepted);
+                self.answer(reply, &RemoteReply::Accepted);
             }
         }
         if let EventKind::Phase { strategy, phase } = event.body
@@ -462,8 +464,8 @@ impl Inner {
         }
         let Some(Awaited { reason, reply: Some(reply), .. }) = self.done.remove(&token) else { return false };
         match reason {
-            Reason::None => self.answer(reply, &Reply::Accepted),
-            reason => self.answer(reply, &Reply::Declined { reason }),
+            Reason::None => self.answer(reply, &RemoteReply::Accepted),
+            reason => self.answer(reply, &RemoteReply::Declined { reason }),
         }
         true
     }
@@ -471,11 +473,11 @@ impl Inner {
     fn decline(&mut self, source: pitlane_engine::id::Source, id: &IntId, reason: Reason) -> bool {
         let Some(seat) = self.seats.iter_mut().find(|seat| seat.source == source) else { return false };
         let Some(reply) = seat.asked.forget(id) else { return false };
-        self.answer(reply, &Reply::Declined { reason });
+        self.answer(reply, &RemoteReply::Declined { reason });
         true
     }
 
-    fn answer(&mut self, to: Subject, reply: &Reply) {
+    fn answer(&mut self, to: Subject, reply: &RemoteReply) {
         if self.replies.len() < REPLIES_MAX {
             self.replies.push_back((to, reply.encode().into()));
         } else {
@@ -511,11 +513,11 @@ impl Inner {
         // How far it is may be told with the last of them only: before, the rest would look as if it were lost.
         let is_all = seat.place == seat.told.end();
         let heads = if is_all { seat.told.heads(seen) } else { Vec::new() };
-        let post = Post { epoch: *epoch, life, events, heads };
+        let post = EventBatch { epoch: *epoch, life, events, heads };
         Some((subjects.events(&seat.name).into(), post.encode().into()))
     }
 
-    fn next_prices(&mut self) -> Option<Prices> {
+    fn next_prices(&mut self) -> Option<PriceBatch> {
         // Prices and events take two ways. A shard shows the market behind what has moved it: where all is to be as it was, prices
         // wait until events have arrived.
         let is_behind = |seat: &StrategySlot| seat.is_present() && !seat.has_heard_all();
@@ -527,7 +529,7 @@ impl Inner {
             return None;
         }
         self.prices += 1;
-        Some(Prices { epoch: self.epoch, number: self.prices, paced: self.pace.is_some(), ticks })
+        Some(PriceBatch { epoch: self.epoch, number: self.prices, paced: self.pace.is_some(), ticks })
     }
 
     /// Nobody would hear it: what is numbered is asked for later, the rest is old by then.
@@ -539,8 +541,8 @@ impl Inner {
     }
 }
 
-fn section_of(strategy: &Strategy, reference: &RefData) -> Section {
-    Section {
+fn section_of(strategy: &Strategy, reference: &RefData) -> StrategySetup {
+    StrategySetup {
         kind: strategy.kind.clone(),
         securities: strategy.security_ids(reference),
         parameters: strategy.parameters.clone().into_iter().collect(),

@@ -35,7 +35,7 @@ impl RequestContext<'_> {
             Who::Known(identity) => SenderText::new(&identity.name),
             Who::Anybody => SenderText::EMPTY,
         };
-        house.floor.name_sender(Sender {
+        house.floor.register_sender(Sender {
             protocol: Protocol::Rest,
             address: address_of(self.visit.peer.ip()),
             login,

@@ -4,7 +4,7 @@ use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::strategy::life::{self, WrongPhase};
+use pitlane_engine::strategy::lifecycle::{self, WrongPhase};
 use pitlane_protocols::codes::WireName;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
 
@@ -73,7 +73,7 @@ pub async fn phase(house: &AppState, ask: &RequestContext<'_>, body: Input) -> R
         return Err(Problem::unprocessable("server-runs", "the server itself always runs"));
     }
     let now = house.floor.view().phase(strategy).unwrap_or_default();
-    for phase in life::way(now, phase.0).map_err(no_way)? {
+    for phase in lifecycle::path(now, phase.0).map_err(no_way)? {
         house.execute(CommandKind::Phase { strategy, phase }).await?;
     }
     Ok(Answer::empty())

@@ -28,7 +28,7 @@ use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{Route, route};
-use pitlane_engine::strategy::letters::is_of_strategy;
+use pitlane_engine::strategy::remote_protocol::is_of_strategy;
 use pitlane_engine::view::{View, ViewSettings};
 
 use self::elsewhere::ElsewhereIds;
@@ -293,7 +293,7 @@ impl ShardClient {
             hall.settle();
             work += hall.poll_watches(&mut port);
         }
-        port.take_called().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
+        port.take_wakeups().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {
             report.flush();
         }

@@ -76,7 +76,11 @@ pub fn context(client: &Client) -> Context {
 }
 
 /// Sees to it that there is a stream.
-pub async fn keep(context: &Context, subjects: &Subjects, settings: &RemoteStrategySettings) -> Result<(), String> {
+pub async fn keep(
+    context: &Context,
+    subjects: &Subjects,
+    settings: &RemoteStrategySettings,
+) -> Result<(), String> {
     let stream = StreamConfig {
         name: subjects.stream(),
         subjects: vec![subjects.generic()],

@@ -152,8 +152,8 @@ impl Control {
         let id = port.id();
         let source = |session| Source { origin: Origin::Server, port: id, session };
         let mut pending_commands = PendingCommands::new(source(0));
-        pending_commands.tell_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
-        pending_commands.tell_all(CommandKind::Snapshot { port: id });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
+        pending_commands.push_all(CommandKind::Snapshot { port: id });
         let shards = port.shards();
         let known = (0..shards).map(|_| Known::default()).collect();
         Control {
@@ -187,20 +187,21 @@ impl Control {
         let pending_commands = &mut self.pending_commands;
         let had = |scope: &Scope| old.limits.iter().any(|(other, _)| other == scope);
         for (scope, limits) in limits.iter().filter(|(scope, _)| !had(scope)) {
-            pending_commands.tell_all(CommandKind::Limits { scope: *scope, limits: *limits });
-            self.budget.set_limits(*scope, limits, |shard, command| pending_commands.send(shard, command));
+            pending_commands.push_all(CommandKind::Limits { scope: *scope, limits: *limits });
+            self.budget
+                .set_limits(*scope, limits, |shard, command| pending_commands.push_command(shard, command));
         }
         for (scope, security) in restrictions.iter().filter(|row| !old.restrictions.contains(row)) {
-            pending_commands.tell_all(CommandKind::Restrict { scope: *scope, security: *security, on: true });
+            pending_commands.push_all(CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| !old.running.contains(id)) {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                pending_commands.tell_all(CommandKind::Phase { strategy, phase });
+                pending_commands.push_all(CommandKind::Phase { strategy, phase });
             }
         }
         for &security in followed.iter().filter(|id| !old.followed.contains(id)) {
             let body = CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true };
-            pending_commands.tell(shard_of(security, shards), body);
+            pending_commands.push(shard_of(security, shards), body);
         }
         // New exchanges may have hours; and what is new may have expired.
         self.bell = Timestamp::ZERO;
@@ -226,8 +227,8 @@ impl Control {
         self.tomorrow.min(self.bell)
     }
 
-    pub fn take_called(&mut self) -> ShardMask {
-        self.port.take_called()
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        self.port.take_wakeups()
     }
 
     /// Hears what the shards say, up to a bound. `follow` is told whether a security has subscribers.
@@ -247,14 +248,15 @@ impl Control {
                     if !settled.is_empty() {
                         let what = Watch::Ticks(tick.security);
                         self.pending_commands
-                            .tell(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
+                            .push(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
                     }
                     settled.into_iter().for_each(|(security, price)| self.expire(security, price));
                 }
                 _ => {}
             }
             let pending_commands = &mut self.pending_commands;
-            self.budget.handle_event(shard, &event, |shard, command| pending_commands.send(shard, command));
+            self.budget
+                .handle_event(shard, &event, |shard, command| pending_commands.push_command(shard, command));
         }
         EVENTS_PER_POLL_MAX
     }
@@ -264,7 +266,7 @@ impl Control {
         if now >= self.remind {
             self.remind = now.plus(REMIND_NS);
             let pending_commands = &mut self.pending_commands;
-            self.budget.remind(|shard, command| pending_commands.send(shard, command));
+            self.budget.remind(|shard, command| pending_commands.push_command(shard, command));
         }
         if now >= self.bell {
             self.ring(now, enter);
@@ -312,7 +314,7 @@ impl Control {
     /// Tells every shard that is here and knows the rest already; the others are told all at once when they are briefed.
     fn tell_briefed(&mut self, body: CommandKind) {
         for &shard in self.standings.keys().filter(|shard| self.known[shard.0 as usize].briefed) {
-            self.pending_commands.tell(shard, body);
+            self.pending_commands.push(shard, body);
         }
     }
 
@@ -331,7 +333,7 @@ impl Control {
             Resolution::Settle(price) => self.expire(security, price),
             Resolution::Await(market) => {
                 let watch = self.awaited.wait(self.port.id(), security, market);
-                self.pending_commands.tell(shard_of(market, self.port.shards()), watch);
+                self.pending_commands.push(shard_of(market, self.port.shards()), watch);
             }
             Resolution::Ask => tracing::warn!(
                 security = security.0,
@@ -343,7 +345,7 @@ impl Control {
     fn expire(&mut self, security: SecurityId, price: Price) {
         tracing::info!(security = security.0, %price, "it has expired: its positions are closed at this price");
         self.pending_commands
-            .tell(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
+            .push(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
     }
 
     fn turn_over(&mut self, now: Timestamp) {
@@ -352,7 +354,7 @@ impl Control {
         // A clock that was set back does not bring yesterday back.
         if today > self.day {
             self.day = today;
-            self.pending_commands.tell_all(CommandKind::TradingDay { day: today });
+            self.pending_commands.push_all(CommandKind::TradingDay { day: today });
             self.rung = self.rung.max(now);
             self.tell_over();
         }
@@ -417,13 +419,13 @@ impl Control {
         standings
             .iter()
             .filter_map(|standing| schedule.regime(standing))
-            .for_each(|body| pending_commands.tell(shard, body));
+            .for_each(|body| pending_commands.push(shard, body));
         // A clock that was set back does not bring yesterday back, of this shard or of another.
         if let Some(day) = known.day.filter(|day| *day > self.day) {
             (self.day, self.tomorrow) = (day, self.briefing.tomorrow(day));
         }
         if known.day.is_none_or(|day| day < self.day) {
-            pending_commands.tell(shard, CommandKind::TradingDay { day: self.day });
+            pending_commands.push(shard, CommandKind::TradingDay { day: self.day });
         }
         for standing in standings {
             let (exchange, mut over) = (standing.exchange, None);
@@ -433,35 +435,35 @@ impl Control {
             schedule
                 .commands(exchange, &changes, &mut over)
                 .into_iter()
-                .for_each(|body| pending_commands.tell(shard, body));
+                .for_each(|body| pending_commands.push(shard, body));
         }
         let own = !standings.is_empty();
         for (exchange, day) in schedule.over(self.rung, self.day).filter(|_| own) {
-            pending_commands.tell(shard, CommandKind::Expiry { exchange, day });
+            pending_commands.push(shard, CommandKind::Expiry { exchange, day });
         }
         for (scope, limits) in limits.iter().filter(|(scope, limits)| known.limits.get(scope) != Some(limits))
         {
-            pending_commands.tell(shard, CommandKind::Limits { scope: *scope, limits: *limits });
+            pending_commands.push(shard, CommandKind::Limits { scope: *scope, limits: *limits });
         }
         for (scope, security) in restrictions.iter().filter(|row| !known.restricted.contains(row)) {
             pending_commands
-                .tell(shard, CommandKind::Restrict { scope: *scope, security: *security, on: true });
+                .push(shard, CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| known.phases.get(id) != Some(&Phase::Running)) {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                pending_commands.tell(shard, CommandKind::Phase { strategy, phase });
+                pending_commands.push(shard, CommandKind::Phase { strategy, phase });
             }
         }
         let own = followed.iter().filter(|security| shard_of(**security, shards) == shard);
         for &security in own.filter(|security| !known.followed.contains(security)) {
             pending_commands
-                .tell(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
+                .push(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
         }
         self.known[shard.0 as usize] = Known { briefed: true, ..Known::default() };
         if self.known.iter().all(|known| known.briefed) {
             // Every limit is on its way ahead of these: a shard takes its part of a new one before it answers.
             for (scope, _) in limits {
-                self.budget.ask(*scope, |shard, command| pending_commands.send(shard, command));
+                self.budget.ask(*scope, |shard, command| pending_commands.push_command(shard, command));
             }
         }
     }
@@ -482,7 +484,8 @@ impl Control {
         let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
         *known = limits;
         let pending_commands = &mut self.pending_commands;
-        self.budget.set_limits(scope, &limits, |shard, command| pending_commands.send(shard, command));
+        self.budget
+            .set_limits(scope, &limits, |shard, command| pending_commands.push_command(shard, command));
     }
 
     /// Gives each shard its part; what it has from an earlier life it keeps.
@@ -490,7 +493,8 @@ impl Control {
         self.limits_set = true;
         let pending_commands = &mut self.pending_commands;
         for (scope, limits) in &self.briefing.limits {
-            self.budget.set_limits(*scope, limits, |shard, command| pending_commands.send(shard, command));
+            self.budget
+                .set_limits(*scope, limits, |shard, command| pending_commands.push_command(shard, command));
         }
     }
 }

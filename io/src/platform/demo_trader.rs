@@ -44,8 +44,8 @@ impl Trader {
         let (id, shards) = (port.id(), port.shards());
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        pending_commands.tell_all(CommandKind::Watch { port: id, what: Watch::Everything, on: true });
-        pending_commands.tell_all(CommandKind::Snapshot { port: id });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Everything, on: true });
+        pending_commands.push_all(CommandKind::Snapshot { port: id });
         let desk = DeskSettings {
             port: id,
             shards,
@@ -121,8 +121,8 @@ impl Trader {
         self.demo.next_at()
     }
 
-    pub fn take_called(&mut self) -> ShardMask {
-        self.port.take_called()
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        self.port.take_wakeups()
     }
 }
 

@@ -137,9 +137,9 @@ impl Gateway {
             let port = self.port.id();
             // What its own sessions have sent is told to it anyway.
             if self.stomp.is_some() {
-                self.pending_commands.tell_all(CommandKind::Watch { port, what: Watch::Orders, on: true });
+                self.pending_commands.push_all(CommandKind::Watch { port, what: Watch::Orders, on: true });
             }
-            self.pending_commands.tell_all(CommandKind::Snapshot { port });
+            self.pending_commands.push_all(CommandKind::Snapshot { port });
             self.untold = (0..self.port.shards()).map(ShardId).collect();
         }
     }
@@ -148,7 +148,7 @@ impl Gateway {
     pub fn attach_venue(&mut self, venue: VenueConnector) {
         let port = self.port.id();
         for adapter in venue.adapters() {
-            self.pending_commands.tell_all(CommandKind::Watch {
+            self.pending_commands.push_all(CommandKind::Watch {
                 port,
                 what: Watch::Venue(adapter),
                 on: true,
@@ -213,7 +213,7 @@ impl Gateway {
                 }
             }
         };
-        while heard < EVENTS_PER_POLL_MAX && port.hear_event(&mut hear).is_some() {
+        while heard < EVENTS_PER_POLL_MAX && port.poll_event_with(&mut hear).is_some() {
             heard += 1;
         }
         self.stomp_watch.rendered(self.recorder.as_mut());
@@ -434,11 +434,11 @@ impl Gateway {
     /// Wakes the shards that were sent something.
     fn ring(&mut self) {
         let called = [
-            self.port.take_called(),
-            self.control.as_mut().map(Control::take_called).unwrap_or_default(),
-            self.market.as_mut().map(Market::take_called).unwrap_or_default(),
-            self.trader.as_mut().map(Trader::take_called).unwrap_or_default(),
-            self.runner.as_mut().map(|runner| runner.take_called()).unwrap_or_default(),
+            self.port.take_wakeups(),
+            self.control.as_mut().map(Control::take_wakeups).unwrap_or_default(),
+            self.market.as_mut().map(Market::take_wakeups).unwrap_or_default(),
+            self.trader.as_mut().map(Trader::take_wakeups).unwrap_or_default(),
+            self.runner.as_mut().map(|runner| runner.take_wakeups()).unwrap_or_default(),
         ];
         self.bells.wake_shards(called.into_iter().fold(ShardMask::default(), ShardMask::with));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pitlane_engine::command::{Command, CommandKind, Session};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{AdapterId, ExchangeId, Origin, SecurityId, ShardId, Source};
-use pitlane_engine::lane::Full;
+use pitlane_engine::lane::LaneFull;
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
@@ -118,7 +118,7 @@ impl Market {
         let most = if self.replay.is_some() { 1 } else { PRICES_PER_POLL_MAX };
         for sent in 0..most {
             let Some((shard, command)) = self.slot.take().or_else(|| self.next(now)) else { return sent };
-            if let Err(Full) = self.port.send(shard, command) {
+            if let Err(LaneFull) = self.port.send(shard, command) {
                 self.slot = Some((shard, command));
                 return sent;
             }
@@ -139,8 +139,8 @@ impl Market {
         }
     }
 
-    pub fn take_called(&mut self) -> ShardMask {
-        self.port.take_called()
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        self.port.take_wakeups()
     }
 
     /// The next row of the files; one that cannot be read is the last.

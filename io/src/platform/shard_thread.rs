@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::id::PortMask;
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
+use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 use rtrb::Consumer;
 
 use super::reread::Reread;
@@ -50,7 +50,7 @@ impl ShardDuty {
             return 0;
         }
         let work = self.keeping.poll(&mut self.worker, now);
-        self.bells.wake_ports(self.worker.take_called());
+        self.bells.wake_ports(self.worker.take_wakeups());
         self.urge();
         if work > 0 {
             let shard = self.worker.shard().id().0 as usize;
@@ -63,7 +63,7 @@ impl ShardDuty {
 
     /// Calls those whose lanes are full, once: they may have lain down for a moment in the belief that there was time.
     fn urge(&mut self) {
-        let awaited = self.worker.awaited();
+        let awaited = self.worker.blocked_ports();
         if awaited != self.awaited {
             self.bells.call_ports(awaited.without(self.awaited));
             self.awaited = awaited;
@@ -103,7 +103,7 @@ impl Keeping {
         let mut work = worker.poll_with(now, stored, |number, now, command, shard| {
             // They were sent before it, so they are here in the next round.
             if matches!(command.body, CommandKind::Reference { name } if !shard.has_staged(name)) {
-                return Taken::Wait;
+                return JournalOutcome::Retry;
             }
             let mut timed = None;
             if let Some(recorder) = recorder.as_mut() {
@@ -115,15 +115,15 @@ impl Keeping {
             let taken = match journal.as_mut() {
                 Some(journal) => {
                     let taken = journal.take(number, now, command, shard);
-                    if taken == Taken::Yes {
+                    if taken == JournalOutcome::Accepted {
                         fault::after_write();
                     }
                     taken
                 }
-                None => Taken::Yes,
+                None => JournalOutcome::Accepted,
             };
             if let Some((recorder, begun)) = recorder.as_mut().zip(timed)
-                && taken == Taken::Yes
+                && taken == JournalOutcome::Accepted
             {
                 let journaled = recorder.stamp();
                 recorder.count(Stage::Journal, begun, journaled);

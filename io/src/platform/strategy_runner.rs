@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pitlane_engine::command::Phase;
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::host::Host;
+use pitlane_engine::strategy::host::StrategyHost;
 use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 
@@ -35,7 +35,7 @@ impl RunnerDuty {
 
     /// Hears what the shards say, up to a bound.
     pub fn hear(&mut self, now: Timestamp) -> usize {
-        self.runner.hear(now, EVENTS_PER_POLL_MAX)
+        self.runner.drain_events(now, EVENTS_PER_POLL_MAX)
     }
 
     /// What other threads tell: events between strategies are for these too.
@@ -52,7 +52,7 @@ impl RunnerDuty {
         }
         if course >= Course::Closing && !self.left {
             self.left = true;
-            self.runner.wind_down(now);
+            self.runner.stop_all(now);
         }
         self.runner.poll(now)
     }
@@ -71,7 +71,8 @@ impl RunnerDuty {
 
     /// Whether every strategy that should run does, or has failed.
     pub fn is_settled(&self) -> bool {
-        let is_there = |host: &Host| !host.starts() || matches!(host.phase(), Phase::Running | Phase::Stop);
+        let is_there =
+            |host: &StrategyHost| !host.starts() || matches!(host.phase(), Phase::Running | Phase::Stop);
         !self.runner.is_waiting() && self.runner.hosts().iter().all(is_there)
     }
 
@@ -88,7 +89,7 @@ impl RunnerDuty {
         self.runner.deadline()
     }
 
-    pub fn take_called(&mut self) -> ShardMask {
-        self.runner.take_called()
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        self.runner.take_wakeups()
     }
 }

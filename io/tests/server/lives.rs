@@ -105,7 +105,7 @@ pub fn state(data: &Path) -> View {
     for (shard, recovered) in read_back(&Disk::Real, data).expect("it can be read").into_iter().enumerate() {
         let Some(restored) = recovered.restored else { continue };
         let mut shard_now = restored.shard;
-        shard_now.audit();
+        shard_now.assert_consistent();
         // A port of nobody's: what was being told to others when the life ended is not for us.
         let port = PortId(PortId::MAX);
         let source = Source { port, ..Source::default() };

@@ -32,7 +32,7 @@ fn every_word_is_read_as_it_is_written() {
     check_words::<Tif>();
     check_words::<Status>();
     check_words::<ExecType>();
-    check_words::<Request>();
+    check_words::<RequestKind>();
     check_words::<Origin>();
     check_words::<MovementKind>();
     check_words::<Phase>();
@@ -56,7 +56,7 @@ fn fix_codes_are_those_of_the_specification() {
     check_codes::<Side>(b"12");
     check_codes::<OrderKind>(b"1234");
     check_codes::<Tif>(SPEC_TIME_IN_FORCE);
-    check_codes::<Request>(b"12");
+    check_codes::<RequestKind>(b"12");
 }
 
 #[test]
@@ -125,9 +125,7 @@ fn refusals_have_the_numbers_of_fix_44() {
         (Reason::UnknownOrder, 5),
         (Reason::UnknownStrategy, 99),
     ];
-    orders
-        .into_iter()
-        .for_each(|(reason, number)| assert_eq!(ord_rej_reason(reason), number, "{reason:?}"));
+    orders.into_iter().for_each(|(reason, number)| assert_eq!(ord_rej_reason(reason), number, "{reason:?}"));
     let requests = [
         (Reason::OrderFinished, 0),
         (Reason::UnknownOrder, 1),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::desk::Known;
+use pitlane_engine::desk::KnownOrder;
 use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
 use pitlane_engine::keyed_index::IdIndex;
@@ -95,8 +95,8 @@ impl OrderKey {
     }
 }
 
-impl From<Known> for OrderKey {
-    fn from(known: Known) -> OrderKey {
+impl From<KnownOrder> for OrderKey {
+    fn from(known: KnownOrder) -> OrderKey {
         OrderKey { root: known.root, place: known.token }
     }
 }

@@ -40,7 +40,7 @@ impl OrderRejectReason {
 
     pub fn text(self) -> &'static str {
         match self {
-            OrderRejectReason::Platform(reason) => reason.words(),
+            OrderRejectReason::Platform(reason) => reason.text(),
             OrderRejectReason::SideNotTaken => "only buy (1) and sell (2) are taken",
             OrderRejectReason::TypeNotTaken => "the order type is not one of this session's",
             OrderRejectReason::TifNotTaken => "the time in force is not taken",

@@ -1,6 +1,6 @@
 //! Writes Execution Report (8) and Order Cancel Reject (9).
 
-use pitlane_engine::event::{ExecType, OrderReport, Refusal, Request};
+use pitlane_engine::event::{ExecType, OrderReport, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -233,7 +233,7 @@ pub struct CancelReject {
     pub cl_ord_id: IntId,
     pub orig_cl_ord_id: IntId,
     pub status: Status,
-    pub request: Request,
+    pub request: RequestKind,
     pub why: OrderRejectReason,
 }
 

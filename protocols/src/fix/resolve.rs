@@ -51,7 +51,7 @@ fn narrows(reference: &RefData, security: &Security, order: &OrderFields) -> boo
         .is_none_or(|name| name == exchange.mic.as_bytes() || name == exchange.name.as_bytes());
     let in_currency = order.currency.is_none_or(|code| code == family.currency.as_str().as_bytes());
     let of_type = order.security_type.is_none_or(|kind| {
-        kind == security.kind.word().as_bytes()
+        kind == security.kind.name().as_bytes()
             || security_type(security.kind).is_some_and(|code| kind == code.as_bytes())
     });
     on_exchange && in_currency && of_type

@@ -201,11 +201,11 @@ fn field(name: &str, at: usize, compare: Comparison, value: &str, from: usize) -
     let upper = value.to_uppercase();
     match name.to_lowercase().as_str() {
         "type" => {
-            let kind = SecurityKind::from_word(&upper).ok_or((from, SearchProblem::TypeUnknown))?;
+            let kind = SecurityKind::from_name(&upper).ok_or((from, SearchProblem::TypeUnknown))?;
             plain(Term::Kind(kind))
         }
         "option" | "optiontype" => {
-            let option = OptionKind::from_word(&upper).ok_or((from, SearchProblem::OptionUnknown))?;
+            let option = OptionKind::from_name(&upper).ok_or((from, SearchProblem::OptionUnknown))?;
             plain(Term::Option(option))
         }
         "currency" => plain(Term::Currency(lower)),

@@ -59,7 +59,7 @@ impl Client {
     /// Now and then the client comes from another address.
     pub(super) fn ticket(&mut self, port: &mut PortEnd, id: IntId) -> Ticket {
         self.token += 1;
-        let sender = port.name_sender(Sender {
+        let sender = port.register_sender(Sender {
             protocol: Protocol::Rest,
             address: SenderAddress([1 + (self.token / 16) as u8 % 8; 16]),
             login: login_of(self.port),

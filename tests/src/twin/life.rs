@@ -1,7 +1,7 @@
 //! The life of an order: what clients ask, what venues answer, as in the table of engine-rules.md 5.3.
 
 use pitlane_engine::command::{self, ExecRef};
-use pitlane_engine::event::{Alert, ExecType, Request};
+use pitlane_engine::event::{Alert, ExecType, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId, Source};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -56,7 +56,7 @@ impl Twin {
     pub(super) fn modify(&mut self, source: Source, handle: OrderHandle, id: IntId, changes: &Changes) {
         let _ = source;
         let Some(order) = self.order(handle) else {
-            return self.refuse_unknown(id, Request::Replace);
+            return self.refuse_unknown(id, RequestKind::Replace);
         };
         let o = &self.orders[order];
         let terms = changes.applied_to(&o.terms);
@@ -76,7 +76,7 @@ impl Twin {
             self.check(&terms, Some(order))
         };
         if reason != Reason::None {
-            return self.refuse(order, id, Request::Replace, reason);
+            return self.refuse(order, id, RequestKind::Replace, reason);
         }
         if !stop_here {
             self.asked.push((self.now, terms));
@@ -117,7 +117,7 @@ impl Twin {
     pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: IntId) {
         let _ = source;
         let Some(order) = self.order(handle) else {
-            return self.refuse_unknown(id, Request::Cancel);
+            return self.refuse_unknown(id, RequestKind::Cancel);
         };
         let o = &self.orders[order];
         let reason = if o.is_over() {
@@ -128,7 +128,7 @@ impl Twin {
             Reason::None
         };
         if reason != Reason::None {
-            return self.refuse(order, id, Request::Cancel, reason);
+            return self.refuse(order, id, RequestKind::Cancel, reason);
         }
         self.ask_cancel(order, id);
     }
@@ -224,7 +224,7 @@ impl Twin {
                 let Some(id) = self.orders[order].cancel.take() else {
                     return self.alert(Alert::UnexpectedReport);
                 };
-                self.refuse(order, id, Request::Cancel, reason);
+                self.refuse(order, id, RequestKind::Cancel, reason);
                 let terms = self.orders[order].terms;
                 self.refuse_closing(&terms, reason);
                 self.ask_after_refusal(order, reason);
@@ -242,7 +242,7 @@ impl Twin {
                 };
                 self.orders[order].stop_here = false;
                 self.orders[order].asked_aside = 0;
-                self.refuse(order, id, Request::Replace, reason);
+                self.refuse(order, id, RequestKind::Replace, reason);
                 self.ask_after_refusal(order, reason);
                 self.pass_on(order);
             }
@@ -287,7 +287,7 @@ impl Twin {
                 let cancel = self.orders[order].cancel.take();
                 self.end(order, Base::Canceled, ExecType::Canceled, reason);
                 if let Some(id) = cancel {
-                    self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
+                    self.refuse(order, id, RequestKind::Cancel, Reason::OrderFinished);
                 }
             }
             Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {
@@ -344,10 +344,10 @@ impl Twin {
         self.orders[order].unsure = false;
         self.orders[order].in_doubt = false;
         if let Some((id, _)) = self.orders[order].replace.take() {
-            self.refuse(order, id, Request::Replace, Reason::OrderFinished);
+            self.refuse(order, id, RequestKind::Replace, Reason::OrderFinished);
         }
         if let Some(id) = self.orders[order].cancel.take() {
-            self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
+            self.refuse(order, id, RequestKind::Cancel, Reason::OrderFinished);
         }
     }
 
@@ -432,8 +432,8 @@ impl Twin {
         self.said.push(Said::Report(line));
     }
 
-    fn refuse(&mut self, order: usize, request_id: IntId, request: Request, reason: Reason) {
-        if request_id.is_none() && request == Request::Cancel {
+    fn refuse(&mut self, order: usize, request_id: IntId, request: RequestKind, reason: Reason) {
+        if request_id.is_none() && request == RequestKind::Cancel {
             // Nobody asked by name, so nobody is answered; an order that goes on is told as it stands.
             if !self.orders[order].is_over() {
                 self.report(order, ExecType::Snapshot, reason);
@@ -444,7 +444,7 @@ impl Twin {
         self.said.push(Said::Refused(Refused { order: Some(order), request_id, request, status, reason }));
     }
 
-    fn refuse_unknown(&mut self, request_id: IntId, request: Request) {
+    fn refuse_unknown(&mut self, request_id: IntId, request: RequestKind) {
         self.said.push(Said::Refused(Refused {
             order: None,
             request_id,

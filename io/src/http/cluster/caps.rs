@@ -1,6 +1,6 @@
 //! What waits here for other servers, at its bounds.
 
-use pitlane_engine::cluster::{Item, Reader};
+use pitlane_engine::cluster::{ClusterEvent, EventRecipient};
 use pitlane_engine::command::Command;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, SecurityId, Source};
@@ -10,7 +10,7 @@ use pitlane_engine::time::Day;
 use super::owner::AGAIN_MAX;
 use super::*;
 
-const OTHER: Card = Card { member: 1, life: 9, map: 1 };
+const OTHER: MemberIdentity = MemberIdentity { member: 1, life: 9, map: 1 };
 const LIFE: u64 = 5;
 const DEPTHS: Depths = Depths { commands: 8, events: 8 };
 
@@ -43,14 +43,14 @@ fn say(cluster: &Cluster, posts: u64) {
     let window = &mut cluster.inner.borrow_mut().owner.window;
     for seq in 1..=posts {
         let event = Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } };
-        window.add(Item { shard: ShardId(0), to: Reader::All, event });
+        window.add(ClusterEvent { shard: ShardId(0), to: EventRecipient::All, event });
         window.close();
     }
     window.pass();
 }
 
 fn fetch(cluster: &Cluster, from: u64) {
-    let letter = Letter::Fetch { card: OTHER, life: LIFE, from }.encode();
+    let letter = ClusterMessage::Fetch { card: OTHER, life: LIFE, from }.encode();
     cluster.handle_letter(Timestamp(1), Some(OTHER.member), &letter, &|_, _| true);
 }
 
@@ -59,7 +59,9 @@ fn posts_again(cluster: &Cluster) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some((subject, bytes)) = cluster.take(Timestamp(1)) {
         if subject.contains(".again.") {
-            let Ok(Call::Post(post)) = Call::decode(&bytes) else { panic!("only posts are said again") };
+            let Ok(ClusterBroadcast::Batch(post)) = ClusterBroadcast::decode(&bytes) else {
+                panic!("only posts are said again")
+            };
             numbers.push(post.number);
         }
     }
@@ -101,9 +103,9 @@ fn so_many_commands_of_a_member_wait_and_the_next_is_not_acknowledged() {
     let send = |first: u64, count: u64| {
         let command = |number| (ShardId(0), Command::new(source, number as u32, body));
         let commands = (first..first + count).map(command).collect();
-        let letter = Letter::Commands { card: OTHER, life: LIFE, first, commands };
+        let letter = ClusterMessage::Commands { card: OTHER, life: LIFE, first, commands };
         let answer = cluster.inner.borrow_mut().owner.handle(Timestamp(1), letter, &mut |_| {}, &|_, _| true);
-        let Some(Letter::Taken { number, .. }) = answer else { panic!("{answer:?}") };
+        let Some(ClusterMessage::Taken { number, .. }) = answer else { panic!("{answer:?}") };
         number
     };
     for first in (1..INBOX).step_by(64) {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::cluster::{Item, MemberId, Reader, is_sound, seen_here, source_of, translate_senders};
+use pitlane_engine::cluster::{
+    ClusterEvent, EventRecipient, MemberId, is_sound, source_of, translate_port, translate_senders,
+};
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, PortMask, ShardId};
@@ -147,37 +149,37 @@ impl FarShard {
     }
 
     /// Tells what the owner said, and gives it as we see it. Only when everything before is settled.
-    pub fn tell(&mut self, from: MemberId, own: MemberId, item: &Item) -> Option<Event> {
+    pub fn tell(&mut self, from: MemberId, own: MemberId, item: &ClusterEvent) -> Option<Event> {
         let mut event = item.event;
         if !is_sound(self.id(), self.orders_max, &event) {
             return None;
         }
         if let Some(source) = source_of(&mut event) {
-            source.port = seen_here(source.port, from, own);
+            source.port = translate_port(source.port, from, own);
         }
-        translate_senders(&mut event, |port| seen_here(port, from, own));
+        translate_senders(&mut event, |port| translate_port(port, from, own));
         // Prices come their own way, and may be newer than what comes on the other; and who speaks in the owner's place has no numbers: they
         // have no say in them.
         let is_price =
-            item.to == Reader::All && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_));
-        let is_numbered = !is_price && !event.is_in_its_place();
+            item.to == EventRecipient::All && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_));
+        let is_numbered = !is_price && !event.is_substitute();
         if !is_numbered {
             event.seq = self.seq;
         }
         let ports = match item.to {
-            Reader::Joining => {
+            EventRecipient::Joining => {
                 self.tell_image(event);
                 return None;
             }
-            Reader::All if is_numbered && self.keep_early(event, false) => {
+            EventRecipient::All if is_numbered && self.keep_early(event, false) => {
                 self.audience.hearers(&mut event).without(asker(&mut event))
             }
-            Reader::All => self.audience.hearers(&mut event),
+            EventRecipient::All => self.audience.hearers(&mut event),
             // Whoever lacks it is who sent the order.
-            Reader::Late(member) if member != own || self.keep_early(event, true) => return None,
+            EventRecipient::Late(member) if member != own || self.keep_early(event, true) => return None,
             // He was told, when we asked for it twice.
-            Reader::Late(_) if event.seq <= self.seq => return None,
-            Reader::Late(_) => asker(&mut event),
+            EventRecipient::Late(_) if event.seq <= self.seq => return None,
+            EventRecipient::Late(_) => asker(&mut event),
         };
         if is_numbered {
             self.told_at = self.told_at.max(event.at);

@@ -13,7 +13,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use pitlane_engine::cluster::{
-    Card, Item, Letter, MemberId, Reader, home_of, is_abroad, send_abroad, source_of,
+    ClusterEvent, ClusterMessage, EventRecipient, MemberId, MemberIdentity, concerns_remote_client,
+    owner_of_port, source_of, translate_command,
 };
 use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::event::{Event, EventKind};
@@ -36,7 +37,7 @@ pub const AGAIN_MAX: u64 = 64;
 
 #[derive(Debug)]
 pub struct Owner {
-    card: Card,
+    card: MemberIdentity,
     link: PortEnd,
     own: ShardMask,
     shards: u8,
@@ -63,7 +64,7 @@ struct Follower {
     ticks: BTreeSet<SecurityId>,
     depths: BTreeSet<SecurityId>,
     /// What happened to its orders, oldest first, and by shard the number from which on nothing lacks.
-    told: VecDeque<Item>,
+    told: VecDeque<ClusterEvent>,
     from: Vec<u64>,
 }
 
@@ -76,7 +77,7 @@ struct Snapshot {
 
 impl Owner {
     pub fn new(
-        card: Card,
+        card: MemberIdentity,
         link: PortEnd,
         own: ShardMask,
         members: usize,
@@ -118,7 +119,7 @@ impl Owner {
         }
         self.window.close();
         work += self.run_errands() + self.hand_on();
-        (work, self.link.take_called())
+        (work, self.link.take_wakeups())
     }
 
     fn hear(&mut self, shard: ShardId, mut event: Event) {
@@ -127,15 +128,15 @@ impl Owner {
             if matches!(event.body, EventKind::SnapshotEnd { .. }) {
                 self.end_snapshot(shard);
             }
-            return self.window.add(Item { shard, to: Reader::Joining, event });
+            return self.window.add(ClusterEvent { shard, to: EventRecipient::Joining, event });
         }
         match &event.body {
             EventKind::Tick(_) | EventKind::Depth(_) => _ = self.prices.hear(shard, &event),
             // An answer to one of us is for nobody else.
-            EventKind::Done { source, .. } if home_of(source.port).is_none() => {}
+            EventKind::Done { source, .. } if owner_of_port(source.port).is_none() => {}
             _ => {
                 self.note(shard, &event);
-                self.window.add(Item { shard, to: Reader::All, event });
+                self.window.add(ClusterEvent { shard, to: EventRecipient::All, event });
             }
         }
     }
@@ -143,17 +144,19 @@ impl Owner {
     /// Keeps what happened to an order of another server for him.
     fn note(&mut self, shard: ShardId, event: &Event) {
         let mut event = *event;
-        if !is_abroad(&event) || event.is_in_its_place() {
+        if !concerns_remote_client(&event) || event.is_substitute() {
             return;
         }
-        let Some((member, _)) = source_of(&mut event).and_then(|source| home_of(source.port)) else { return };
+        let Some((member, _)) = source_of(&mut event).and_then(|source| owner_of_port(source.port)) else {
+            return;
+        };
         let Some(follower) = self.followers.get_mut(member as usize) else { return };
         if follower.told.len() >= self.events_kept
             && let Some(oldest) = follower.told.pop_front()
         {
             follower.from[oldest.shard.0 as usize] = oldest.event.seq;
         }
-        follower.told.push_back(Item { shard, to: Reader::Late(member), event });
+        follower.told.push_back(ClusterEvent { shard, to: EventRecipient::Late(member), event });
     }
 
     fn end_snapshot(&mut self, shard: ShardId) {
@@ -207,10 +210,10 @@ impl Owner {
     pub fn handle(
         &mut self,
         now: Timestamp,
-        letter: Letter,
+        letter: ClusterMessage,
         again: &mut impl FnMut(Bytes),
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
-    ) -> Option<Letter> {
+    ) -> Option<ClusterMessage> {
         let card = letter.card();
         let follower = self.followers.get_mut(card.member as usize)?;
         // Whether this life is the one to be believed was judged before.
@@ -220,44 +223,49 @@ impl Owner {
         }
         let own = self.card;
         match letter {
-            Letter::Join { life, heard, .. } if life == own.life => Some(self.join(card.member, &heard)),
-            Letter::Fetch { life, from, .. } if life == own.life => self.fetch(from, again),
-            Letter::Commands { life, first, commands, .. } if life == own.life => {
-                let number = self.take(now, card.member, first, commands, claim);
-                Some(Letter::Taken { card: own, life: card.life, number })
+            ClusterMessage::Join { life, heard, .. } if life == own.life => {
+                Some(self.join(card.member, &heard))
             }
-            Letter::Wants { life, ticks, depths, .. } if life == own.life => {
+            ClusterMessage::Fetch { life, from, .. } if life == own.life => self.fetch(from, again),
+            ClusterMessage::Commands { life, first, commands, .. } if life == own.life => {
+                let number = self.take(now, card.member, first, commands, claim);
+                Some(ClusterMessage::Taken { card: own, life: card.life, number })
+            }
+            ClusterMessage::Wants { life, ticks, depths, .. } if life == own.life => {
                 (follower.ticks, follower.depths) = (own_of(ticks), own_of(depths));
                 self.set_wants();
                 None
             }
             // Of a life of ours that is over.
-            Letter::Join { .. } | Letter::Fetch { .. } | Letter::Commands { .. } | Letter::Wants { .. } => {
+            ClusterMessage::Join { .. }
+            | ClusterMessage::Fetch { .. }
+            | ClusterMessage::Commands { .. }
+            | ClusterMessage::Wants { .. } => None,
+            ClusterMessage::Gone { .. } | ClusterMessage::Joined { .. } | ClusterMessage::Taken { .. } => {
                 None
             }
-            Letter::Gone { .. } | Letter::Joined { .. } | Letter::Taken { .. } => None,
         }
     }
 
     /// What happened to his orders since, then a snapshot, both in the posts that follow.
-    fn join(&mut self, member: MemberId, heard: &[(ShardId, u64)]) -> Letter {
+    fn join(&mut self, member: MemberId, heard: &[(ShardId, u64)]) -> ClusterMessage {
         self.window.close();
         let after = self.window.last();
         let mut complete = true;
         let follower = &self.followers[member as usize];
         for &(shard, heard) in heard.iter().filter(|(shard, _)| self.own.contains(*shard)) {
             complete &= follower.from[shard.0 as usize] <= heard;
-            let is_late = |item: &&Item| item.shard == shard && item.event.seq > heard;
+            let is_late = |item: &&ClusterEvent| item.shard == shard && item.event.seq > heard;
             follower.told.iter().filter(is_late).for_each(|item| self.window.add(*item));
         }
         self.own.shards().for_each(|shard| self.begin_snapshot(shard));
-        Letter::Joined { card: self.card, after, complete }
+        ClusterMessage::Joined { card: self.card, after, complete }
     }
 
-    fn fetch(&mut self, from: u64, again: &mut impl FnMut(Bytes)) -> Option<Letter> {
+    fn fetch(&mut self, from: u64, again: &mut impl FnMut(Bytes)) -> Option<ClusterMessage> {
         let kept = self.window.get(from).is_some() || from > self.window.last();
         if !kept {
-            return Some(Letter::Gone { card: self.card });
+            return Some(ClusterMessage::Gone { card: self.card });
         }
         (from..from.saturating_add(AGAIN_MAX)).map_while(|number| self.window.get(number)).for_each(again);
         None
@@ -283,7 +291,7 @@ impl Owner {
                 break;
             }
             follower.taken = number;
-            send_abroad(&mut command, member);
+            translate_command(&mut command, member);
             let is_right = match route(&command.body, *shards) {
                 Route::One(right) => right == shard,
                 Route::All => true,
@@ -296,7 +304,11 @@ impl Owner {
                 follower.inbox.push_back((shard, command));
             } else {
                 let body = refusal(&command, Reason::DuplicateId);
-                window.add(Item { shard, to: Reader::All, event: Event { seq: 0, at: now, body } });
+                window.add(ClusterEvent {
+                    shard,
+                    to: EventRecipient::All,
+                    event: Event { seq: 0, at: now, body },
+                });
             }
         }
         follower.taken

@@ -13,7 +13,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::cluster::{Call, Card, Item, Key, Letter, MemberId, Post, Reader};
+use pitlane_engine::cluster::{
+    AnswerKey, ClusterBatch, ClusterBroadcast, ClusterEvent, ClusterMessage, EventRecipient, MemberId,
+    MemberIdentity,
+};
 use pitlane_engine::command::Command;
 use pitlane_engine::id::{PortMask, SecurityId, ShardId};
 use pitlane_engine::mesh::ShardEnd;
@@ -56,7 +59,7 @@ pub struct Asked {
 pub struct Peer {
     pub name: String,
     member: MemberId,
-    own: Card,
+    own: MemberIdentity,
     pub phase: Phase,
     lives: Lives,
     lease_ns: u64,
@@ -66,8 +69,8 @@ pub struct Peer {
     next: Option<u64>,
     /// Number of its last post, as far as we know.
     last: u64,
-    stash: BTreeMap<u64, Post>,
-    items: VecDeque<Item>,
+    stash: BTreeMap<u64, ClusterBatch>,
+    items: VecDeque<ClusterEvent>,
     pub shards: Vec<FarShard>,
     /// When it was heard last, and whether that was a goodbye.
     pub heard_at: Timestamp,
@@ -82,7 +85,7 @@ pub struct Peer {
     sent_at: Timestamp,
     /// Not known to be taken: from `taken + 1` to `number`.
     untaken: VecDeque<(ShardId, Command)>,
-    pub asked: BTreeMap<Key, Asked>,
+    pub asked: BTreeMap<AnswerKey, Asked>,
     wants_told: bool,
     /// By shard, before our own restart: what its clients have heard. Until it is here for the first time.
     pub heard_before: Option<Vec<(ShardId, u64)>>,
@@ -104,7 +107,7 @@ impl Peer {
     pub fn new(
         name: String,
         member: MemberId,
-        own: Card,
+        own: MemberIdentity,
         ends: Vec<ShardEnd>,
         (orders_max, lease_ns): (u32, u64),
     ) -> Peer {
@@ -151,7 +154,7 @@ impl Peer {
     }
 
     /// What it says to all, or to us again.
-    pub fn handle_call(&mut self, now: Timestamp, call: Call) {
+    pub fn handle_call(&mut self, now: Timestamp, call: ClusterBroadcast) {
         let card = call.card();
         self.is_stranger = card.map != self.own.map;
         if self.is_stranger {
@@ -162,7 +165,7 @@ impl Peer {
         }
         self.heard_at = now;
         match call {
-            Call::Post(post) => {
+            ClusterBroadcast::Batch(post) => {
                 self.last = self.last.max(post.number);
                 let is_next = self.next == Some(post.number);
                 let is_new = self.next.is_none_or(|next| post.number >= next);
@@ -170,14 +173,14 @@ impl Peer {
                     self.stash.insert(post.number, post);
                 }
             }
-            Call::Beat { last, .. } => self.last = self.last.max(last),
-            Call::Prices { events, .. } => {
+            ClusterBroadcast::Heartbeat { last, .. } => self.last = self.last.max(last),
+            ClusterBroadcast::Prices { events, .. } => {
                 // Nobody waits for prices of one who is not complete.
                 if self.next.is_some() && self.items.len() < ITEMS_MAX {
-                    self.items.extend(events.into_iter().filter(|item| item.to == Reader::All));
+                    self.items.extend(events.into_iter().filter(|item| item.to == EventRecipient::All));
                 }
             }
-            Call::Bye { .. } => {
+            ClusterBroadcast::Bye { .. } => {
                 self.has_left = true;
                 self.lose();
             }
@@ -239,12 +242,12 @@ impl Peer {
     }
 
     /// A letter of it as the owner.
-    pub fn handle_letter(&mut self, letter: &Letter) {
+    pub fn handle_letter(&mut self, letter: &ClusterMessage) {
         if letter.card().life != self.life() || self.life() == 0 {
             return;
         }
         match *letter {
-            Letter::Joined { after, complete, .. } if self.next.is_none() => {
+            ClusterMessage::Joined { after, complete, .. } if self.next.is_none() => {
                 self.next = Some(after.saturating_add(1));
                 self.stash.retain(|number, _| *number > after);
                 self.counts.snapshots += 1;
@@ -257,8 +260,8 @@ impl Peer {
                     self.shards.iter_mut().for_each(FarShard::owe_standing);
                 }
             }
-            Letter::Gone { .. } => self.rejoin(),
-            Letter::Taken { life, number, .. } if life == self.own.life => {
+            ClusterMessage::Gone { .. } => self.rejoin(),
+            ClusterMessage::Taken { life, number, .. } if life == self.own.life => {
                 while self.taken < number && self.untaken.pop_front().is_some() {
                     self.taken += 1;
                 }
@@ -294,14 +297,14 @@ impl Peer {
             self.counts.events += 1;
             let (member, own) = (self.member, self.own.member);
             let told = self.shard_mut(item.shard).and_then(|shard| shard.tell(member, own, &item));
-            if let Some(key) = told.as_ref().and_then(Key::of_event) {
+            if let Some(key) = told.as_ref().and_then(AnswerKey::of_event) {
                 self.asked.remove(&key);
             }
         }
     }
 
     /// What is to be asked or sent now.
-    pub fn next_letter(&mut self, now: Timestamp) -> Option<Letter> {
+    pub fn next_letter(&mut self, now: Timestamp) -> Option<ClusterMessage> {
         if self.life() == 0 || self.is_stranger {
             return None;
         }
@@ -318,7 +321,7 @@ impl Peer {
         if is_missing && may_ask && self.items.len() < ITEMS_MAX {
             (self.asked_at, self.asked_from) = (now, next);
             self.counts.gaps += 1;
-            return Some(Letter::Fetch { card: self.own, life: self.life(), from: next });
+            return Some(ClusterMessage::Fetch { card: self.own, life: self.life(), from: next });
         }
         if !std::mem::replace(&mut self.wants_told, true) {
             return Some(self.wants());
@@ -326,16 +329,16 @@ impl Peer {
         self.next_commands(now)
     }
 
-    fn join(&mut self) -> Letter {
+    fn join(&mut self) -> ClusterMessage {
         if self.phase == Phase::Away {
             self.phase = Phase::Joining;
         }
         let heard = |shard: &FarShard| (shard.id(), shard.seq());
         let heard = self.heard_before.clone().unwrap_or_else(|| self.shards.iter().map(heard).collect());
-        Letter::Join { card: self.own, life: self.life(), heard }
+        ClusterMessage::Join { card: self.own, life: self.life(), heard }
     }
 
-    fn next_commands(&mut self, now: Timestamp) -> Option<Letter> {
+    fn next_commands(&mut self, now: Timestamp) -> Option<ClusterMessage> {
         if self.sent > self.taken && now >= self.sent_at.plus(AGAIN_NS) {
             // All that was not taken goes again.
             self.sent = self.taken;
@@ -348,7 +351,7 @@ impl Peer {
         let first = self.sent + 1;
         self.sent += batch.len() as u64;
         self.sent_at = now;
-        Some(Letter::Commands { card: self.own, life: self.life(), first, commands: batch })
+        Some(ClusterMessage::Commands { card: self.own, life: self.life(), first, commands: batch })
     }
 
     pub fn wants_changed(&mut self) {
@@ -356,14 +359,14 @@ impl Peer {
     }
 
     /// All that its listeners here watch.
-    pub fn wants(&self) -> Letter {
+    pub fn wants(&self) -> ClusterMessage {
         let (mut ticks, mut depths): (Vec<SecurityId>, Vec<SecurityId>) = Default::default();
         for shard in &self.shards {
             let (some_ticks, some_depths) = shard.audience.wants();
             ticks.extend(some_ticks);
             depths.extend(some_depths);
         }
-        Letter::Wants { card: self.own, life: self.life(), ticks, depths }
+        ClusterMessage::Wants { card: self.own, life: self.life(), ticks, depths }
     }
 
     /// Whether it has told all it has: then it is here.
@@ -382,7 +385,7 @@ impl Peer {
         self.number += 1;
         self.untaken.push_back((shard, command));
         let asked = Asked { shard, command, life: self.life() };
-        self.asked.insert(Key::of_command(&command), asked);
+        self.asked.insert(AnswerKey::of_command(&command), asked);
         self.counts.routed += 1;
         true
     }
@@ -400,7 +403,7 @@ impl Peer {
     /// What an earlier life of the owner was asked and nobody has answered.
     pub fn take_lost(&mut self) -> Vec<Asked> {
         let life = self.life();
-        let lost: Vec<Key> =
+        let lost: Vec<AnswerKey> =
             self.asked.iter().filter(|(_, asked)| asked.life != life).map(|(key, _)| *key).collect();
         lost.iter().filter_map(|key| self.asked.remove(key)).collect()
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::cluster::{Item, Reader};
+use pitlane_engine::cluster::{ClusterEvent, EventRecipient};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::terms::Side;
@@ -22,9 +22,9 @@ enum Kind {
 #[derive(Debug, Default)]
 pub struct Prices {
     wanted: BTreeSet<SecurityId>,
-    urgent: BTreeMap<(SecurityId, Kind), Item>,
+    urgent: BTreeMap<(SecurityId, Kind), ClusterEvent>,
     /// Until the next beat.
-    resting: BTreeMap<(SecurityId, Kind), Item>,
+    resting: BTreeMap<(SecurityId, Kind), ClusterEvent>,
     pub conflated: u64,
 }
 
@@ -42,7 +42,7 @@ impl Prices {
             EventKind::Depth(depth) => (depth.security, Kind::Asks),
             _ => return false,
         };
-        let item = Item { shard, to: Reader::All, event: *event };
+        let item = ClusterEvent { shard, to: EventRecipient::All, event: *event };
         let is_urgent = kind != Kind::Tick || self.wanted.contains(&security);
         let rows = if is_urgent { &mut self.urgent } else { &mut self.resting };
         self.conflated += u64::from(rows.insert((security, kind), item).is_some());
@@ -55,7 +55,7 @@ impl Prices {
     }
 
     /// The next ones to go out.
-    pub fn take(&mut self) -> Vec<Item> {
+    pub fn take(&mut self) -> Vec<ClusterEvent> {
         let mut items = Vec::new();
         while items.len() < ITEMS_MAX {
             let Some((_, item)) = self.urgent.pop_first() else { break };
@@ -89,7 +89,7 @@ mod tests {
         prices.set_wanted([SecurityId(1)].into());
         assert!(prices.hear(ShardId(1), &tick(1, 1)) && prices.hear(ShardId(1), &tick(1, 2)));
         assert!(!prices.hear(ShardId(0), &tick(2, 3)));
-        let seqs = |items: Vec<Item>| items.iter().map(|item| item.event.seq).collect::<Vec<_>>();
+        let seqs = |items: Vec<ClusterEvent>| items.iter().map(|item| item.event.seq).collect::<Vec<_>>();
         assert_eq!(seqs(prices.take()), [2]);
         assert_eq!((seqs(prices.take()), prices.conflated), (vec![], 1));
         prices.beat();

@@ -1,7 +1,7 @@
 //! Commands of our ports for the shards of another server: passed on, or answered in its place while it is away.
 
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::event::{EventKind, ExecType, OrderTerms, Refusal, Request};
+use pitlane_engine::event::{EventKind, ExecType, OrderTerms, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Source};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Status;
@@ -54,8 +54,8 @@ fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, vi
     let reason = Reason::OwnerAway;
     let source = command.source;
     let body = match command.body {
-        CommandKind::Modify { order, id, .. } => refused(order, id, Request::Replace, source, view),
-        CommandKind::Cancel { order, id } => refused(order, id, Request::Cancel, source, view),
+        CommandKind::Modify { order, id, .. } => refused(order, id, RequestKind::Replace, source, view),
+        CommandKind::Cancel { order, id } => refused(order, id, RequestKind::Cancel, source, view),
         _ => refusal(command, reason),
     };
     peer.counts.refused += 1;
@@ -67,7 +67,7 @@ fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, vi
 fn refused(
     order: OrderHandle,
     request_id: IntId,
-    request: Request,
+    request: RequestKind,
     source: Source,
     view: &View,
 ) -> EventKind {

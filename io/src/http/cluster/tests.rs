@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::cluster::{Call, Card, Letter, abroad};
+use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberIdentity, remote_port};
 use pitlane_engine::command::{Command, CommandKind, Watch};
-use pitlane_engine::event::{Event, EventKind, Refusal, Request};
+use pitlane_engine::event::{Event, EventKind, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::reason::Reason;
@@ -64,7 +64,7 @@ impl Shard {
 }
 
 /// A member, and one of its ports that reads all.
-fn member(card: Card) -> (Peer, PortEnd) {
+fn member(card: MemberIdentity) -> (Peer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
     let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
     let mut asker = ports.remove(1);
@@ -86,9 +86,9 @@ struct World {
     owner: Owner,
     peer: Peer,
     asker: PortEnd,
-    calls: VecDeque<Call>,
-    letters: VecDeque<Letter>,
-    back: VecDeque<Letter>,
+    calls: VecDeque<ClusterBroadcast>,
+    letters: VecDeque<ClusterMessage>,
+    back: VecDeque<ClusterMessage>,
     /// What the asker has heard: numbers of events, tokens that are done.
     heard: Vec<u64>,
     done: Vec<u32>,
@@ -103,7 +103,7 @@ impl World {
         let (_, mut ends) = mesh(&[PortClass::Client], 2, DEPTHS);
         let far = link(&mut ends, DEPTHS);
         let shard = Shard { end: ends.remove(1), seq: 0, applied: Vec::new(), waiting: VecDeque::new() };
-        let card = |member| Card { member, life: 5 + u64::from(member), map: 1 };
+        let card = |member| MemberIdentity { member, life: 5 + u64::from(member), map: 1 };
         let owner = Owner::new(card(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
         let (peer, asker) = member(card(0));
         World {
@@ -128,7 +128,7 @@ impl World {
     /// The member dies, and begins again with what its sessions have kept. What was on its way to it is gone, what it said is not.
     fn restart(&mut self) {
         self.lives += 1;
-        (self.peer, self.asker) = member(Card { member: 0, life: 5 + self.lives, map: 1 });
+        (self.peer, self.asker) = member(MemberIdentity { member: 0, life: 5 + self.lives, map: 1 });
         self.peer.heard_before = Some(vec![(SHARD, self.reported.last().copied().unwrap_or(0))]);
         self.heard.clear();
         self.calls.clear();
@@ -137,9 +137,9 @@ impl World {
 
     /// Something happens to an order of the member's FIX session.
     fn report(&mut self) {
-        let source = Source { origin: Origin::Fix, port: abroad(0, ASKER.port), session: 1 };
+        let source = Source { origin: Origin::Fix, port: remote_port(0, ASKER.port), session: 1 };
         let (order, id) = (OrderHandle::NONE, IntId::NONE);
-        let (request, status, reason) = (Request::Cancel, Status::Rejected, Reason::None);
+        let (request, status, reason) = (RequestKind::Cancel, Status::Rejected, Reason::None);
         let refusal = Refusal { order, id, request_id: id, source, request, status, reason };
         self.shard.say(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
     }
@@ -159,12 +159,12 @@ impl World {
         self.owner.poll();
         while let Some(post) = self.owner.window.take() {
             for _ in 0..self.copies() {
-                self.calls.push_back(Call::decode(&post).expect("our own words"));
+                self.calls.push_back(ClusterBroadcast::decode(&post).expect("our own words"));
             }
         }
         if self.dice.below(4) == 0 {
-            let card = Card { member: 1, life: 6, map: 1 };
-            self.calls.push_back(Call::Beat { card, last: self.owner.window.last() });
+            let card = MemberIdentity { member: 1, life: 6, map: 1 };
+            self.calls.push_back(ClusterBroadcast::Heartbeat { card, last: self.owner.window.last() });
         }
         while let Some(letter) = self.peer.next_letter(self.now) {
             for _ in 0..self.copies() {
@@ -181,7 +181,8 @@ impl World {
             let Some(letter) = self.letters.pop_front() else { continue };
             let mut again = Vec::new();
             let answer = self.owner.handle(self.now, letter, &mut |post| again.push(post), &|_, _| true);
-            self.calls.extend(again.iter().map(|post| Call::decode(post).expect("our own words")));
+            self.calls
+                .extend(again.iter().map(|post| ClusterBroadcast::decode(post).expect("our own words")));
             for _ in 0..self.copies() {
                 self.back.extend(answer.clone());
             }

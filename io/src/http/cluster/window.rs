@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use pitlane_engine::cluster::{Call, Card, Item, Post};
+use pitlane_engine::cluster::{ClusterBatch, ClusterBroadcast, ClusterEvent, MemberIdentity};
 
 /// Items in one post: some 15 KB.
 pub const ITEMS_PER_POST_MAX: usize = 64;
 
 #[derive(Debug)]
 pub struct Window {
-    card: Card,
+    card: MemberIdentity,
     bytes_max: usize,
     /// Consecutive; the last is number `last`.
     posts: VecDeque<Bytes>,
@@ -19,15 +19,15 @@ pub struct Window {
     /// Number of the last post that was handed to the broker, or passed over.
     out: u64,
     /// Of the next post.
-    items: Vec<Item>,
+    items: Vec<ClusterEvent>,
 }
 
 impl Window {
-    pub fn new(card: Card, bytes_max: usize) -> Window {
+    pub fn new(card: MemberIdentity, bytes_max: usize) -> Window {
         Window { card, bytes_max, posts: VecDeque::new(), bytes: 0, last: 0, out: 0, items: Vec::new() }
     }
 
-    pub fn add(&mut self, item: Item) {
+    pub fn add(&mut self, item: ClusterEvent) {
         self.items.push(item);
         if self.items.len() == ITEMS_PER_POST_MAX {
             self.close();
@@ -41,7 +41,9 @@ impl Window {
         }
         self.last += 1;
         let items = std::mem::take(&mut self.items);
-        let post = Bytes::from(Call::Post(Post { card: self.card, number: self.last, items }).encode());
+        let post = Bytes::from(
+            ClusterBroadcast::Batch(ClusterBatch { card: self.card, number: self.last, items }).encode(),
+        );
         self.bytes += post.len();
         self.posts.push_back(post);
         while self.bytes > self.bytes_max && self.posts.len() > 1 {
@@ -79,28 +81,28 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::cluster::Reader;
+    use pitlane_engine::cluster::EventRecipient;
     use pitlane_engine::event::{Event, EventKind};
     use pitlane_engine::id::ShardId;
     use pitlane_engine::time::{Day, Timestamp};
 
     use super::*;
 
-    fn item(seq: u64) -> Item {
+    fn item(seq: u64) -> ClusterEvent {
         let event = Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } };
-        Item { shard: ShardId(0), to: Reader::All, event }
+        ClusterEvent { shard: ShardId(0), to: EventRecipient::All, event }
     }
 
     fn numbers(bytes: Option<Bytes>) -> Option<(u64, usize)> {
-        match Call::decode(&bytes?) {
-            Ok(Call::Post(post)) => Some((post.number, post.items.len())),
+        match ClusterBroadcast::decode(&bytes?) {
+            Ok(ClusterBroadcast::Batch(post)) => Some((post.number, post.items.len())),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn posts_go_out_once_and_are_kept_as_far_as_there_is_room() {
-        let mut window = Window::new(Card::default(), 2_000);
+        let mut window = Window::new(MemberIdentity::default(), 2_000);
         (0..ITEMS_PER_POST_MAX as u64 + 1).for_each(|seq| window.add(item(seq)));
         assert_eq!(numbers(window.take()), Some((1, ITEMS_PER_POST_MAX)));
         assert_eq!((window.take(), window.last()), (None, 1), "the second is not closed yet");

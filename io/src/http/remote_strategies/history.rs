@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
-use pitlane_engine::strategy::letters::{Head, Numbered};
+use pitlane_engine::strategy::remote_protocol::{NumberedEvent, ShardHead};
 
 /// Invariant: of each shard the events are in their order, each with the number of the one before it.
 #[derive(Debug)]
 pub struct EventHistory {
-    events: VecDeque<Numbered>,
+    events: VecDeque<NumberedEvent>,
     max: usize,
     /// Events that are no longer kept, of all shards: so the place of the first that is.
     gone: u64,
@@ -39,12 +39,12 @@ impl EventHistory {
             self.from[oldest.shard.0 as usize] = oldest.event.seq;
             self.gone += 1;
         }
-        self.events.push_back(Numbered { shard, before, event: *event });
+        self.events.push_back(NumberedEvent { shard, before, event: *event });
     }
 
     /// How far the shards are, if they have said so much in all.
-    pub fn heads(&self, seen: &[u64]) -> Vec<Head> {
-        self.last.iter().zip(seen).map(|(&last, &seen)| Head { last, seen: seen.max(last) }).collect()
+    pub fn heads(&self, seen: &[u64]) -> Vec<ShardHead> {
+        self.last.iter().zip(seen).map(|(&last, &seen)| ShardHead { last, seen: seen.max(last) }).collect()
     }
 
     /// Whether somebody who has heard so much has heard all.
@@ -58,9 +58,10 @@ impl EventHistory {
     }
 
     /// What somebody has not heard, up to a number; and whether there is more.
-    pub fn after(&self, heard: &[u64], most: usize) -> (Vec<Numbered>, bool) {
-        let is_new =
-            |told: &&Numbered| heard.get(told.shard.0 as usize).is_none_or(|heard| told.event.seq > *heard);
+    pub fn after(&self, heard: &[u64], most: usize) -> (Vec<NumberedEvent>, bool) {
+        let is_new = |told: &&NumberedEvent| {
+            heard.get(told.shard.0 as usize).is_none_or(|heard| told.event.seq > *heard)
+        };
         let mut new = self.events.iter().filter(is_new);
         let events = new.by_ref().take(most).copied().collect();
         (events, new.next().is_some())
@@ -72,10 +73,10 @@ impl EventHistory {
     }
 
     /// What lies at a place and behind it, up to a number, and the place behind that. What is no longer here is passed over.
-    pub fn since(&self, place: u64, most: usize) -> (Vec<Numbered>, u64) {
+    pub fn since(&self, place: u64, most: usize) -> (Vec<NumberedEvent>, u64) {
         let place = place.clamp(self.gone, self.end());
         let skip = (place - self.gone) as usize;
-        let events: Vec<Numbered> = self.events.range(skip..).take(most).copied().collect();
+        let events: Vec<NumberedEvent> = self.events.range(skip..).take(most).copied().collect();
         let next = place + events.len() as u64;
         (events, next)
     }
@@ -118,8 +119,8 @@ mod tests {
         let befores: Vec<u64> = told.since(0, 9).0.iter().map(|numbered| numbered.before).collect();
         assert_eq!(befores, [10, 20, 13, 17]);
         assert!(told.is_heard(&[18, 21]) && !told.is_heard(&[17, 21]));
-        assert_eq!(told.heads(&[50, 3])[0], Head { last: 18, seen: 50 });
-        assert_eq!(told.heads(&[50, 3])[1], Head { last: 21, seen: 21 });
+        assert_eq!(told.heads(&[50, 3])[0], ShardHead { last: 18, seen: 50 });
+        assert_eq!(told.heads(&[50, 3])[1], ShardHead { last: 21, seen: 21 });
     }
 
     #[test]

@@ -6,7 +6,7 @@ use async_nats::Subject;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, OrderHandle};
-use pitlane_engine::strategy::letters;
+use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::terms::Terms;
 
 /// Ids that are remembered after their answer, by strategy. A strategy asks again within seconds; older orders are in the view.
@@ -37,7 +37,7 @@ impl Request {
 
     /// The request that an event answers.
     fn answered(event: &Event) -> Option<(IntId, Request)> {
-        let id = letters::answers(event)?;
+        let id = remote_protocol::answers(event)?;
         match &event.body {
             EventKind::Order(told) => Some((id, Request::Submit(core_of(&told.terms)))),
             EventKind::Status(report) => Some((id, Request::About(report.order))),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::Phase;
 use pitlane_engine::id::{SecurityId, Source, StrategyId};
-use pitlane_engine::strategy::letters::Section;
+use pitlane_engine::strategy::remote_protocol::StrategySetup;
 use pitlane_engine::time::Timestamp;
 
 use super::history::EventHistory;
@@ -25,7 +25,7 @@ pub struct StrategySlot {
     pub name: Arc<str>,
     /// Of its orders.
     pub source: Source,
-    pub section: Section,
+    pub section: StrategySetup,
     pub told: EventHistory,
     pub asked: RequestLog,
     /// Of its process, present or not.
@@ -65,7 +65,7 @@ impl StrategySlot {
     pub fn new(
         name: Arc<str>,
         source: Source,
-        section: Section,
+        section: StrategySetup,
         told: EventHistory,
         now: Timestamp,
     ) -> StrategySlot {
@@ -185,7 +185,7 @@ mod tests {
 
     fn seat() -> StrategySlot {
         let told = EventHistory::new(1, 8);
-        StrategySlot::new("A".into(), Source::default(), Section::default(), told, Timestamp(0))
+        StrategySlot::new("A".into(), Source::default(), StrategySetup::default(), told, Timestamp(0))
     }
 
     #[test]

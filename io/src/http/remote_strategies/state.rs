@@ -5,15 +5,15 @@ use pitlane_engine::id::{ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::SenderId;
 use pitlane_engine::shard::shard_of;
-use pitlane_engine::strategy::letters::Placed;
+use pitlane_engine::strategy::remote_protocol::StateItem;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{Order, View};
 
-pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
+pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
     let id = StrategyId(strategy.session);
     let mut state = Vec::new();
     let mut place = |shard: ShardId, at: Timestamp, body: EventKind| {
-        state.push(Placed { shard, event: Event { seq: view.seq(shard), at, body } });
+        state.push(StateItem { shard, event: Event { seq: view.seq(shard), at, body } });
     };
     if let Some(day) = view.trading_day() {
         (0..shards).for_each(|shard| place(ShardId(shard), Timestamp::ZERO, EventKind::TradingDay { day }));

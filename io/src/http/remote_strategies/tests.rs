@@ -25,12 +25,12 @@ fn outposts() -> RemoteStrategies {
 #[test]
 fn so_many_replies_wait_and_those_beyond_are_counted() {
     let outposts = outposts();
-    let reply = |n: usize| outposts.reply(Some(n.to_string().into()), &Reply::Accepted);
+    let reply = |n: usize| outposts.reply(Some(n.to_string().into()), &RemoteReply::Accepted);
     (0..REPLIES_MAX).for_each(reply);
     assert_eq!(outposts.dropped(), 0);
     reply(REPLIES_MAX);
     // Shards answer the same way.
-    outposts.inner.borrow_mut().answer("late".into(), &Reply::Accepted);
+    outposts.inner.borrow_mut().answer("late".into(), &RemoteReply::Accepted);
     assert_eq!(outposts.dropped(), 2);
     let taken: Vec<String> = std::iter::from_fn(|| outposts.take()).map(|(to, _)| to.to_string()).collect();
     assert!(

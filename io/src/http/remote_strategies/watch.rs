@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{Command, CommandKind, Phase};
 use pitlane_engine::id::{Source, StrategyId};
-use pitlane_engine::strategy::life;
+use pitlane_engine::strategy::lifecycle;
 use pitlane_engine::time::Timestamp;
 
 use super::{RemoteStrategies, StrategySlot, count};
@@ -114,7 +114,7 @@ impl RemoteStrategies {
 /// phase before RUNNING sends no orders, and the operator can start it.
 fn start(source: Source, floor: &ShardClient) -> bool {
     let strategy = StrategyId(source.session);
-    let phases = life::way(Phase::Stop, Phase::Running).unwrap_or_default();
+    let phases = lifecycle::path(Phase::Stop, Phase::Running).unwrap_or_default();
     phases.into_iter().all(|phase| {
         let body = CommandKind::Phase { strategy, phase };
         floor.forward(Command::new(source, 0, body)).is_ok()

@@ -1,9 +1,9 @@
 //! Orders of REST clients on their way to the shards: through the desk if they are its own, past it if they are another
 //! source's. Nothing here waits; each gives what will be the answer.
 
-use pitlane_engine::cluster::home_of;
+use pitlane_engine::cluster::owner_of_port;
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::desk::{Closing, Declined, Ticket};
+use pitlane_engine::desk::{CloseRequest, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Sender, SenderId};
@@ -42,7 +42,7 @@ impl ShardClient {
     }
 
     /// Sends an order that closes a position, or a part of it.
-    pub fn close(&self, sender: SenderId, closing: Closing) -> Result<(IntId, Pending), Declined> {
+    pub fn close(&self, sender: SenderId, closing: CloseRequest) -> Result<(IntId, Pending), Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let session = session_of(closing.strategy);
         let ticket = self.ticket(&pending, session, IntId::NONE, sender);
@@ -122,8 +122,8 @@ impl ShardClient {
     }
 
     /// The number of a sender for its orders, modifications and cancels.
-    pub fn name_sender(&self, sender: Sender) -> SenderId {
-        self.port.borrow_mut().name_sender(sender)
+    pub fn register_sender(&self, sender: Sender) -> SenderId {
+        self.port.borrow_mut().register_sender(sender)
     }
 
     /// An id that nobody has used and nobody else will be given; None: later.
@@ -244,7 +244,7 @@ impl ShardClient {
 
     /// Wakes the shards that were sent something.
     fn ring(&self) {
-        let called = self.port.borrow_mut().take_called();
+        let called = self.port.borrow_mut().take_wakeups();
         called.shards().for_each(|shard| self.bells[shard.0 as usize].wake());
     }
 }
@@ -252,6 +252,6 @@ impl ShardClient {
 /// Whether an order came over REST, at whichever server.
 pub fn is_of_rest(order: &Order) -> bool {
     let Source { origin, port, .. } = order.source;
-    let port = home_of(port).map_or(port, |(_, port)| port);
+    let port = owner_of_port(port).map_or(port, |(_, port)| port);
     origin == Origin::Rest && port == HTTP
 }

@@ -14,7 +14,7 @@ mod stored;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::event::{Ask, Event, EventKind};
+use pitlane_engine::event::{Event, EventKind, VenueRequest};
 use pitlane_engine::id::{AdapterId, OrderHandle, Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
@@ -210,7 +210,9 @@ fn source_of(port: PortId, adapter: AdapterId) -> Source {
 /// New orders that never left.
 fn never_sent(missed: &[Unreported], adapter: AdapterId) -> BTreeSet<OrderHandle> {
     let news = missed.iter().filter_map(|missed| match &missed.event.body {
-        EventKind::ToVenue(told) if told.adapter == adapter && told.ask == Ask::New => Some(told.order),
+        EventKind::ToVenue(told) if told.adapter == adapter && told.ask == VenueRequest::New => {
+            Some(told.order)
+        }
         _ => None,
     });
     news.collect()

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::Report;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::event::{Ask, Instruction};
+use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::pages::LargePages;
 use pitlane_engine::refdata::RefData;
@@ -98,7 +98,7 @@ pub(super) struct Initiator {
     /// Orders whose New Order Single was never stored when the previous process ended.
     pub never_sent: BTreeSet<OrderHandle>,
     /// Cancels and replacements without an answer, by order and ClOrdID.
-    pub pending_changes: BTreeMap<(OrderHandle, IntId), Ask>,
+    pub pending_changes: BTreeMap<(OrderHandle, IntId), VenueRequest>,
     /// Orders whose status the venue must tell, because messages about them may be lost. At most as
     /// many as shards hold.
     pub unreconciled: BTreeSet<OrderHandle>,

@@ -1,7 +1,7 @@
 //! Orders of an acceptor's client: requests go to the desk, and events come back as reports.
 
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, Request};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
@@ -94,8 +94,10 @@ impl FixSession {
         }
         match kind {
             msg_type::NEW_ORDER_SINGLE => self.handle_new_order(now, message, &order, desk),
-            msg_type::ORDER_CANCEL_REQUEST => self.handle_change(now, message, &order, Request::Cancel, desk),
-            _ => self.handle_change(now, message, &order, Request::Replace, desk),
+            msg_type::ORDER_CANCEL_REQUEST => {
+                self.handle_change(now, message, &order, RequestKind::Cancel, desk)
+            }
+            _ => self.handle_change(now, message, &order, RequestKind::Replace, desk),
         }
     }
 
@@ -125,7 +127,7 @@ impl FixSession {
         now: Timestamp,
         message: &FixMessage,
         order: &OrderFields,
-        asked: Request,
+        asked: RequestKind,
         desk: &Desk,
     ) {
         let id = order.cl_ord_id.unwrap_or_default();
@@ -149,9 +151,9 @@ impl FixSession {
             Ok(request) => {
                 let Some(kept) = self.orders.get_mut(&key) else { return };
                 match asked {
-                    Request::Cancel if kept.cancel.is_none() => kept.cancel = id,
-                    Request::Replace if kept.replace.is_none() => kept.replace = id,
-                    Request::Cancel | Request::Replace => {}
+                    RequestKind::Cancel if kept.cancel.is_none() => kept.cancel = id,
+                    RequestKind::Replace if kept.replace.is_none() => kept.replace = id,
+                    RequestKind::Cancel | RequestKind::Replace => {}
                 }
                 self.pending_request = Some(request);
             }
@@ -170,7 +172,7 @@ impl FixSession {
         order: &OrderFields,
         key: OrderKey,
         known: &ClientOrder,
-        asked: Request,
+        asked: RequestKind,
     ) -> Result<ClientRequest, OrderRejectReason> {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
@@ -183,15 +185,15 @@ impl FixSession {
             return Err(Reason::OrderFinished.into());
         }
         // Reports of two pending replacements could not be told apart.
-        if asked == Request::Replace && !known.replace.is_none() {
+        if asked == RequestKind::Replace && !known.replace.is_none() {
             return Err(Reason::RequestPending.into());
         }
         match asked {
-            Request::Cancel => {
+            RequestKind::Cancel => {
                 entry::matches(&self.reference, order, known)?;
                 Ok(ClientRequest::Cancel { ticket: self.ticket(id), key, order: known.cl_ord_id })
             }
-            Request::Replace => {
+            RequestKind::Replace => {
                 let changes = entry::changes(&self.settings, &self.reference, order, known)?;
                 Ok(ClientRequest::Modify { ticket: self.ticket(id), key, order: known.cl_ord_id, changes })
             }
@@ -246,13 +248,13 @@ impl FixSession {
             }
             ClientRequest::Modify { ticket, key, order, .. } => {
                 self.clear_request(&key, &ticket.id);
-                self.refuse_declined(now, &ticket, order, Request::Replace, declined, why);
+                self.refuse_declined(now, &ticket, order, RequestKind::Replace, declined, why);
             }
             ClientRequest::Cancel { ticket, key, order } => {
                 self.clear_request(&key, &ticket.id);
                 // The cancel is ours and not the client's, so the client gets no answer.
                 if !ticket.id.is_none() {
-                    self.refuse_declined(now, &ticket, order, Request::Cancel, declined, why);
+                    self.refuse_declined(now, &ticket, order, RequestKind::Cancel, declined, why);
                 }
             }
         }
@@ -375,7 +377,7 @@ impl FixSession {
         if let Some(order) = &mut order {
             let mine = order.forget(&refusal.request_id);
             let platform_cancel =
-                refusal.request == Request::Cancel && std::mem::take(&mut order.platform_cancel);
+                refusal.request == RequestKind::Cancel && std::mem::take(&mut order.platform_cancel);
             // The client gets no answer to a cancel that it did not request.
             if !mine && platform_cancel {
                 return;
@@ -538,7 +540,7 @@ impl FixSession {
         now: Timestamp,
         ticket: &Ticket,
         order: IntId,
-        request: Request,
+        request: RequestKind,
         declined: &Declined,
         why: OrderRejectReason,
     ) {
@@ -559,7 +561,7 @@ impl FixSession {
 /// Returns whether an event has a number of its own. An answer on behalf of a shard has none.
 fn has_number(event: &Event) -> bool {
     match &event.body {
-        EventKind::Order(_) | EventKind::Refused(_) => !event.is_in_its_place(),
+        EventKind::Order(_) | EventKind::Refused(_) => !event.is_substitute(),
         EventKind::Status(told) => told.what != ExecType::Snapshot,
         _ => false,
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use pitlane_engine::command::Report;
-use pitlane_engine::event::{Ask, Instruction};
+use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
@@ -50,10 +50,10 @@ impl FixSession {
         }
         self.cause = Some(ReportedEvent { shard, seq });
         match instruction.ask {
-            Ask::New => self.send_order(now, instruction),
-            Ask::Cancel | Ask::Replace => self.send_change(now, instruction),
-            Ask::Query => self.handle_query(now, instruction),
-            Ask::Status => self.request_status(now, instruction),
+            VenueRequest::New => self.send_order(now, instruction),
+            VenueRequest::Cancel | VenueRequest::Replace => self.send_change(now, instruction),
+            VenueRequest::Query => self.handle_query(now, instruction),
+            VenueRequest::Status => self.request_status(now, instruction),
         }
         self.cause = None;
     }
@@ -85,10 +85,10 @@ impl FixSession {
         }
         let Instruction { order, ask, .. } = *instruction;
         let (msg_type, refused) = match ask {
-            Ask::Replace => {
+            VenueRequest::Replace => {
                 (msg_type::ORDER_CANCEL_REPLACE_REQUEST, Report::ReplaceRefused(Reason::VenueUnavailable))
             }
-            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => {
+            VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
                 (msg_type::ORDER_CANCEL_REQUEST, Report::CancelRefused(Reason::VenueUnavailable))
             }
         };
@@ -222,10 +222,10 @@ impl FixSession {
             match named.msg_type {
                 msg_type::NEW_ORDER_SINGLE => _ = initiator.known_orders.insert(named.order),
                 msg_type::ORDER_CANCEL_REQUEST => {
-                    asked.push_back(((named.order, named.cl_ord_id), Ask::Cancel))
+                    asked.push_back(((named.order, named.cl_ord_id), VenueRequest::Cancel))
                 }
                 msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
-                    asked.push_back(((named.order, named.cl_ord_id), Ask::Replace))
+                    asked.push_back(((named.order, named.cl_ord_id), VenueRequest::Replace))
                 }
                 _ => {}
             }
@@ -244,7 +244,7 @@ impl FixSession {
 
 impl Initiator {
     /// Returns whether such a request has no answer yet.
-    pub(super) fn has_pending_change(&self, order: OrderHandle, ask: Ask) -> bool {
+    pub(super) fn has_pending_change(&self, order: OrderHandle, ask: VenueRequest) -> bool {
         let of_order =
             self.pending_changes.range((order, IntId::NONE)..).take_while(|((of, _), _)| *of == order);
         of_order.into_iter().any(|(_, asked)| *asked == ask)
@@ -319,7 +319,7 @@ mod tests {
 
     /// Returns how many messages were sent to the venue, and the report to the shard, because of an
     /// instruction.
-    fn ask(session: &mut FixSession, ask: Ask, slot: usize) -> (u64, Option<Report>) {
+    fn ask(session: &mut FixSession, ask: VenueRequest, slot: usize) -> (u64, Option<Report>) {
         let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
         let terms = Terms::default();
         let instruction =
@@ -336,37 +336,37 @@ mod tests {
     fn a_venue_has_so_many_orders_and_the_next_is_refused() {
         let mut session = session();
         initiator(&mut session).known_orders.extend((1..KNOWN_ORDERS_MAX).map(order));
-        assert_eq!(ask(&mut session, Ask::New, 0), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::New, 0), (1, None));
         let refused = Some(Report::Rejected(Reason::LaneFull));
-        assert_eq!(ask(&mut session, Ask::New, KNOWN_ORDERS_MAX), (0, refused));
+        assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (0, refused));
         assert_eq!(initiator(&mut session).known_orders.len(), KNOWN_ORDERS_MAX);
         // Known orders continue, and a finished order makes room.
-        assert_eq!(ask(&mut session, Ask::Cancel, 0), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::Cancel, 0), (1, None));
         initiator(&mut session).forget(order(0));
-        assert_eq!(ask(&mut session, Ask::New, KNOWN_ORDERS_MAX), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (1, None));
     }
 
     #[test]
     fn so_many_requests_have_no_answer_and_the_next_is_refused() {
         let mut session = session();
         for slot in 0..PENDING_CHANGES_MAX {
-            assert_eq!(ask(&mut session, Ask::Cancel, slot), (1, None));
+            assert_eq!(ask(&mut session, VenueRequest::Cancel, slot), (1, None));
         }
         let refused = |ask| match ask {
-            Ask::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
+            VenueRequest::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
             _ => Some(Report::CancelRefused(Reason::VenueUnavailable)),
         };
-        for kind in [Ask::Cancel, Ask::Replace] {
+        for kind in [VenueRequest::Cancel, VenueRequest::Replace] {
             assert_eq!(ask(&mut session, kind, PENDING_CHANGES_MAX), (0, refused(kind)));
         }
         assert_eq!(initiator(&mut session).pending_changes.len(), PENDING_CHANGES_MAX);
         assert_eq!(
-            ask(&mut session, Ask::Cancel, 0),
+            ask(&mut session, VenueRequest::Cancel, 0),
             (0, None),
             "what was asked is there, and its answer comes"
         );
         initiator(&mut session).forget(order(0));
-        assert_eq!(ask(&mut session, Ask::Cancel, PENDING_CHANGES_MAX), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::Cancel, PENDING_CHANGES_MAX), (1, None));
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
         session.output.bytes.resize(OUTPUT_BYTES_HIGH, b' ');
         for slot in 0..=STATUS_REQUESTS_MAX {
             let (id, request_id, terms) = (IntId::numbered(b'o', slot as u64), IntId::NONE, Terms::default());
-            let (adapter, ask) = (AdapterId(1), Ask::Status);
+            let (adapter, ask) = (AdapterId(1), VenueRequest::Status);
             let query = Instruction { adapter, order: order(slot), ask, id, request_id, terms };
             session.handle_instruction(NOW, ShardId(0), slot as u64, &query);
         }

@@ -1,7 +1,7 @@
 //! Turns a venue's messages about orders into reports for the shards that own the orders.
 
 use pitlane_engine::command::{Report, VenueState};
-use pitlane_engine::event::Ask;
+use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::OrderHandle;
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
@@ -62,7 +62,7 @@ impl FixSession {
         let order = told.order;
         let Some(initiator) = &mut self.initiator else { return };
         initiator.counts.executions += 1;
-        let by = match initiator.has_pending_change(order, Ask::Cancel) {
+        let by = match initiator.has_pending_change(order, VenueRequest::Cancel) {
             true => Reason::Requested,
             false => Reason::VenueCancelled,
         };
@@ -116,7 +116,7 @@ impl FixSession {
         &mut self,
         message: &FixMessage,
         told: &VenueExecution,
-        asked: Option<Ask>,
+        asked: Option<VenueRequest>,
         by: Reason,
     ) {
         let order = told.order;
@@ -141,7 +141,7 @@ impl FixSession {
         message: &FixMessage,
         order: OrderHandle,
         status: u8,
-        asked: Option<Ask>,
+        asked: Option<VenueRequest>,
         by: Reason,
     ) {
         if self.initiator.as_ref().is_some_and(|initiator| initiator.unreconciled.contains(&order)) {
@@ -150,7 +150,7 @@ impl FixSession {
         }
         match status {
             ord_status::NEW | ord_status::PARTIALLY_FILLED | ord_status::FILLED
-                if asked == Some(Ask::Replace) =>
+                if asked == Some(VenueRequest::Replace) =>
             {
                 self.queue_report(order, Report::Replaced)
             }
@@ -185,8 +185,10 @@ impl FixSession {
         }
         self.record_reject_text(message);
         let report = match asked {
-            Ask::Replace => Report::ReplaceRefused(told.reason),
-            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => Report::CancelRefused(told.reason),
+            VenueRequest::Replace => Report::ReplaceRefused(told.reason),
+            VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
+                Report::CancelRefused(told.reason)
+            }
         };
         self.queue_report(told.order, report);
     }

@@ -1,7 +1,7 @@
 //! Reads a venue's Execution Report (8) and Order Cancel Reject (9) into reports for a shard.
 
 use pitlane_engine::command::{ExecRef, Report, VenueState};
-use pitlane_engine::event::Ask;
+use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -141,7 +141,7 @@ pub struct VenueCancelReject {
     pub cl_ord_id: IntId,
     pub reason: Reason,
     /// CxlRejResponseTo (434), if known. The pending request under the ClOrdID decides.
-    pub response_to: Option<Ask>,
+    pub response_to: Option<VenueRequest>,
 }
 
 impl VenueCancelReject {
@@ -160,8 +160,8 @@ impl VenueCancelReject {
             Some(_) | None => Reason::VenueRejected,
         };
         let response_to = match code(message, tag::CXL_REJ_RESPONSE_TO) {
-            Some(b'1') => Some(Ask::Cancel),
-            Some(b'2') => Some(Ask::Replace),
+            Some(b'1') => Some(VenueRequest::Cancel),
+            Some(b'2') => Some(VenueRequest::Replace),
             Some(_) | None => None,
         };
         Ok(VenueCancelReject { order, cl_ord_id, reason, response_to })

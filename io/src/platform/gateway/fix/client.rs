@@ -144,7 +144,7 @@ impl Client {
         if self.sender == SenderId::NONE {
             let by_config = self.login.as_deref();
             let login = self.admitted.as_ref().map(|(login, _)| &**login).or(by_config);
-            self.sender = port.name_sender(Sender {
+            self.sender = port.register_sender(Sender {
                 protocol: Protocol::Fix,
                 address: self.peer.map_or(SenderAddress::NONE, |peer| address_of(peer.ip())),
                 login: SenderText::new(login.unwrap_or_default()),

@@ -269,14 +269,14 @@ impl Link {
             if was_connected && connected {
                 // It was away for a moment: what was sent into it was refused, and the shards must ask again.
                 self.pending_commands
-                    .tell_all(CommandKind::Adapter { adapter: self.caller.id, connected: false });
+                    .push_all(CommandKind::Adapter { adapter: self.caller.id, connected: false });
             }
             match connected {
                 true => tracing::info!(venue, "in touch with the venue"),
                 false => tracing::warn!(venue, "the venue is away: orders for it are refused"),
             }
             self.was_refused &= !connected;
-            self.pending_commands.tell_all(CommandKind::Adapter { adapter: self.caller.id, connected });
+            self.pending_commands.push_all(CommandKind::Adapter { adapter: self.caller.id, connected });
             work += self.pending_commands.poll(port);
             self.awake = true;
         }
@@ -314,7 +314,7 @@ impl Link {
     fn send(&mut self, shard: ShardId, body: CommandKind, port: &mut PortEnd) {
         let command = Command::new(self.source, 0, body);
         if port.send(shard, command).is_err() {
-            self.pending_commands.send(shard, command);
+            self.pending_commands.push_command(shard, command);
         }
     }
 
