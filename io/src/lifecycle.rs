@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Main enters the next phase when every thread has acknowledged the current one, that is, has
-//! completed its work in it. This guarantees that no command reaches a closed shard and that every
-//! event is delivered before exit.
+//! completed its work in it; only `Open` ends by a stop request instead. This guarantees that no
+//! command reaches a closed shard and that every event is delivered before exit.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
