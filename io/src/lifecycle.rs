@@ -5,7 +5,7 @@
 //!    │        │         │          │          └ readers drain their events, threads end
 //!    │        │         │          └ shards process the rest of their lanes, and then accept nothing
 //!    │        │         └ sources start nothing new, send what they hold, and then send nothing
-//!    │        └ a stop is requested: by a signal, over http, by the schedule
+//!    │        └ a stop is requested: by a signal, over http, by a time limit
 //!    └ shards receive their settings, readers receive the shards' state
 //! ```
 //!
@@ -33,7 +33,7 @@ impl Course {
         [Course::Opening, Course::Open, Course::Closing, Course::Draining, Course::Ended];
 }
 
-/// The reason why a thread requests a stop. Signals and the schedule are handled by main itself.
+/// The reason why a thread requests a stop. Signals and the time limit are handled by main itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Requested over http.

@@ -2,7 +2,7 @@
 //! second hands the histograms to the thread that publishes them.
 //!
 //! ```text
-//! wire-in ─Decode─► decoded ─Send─► ring-out ═ lane ═► taken ─Journal─► journaled ─Apply─► applied ═ lane ═► heard ─Encode─► encoded ─Write─► wire-out
+//! wire-in ─Decode─► decoded ─Send─► ring-out ═ lane ═► taken ─Journal─► journaled ─Apply─► applied ═ lane ═► taken ─Encode─► encoded ─Write─► wire-out
 //!                                      └─────────────────────────── Answer ─────────────────────────────────────┘
 //! ```
 //!

@@ -38,8 +38,8 @@ impl Wakeup {
         wake_all([self]);
     }
 
-    /// Unblocks the thread unconditionally: for callers that have checked another wake-up before
-    /// this one.
+    /// Unblocks the thread unconditionally: for a wake-up that forwards to this one, and for urgent
+    /// requests such as full lanes.
     pub fn call(&self) {
         (self.shared.call)();
     }

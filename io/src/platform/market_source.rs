@@ -34,7 +34,7 @@ pub struct Market {
     slot: Option<(ShardId, Command)>,
     /// Replay of files, instead of the feed.
     replay: Option<Box<Replay>>,
-    /// Pace of a reader in another process, which the replay waits for.
+    /// Pace of the strategies in other processes, which the replay waits for.
     pace: Option<Arc<Pace>>,
 }
 
