@@ -126,8 +126,8 @@ impl Gateway {
         source(&self.port)
     }
 
-    /// Adds listeners and their endpoints. A gateway with a STOMP endpoint receives every order from
-    /// the beginning; with FIX only, it receives the orders of its own sessions.
+    /// Adds listeners and their endpoints. A gateway with a STOMP endpoint receives every order
+    /// from the beginning; with FIX only, it receives the orders of its own sessions.
     pub fn attach_clients(
         &mut self,
         doors: Listeners,
