@@ -62,9 +62,9 @@ pub struct HttpSettings {
     pub broker: BrokerSettings,
     /// The host in addresses we give out; `None`: the host the client used.
     pub public_host: Option<String>,
-    /// Address of STOMP over TCP, plain or (`stomp_tls`) behind TLS, unless the gateway threads
-    /// have reported theirs.
+    /// Address of STOMP over TCP, unless the gateway threads have reported theirs.
     pub stomp: Option<SocketAddr>,
+    /// Address of STOMP over TCP behind TLS, likewise.
     pub stomp_tls: Option<SocketAddr>,
     /// Number of this installation, from which UUIDs are derived.
     pub instance: u64,

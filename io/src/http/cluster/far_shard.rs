@@ -19,15 +19,16 @@ pub struct FarShard {
     end: ShardEnd,
     orders_max: u32,
     pub audience: Audience,
-    /// Sequence number of the last event that was delivered, and (`read`) of the last one on the
-    /// read model's lane.
+    /// Sequence number of the last event that was delivered.
     seq: u64,
+    /// Sequence number of the last event on the read model's lane.
     pub read: u64,
     /// Events that do not fit into the lanes of these ports yet. A snapshot's begin may follow the
     /// end of another.
     slots: VecDeque<(PortMask, Event)>,
-    /// Ports that are receiving a snapshot, and (`told`) ports that have received one.
+    /// Ports that are receiving a snapshot.
     telling: PortMask,
+    /// Ports that have received a snapshot.
     told: PortMask,
     /// By ledger: the last transaction that was delivered. A later snapshot repeats it, and the
     /// repetition is not new.
@@ -50,9 +51,9 @@ pub struct FarShard {
     /// these orders are lost. FIX clients receive it at the end of the snapshot. At most as many as
     /// the shard has orders.
     standing: Option<Vec<Event>>,
-    /// Commands of our ports that name senders, at most [`SENDERS_TOLD_MAX`], and (`senders_told`)
-    /// how many of them this start of the owner has been sent.
+    /// Commands of our ports that name senders, at most [`SENDERS_TOLD_MAX`].
     senders: VecDeque<Command>,
+    /// How many of `senders` this start of the owner has been sent.
     senders_told: usize,
 }
 

@@ -65,9 +65,9 @@ struct Follower {
     inbox: VecDeque<(ShardId, Command)>,
     ticks: BTreeSet<SecurityId>,
     depths: BTreeSet<SecurityId>,
-    /// Events of its orders, oldest first, and (`from`) by shard the sequence number after which
-    /// none is missing.
+    /// Events of its orders, oldest first.
     told: VecDeque<Item>,
+    /// By shard: the sequence number after which no event of its orders is missing in `told`.
     from: Vec<u64>,
 }
 

@@ -72,12 +72,13 @@ pub struct Peer {
     stash: BTreeMap<u64, Post>,
     items: VecDeque<Item>,
     pub shards: Vec<FarShard>,
-    /// When its last message arrived, and (`has_left`) whether that was a goodbye.
+    /// When its last message arrived.
     pub heard_at: Timestamp,
+    /// Whether its last message was a goodbye.
     has_left: bool,
-    /// When we requested a snapshot or missing posts, and (`asked_from`) the first number of those
-    /// posts.
+    /// When we last requested a snapshot or missing posts.
     asked_at: Timestamp,
+    /// Number of the first of the missing posts that were requested.
     asked_from: u64,
     /// Number of the last command, of the last one that was sent, and of the last one it has taken.
     number: u64,

@@ -43,13 +43,15 @@ pub struct MemberVO {
     in_doubt: usize,
     /// Ids of the orders and requests among them, the first hundred.
     doubts: Vec<String>,
-    /// Commands sent to it, and (`refused`) commands refused because it was away.
+    /// Commands sent to it.
     routed: u64,
+    /// Commands refused because it was away.
     refused: u64,
     /// Events received from it.
     events: u64,
-    /// Times that missing events were requested, and (`snapshots`) snapshots taken.
+    /// Times that missing events were requested.
     gaps: u64,
+    /// Snapshots taken.
     snapshots: u64,
 }
 

@@ -90,9 +90,9 @@ struct World {
     calls: VecDeque<Call>,
     letters: VecDeque<Letter>,
     back: VecDeque<Letter>,
-    /// What the asker has received: sequence numbers of events, and (`done`) tokens of finished
-    /// commands.
+    /// Sequence numbers of the events that the asker has received.
     heard: Vec<u64>,
+    /// Tokens of the finished commands of the asker.
     done: Vec<u32>,
     snapshots: u32,
     /// Sequence numbers of events that a FIX session of the asker has reported: it keeps them

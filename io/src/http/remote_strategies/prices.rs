@@ -15,9 +15,9 @@ pub struct Board {
     /// Securities with a price to send, the one that has waited longest first.
     waiting: VecDeque<SecurityId>,
     conflated: u64,
-    /// Whether every price is sent, and (`each`) those that were not yet: as many as one row of the
-    /// market causes.
+    /// Whether every price is sent.
     paced: bool,
+    /// Prices of a paced market that are not sent yet: as many as one row of the market causes.
     each: VecDeque<Tick>,
 }
 

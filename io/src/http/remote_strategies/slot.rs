@@ -37,8 +37,9 @@ pub struct StrategySlot {
     heard_at: Timestamp,
     /// Securities it follows.
     pub follows: BTreeSet<SecurityId>,
-    /// What it has confirmed: the number of the last prices, and (`heard`) events by shard.
+    /// Number of the last prices that it has confirmed.
     pub prices: u64,
+    /// Sequence number of the last event that it has confirmed, by shard.
     pub heard: Vec<u64>,
     /// Whether it awaits no answer.
     pub idle: bool,
