@@ -8,7 +8,7 @@
 //!                 │                                  or refuse
 //!                 ├─ fewer than `general` ─────────► accept it
 //!                 ├─ a resting one without login ──► close it, accept the new one
-//!                 ├─ fewer than `max` ─────────────► accept it on probation: only the reserve is left
+//!                 ├─ fewer than `max` ─────────────► accept on probation: only the reserve is left
 //!                 └─ any resting one ──────────────► close the oldest, on probation before known;
 //!                                                    or refuse
 //! ```

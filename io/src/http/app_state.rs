@@ -230,8 +230,8 @@ impl AppState {
             && self.floor.waiting_len() == 0
     }
 
-    /// Called on each new request: if the thread is in low-power mode, drains pending events first
-    /// so that the response is current.
+    /// Drains pending events before a new request if the thread is in low-power mode, so that the
+    /// response is current.
     pub fn receive(&self) {
         if self.rests.replace(false) {
             self.floor.poll();

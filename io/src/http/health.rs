@@ -26,7 +26,7 @@ use crate::standby::state::StandbyVO;
 /// Commit of the build, or `unknown`.
 const COMMIT: &str = env!("BUILT_FROM_COMMIT");
 
-/// Returns 200 while the process serves; it does not tell whether the service is ready.
+/// Returns 200 while the process serves; this does not mean that it is ready.
 pub fn live() -> Answer {
     Answer::json(&Live { status: "LIVE" })
 }

@@ -14,9 +14,9 @@
 //! answered one gets the same answer, and after a restart the journal has both. A request is
 //! answered when its event was received, and so when it is in the journal.
 //!
-//! **All.** Events have the sequence numbers of their shards. An event that is no longer kept in
-//! memory, or that preceded a snapshot by too much, is not available, and a process that lacks it
-//! starts again from the state.
+//! **All.** Events have the sequence numbers of their shards. An event is not available if it is no
+//! longer kept in memory, or if it precedes the snapshot from which the journal was replayed at the
+//! start. A process that lacks such an event starts again from the state.
 //!
 //! **Failure.** A process that is silent for a lease has its strategy stopped. While the broker is
 //! away no process can be received, and none counts as silent. A process that returns finds its

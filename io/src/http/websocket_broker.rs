@@ -224,8 +224,8 @@ impl WebSocketBroker {
         is_his.then(|| act(chair))
     }
 
-    /// Must follow every change of the broker: executes its requests and wakes the tasks that have
-    /// something to write.
+    /// Executes the broker's requests and wakes the tasks that have something to write. Must follow
+    /// every change of the broker.
     pub fn settle(&self) {
         let mut company = self.company.borrow_mut();
         company.dispatch(self.now(), |session, credentials| self.ask(session, credentials));

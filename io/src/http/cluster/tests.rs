@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    /// The member crashes and restarts with what its sessions have kept. Messages in flight to it
+    /// Restarts the member after a crash, with what its sessions have kept. Messages in flight to it
     /// are lost, messages in flight from it are not.
     fn restart(&mut self) {
         self.lives += 1;

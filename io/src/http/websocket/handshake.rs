@@ -72,8 +72,8 @@ fn is_key(key: &[u8]) -> bool {
     key.len() == 24 && key.ends_with(b"==") && key[..22].iter().all(is_digit)
 }
 
-/// Returns the accept value. SHA-1 protects no secret here: it proves that the peer is no cache and
-/// speaks no other protocol.
+/// Returns the accept value. SHA-1 protects no secret here: it proves to the client that we are no
+/// cache and no server of another protocol.
 fn accept(key: &[u8]) -> String {
     let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat());
     Base64::encode_string(digest.as_ref())
