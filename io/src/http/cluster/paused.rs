@@ -157,8 +157,8 @@ impl World {
         }
     }
 
-    /// Takes a directive of an operator at a member: applies it to the member's own shard, and sends
-    /// it, sooner or later, to the shards that the member can reach.
+    /// Takes a directive of an operator at a member: applies it to the member's own shard, and
+    /// sends it, sooner or later, to the shards that the member can reach.
     fn decide(&mut self, at: usize) {
         let directive = self.directive();
         self.now += NS_PER_MS;

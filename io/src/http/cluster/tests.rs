@@ -128,8 +128,8 @@ impl World {
         }
     }
 
-    /// Restarts the member after a crash, with what its sessions have kept. Messages in flight to it
-    /// are lost, messages in flight from it are not.
+    /// Restarts the member after a crash, with what its sessions have kept. Messages in flight to
+    /// it are lost, messages in flight from it are not.
     fn restart(&mut self) {
         self.lives += 1;
         (self.peer, self.asker) = member(Card { member: 0, life: 5 + self.lives, map: 1 });
