@@ -1,4 +1,4 @@
-//! Limits before the venue, and the lives of strategies: what an operator turns.
+//! Pre-trade limits and the phases of strategies: what an operator changes.
 
 use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::directive::Directive;
@@ -19,7 +19,8 @@ pub fn show(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Proble
     Ok(Answer::json(&RiskVO::of(&house.floor.view(), &house.floor.reference())))
 }
 
-/// Changes the limits of one strategy or account, until the next start, which takes them from the settings again.
+/// Changes the limits of one strategy or account. They hold until the next start, which takes them
+/// from the settings again.
 pub async fn change(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
@@ -57,8 +58,8 @@ fn scope_of(house: &AppState, request: &LimitsVO) -> Result<Scope, Problem> {
     }
 }
 
-/// Leads a strategy to another phase of its life, through those between: `INIT → PREFEED → START → RUNNING → STOP → EXIT`. One
-/// that has stopped may begin again.
+/// Moves a strategy to another phase, through those between: `INIT → PREFEED → START → RUNNING →
+/// STOP → EXIT`. One that has stopped may start again.
 pub async fn phase(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let name = ask.name()?;

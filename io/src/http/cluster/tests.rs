@@ -1,4 +1,5 @@
-//! An owner and a member, and between them a network that loses, doubles and delays whatever is said.
+//! Tests of an owner and a member with a network between them that loses, duplicates and delays
+//! messages.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ const SHARD: ShardId = ShardId(1);
 const DEPTHS: Depths = Depths { commands: 8, events: 8 };
 const ASKER: Source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
 
-/// What a shard is to those who only pass on what it hears and says.
+/// A minimal shard: it records commands and emits events.
 struct Shard {
     end: ShardEnd,
     seq: u64,
@@ -63,7 +64,7 @@ impl Shard {
     }
 }
 
-/// A member, and one of its ports that reads all.
+/// Creates a member, and one of its ports that reads everything.
 fn member(card: MemberIdentity) -> (Peer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
     let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
@@ -80,7 +81,7 @@ fn member(card: MemberIdentity) -> (Peer, PortEnd) {
 struct World {
     dice: Rng,
     now: Timestamp,
-    /// Of a hundred messages so many are lost, and as many doubled.
+    /// Percentage of messages that are lost; the same percentage is duplicated.
     loss: u64,
     shard: Shard,
     owner: Owner,
@@ -89,11 +90,13 @@ struct World {
     calls: VecDeque<ClusterBroadcast>,
     letters: VecDeque<ClusterMessage>,
     back: VecDeque<ClusterMessage>,
-    /// What the asker has heard: numbers of events, tokens that are done.
+    /// Sequence numbers of the events that the asker has received.
     heard: Vec<u64>,
+    /// Tokens of the finished commands of the asker.
     done: Vec<u32>,
     snapshots: u32,
-    /// Numbers of events that a FIX session of the asker was told: those it keeps over its server's death.
+    /// Sequence numbers of events that a FIX session of the asker has reported: it keeps them
+    /// across a crash of its server.
     reported: Vec<u64>,
     lives: u64,
 }
@@ -125,7 +128,8 @@ impl World {
         }
     }
 
-    /// The member dies, and begins again with what its sessions have kept. What was on its way to it is gone, what it said is not.
+    /// Restarts the member after a crash, with what its sessions have kept. Messages in flight to
+    /// it are lost, messages in flight from it are not.
     fn restart(&mut self) {
         self.lives += 1;
         (self.peer, self.asker) = member(MemberIdentity { member: 0, life: 5 + self.lives, map: 1 });
@@ -135,7 +139,7 @@ impl World {
         self.back.clear();
     }
 
-    /// Something happens to an order of the member's FIX session.
+    /// Emits an event of an order of the member's FIX session.
     fn report(&mut self) {
         let source = Source { origin: Origin::Fix, port: remote_port(0, ASKER.port), session: 1 };
         let (order, id) = (OrderHandle::NONE, IntId::NONE);
@@ -144,7 +148,7 @@ impl World {
         self.shard.say(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
     }
 
-    /// How often a message arrives.
+    /// Returns how often a message arrives.
     fn copies(&mut self) -> usize {
         match self.dice.below(100) {
             roll if roll < self.loss => 0,
@@ -210,7 +214,8 @@ impl World {
         while let Some((_, Event { seq, body, .. })) = self.asker.poll_event() {
             if let EventKind::Refused(_) = body {
                 let (is_missed, seq) = (seq & Event::SNAPSHOT != 0, seq & !Event::SNAPSHOT);
-                // As a session does: what was missed before a restart is told unless something behind it was.
+                // As a session does: an event missed before a restart is reported unless a later
+                // one was.
                 if !is_missed || self.reported.last().is_none_or(|last| seq > *last) {
                     self.reported.push(seq);
                 }
@@ -236,7 +241,7 @@ impl World {
 }
 
 #[test]
-fn whatever_the_network_does_each_command_is_taken_once_and_each_answer_heard_once() {
+fn on_any_network_each_command_is_taken_once_and_each_response_received_once() {
     for seed in 0..40 {
         let mut world = World::new(seed, 1 << 20);
         world.loss = seed % 40;
@@ -260,7 +265,7 @@ fn whatever_the_network_does_each_command_is_taken_once_and_each_answer_heard_on
 }
 
 #[test]
-fn a_fix_client_hears_each_report_once_and_in_order_however_often_its_server_begins_again() {
+fn a_fix_client_receives_each_report_once_and_in_order_however_often_its_server_restarts() {
     for seed in 0..200 {
         let mut world = World::new(seed, if seed % 3 == 0 { 2_000 } else { 1 << 20 });
         world.loss = seed % 30;
@@ -284,12 +289,12 @@ fn a_fix_client_hears_each_report_once_and_in_order_however_often_its_server_beg
 }
 
 #[test]
-fn what_is_no_longer_kept_is_made_up_for_by_a_snapshot() {
+fn a_snapshot_replaces_posts_that_are_no_longer_kept() {
     let mut world = World::new(3, 200);
     while !world.peer.is_here() {
         world.step();
     }
-    // Nobody hears it for a while.
+    // No message arrives for a while.
     world.loss = 100;
     for seq in 0..50 {
         world.shard.say(PortMask::one(PortId::LINK), EventKind::TradingDay { day: Day(seq) });

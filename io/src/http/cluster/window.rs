@@ -1,4 +1,5 @@
-//! What this server has said to the others, as it was sent: numbered, and kept for whoever missed some.
+//! Posts of this server to the others, as they were sent: numbered, and kept for members that
+//! missed some.
 
 use std::collections::VecDeque;
 
@@ -12,13 +13,13 @@ pub const ITEMS_PER_POST_MAX: usize = 64;
 pub struct Window {
     card: MemberIdentity,
     bytes_max: usize,
-    /// Consecutive; the last is number `last`.
+    /// Consecutive posts; the last has the number `last`.
     posts: VecDeque<Bytes>,
     bytes: usize,
     last: u64,
-    /// Number of the last post that was handed to the broker, or passed over.
+    /// Number of the last post that was given to the broker, or skipped.
     out: u64,
-    /// Of the next post.
+    /// Items of the next post.
     items: Vec<ClusterEvent>,
 }
 
@@ -34,7 +35,7 @@ impl Window {
         }
     }
 
-    /// What was added becomes a post. Of more than there is room for the oldest are given up.
+    /// Makes a post of the added items. If there is no room, the oldest posts are dropped.
     pub fn close(&mut self) {
         if self.items.is_empty() {
             return;
@@ -51,27 +52,28 @@ impl Window {
         }
     }
 
-    /// Number of the last post.
+    /// Returns the number of the last post.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// The next post to go out.
+    /// Returns the next post to send.
     pub fn take(&mut self) -> Option<Bytes> {
         if self.out == self.last {
             return None;
         }
-        // Those that were given up are asked for in vain: then whoever lacks them begins anew.
+        // Posts that were dropped are requested in vain: then the member that lacks them joins
+        // again.
         self.out = self.out.max(self.last - self.posts.len() as u64) + 1;
         self.get(self.out)
     }
 
-    /// Nobody hears us now; whoever lacks something will ask.
+    /// Skips all posts while the broker is away; members that lack them request them later.
     pub fn pass(&mut self) {
         self.out = self.last;
     }
 
-    /// A post that was said before; None: it is not kept any more, or was not said yet.
+    /// Returns an earlier post; `None` if it is no longer kept, or does not exist yet.
     pub fn get(&self, number: u64) -> Option<Bytes> {
         let behind = self.last.checked_sub(number)? as usize;
         let at = self.posts.len().checked_sub(behind + 1)?;
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn posts_go_out_once_and_are_kept_as_far_as_there_is_room() {
+    fn posts_are_sent_once_and_kept_as_far_as_there_is_room() {
         let mut window = Window::new(MemberIdentity::default(), 2_000);
         (0..ITEMS_PER_POST_MAX as u64 + 1).for_each(|seq| window.add(item(seq)));
         assert_eq!(numbers(window.take()), Some((1, ITEMS_PER_POST_MAX)));

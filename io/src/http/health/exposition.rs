@@ -1,4 +1,4 @@
-//! The closed list of metrics, each with its sentence.
+//! The closed list of metrics, each with its help text.
 
 use crate::http::app_state::AppState;
 use crate::http::cluster::{Counts, Phase};
@@ -53,7 +53,7 @@ fn service(house: &AppState, out: &mut Exposition) {
 
 type Column = (&'static str, &'static str, fn(&ShardMeter) -> &Counter);
 
-/// What every shard's thread publishes.
+/// Counters that every shard's thread publishes.
 const SHARD: [Column; 12] = [
     ("pitlane_shard_commands_total", "Commands applied, timers among them.", |s| &s.commands),
     ("pitlane_shard_timers_total", "Timers applied.", |s| &s.timers),
@@ -118,7 +118,7 @@ fn view(house: &AppState, out: &mut Exposition) {
 
 type VenueColumn = (&'static str, &'static str, fn(&VenueCounts) -> u64);
 
-/// What is counted of every venue that we call.
+/// Counters of every venue that we connect to.
 const VENUE: [VenueColumn; 7] = [
     ("pitlane_venue_orders_total", "New orders sent to the venue.", |c| c.orders_out),
     ("pitlane_venue_executions_total", "Execution Reports of the venue for orders of this service.", |c| {
@@ -141,7 +141,7 @@ const VENUE: [VenueColumn; 7] = [
     }),
 ];
 
-/// As of the last second.
+/// Adds the metrics of the venues, as of the last second.
 fn venues(house: &AppState, out: &mut Exposition) {
     let mut rows = Vec::new();
     house
@@ -225,7 +225,7 @@ fn http(house: &AppState, out: &mut Exposition) {
         .each_post(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));
 }
 
-/// Strategies in processes of their own.
+/// Adds the metrics of strategies in processes of their own.
 fn outposts(house: &AppState, out: &mut Exposition) {
     let Some(outposts) = &house.outposts else { return };
     let up = outposts.up.get() as u8;
@@ -288,7 +288,7 @@ fn outposts(house: &AppState, out: &mut Exposition) {
 
 type MemberColumn = (&'static str, &'static str, fn(&Counts) -> u64);
 
-/// What is counted of every other server.
+/// Counters of every other server.
 const MEMBER: [MemberColumn; 5] = [
     ("pitlane_cluster_routed_commands_total", "Commands sent to the member that owns the security.", |c| {
         c.routed
@@ -301,7 +301,7 @@ const MEMBER: [MemberColumn; 5] = [
     ("pitlane_cluster_snapshots_total", "Snapshots received of the shards of the member.", |c| c.snapshots),
 ];
 
-/// The other servers.
+/// Adds the metrics of the other servers.
 fn cluster(house: &AppState, out: &mut Exposition) {
     let Some(cluster) = &house.cluster else { return };
     let members = cluster.members(house.now());

@@ -1,4 +1,4 @@
-//! What each call is for, in words and examples. A call that is not here does not compile.
+//! Describes each call in words and examples. A call that is missing here does not compile.
 
 use serde_json::json;
 

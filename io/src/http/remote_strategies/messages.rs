@@ -1,4 +1,4 @@
-//! Letters of strategies, one by one: judged, carried out, answered.
+//! Handles letters of strategies one at a time: checks, executes and answers them.
 
 use async_nats::Subject;
 use pitlane_engine::command::{Command, CommandKind};
@@ -13,19 +13,19 @@ use super::state::state_of;
 use super::{Awaited, Inner, RemoteStrategies, count};
 use crate::http::shard_client::ShardClient;
 
-/// Bytes of a parcel in one message: a broker takes a megabyte as a rule.
+/// Bytes of a blob in one message: a broker usually accepts a megabyte.
 const PIECE_BYTES: usize = 256 * 1_024;
-/// Events in one answer to a question for what was missed: some 60 KB.
+/// Events in one reply to a request for missed events: some 60 KB.
 const MISSED_MAX: usize = 256;
-/// Commands to shards that are awaited at once; beyond them somebody must ask again.
+/// Maximum number of pending commands to shards; beyond it a process must retry.
 const AWAITED_MAX: usize = 1_024;
-/// Longest name of a host and longest reason that are believed.
+/// Longest host name and longest reason that are accepted.
 const WORDS_MAX: usize = 1_024;
 
-/// What somebody is to be told of a letter.
+/// Result of a letter that must be announced.
 pub enum News {
     Nothing,
-    /// A strategy has failed, in its own words.
+    /// A strategy has failed, with its own description.
     Failed {
         name: std::sync::Arc<str>,
         reason: String,
@@ -33,7 +33,7 @@ pub enum News {
 }
 
 impl RemoteStrategies {
-    /// A letter from the process of a strategy. What can be answered at once is.
+    /// Handles a letter from the process of a strategy, and replies at once where possible.
     pub fn handle(
         &self,
         now: Timestamp,
@@ -108,7 +108,7 @@ fn life_of(letter: &RemoteRequest) -> u64 {
     }
 }
 
-/// So much of what somebody said as is believed.
+/// Truncates a text of a process to the accepted length.
 fn cut(mut words: String) -> String {
     let mut end = words.len().min(WORDS_MAX);
     while !words.is_char_boundary(end) {
@@ -118,7 +118,7 @@ fn cut(mut words: String) -> String {
     words
 }
 
-/// What somebody says to have heard, if it can be: a number for each shard.
+/// Returns the sequence numbers that a process reports, if they are plausible: one for each shard.
 fn believed(heard: &[u64], shards: usize) -> Vec<u64> {
     if heard.len() == shards { heard.to_vec() } else { Vec::new() }
 }
@@ -167,7 +167,7 @@ impl Inner {
         }))
     }
 
-    /// The same process, as it was. It follows nothing until it says so again.
+    /// Lets the same process continue with its state. It follows no security until it asks again.
     fn resume(
         &mut self,
         at: usize,
@@ -255,7 +255,7 @@ impl Inner {
         RemoteReply::Follows { tick: tick.copied() }
     }
 
-    /// Sends a command on in the strategy's name; None if whoever asked is answered later.
+    /// Sends a command in the strategy's name; returns `None` if the reply comes later.
     fn command(
         &mut self,
         at: usize,
@@ -291,7 +291,7 @@ impl Inner {
             Verdict::Another => return declined(Reason::DuplicateId),
         }
         match request {
-            // From a life whose journal is not told any more.
+            // From an earlier start whose journal is no longer read.
             Request::Submit(_) if is_known(floor, source, &id) => return Some(RemoteReply::Accepted),
             Request::Submit(_) => {}
             Request::About(order) => {
@@ -315,7 +315,7 @@ impl Inner {
         }
     }
 
-    /// Phases and subscriptions: answered when every shard has done it.
+    /// Sends phases and subscriptions, which are answered when every shard has executed them.
     fn administer(
         &mut self,
         command: Command,

@@ -11,7 +11,7 @@ const OWN: MemberIdentity = MemberIdentity { member: 0, life: 5, map: 1 };
 const THEIRS: MemberIdentity = MemberIdentity { member: 1, life: 6, map: 1 };
 const NOW: Timestamp = Timestamp(1);
 
-/// A member that has answered our joining, and a port that hears all it says.
+/// Creates a member that has answered our join, and a port that receives all its events.
 fn joined() -> (Peer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, Depths { commands: 8, events: 8 });
     let mut peer = Peer::new("b".to_string(), 1, OWN, vec![ends.remove(1)], (1_000, NS_PER_MS));
@@ -22,7 +22,7 @@ fn joined() -> (Peer, PortEnd) {
     (peer, ports.remove(1))
 }
 
-/// The post of this number, with one event for all of so many.
+/// Returns the post of this number, with `count` events for all.
 fn post(number: u64, count: u64) -> ClusterBroadcast {
     let item = |at| {
         let body = EventKind::TradingDay { day: Day(number as i32) };
@@ -37,7 +37,7 @@ fn command(token: u32) -> Command {
     Command::new(source, token, CommandKind::Halt { security: SecurityId(1), on: true })
 }
 
-/// Everything that can be heard is, and gives the numbers.
+/// Delivers and receives all that is possible, and returns the sequence numbers.
 fn listen(peer: &mut Peer, port: &mut PortEnd) -> Vec<u64> {
     let mut heard = Vec::new();
     loop {
@@ -51,7 +51,7 @@ fn listen(peer: &mut Peer, port: &mut PortEnd) -> Vec<u64> {
 }
 
 #[test]
-fn so_many_posts_wait_for_one_that_is_missing_and_the_newest_are_asked_for_again() {
+fn a_bounded_number_of_posts_waits_for_a_missing_one_and_the_rest_is_requested_again() {
     let (mut peer, mut port) = joined();
     let last = STASH_MAX as u64 + 2;
     (2..=last).for_each(|number| peer.handle_call(NOW, post(number, 1)));
@@ -66,7 +66,7 @@ fn so_many_posts_wait_for_one_that_is_missing_and_the_newest_are_asked_for_again
 }
 
 #[test]
-fn so_many_items_wait_for_whoever_does_not_listen_and_no_further_post_is_opened() {
+fn a_bounded_number_of_items_waits_for_a_full_lane_and_no_further_post_is_opened() {
     let (mut peer, mut port) = joined();
     let (each, posts) = (100, ITEMS_MAX as u64 / 100 + 20);
     for number in 1..=posts {
@@ -75,7 +75,7 @@ fn so_many_items_wait_for_whoever_does_not_listen_and_no_further_post_is_opened(
     }
     assert!((ITEMS_MAX..ITEMS_MAX + each as usize).contains(&peer.items.len()), "{}", peer.items.len());
     assert!(peer.stash.len() > 10);
-    // Prices are newer by then.
+    // Prices are dropped; newer ones exist by the time there is room.
     let before = peer.items.len();
     let ClusterBroadcast::Batch(ClusterBatch { items: events, .. }) = post(1, each) else { unreachable!() };
     peer.handle_call(NOW, ClusterBroadcast::Prices { card: THEIRS, events });
@@ -84,7 +84,7 @@ fn so_many_items_wait_for_whoever_does_not_listen_and_no_further_post_is_opened(
 }
 
 #[test]
-fn so_many_commands_are_on_their_way_and_so_many_answers_awaited() {
+fn commands_in_flight_and_pending_responses_are_bounded() {
     let (mut peer, _port) = joined();
     for token in 0..UNTAKEN_MAX as u32 {
         assert!(peer.has_room() && peer.ask(SHARD, command(token)));
@@ -100,7 +100,7 @@ fn so_many_commands_are_on_their_way_and_so_many_answers_awaited() {
     assert_eq!(peer.untaken.len(), 0);
     assert!(!peer.ask(SHARD, command(ASKED_MAX as u32)), "it is refused");
     assert_eq!((peer.asked.len(), peer.untaken.len()), (ASKED_MAX, 0));
-    // An answer makes room.
+    // A response makes room.
     let (source, reason) = (command(0).source, pitlane_engine::reason::Reason::None);
     let source = Source { port: pitlane_engine::cluster::remote_port(OWN.member, source.port), ..source };
     let event = Event { seq: 1, at: NOW, body: EventKind::Done { source, token: 0, reason } };
