@@ -1,5 +1,5 @@
-//! The STOMP broker: each rule is a dialogue in `data/stomp`, played with the bytes cut in every way; the
-//! matcher compared with a naive one; the throttle under a virtual clock.
+//! The STOMP broker: each rule is a dialogue in `data/stomp`, played with the bytes cut in every
+//! way; the matcher compared with a naive one; the throttle under a virtual clock.
 
 use std::path::Path;
 

@@ -333,7 +333,7 @@ impl Hours {
         Ok(())
     }
 
-    /// When an order for a session or a day is over.
+    /// Returns when an order for a session or a day ends.
     fn ends(&self, order: &Entered) -> Option<Timestamp> {
         if order.tif != Tif::Day {
             return None;
