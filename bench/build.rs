@@ -1,4 +1,4 @@
-//! Tells the binary which compiler made it: a number without that is not to be compared.
+//! Gives the binary the version of its compiler: numbers cannot be compared without it.
 
 use std::process::Command;
 

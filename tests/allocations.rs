@@ -1,4 +1,4 @@
-//! Once warm, a shard takes its commands without asking for memory.
+//! Once warm, a shard and a STOMP broker handle their input without allocating memory.
 
 use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::{Command, CommandKind, ExecRef, Quote, Report, Trade, Watch};
@@ -17,11 +17,11 @@ use pitlane_tests::stage::{Stage, limit};
 use pitlane_tests::workload::{lot, tick};
 use pitlane_tests::world;
 
-/// Rounds before we count: every table has reached the size this flow needs.
+/// Rounds before counting: every table has reached the size that this flow needs.
 const WARM_ROUNDS: usize = 100_000;
 /// Rounds in which nothing may be allocated.
 const ROUNDS: usize = 20_000;
-/// Open orders per security: more are cancelled, so that the books stay of one size.
+/// Most open orders per security: more are cancelled, so that the books keep their size.
 const OPEN_MAX: usize = 40;
 
 #[test]
@@ -80,7 +80,7 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
     assert!(heard >= 3 * 19 * GROUP, "only {heard} events: nothing was stored");
 }
 
-/// A busy trading floor in fixed memory.
+/// A busy market in fixed memory.
 struct Floor {
     shard: Shard,
     out: Outbox,
@@ -244,7 +244,8 @@ impl Floor {
     }
 }
 
-/// STOMP: 100 consumers who stopped reading, each of 1,000 instruments, cost less than 64 MiB in all.
+/// STOMP: 100 consumers that stopped reading, each of 1,000 instruments, cost less than 64 MiB in
+/// total.
 #[test]
 fn stalled_consumers_cost_little_memory() {
     use pitlane_engine::event::Tick;
@@ -284,8 +285,8 @@ fn stalled_consumers_cost_little_memory() {
     assert!(info.bytes_max < BYTES_MAX, "{} octets", info.bytes_max);
 }
 
-/// STOMP: a tick, a log event, and the entry and fill of an order to ten consumers that keep up take no memory once all is
-/// warm.
+/// STOMP: a tick, a log event, and the entry and fill of an order to ten consumers that keep up
+/// allocate nothing once everything is warm.
 #[test]
 fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     use pitlane_engine::event::Tick;

@@ -1,8 +1,9 @@
-//! What the disk may do to us: loss of power, kill, failed syncs, a full disk, damage. After each of them: nothing that was
-//! told is lost, nothing is there twice, the state is the replay of what was written up to there, and its books
-//! add up. A short form runs with every test; `make faults` runs all of it.
+//! Faults of the disk: loss of power, kill, failed syncs, a full disk, damage. After each of them
+//! nothing acknowledged is lost, nothing is duplicated, the state is the replay of what was written
+//! up to that point, and its accounts add up. A short form runs with every test; `make faults` runs
+//! everything.
 //!
-//! The process that is killed for good, at every so many of its writes, is `tests/server.rs`'s affair.
+//! `io/tests/server.rs` kills real processes, at every so many of their writes.
 
 #[path = "faults/rig.rs"]
 mod rig;
@@ -13,7 +14,7 @@ mod damage;
 #[path = "faults/disk.rs"]
 mod disk;
 
-/// How much of it: one in so many points, by `PITLANE_FAULTS=full` all of them.
+/// Returns whether all points are tested (`PITLANE_FAULTS=full`) or only one in so many.
 fn is_full() -> bool {
     std::env::var("PITLANE_FAULTS").is_ok_and(|size| size == "full")
 }

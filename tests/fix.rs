@@ -1,17 +1,18 @@
-//! The FIX acceptor without a socket: each rule is a dialogue in `data/fix`, played against a real session, desk and shard, with the
-//! bytes cut in several ways.
+//! The FIX acceptor without a socket: each rule is a dialogue in `data/fix`, played against a real
+//! session, desk and shard, with the bytes cut in several ways.
 //!
 //! ```text
 //! # The rule.
 //! set validate=Y             settings, before anything else
 //! logon                      connect, Logon, and its answer
-//! > 35=1|112=x               from the client; 8, 9, 10 and what is missing of 49, 56, 34, 52 (and 60 of orders) is put in
+//! > 35=1|112=x               from the client; 8, 9, 10 and missing 49, 56, 34, 52 (and 60 of orders) are added
 //! >> 35=1|112=y              the same, in one piece with the next
-//! < 35=0|112=x|-58           to the client: these fields, and not 58; nothing else may be said
+//! < 35=0|112=x|-58           to the client: these fields, and not 58; no other message may come
 //! closed HeartbeatMissed     the connection was closed
 //! ```
 //!
-//! In values `@30` is the time in 30 seconds, and `$a` whatever stood where it stood first.
+//! In values, `@30` is the time in 30 seconds, and `$a` stands for the value at its first
+//! occurrence.
 
 use std::path::Path;
 
@@ -39,9 +40,10 @@ fn every_dialogue_holds_wherever_the_bytes_are_cut() {
     dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/fix"), 101, play);
 }
 
-/// R9, H8: a resend that does not fit the output goes on as the client reads; what happens meanwhile follows it, in order.
+/// A resend that does not fit the output continues as the client reads; new messages follow it, in
+/// order.
 #[test]
-fn a_long_resend_goes_in_steps_and_what_happens_meanwhile_follows_it() {
+fn a_long_resend_goes_in_steps_and_new_messages_follow_it() {
     let mut settings = settings();
     settings.reset_on_logon = false;
     let mut stage = Stage::new(settings);
@@ -66,7 +68,7 @@ fn a_long_resend_goes_in_steps_and_what_happens_meanwhile_follows_it() {
         let field = message.split('|').find_map(|field| field.strip_prefix("34="));
         field.and_then(|number| number.parse::<u64>().ok()).expect("a number")
     };
-    // One gap fill for the Logon, the orders again, then the two reports and the answer, as they are.
+    // One gap fill for the Logon, the orders again, then the two reports and the answer unchanged.
     assert_eq!(
         said.iter().map(|message| number(message)).collect::<Vec<_>>(),
         (1..=1_504).collect::<Vec<_>>()
@@ -76,9 +78,10 @@ fn a_long_resend_goes_in_steps_and_what_happens_meanwhile_follows_it() {
     assert!(said[1_503].contains("|112=after|"), "{}", said[1_503]);
 }
 
-/// L13, hostile 11: another connection of a session that is logged on is refused without a word, and the first goes on.
+/// A second connection of a session that is logged on is refused without an answer, and the first
+/// continues.
 #[test]
-fn a_second_connection_is_refused_and_the_first_goes_on() {
+fn a_second_connection_is_refused_and_the_first_continues() {
     let mut stage = Stage::new(settings());
     stage.connect();
     stage.bytes(&frame_of("35=A|98=0|108=30", 1, stage.now));
@@ -88,9 +91,10 @@ fn a_second_connection_is_refused_and_the_first_goes_on() {
     assert!(stage.said()[0].contains("|112=x|"));
 }
 
-/// Once a cancel was refused, the process killed before the refusal was told, and both the start and the client's repetition told it.
+/// In an incident a cancel was refused, the process was killed before the refusal was sent, and
+/// both the restart and the client's repetition sent it.
 #[test]
-fn a_refusal_that_nobody_heard_before_a_restart_is_told_once() {
+fn a_refusal_that_was_not_sent_before_a_restart_is_sent_once() {
     let settings = FixSessionSettings { reset_on_logon: false, ..settings() };
     let refusal = Refusal {
         order: OrderHandle::NONE,
@@ -116,14 +120,14 @@ fn a_refusal_that_nobody_heard_before_a_restart_is_told_once() {
     assert!(refused.len() == 1 && refused[0].contains("|11=c|"), "{said:?}");
 }
 
-/// A dialogue on its way.
+/// A dialogue in progress.
 struct Play {
     stage: Stage,
     cut: Cut,
     dice: Dice,
-    /// The client's next number.
+    /// The client's next sequence number.
     number: u64,
-    /// To go with the next message.
+    /// Bytes to be sent together with the next message.
     held: Vec<u8>,
     said: Vec<String>,
     bound: Bound,
@@ -308,7 +312,7 @@ impl Play {
 }
 
 #[test]
-fn a_new_order_is_read_without_a_heap() {
+fn a_new_order_is_read_without_allocations() {
     let body = "35=D|49=CLIENT1|56=PITLANE|34=215|52=20261116-08:00:00.123|11=o1|1=A1|55=S1|54=1|38=100|40=2|44=187.25|\
                 59=0|60=20261116-08:00:00.123|7001=1|";
     let bytes = sealed("FIX.4.4", body);

@@ -1,5 +1,5 @@
-//! Any bytes into a shard, into every codec, session and reader of files: no panic, and the rules hold. The corpus of each fuzz target is
-//! replayed, then bytes at random.
+//! Any bytes into a shard, into every codec, session and reader of files: no panic, and the rules
+//! hold. The corpus of each fuzz target is replayed, then random bytes.
 
 mod limits;
 
@@ -11,15 +11,15 @@ use pitlane_tests::{
     decode, files_fuzz, fix_fuzz, journal_fuzz, letters_fuzz, rest_fuzz, seeds, websocket_fuzz,
 };
 
-/// Length of a random input: some hundred commands.
+/// Most bytes of a random input: some hundred commands.
 const BYTES: u64 = 4_000;
 
-/// Length of a random script for a FIX session.
+/// Most bytes of a random script for a FIX session.
 const SCRIPT_BYTES: usize = 300;
 
 type Play = fn(&[u8]);
 
-/// Every fuzz target, under its name, and what it plays.
+/// Every fuzz target: its name, and the function that it calls.
 const TARGETS: [(&str, Play); 18] = [
     ("commands", decode::play),
     ("fix_decode", fix_fuzz::decode),
@@ -42,7 +42,7 @@ const TARGETS: [(&str, Play); 18] = [
 ];
 
 #[test]
-fn every_target_is_played_here() {
+fn every_target_is_tested_here() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .expect("the targets are part of the repository")
@@ -56,13 +56,13 @@ fn every_target_is_played_here() {
 }
 
 #[test]
-fn every_corpus_is_survived() {
+fn every_corpus_passes() {
     for (target, play) in TARGETS {
         replay(target, play);
     }
 }
 
-/// Plays everything that a fuzz target has kept.
+/// Plays the whole corpus of a fuzz target.
 fn replay(target: &str, play: Play) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut count = 0;
@@ -86,7 +86,7 @@ fn at_random(count: u64, play: impl Fn(&[u8]) + Sync) {
 }
 
 #[test]
-fn bytes_at_random_are_survived() {
+fn random_bytes_pass() {
     at_random(400, decode::play);
     at_random(200, letters_fuzz::read);
     at_random(200, files_fuzz::parquet);
@@ -95,18 +95,18 @@ fn bytes_at_random_are_survived() {
 }
 
 #[test]
-fn scripts_at_random_are_survived_by_a_fix_session() {
+fn random_scripts_into_a_fix_session_pass() {
     at_random(2_000, |bytes| fix_fuzz::session(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
 }
 
 #[test]
-fn deeds_at_random_are_survived_by_the_stomp_broker() {
+fn random_actions_into_the_stomp_broker_pass() {
     at_random(400, stomp::play);
 }
 
-/// Heads that are nearly right, short payloads, and now and then a byte that is anything.
+/// Headers that are nearly right, short payloads, and now and then a random byte.
 #[test]
-fn frames_at_random_are_received_the_same_wherever_they_are_cut() {
+fn random_frames_are_received_the_same_wherever_they_are_cut() {
     const FIRST: [u8; 12] = [0x81, 0x01, 0x00, 0x80, 0x82, 0x02, 0x89, 0x8a, 0x88, 0x80, 0x00, 0x91];
     const WORDS: [&[u8]; 8] =
         [b"", b"plain", "κό".as_bytes(), b"\xce", b"\xba", b"\x03\xe8", b"\xf0\x9f", b"\x98\x80"];
@@ -126,7 +126,7 @@ fn frames_at_random_are_received_the_same_wherever_they_are_cut() {
     });
 }
 
-/// Octets at random are no frames; pieces of frames in disorder come near to some.
+/// Random bytes contain no frames; shuffled pieces of frames come near to some.
 #[test]
 fn pieces_of_frames_are_decoded_the_same_wherever_they_are_cut() {
     const PIECES: [&[u8]; 20] = [

@@ -1,4 +1,5 @@
-//! Images of commands and shards: whatever is written is read as it was, and whatever is read was written so.
+//! Encoded commands and shards: an encoded value decodes to the same value, and bytes that decode
+//! are exactly the encoding of the result.
 
 use std::mem::discriminant;
 
@@ -11,16 +12,16 @@ use pitlane_tests::life::Life;
 use pitlane_tests::workload::{Profile, Workload};
 use pitlane_tests::{decode, keep, seeds};
 
-/// Commands made of one seed.
+/// Commands made from one seed.
 const COMMANDS: usize = 400;
-/// Changed images of each command.
+/// Changed encodings of each command.
 const CHANGES: u64 = 20;
-/// Deeds of a life whose shard is looked at, and changed images of it.
+/// Actions of a run whose shard is encoded, and changed encodings of it.
 const DEEDS: usize = 120;
 const SHARD_CHANGES: usize = 300;
 
 #[test]
-fn any_command_comes_back_as_it_was() {
+fn any_command_decodes_to_itself() {
     seeds::run(200, |seed, _| {
         let commands = commands(&mut Dice::new(seed ^ 0x1a6e));
         let mut kinds = Vec::new();
@@ -38,9 +39,9 @@ fn any_command_comes_back_as_it_was() {
     });
 }
 
-/// A changed image is refused, or it is the image of another command: the only one.
+/// Changed bytes are rejected, or they are the encoding of another command, and of no other.
 #[test]
-fn changed_bytes_are_refused_or_mean_what_they_say() {
+fn changed_bytes_are_rejected_or_encode_another_command() {
     seeds::run(100, |seed, _| {
         let mut dice = Dice::new(seed ^ 0xda3a);
         for command in commands(&mut dice) {
@@ -60,7 +61,7 @@ fn changed_bytes_are_refused_or_mean_what_they_say() {
 }
 
 #[test]
-fn bytes_at_random_are_refused_or_mean_what_they_say() {
+fn random_bytes_are_rejected_or_encode_a_command() {
     seeds::run(400, |seed, _| {
         let mut dice = Dice::new(seed ^ 0xa11);
         for _ in 0..COMMANDS {
@@ -76,7 +77,7 @@ fn check_any(bytes: &[u8]) -> Result<(), String> {
     let Ok(command) = decode_command(bytes) else { return Ok(()) };
     let (again, len) = image(&command);
     let same = again[..len] == *bytes;
-    // What was read can be looked at: texts are texts.
+    // A decoded command can be printed: its texts are valid.
     let shown = format!("{command:?}");
     if same { Ok(()) } else { Err(format!("{bytes:?} were read as {shown}, which is {again:?}")) }
 }
@@ -92,9 +93,9 @@ fn image(command: &Command) -> ([u8; COMMAND_BYTES_MAX], usize) {
     (bytes, len)
 }
 
-/// The same for images of shards, made by lives as the simulation leads them.
+/// The same for encoded shards, made by runs as in the simulation.
 #[test]
-fn changed_shards_are_refused_or_mean_what_they_say() {
+fn changed_shards_are_rejected_or_encode_another_shard() {
     seeds::run(60, |seed, _| {
         let mut dice = Dice::new(seed ^ 0x54a2);
         let settings = ShardSettings { orders_max: 1_000, ..ShardSettings::default() };

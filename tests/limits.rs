@@ -1,10 +1,12 @@
-//! `tests/LIMITS.md` and the code: each test, constant and key that is named there exists, and no `…_MAX` of the code is missing.
+//! Checks `tests/LIMITS.md` against the code: each test, constant and key that it names exists, and
+//! no `…_MAX` of the code is missing.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names of constants that tell by their end that they bound a time or a share, not memory. Of other kinds are those that are no number.
+/// Endings of constants that bound a time or a ratio, not memory. Constants of other types than
+/// `NUMBERS` are not bounds either.
 const NO_MEMORY: [&str; 5] = ["_NS_MAX", "_US_MAX", "_MS_MAX", "_S_MAX", "_BP_MAX"];
 const NUMBERS: [&str; 6] = ["usize", "u8", "u16", "u32", "u64", "i64"];
 
@@ -16,13 +18,13 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Everything between backticks, line by line.
+/// Returns everything between backticks, with its line.
 fn quoted(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.lines().flat_map(|line| line.split('`').skip(1).step_by(2).map(move |words| (line, words)))
 }
 
 #[test]
-fn every_test_of_the_page_is_there() {
+fn every_test_of_the_page_exists() {
     let page = text(&root().join("tests/LIMITS.md"));
     let mut count = 0;
     for (_, words) in quoted(&page) {
@@ -41,7 +43,7 @@ fn every_test_of_the_page_is_there() {
 }
 
 #[test]
-fn every_key_of_the_page_is_there() {
+fn every_key_of_the_page_exists() {
     let (page, settings) = (text(&root().join("tests/LIMITS.md")), text(&root().join("config/default.toml")));
     for (_, words) in quoted(&page) {
         let Some((section, key)) =
@@ -56,7 +58,7 @@ fn every_key_of_the_page_is_there() {
     }
 }
 
-/// By file: its constants whose names end so. What stands in tests is not looked at.
+/// Collects the constants with such names, by file. Test modules are skipped.
 fn constants(folder: &Path, found: &mut BTreeSet<(String, String)>) {
     for entry in fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("a readable folder").path();
@@ -79,7 +81,8 @@ fn constants(folder: &Path, found: &mut BTreeSet<(String, String)>) {
     }
 }
 
-/// Of a line such as `A_MAX`, `B_MAX` a/b.rs; `C_MAX` c.rs: each constant with the next file behind it.
+/// Reads lines such as `A_MAX`, `B_MAX` a/b.rs; `C_MAX` c.rs: each constant with the next file
+/// behind it.
 fn named(page: &str) -> BTreeSet<(String, String)> {
     let mut named = BTreeSet::new();
     for line in page.lines() {

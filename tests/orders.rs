@@ -1,5 +1,5 @@
-//! The life of an order at an outside venue: each row of engine-rules.md 5.3 as a dialogue, and every pair of state
-//! and event beside the twin.
+//! The life cycle of an order at an external venue: each transition as a dialogue in
+//! `data/orders.txt`, and every pair of state and event compared with the twin.
 
 use pitlane_engine::command::{CommandKind, ExecRef, Report, Trade};
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestKind};
@@ -24,7 +24,7 @@ fn every_row_of_the_table_holds() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Plays one dialogue; answers with what went otherwise.
+/// Plays one dialogue, and returns the first difference.
 fn check(rule: &str, lines: &str) -> Option<String> {
     let mut stage = Stage::new(ShardSettings::default());
     let mut order = OrderHandle::NONE;
@@ -118,7 +118,8 @@ fn report_of(word: &str) -> Report {
     }
 }
 
-/// What was said, one line each: reports and refusals as they came, then bookings, alerts, instructions.
+/// Renders events, one line each: reports and rejections as they came, then bookings, alerts,
+/// instructions.
 fn render(events: &[Event]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = Vec::new();
@@ -161,7 +162,7 @@ fn line(r: &OrderReport) -> String {
     line
 }
 
-/// How to bring an order into each state, as events of the table below.
+/// Events of the table below that bring an order into each state.
 const STATES: [(&str, &[&str]); 13] = [
     ("pending new", &[]),
     ("new", &["accepted"]),
@@ -202,11 +203,11 @@ const EVENTS: [&str; 20] = [
 ];
 
 #[test]
-fn every_pair_of_state_and_event_is_as_the_twin_says() {
+fn every_pair_of_state_and_event_agrees_with_the_twin() {
     let mut failures = Vec::new();
     for (state, way) in STATES {
         for first in EVENTS {
-            // One step further shows what the first event left behind.
+            // One more step shows what the first event left behind.
             for second in EVENTS {
                 if let Err(problem) = walk(way, &[first, second]) {
                     failures.push(format!("{state}, then {first}, then {second}: {problem}"));

@@ -1,4 +1,5 @@
-//! Every reason a command can be given is given by a real shard, and nothing else is given with it.
+//! Every reason that a command can be rejected with is produced by a real shard, and no other
+//! reason comes with it.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +19,13 @@ use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
 use pitlane_tests::stage::{Stage, limit, reasons};
 use pitlane_tests::world::{self, ABROAD, FUTURES, HOME_ACCOUNTS, SHARES, money, price, qty};
 
-/// One way to be refused: the reason, what it takes, and what is said.
+/// One way to be rejected: the reason, a description, and the function that returns the events.
 type Case = (Reason, &'static str, fn() -> Vec<Event>);
 
 const BUY: Side = Side::Buy;
 const SELL: Side = Side::Sell;
 
-/// An order that would be accepted.
+/// Returns an order that would be accepted.
 fn good() -> Terms {
     limit(SHARES[0], BUY, "10", "100")
 }
@@ -59,7 +60,7 @@ fn limited(limits: Limits, terms: Terms) -> Vec<Event> {
     stage.submit(terms).1
 }
 
-/// Submits after the switch of a scope was thrown.
+/// Submits after the kill switch of a scope was set.
 fn killed(scope: Scope, terms: Terms) -> Vec<Event> {
     let mut stage = stage();
     stage.tell(CommandKind::Kill { scope, on: true });
@@ -72,7 +73,7 @@ fn close(stage: &mut Stage, quantity: &str) -> Vec<Event> {
     stage.tell(CommandKind::Close { id, strategy, account, security: SHARES[0], qty: qty(quantity) })
 }
 
-/// A stage on which strategy 1 holds 10 of the first share.
+/// Returns a stage on which strategy 1 holds 10 of the first share.
 fn holding() -> Stage {
     let mut stage = stage();
     stage.tell(CommandKind::Transaction(bought()));
@@ -97,7 +98,7 @@ fn transaction(movement: Movement) -> Vec<Event> {
     stage().tell(CommandKind::Transaction(movement))
 }
 
-/// An order at the outside venue, acknowledged.
+/// Returns an acknowledged order at the external venue.
 fn working() -> (Stage, OrderHandle) {
     let mut stage = stage();
     let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
@@ -445,7 +446,7 @@ const BOOKKEEPER: &[Case] = &[
     }),
     (Reason::UnknownExecution, "bust", || {
         let (mut stage, order) = working();
-        // Of one that works, the venue would be asked how it stands.
+        // For an order that is still open, the shard would query its status at the venue.
         stage.report(order, Report::Canceled(Reason::VenueCancelled));
         stage.report(order, Report::Busted { exec: ExecRef(9) })
     }),
@@ -453,7 +454,7 @@ const BOOKKEEPER: &[Case] = &[
 
 const TABLES: [&[Case]; 7] = [REFERENCE, FORM, IDENTITY, RISK, VENUE, ENDS, BOOKKEEPER];
 
-/// Reasons no command can be given here, and who gives them.
+/// Reasons that no command can produce here, and where they come from.
 const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::None, "nothing to explain"),
     (Reason::DuplicateId, "the desk's, see the test below"),
@@ -478,13 +479,13 @@ const ELSEWHERE: &[(Reason, &str)] = &[
 ];
 
 #[test]
-fn each_refusal_has_its_own_reason() {
+fn each_rejection_has_its_own_reason() {
     let mut failures = Vec::new();
     for (reason, story, case) in TABLES.into_iter().flatten() {
         let outcome = std::panic::catch_unwind(case).map(|events| (reasons(&events), events));
         match outcome {
             Ok((given, _)) if given == [*reason] => {}
-            // A stop triggers, then finds nothing; a late fill is told and alerted alike.
+            // A stop triggers, then finds no liquidity; a late fill is reported and alerted alike.
             Ok((given, events)) => failures.push(format!("{reason:?}, {story}: {given:?} {events:#?}")),
             Err(_) => failures.push(format!("{reason:?}, {story}: panic")),
         }
@@ -493,7 +494,7 @@ fn each_refusal_has_its_own_reason() {
 }
 
 #[test]
-fn every_reason_is_covered_or_belongs_elsewhere() {
+fn every_reason_is_covered_or_produced_elsewhere() {
     let mut covered: BTreeMap<Reason, usize> = BTreeMap::new();
     for (reason, _, _) in TABLES.into_iter().flatten() {
         *covered.entry(*reason).or_default() += 1;
@@ -510,7 +511,7 @@ fn every_reason_is_covered_or_belongs_elsewhere() {
     assert!(both.is_empty(), "covered after all: {both:?}");
 }
 
-/// A desk before one shard that nobody polls, with lanes of this depth.
+/// Returns a desk before one shard that is never polled, with lanes of this depth.
 fn desk(depth: usize) -> (Desk, PortEnd, Ticket) {
     let (mut ports, _) = mesh(&[PortClass::Client], 1, Depths { commands: depth, events: depth });
     let settings = DeskSettings {
@@ -529,7 +530,7 @@ fn desk(depth: usize) -> (Desk, PortEnd, Ticket) {
 }
 
 #[test]
-fn a_duplicate_id_is_declined_by_the_desk() {
+fn the_desk_declines_a_duplicate_id() {
     let (mut desk, mut port, ticket) = desk(4);
     assert!(desk.submit(&mut port, ticket, good()).is_ok());
     let declined = desk.submit(&mut port, ticket, good()).map_err(|declined| declined.reason);
@@ -539,7 +540,7 @@ fn a_duplicate_id_is_declined_by_the_desk() {
 }
 
 #[test]
-fn a_full_lane_is_declined_by_the_desk_and_leaves_no_trace() {
+fn the_desk_declines_when_the_lane_is_full_and_keeps_nothing() {
     let (mut desk, mut port, ticket) = desk(1);
     let next = Ticket { id: IntId::NONE, ..ticket };
     assert!(desk.submit(&mut port, ticket, good()).is_ok());
@@ -550,7 +551,7 @@ fn a_full_lane_is_declined_by_the_desk_and_leaves_no_trace() {
     assert_eq!(desk.len(), 1);
 }
 
-/// While an order is on its way to the venue its date may pass.
+/// The date of an order may pass while the order is on its way to the venue.
 #[test]
 fn a_dated_order_on_its_way_still_ends_at_its_date() {
     let mut stage = rejecting(|settings| settings.venue.delays.entry_ns = 10_000_000);

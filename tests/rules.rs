@@ -1,7 +1,9 @@
-//! Every rule of the broker's page over sockets: the dialogues of `data/stomp`, played with the service's own gateway over TCP and
-//! TLS and with its own http thread over WebSocket. Only the clock is the test's, so that an hour passes at once.
+//! Every rule of the STOMP broker over sockets: the dialogues of `data/stomp`, played with the
+//! service's own gateway over TCP and TLS and with its own http thread over WebSocket. Only the
+//! clock is the test's, so that an hour passes at once.
 //!
-//! What cannot be shown so stands in [`LEFT_OUT`], with the reason; everything else is played.
+//! [`LEFT_OUT`] lists the rules that cannot be shown this way, with the reason; all others are
+//! played.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -38,9 +40,9 @@ use self::Over::{Tcp, WebSocket};
 use self::gateway::GatewayHost;
 use self::http::HttpHost;
 
-/// Nothing here takes long; whatever takes this long hangs.
+/// Timeout of every step: nothing here takes long.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The shards that speak, and the port to which they do.
+/// Number of shards that publish events, and the port that receives them.
 const SHARDS: u8 = 2;
 const PORT: PortId = PortId(1);
 
@@ -53,7 +55,8 @@ enum Over {
 
 const ALL: &[Over] = &[Tcp, Over::Tls, WebSocket];
 
-/// Rules that are not played over these transports, and why. All of them are played with the broker alone, in `stomp.rs`.
+/// Rules that are not played over these transports, and why. All of them are played with the broker
+/// alone, in `stomp.rs`.
 const LEFT_OUT: &[(&str, &[Over], &str)] = &[
     (
         "A consumer that reads again gets a fresh value after at most what the buffers held.",
@@ -83,7 +86,7 @@ fn every_rule_holds_over_tcp() {
 fn every_rule_holds_over_tls() {
     let folder = Folder::new("tls");
     let certificate = Certificate::SelfSigned { folder: folder.0.clone() };
-    // The certificate is looked at by a client with a clock of its own.
+    // The client checks the certificate with a clock of its own.
     let now = pitlane::clock::wall();
     let tls = Tls::open(TlsSettings { certificate, client_ca: None }, now).unwrap();
     let trust = trusting(&folder.0.join("self-signed.pem"));
@@ -121,7 +124,8 @@ fn check(over: Over, open: &dyn Fn(Plan) -> Box<dyn Host>) {
     assert!(played >= 145, "only {played} were played");
 }
 
-/// Whether a rule is about this transport: its first line says so if it is not about all.
+/// Returns whether a rule applies to this transport: its first line names the transport unless it
+/// applies to all.
 fn is_about(lines: &[&str], over: Over) -> bool {
     let mut options = lines[0].split_whitespace();
     let is_named = |name: &str| options.clone().any(|option| option == name);
@@ -140,7 +144,7 @@ fn texts() -> Vec<String> {
     files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
 }
 
-/// Where a test keeps its certificate and its tokens.
+/// Folder for the certificate and the users of a test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -157,8 +161,8 @@ impl Drop for Folder {
     }
 }
 
-/// The users whom the dialogue lets in. They have passwords: a token is answered at once, and a dialogue needs the time
-/// between question and verdict.
+/// Returns settings with the users of the dialogue. They have passwords: a token is verified at
+/// once, and a dialogue needs the time between request and verdict.
 fn auth_settings(folder: &Path, people: &[Person], required: bool) -> AuthSettings {
     if !required {
         return AuthSettings::off();

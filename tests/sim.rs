@@ -1,4 +1,4 @@
-//! Deterministic simulation: a run is a seed.
+//! Deterministic simulation: a seed defines a run.
 
 use pitlane_engine::command::Limits;
 use pitlane_engine::mesh::Depths;
@@ -14,13 +14,14 @@ use pitlane_tests::platform::{Platform, Setup, Storage};
 use pitlane_tests::workload::{Profile, Workload};
 use pitlane_tests::{seeds, world};
 
-/// Deeds of one run beside the twin: long enough to fill a book, short enough for thousands of runs.
+/// Actions of one run compared with the twin: long enough to fill a book, short enough for
+/// thousands of runs.
 const DEEDS: usize = 250;
-/// How often a shard is put away and taken out again.
+/// How often a shard is saved and loaded again, in percent of the actions.
 const RELOADS_PERCENT: u64 = 3;
 
 #[test]
-fn a_shard_says_what_its_twin_predicts() {
+fn a_shard_and_its_twin_agree() {
     seeds::run(4_000, duet);
 }
 
@@ -76,12 +77,14 @@ fn settings(dice: &mut Dice) -> ShardSettings {
     settings
 }
 
-/// A life with restarts under other settings is told by its journal, whole or from an image on.
+/// The journal of a run with restarts under other settings gives the same shard, from the beginning
+/// or from a snapshot on.
 #[test]
 fn a_journal_gives_the_same_shard_over_many_starts() {
     seeds::run(1_000, |seed, _| {
         let mut dice = Dice::new(seed ^ 0x57a7);
-        // Nobody hears what is said at a start, so nobody would know of a fill that could not be counted.
+        // No reader receives the events of a start, so a fill that could not be counted would be
+        // missed.
         let profile = Profile { tame: true, ..Profile::random(&mut dice) };
         let mut workload = Workload::new(dice.fork(), profile);
         let mut life = Life::new(settings(&mut dice));
@@ -99,11 +102,11 @@ fn a_journal_gives_the_same_shard_over_many_starts() {
     });
 }
 
-/// Steps of a server with exchange hours: several weeks, of which it is down for most.
+/// Steps of a server with exchange hours: several weeks, for most of which it is down.
 #[cfg(feature = "io")]
 const HOURS_STEPS: usize = 60;
 
-/// Closes, rollovers and expiries come whether or not a server is there, and whatever its clock does.
+/// Closes, rollovers and expiries happen whether or not a server runs, and whatever its clock does.
 #[cfg(feature = "io")]
 #[test]
 fn what_lives_for_a_session_ends_with_it_however_often_the_server_is_down() {
@@ -123,7 +126,7 @@ fn a_platform_in_chaos_settles_and_agrees() {
 }
 
 #[test]
-fn the_same_seed_says_the_same_bytes() {
+fn the_same_seed_gives_the_same_events() {
     seeds::run(100, |seed, trace| {
         let (first, second) = (chaos(seed, trace)?, chaos(seed, trace)?);
         if first == second { Ok(()) } else { Err(format!("{first:016x}, then {second:016x}")) }
@@ -133,12 +136,12 @@ fn the_same_seed_says_the_same_bytes() {
 /// Steps of a platform before it settles.
 const STEPS: usize = 2_000;
 
-/// Gives the hash of everything said.
+/// Runs a platform, and returns the hash of all its events.
 fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
     let mut dice = Dice::new(seed ^ 0xc4a05);
     let mut settings = settings(&mut dice);
     settings.orders_max = 4_096;
-    // Here, where nobody predicts, the venue's dice and delays are on.
+    // Nothing is predicted here, so the venue's random rejects and delays are on.
     settings.venue.reject_permille = dice.pick(&[0, 50]);
     settings.venue.partial_fill = dice.percent(30);
     settings.venue.band_bp = dice.pick(&[0, 0, 300]);
@@ -208,7 +211,7 @@ fn one_shard_and_seven_give_each_order_the_same_history() {
     });
 }
 
-/// The first line at which two histories part.
+/// Reports the first line at which two histories differ.
 fn same<T: PartialEq + std::fmt::Debug>(
     what: &impl std::fmt::Debug,
     one: &[T],

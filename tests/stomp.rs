@@ -1,5 +1,5 @@
-//! The STOMP broker: every rule of its page as a dialogue, wherever the octets are cut; the matcher beside a naive one; the
-//! throttle under a virtual clock.
+//! The STOMP broker: each rule is a dialogue in `data/stomp`, played with the bytes cut in every
+//! way; the matcher compared with a naive one; the throttle under a virtual clock.
 
 use std::path::Path;
 
@@ -7,11 +7,12 @@ use pitlane_tests::stomp::bare::Bare;
 use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
 use pitlane_tests::stomp::wire;
 
-/// Longer lines are about limits; to cut them everywhere would take minutes and tell nothing new.
+/// Longest line that is cut everywhere. Longer lines test limits; cutting them everywhere would
+/// take minutes and show nothing new.
 const CUT_EVERYWHERE_MAX: usize = 600;
 
 #[test]
-fn every_rule_holds_wherever_the_octets_are_cut() {
+fn every_rule_holds_wherever_the_bytes_are_cut() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/stomp");
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .expect("the dialogues are part of the repository")
@@ -63,7 +64,8 @@ mod matching {
     use pitlane_tests::dice::Dice;
     use pitlane_tests::seeds;
 
-    /// Written from the page alone, as a text: `*` is one segment, a last `>` is everything from there, also nothing.
+    /// Matches by the documented rules alone, on text: `*` is one segment, a final `>` is
+    /// everything from there on, including nothing.
     fn naive(pattern: &[&str], name: &[&str]) -> bool {
         match (pattern, name) {
             ([], []) => true,
@@ -74,7 +76,7 @@ mod matching {
         }
     }
 
-    /// Few names, so that much matches.
+    /// Few names, so that many match.
     const NAMES: [&str; 4] = ["tick", "order", "a", "1"];
     const SEGMENTS_MAX: u64 = 4;
 
@@ -89,7 +91,7 @@ mod matching {
     }
 
     #[test]
-    fn the_index_finds_whom_a_naive_matcher_finds() {
+    fn the_index_and_a_naive_matcher_find_the_same_subscribers() {
         seeds::run(200, |seed, _| {
             let mut dice = Dice::new(seed ^ 0x5709);
             let (mut index, mut all) =
@@ -147,20 +149,20 @@ mod throttle {
 
     const RATE: usize = 50;
     const BUSY: u32 = 500;
-    /// One event in 20 s.
+    /// A security with one event in 20 s.
     const RARE: SecurityId = SecurityId(9_000);
     const RARE_NS: u64 = 20 * NS_PER_S;
 
-    /// One consumer over WebSocket that takes everything at once, under a virtual clock.
+    /// One consumer over WebSocket that reads everything at once, under a virtual clock.
     struct Consumer {
         broker: StompBroker,
         id: SessionId,
         now: Timestamp,
         seq: u64,
-        /// When which topic came, with the price it had.
+        /// Time, topic and price of each event received.
         came: Vec<(Timestamp, String, i64)>,
         newest: BTreeMap<u32, i64>,
-        /// Others that came at the moment they were said.
+        /// Number of log events, which must arrive at the moment they are published.
         logs: usize,
     }
 
@@ -195,7 +197,7 @@ mod throttle {
             assert_eq!(self.logs, before + 1, "what is no market data never waits");
         }
 
-        /// Sleeps until a time, waking at every deadline.
+        /// Advances the clock to a time, and handles every deadline on the way.
         fn sleep(&mut self, until: Timestamp) {
             while let Some(at) = self.broker.poll_timeout().filter(|at| *at <= until) {
                 self.now = self.now.max(at);
@@ -230,7 +232,8 @@ mod throttle {
             self.came.push((self.now, topic, bid));
         }
 
-        /// Most events in any window of one second, among those that are meant.
+        /// Returns the most events in any window of one second, among those that `is_meant`
+        /// selects.
         fn most(&self, is_meant: impl Fn(&str) -> bool) -> usize {
             let mut window: VecDeque<Timestamp> = VecDeque::new();
             let mut most = 0;
@@ -255,7 +258,8 @@ mod throttle {
         let rare_topic = format!("tick.{}", RARE.0);
         let mut rare_at = start.plus(RARE_NS);
         let mut rares = 0;
-        // Each of 500 ticks 100 times a second: one of them every 20 µs; 62 s hold three rare events.
+        // Each of 500 ticks 100 times per second: one of them every 20 µs; 62 s contain three rare
+        // events.
         let step = NS_PER_S / (BUSY as u64 * 100);
         let steps = 62 * NS_PER_S / step;
         for number in 0..steps {
@@ -279,7 +283,7 @@ mod throttle {
         let most = consumer.most(|_| true);
         assert!(most <= RATE + 1, "{most} in a second, rare ones included");
         assert!(consumer.came.len() >= 62 * RATE - 10, "only {} of what could go", consumer.came.len());
-        // Every instrument gets its turn: 500 share 50 a second, so each has one every 10 s.
+        // Every instrument gets its share: 500 share 50 per second, so each has one every 10 s.
         let mut last: BTreeMap<&str, Timestamp> = BTreeMap::new();
         for (at, topic, _) in &consumer.came {
             if *topic != rare_topic {
@@ -292,7 +296,7 @@ mod throttle {
             }
         }
         assert_eq!(last.len(), BUSY as usize);
-        // And the last value of each burst arrives, each once.
+        // The last value of each burst arrives, each once.
         consumer.sleep(consumer.now.plus(11 * NS_PER_S));
         let mut shown: BTreeMap<String, i64> = BTreeMap::new();
         for (_, topic, bid) in &consumer.came {
@@ -308,7 +312,7 @@ mod throttle {
     fn many_rare_instruments_leave_the_others_a_tenth() {
         let mut consumer = Consumer::new();
         let start = consumer.now;
-        // 1,100 rare instruments, each once in 11 s: 100 a second; and one busy one.
+        // 1,100 rare instruments, each once in 11 s: 100 per second; and one busy one.
         for number in 0..44_000u64 {
             consumer.sleep(start.plus(number * 10 * NS_PER_MS / 10));
             if number % 10 == 0 {
@@ -316,7 +320,8 @@ mod throttle {
             }
             consumer.tick(SecurityId(1));
         }
-        // In the first round every instrument was new and took its turn; from the second on they are exempt.
+        // In the first 11 s every instrument is new and waits its turn; from the second time on
+        // they are exempt.
         let second = start.plus(22 * NS_PER_S);
         let late: Vec<_> = consumer.came.iter().filter(|(at, _, _)| *at >= second).collect();
         let others = late.iter().filter(|(_, topic, _)| topic == "tick.1").count();

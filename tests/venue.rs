@@ -1,22 +1,24 @@
-//! The session that calls a venue, without a socket: each rule is a dialogue in `data/venue`, played against a real session and shard, with
-//! the bytes cut in several ways. And what every adapter must do, whichever it is: the conformance suite.
+//! The session that connects to a venue, without a socket: each rule is a dialogue in `data/venue`,
+//! played against a real session and shard, with the bytes cut in several ways. Also the
+//! conformance suite: what every adapter must do, whichever it is.
 //!
 //! ```text
 //! # The rule.
 //! set status_request=Y       settings, before anything else
 //! call                       we connect
-//! logon                      we connect, and both sides are in touch
-//! < 35=D|11=$a|38=10|-99     to the venue: these fields, and not 99; nothing else may be said
-//! > 35=8|11=$a|150=0|39=0    from the venue; 8, 9, 10 and what is missing of 49, 56, 34, 52 is put in
+//! logon                      we connect, and both sides are synchronized
+//! < 35=D|11=$a|38=10|-99     to the venue: these fields, and not 99; no other message may come
+//! > 35=8|11=$a|150=0|39=0    from the venue; 8, 9, 10 and missing 49, 56, 34, 52 are added
 //! order o1 buy 10 100        a client's order; `cancel o2 o1`, `replace o2 o1 12`, `close o3`: the position
 //! tick 8 5@99 7@101 last 0   the last tick of a security; `tick 8 none`: there was none
 //! stop-order o1 buy 10 105   a stop, GTC or for so many seconds (`105 30`); `trade 106`: the market trades there
-//! tells N                    the shard does not hear whether the venue is connected
-//! alerts InDoubt             what was alerted since the last look
-//! is o1 New 0                how it stands, and what is filled; `unknown` behind it: in doubt
+//! tells N                    the shard is not informed whether the venue is connected
+//! alerts InDoubt             the alerts since the last check
+//! is o1 New 0                its status, and the filled quantity; `unknown` after it: in doubt
 //! ```
 //!
-//! In values `@30` is the time in 30 seconds, and `$a` whatever stood where it stood first.
+//! In values, `@30` is the time in 30 seconds, and `$a` stands for the value at its first
+//! occurrence.
 
 #[path = "venue/conformance.rs"]
 mod conformance;
@@ -45,12 +47,12 @@ fn every_dialogue_holds_wherever_the_bytes_are_cut() {
     dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/venue"), 30, play);
 }
 
-/// A dialogue on its way.
+/// A dialogue in progress.
 struct Play {
     stage: Stage,
     cut: Cut,
     dice: Dice,
-    /// The venue's next number.
+    /// The venue's next sequence number.
     number: u64,
     said: Vec<String>,
     bound: Bound,
@@ -154,13 +156,13 @@ impl Play {
         }
         self.said.extend(self.stage.said());
         if word == "reads" {
-            // Whatever was held back; how much of it is not the matter.
+            // Messages that were held back; their number does not matter.
             self.said.clear();
         }
         Ok(())
     }
 
-    /// What must hold now.
+    /// Checks what must hold now.
     fn look(&self, word: &str, words: &[&str], rest: &str) -> Result<(), String> {
         let session = &self.stage.session;
         let found = match (word, words) {
@@ -204,7 +206,7 @@ impl Play {
         if found == rest { Ok(()) } else { Err(format!("found {found}")) }
     }
 
-    /// From nothing to where orders are sent.
+    /// Connects and logs on, until orders can be sent.
     fn log_on(&mut self) -> Result<(), String> {
         check(self.stage.connect(), "it does not call")?;
         self.said.extend(self.stage.said());

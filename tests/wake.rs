@@ -1,10 +1,12 @@
-//! No wake-up is ever lost: the bell of `io/src/wakeup.rs`, compiled against a model checker, which walks through every
-//! order in which the steps of its threads can happen, and every old value that a read may still see.
+//! No wake-up is ever lost: the wake-up of `io/src/wakeup.rs`, compiled against a model checker,
+//! which explores every order in which the steps of its threads can happen, and every old value
+//! that a read may still see.
 //!
-//! The lanes of the platform publish with a release and look with an acquire, as the counters here do. A sleeper that
-//! is never called although there is work would block for ever, which the checker reports as a deadlock.
+//! The lanes of the platform publish with a release and read with an acquire, as the counters here
+//! do. A sleeping thread that is never woken although there is work would block for ever, which the
+//! checker reports as a deadlock.
 
-/// What `io/src/wakeup.rs` takes from its crate.
+/// What `io/src/wakeup.rs` imports from its crate.
 mod sync {
     pub use loom::sync::Arc;
     pub use loom::sync::atomic::{AtomicBool, Ordering, fence};
@@ -37,7 +39,7 @@ impl Lane {
     }
 }
 
-/// Where a thread sleeps: as with `park`, a call that comes before is remembered.
+/// A thread's place to sleep: as with `park`, a wake-up that comes before is remembered.
 #[derive(Clone)]
 struct Bed(Arc<(Mutex<bool>, Condvar)>);
 
@@ -63,7 +65,8 @@ impl Bed {
     }
 }
 
-/// The loop of a thread that sleeps whenever there is nothing, until it had so much.
+/// Runs the loop of a thread that sleeps whenever there is no work, until it has received `wanted`
+/// items.
 fn sleeper(bed: &Bed, bell: &Wakeup, mut lanes: Vec<Lane>, wanted: usize) {
     let mut look = || lanes.iter_mut().map(Lane::take).sum::<usize>();
     let mut had = 0;
@@ -83,7 +86,7 @@ fn sleeper(bed: &Bed, bell: &Wakeup, mut lanes: Vec<Lane>, wanted: usize) {
 }
 
 #[test]
-fn only_a_dozing_thread_is_called_and_only_once() {
+fn only_a_sleeping_thread_is_woken_and_only_once() {
     loom::model(|| {
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = calls.clone();
@@ -103,7 +106,7 @@ fn only_a_dozing_thread_is_called_and_only_once() {
     });
 }
 
-/// Threads bring work to one that sleeps, each `times`, ringing once for each.
+/// Threads bring work to one that sleeps, each `times` times, with a wake-up for each.
 fn bring(bringers: usize, times: usize) {
     let puts: Vec<_> = (0..bringers).map(|_| Arc::new(AtomicUsize::new(0))).collect();
     let bed = Bed::new();
@@ -128,24 +131,25 @@ fn bring(bringers: usize, times: usize) {
 }
 
 #[test]
-fn one_who_brings_twice_finds_the_sleeper() {
+fn one_sender_with_two_items_wakes_the_sleeper() {
     check(3, || bring(1, 2));
 }
 
 #[test]
-fn two_who_bring_at_once_find_the_sleeper() {
+fn two_concurrent_senders_wake_the_sleeper() {
     check(2, || bring(2, 1));
 }
 
-/// Every run in which threads are interrupted against their will at most so often. All runs at all would take minutes,
-/// and mistakes of this kind need two.
+/// Checks every run in which threads are preempted at most this often. All runs would take minutes,
+/// and mistakes of this kind need two preemptions.
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
-/// Two threads that send each other something and sleep for the answer: whoever rings also sleeps.
+/// Two threads send each other something and sleep for the answer: each of them both wakes and
+/// sleeps.
 #[test]
 fn two_sleepers_wake_each_other() {
     check(3, || {
@@ -166,9 +170,10 @@ fn two_sleepers_wake_each_other() {
     });
 }
 
-/// The checker itself would find it: without the last look between dozing and blocking, a wake-up is lost.
+/// Shows that the checker finds the mistake: without the last check between `prepare_sleep` and
+/// blocking, a wake-up is lost.
 #[test]
-fn a_sleeper_that_does_not_look_again_is_caught() {
+fn a_sleeper_that_does_not_check_again_is_detected() {
     for looks_again in [true, false] {
         let lost = Shared::new(Flag::new(false));
         let seen = lost.clone();

@@ -1,7 +1,9 @@
-"""The moving-average cross of the engine's examples, run by NautilusTrader over a file of ticks that `pitlane simulate` reads too.
+"""Runs the moving-average cross of the engine's examples in NautilusTrader, over a tick file that
+`pitlane simulate` reads too.
 
-python cross.py ticks.csv fast slow qty: says one line of JSON. Timed is `engine.run()` alone, over ticks that are objects in memory
-already; reading the file and making the objects is told beside it.
+`python cross.py ticks.csv fast slow qty` prints one line of JSON. `runS` is the time of
+`engine.run()` alone, over ticks that are objects in memory already; `madeS` is the time to read the
+file and to create these objects.
 """
 
 import json
@@ -41,7 +43,10 @@ class CrossConfig(StrategyConfig, frozen=True):
 
 
 class Cross(Strategy):
-    """Long while the fast average is above the slow one, short while it is not: sums of the last prices, kept as they come."""
+    """Holds a long position while the fast average is above the slow one, else a short one.
+
+    The averages are sums of the last prices, updated with each price.
+    """
 
     def __init__(self, config: CrossConfig) -> None:
         super().__init__(config)
@@ -57,7 +62,7 @@ class Cross(Strategy):
         self.subscribe_trade_ticks(AAPL.id)
 
     def on_trade_tick(self, tick) -> None:
-        # A trade comes with the quote that follows it, and is a price then.
+        # A trade is followed by the quote of the same row, which makes it a price.
         self.last = tick.price.raw
 
     def on_quote_tick(self, tick) -> None:
@@ -86,7 +91,7 @@ class Cross(Strategy):
             self.submit_order(self.order_factory.market(AAPL.id, side, Quantity.from_int(abs(missing))))
 
     def on_order_filled(self, event) -> None:
-        # Kept here rather than asked of portfolio and cache at every tick, which takes several times as long.
+        # Tracked here: querying portfolio and cache at every tick takes several times as long.
         filled = int(event.last_qty)
         self.position += filled if event.order_side == OrderSide.BUY else -filled
         self.pending -= filled
@@ -103,7 +108,7 @@ def ticks(path: str) -> list:
         index=traded.index,
     )
     trades = TradeTickDataWrangler(AAPL).process(trades)
-    # Of one time the trade is first, as ours is made under the quote before.
+    # At equal times the trade comes first: in our simulation it happens under the previous quote.
     return sorted(trades + quotes, key=lambda tick: tick.ts_init)
 
 

@@ -1,5 +1,5 @@
-//! People who mean no good, each kind by itself, at a bounded rate: what they cost their own core is not to be mistaken for what they cost
-//! others.
+//! Misbehaving clients, each kind on its own, at a bounded rate, so that the cost they cause on
+//! their own core is not mistaken for the cost they cause to others.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,21 +13,22 @@ use pitlane_sys::affinity::pin_current_thread;
 use crate::chance::Chance;
 use crate::fix::seal;
 
-/// Connections that stay, of those kinds that hold some.
+/// Connections that an attack keeps open, for the kinds that hold some.
 const HELD: usize = 100;
-/// Octets read of one connection at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 64 * 1_024;
-/// For answers and connections that do not come.
+/// Timeout for connects, reads and writes.
 const PATIENCE: Duration = Duration::from_secs(2);
 const GET: &[u8] = b"GET /rest/position HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const CONNECT: &[u8] = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0";
-/// Prices only: every order of the measured client would otherwise be told a hundred times, which is no bounded attack.
+/// Subscribes to prices only. With order topics, every order of the measured client would be sent a
+/// hundred times, which is no bounded attack.
 const SUBSCRIBE: &[u8] = b"SUBSCRIBE\nid:1\ndestination:/topic/tick.*\n\n\0";
 const UPGRADE: &[u8] =
     b"GET /stomp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-/// Where they go.
+/// Addresses of the service under attack.
 #[derive(Clone, Copy, Debug)]
 pub struct Listeners {
     pub fix: SocketAddr,
@@ -75,13 +76,13 @@ impl Attack {
         }
     }
 
-    /// Whether it keeps connections, beside what it does at its rate.
+    /// Returns whether the attack keeps connections open, beside what it does at its rate.
     fn holds(self) -> bool {
         matches!(self, Attack::StompSlowReaders | Attack::StompSubscribers | Attack::HttpSlowHeads)
     }
 }
 
-/// One at work, in a thread of its own on a core.
+/// One attack, running in a thread of its own on one core.
 pub struct Attacker {
     stop: Arc<AtomicBool>,
     acts: Arc<AtomicU64>,
@@ -99,7 +100,7 @@ impl Attacker {
             let gap = Duration::from_nanos(1_000_000_000 / rate.max(1));
             let mut nth = 0;
             while !stopped.load(Ordering::Relaxed) {
-                // What it cannot keep up with is not made up for: the rate is a bound.
+                // The rate is an upper bound: missed acts are not made up for.
                 visitor.act(nth);
                 done.fetch_add(1, Ordering::Relaxed);
                 nth += 1;
@@ -109,7 +110,7 @@ impl Attacker {
         Attacker { stop, acts, thread: Some(thread) }
     }
 
-    /// What it has done so far.
+    /// Returns the number of acts so far.
     pub fn acts(&self) -> u64 {
         self.acts.load(Ordering::Relaxed)
     }
@@ -145,7 +146,8 @@ impl Visitor {
         visitor
     }
 
-    /// Whoever is thrown out or not let in tries again with the next act: that is what they do.
+    /// Performs one act. A client that was disconnected or rejected tries again with the next act,
+    /// as real attackers do, so errors are ignored.
     fn act(&mut self, nth: u64) {
         let Listeners { fix, stomp, http } = self.doors;
         let _ = match self.attack {
@@ -167,7 +169,7 @@ impl Visitor {
         };
     }
 
-    /// A request on the connection that stays.
+    /// Sends one request on the connection that stays open.
     fn ask(&mut self) -> io::Result<()> {
         if self.held.is_empty() {
             self.held.push(connected(self.doors.http)?);
@@ -182,7 +184,7 @@ impl Visitor {
         Ok(())
     }
 
-    /// One of those that are held gets on; who was sent away comes again.
+    /// Advances one of the held connections, and reopens it if the service closed it.
     fn tend(&mut self, nth: u64) -> io::Result<()> {
         let at = nth as usize % HELD;
         if at >= self.held.len() {
@@ -192,7 +194,8 @@ impl Visitor {
         }
         let is_there = match self.attack {
             Attack::HttpSlowHeads => self.held[at].write_all(b"x").is_ok(),
-            // Its window stays full; whether it is still wanted is seen by writing.
+            // Its receive window stays full; only a write shows whether the connection is still
+            // open.
             Attack::StompSlowReaders => self.held[at].write_all(b"\n").is_ok(),
             _ => match self.held[at].read(&mut self.buffer) {
                 Ok(count) => count > 0,
@@ -205,7 +208,7 @@ impl Visitor {
         Ok(())
     }
 
-    /// A connection of the kind that stays.
+    /// Opens a connection of the kind that stays open.
     fn opened(&self) -> io::Result<TcpStream> {
         let (address, words) = match self.attack {
             Attack::HttpSlowHeads => (self.doors.http, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec()),
@@ -225,12 +228,12 @@ fn connected(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Comes, says something and is gone.
+/// Connects, sends the bytes and disconnects.
 fn said(address: SocketAddr, words: &[u8]) -> io::Result<()> {
     connected(address)?.write_all(words)
 }
 
-/// A Logon under one of a few names, none of them the measured client's.
+/// Returns a Logon under one of eight names, none of which is the measured client's.
 fn logon(nth: u64) -> Vec<u8> {
     let time = crate::fix_wire::stamp();
     let name = 100 + nth % 8;

@@ -1,4 +1,5 @@
-//! We and others in one table: both figures, how many times as fast we are, and what the other does not do.
+//! A table of our figures beside those of peers: both figures, how many times as fast we are, and
+//! what the peer does not do.
 
 use std::fmt;
 
@@ -6,28 +7,28 @@ use serde::Serialize;
 
 use crate::report::bars::Ratio;
 
-/// One figure of ours beside one of somebody else, from the same run.
+/// One figure of ours beside one of a peer, from the same run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// `STOMP to 10 consumers`
+    /// For example `STOMP to 10 consumers`.
     pub what: String,
     pub unit: &'static str,
     pub ours: f64,
     pub peer: String,
     pub theirs: f64,
-    /// Above 1: we are ahead.
+    /// Ratio in our favour: above 1, we are faster.
     pub times: f64,
-    /// What the peer does not do and we do in our figure.
+    /// Work that our figure includes and the peer does not do.
     pub lacks: &'static str,
 }
 
 impl Row {
-    /// Of a figure that is the better the larger it is.
+    /// Builds a row for a figure where larger is better.
     pub fn of_rate(what: &str, unit: &'static str, ours: f64, peer: &str, theirs: f64) -> Row {
         Row::new(what, unit, [ours, theirs], peer, ours / theirs)
     }
 
-    /// Of a figure that is the better the smaller it is.
+    /// Builds a row for a figure where smaller is better.
     pub fn of_time(what: &str, unit: &'static str, ours: f64, peer: &str, theirs: f64) -> Row {
         Row::new(what, unit, [ours, theirs], peer, theirs / ours)
     }
@@ -41,7 +42,7 @@ impl Row {
     }
 }
 
-/// All rows, and who was left out for which reason.
+/// All rows, and the peers that were left out, with the reason.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
     pub rows: Vec<Row>,

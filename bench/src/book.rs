@@ -1,8 +1,9 @@
-//! The engine's simulated venue alone: its books, without orders, risk, positions or events around them.
+//! The engine's simulated venue alone: its books, without orders, risk, positions or events around
+//! them.
 //!
-//! What the shard does for the venue is done here as barely as in the floor: a slot is taken from a list of free ones,
-//! and a plain table leads from order id to slot. The venue is asked as the shard asks it: first whether the order only has to
-//! rest, to leave, to come again; and only if there is more to it, the long way.
+//! What the shard does for the venue is done here as barely as in the floor: a slot comes from a
+//! free list, and a plain table maps order id to slot. The venue is called as the shard calls it:
+//! the fast path first (rest, withdraw, requeue), and the full path only if the fast path declines.
 
 use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::id::SecurityId;
@@ -18,9 +19,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Book {
     venue: Venue,
-    /// Order id by slot.
+    /// Order ids by slot.
     tenants: Vec<u32>,
-    /// Order id to slot.
+    /// Slots by order id.
     places: Vec<u32>,
     free: Vec<u32>,
     tally: Tally,
@@ -90,7 +91,7 @@ impl Book {
         }
     }
 
-    /// Lets the venue finish, counts the trades, and gives back the slots of orders that are over.
+    /// Lets the venue finish, counts the trades, and frees the slots of finished orders.
     fn settle(&mut self, taker: u32, order: u64, book: u32) {
         loop {
             self.drain(taker, order);

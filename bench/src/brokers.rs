@@ -1,7 +1,8 @@
-//! Message brokers of others that speak STOMP, where they are installed: each is started on the server's core with a folder of its
-//! own, loaded as ours is, and stopped.
+//! Message brokers of other projects that speak STOMP, where they are installed. Each is started on
+//! the server's core with a folder of its own, loaded like ours, and stopped.
 //!
-//! They store nothing of what is sent to a topic, as ours does not; they know no market, so a publisher sends what ours would render.
+//! Like ours, they do not store messages that are sent to a topic. They have no market data, so a
+//! publisher sends what our broker would render.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,11 +18,11 @@ use crate::fan_out::{Crowd, Shared, Throughput, WARM_UP};
 use crate::program;
 use crate::publisher::Publisher;
 
-/// A machine for Java or Erlang takes its time.
+/// Longest start-up time: a Java or Erlang VM starts slowly.
 const START_MAX: Duration = Duration::from_secs(60);
-/// The payload: as long as a tick in JSON.
+/// Bytes of the payload: as long as a tick in JSON.
 const BYTES: usize = 200;
-/// Messages that may be published and not delivered to everybody.
+/// Messages that may be published and not yet delivered to all consumers.
 const AHEAD: u64 = 1_024;
 /// Messages of one write.
 const BATCH: u64 = 16;
@@ -42,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// Lines of a CONNECT beside the version.
+    /// Returns the header lines of CONNECT beside the version.
     fn login(self) -> &'static str {
         match self {
             Kind::ActiveMq => "host:localhost\n",
@@ -50,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// The program, or why there is none.
+    /// Returns the command that starts the broker, or the reason why there is none.
     fn command(self, folder: &Path, port: u16, names: u16) -> Result<Command, String> {
         match self {
             Kind::ActiveMq => activemq(folder, port),
@@ -59,7 +60,7 @@ impl Kind {
     }
 }
 
-/// Without persistence and without its console.
+/// Returns a command that runs ActiveMQ without persistence and without its console.
 fn activemq(folder: &Path, port: u16) -> Result<Command, String> {
     let absent = || program::absent("ActiveMQ", "activemq");
     let jar = program::file("/usr/share/activemq/bin/activemq.jar").ok_or_else(absent)?;
@@ -74,7 +75,7 @@ fn activemq(folder: &Path, port: u16) -> Result<Command, String> {
     Ok(command)
 }
 
-/// With the plugin for STOMP and nothing else.
+/// Returns a command that runs RabbitMQ with the STOMP plugin and nothing else.
 fn rabbitmq(folder: &Path, port: u16, names: u16) -> Result<Command, String> {
     let absent = || program::absent("RabbitMQ", "rabbitmq-server");
     let server = program::file("/usr/lib/rabbitmq/bin/rabbitmq-server").ok_or_else(absent)?;
@@ -103,19 +104,20 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// A broker that is there as long as this is.
+/// A running broker. Dropping it stops the broker.
 pub struct Broker {
     kind: Kind,
-    /// Leads a group of processes that is all of it.
+    /// Leader of the process group that contains the whole broker.
     child: Child,
     folder: PathBuf,
     address: SocketAddr,
-    /// Where Erlang's names are kept, by a process that leaves the group.
+    /// Port of `epmd`, Erlang's name server, which leaves the process group.
     names: u16,
 }
 
 impl Broker {
-    /// Starts it and waits until it answers; else says why it is left out.
+    /// Starts the broker and waits until it answers. On failure, returns the reason why it is left
+    /// out.
     pub fn start(kind: Kind, pinning: &Pinning) -> Result<Broker, String> {
         let say = |error: std::io::Error| format!("{} does not start: {error}", kind.word());
         let (port, names) = (free_port().map_err(say)?, free_port().map_err(say)?);
@@ -140,7 +142,8 @@ impl Broker {
         Err(format!("{} does not answer", kind.word()))
     }
 
-    /// Deliveries a second to so many consumers; whoever reads also publishes, between two looks at the sockets.
+    /// Measures deliveries per second to this many consumers. The reading thread also publishes,
+    /// between two polls of the sockets.
     pub fn throughput(&self, consumers: usize, time: Duration) -> std::io::Result<Throughput> {
         let sockets = (0..consumers).map(|_| self.subscriber()).collect::<Result<Vec<_>, _>>()?;
         let mut crowd = Crowd::by_ends(sockets);
@@ -187,7 +190,7 @@ impl Drop for Broker {
     }
 }
 
-/// Byte by byte, so that nothing behind them is swallowed.
+/// Reads byte by byte, so that nothing behind the frames is consumed.
 fn read_frames(socket: &mut TcpStream, count: usize) -> std::io::Result<()> {
     let (mut byte, mut seen) = ([0], 0);
     while seen < count {

@@ -1,5 +1,6 @@
-//! The design's budget for speed: every row of it stands in the closing table of a run, with what was measured, or with the command that
-//! measures it. A row that is silently absent would be taken for one that is met.
+//! The performance budget: every line of it appears in the closing table of a run, either with its
+//! measurement or with the command that measures it. A line that is silently absent would be taken
+//! for one that is met.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::goals::{self, Verdict};
 
-/// A line of the budget, in its order. A row of the design with two goals is two lines here.
+/// A line of the budget, in the order of the table. A row with two goals is two lines here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Line {
     Book,
@@ -96,7 +97,7 @@ impl Line {
         }
     }
 
-    /// The command that measures it alone.
+    /// Returns the command that measures this line alone.
     pub fn by(self) -> &'static str {
         match self {
             Line::Book | Line::Shard => "pitlane-bench engines",
@@ -114,7 +115,7 @@ impl Line {
         }
     }
 
-    /// What it holds under.
+    /// Returns the conditions under which the goal holds.
     pub fn under(self) -> &'static str {
         match self {
             Line::Book | Line::Shard => "time on the core, rounds in turn, medians",
@@ -136,7 +137,7 @@ impl Line {
     }
 }
 
-/// What a run came to.
+/// The verdicts of a run, arranged by line.
 #[derive(Clone, Debug)]
 pub struct Budget<'a>(pub &'a [Verdict]);
 
@@ -145,7 +146,7 @@ impl Budget<'_> {
         self.0.iter().filter(move |verdict| verdict.line == Some(line))
     }
 
-    /// How many of the lines were measured, and how many of those are met.
+    /// Returns how many of the lines were measured, and how many of those are met.
     pub fn count(&self) -> (usize, usize) {
         let measured = Line::ALL.into_iter().filter(|line| self.of(*line).next().is_some());
         let (mut all, mut met) = (0, 0);
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_told_measured_or_not() {
+    fn every_line_is_printed_whether_measured_or_not() {
         let met = Verdict::at_most("lane", 20.0, 300.0, "ns").of(Line::Lane);
         let missed = Verdict::at_least("to 10", 1.0, 3.2, "million/s").of(Line::FanOut);
         let other = Verdict::at_most("simulate", 1.0, 2.0, "s");

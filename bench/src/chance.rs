@@ -1,4 +1,4 @@
-//! Seeded chance: xoshiro256**, and the few distributions a workload is made of.
+//! Seeded pseudo-random numbers: xoshiro256**, and the few distributions that a workload needs.
 
 #[derive(Clone, Debug)]
 pub struct Chance {
@@ -6,7 +6,7 @@ pub struct Chance {
 }
 
 impl Chance {
-    /// The state is filled by SplitMix64, as the authors of xoshiro advise.
+    /// Creates a generator whose state is filled by SplitMix64, as the authors of xoshiro advise.
     pub fn seeded(mut seed: u64) -> Chance {
         let state = std::array::from_fn(|_| {
             seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -31,12 +31,13 @@ impl Chance {
         result
     }
 
-    /// 0 to `n` - 1, evenly; the bias of 2^-64 × n is of no matter here.
+    /// Returns a number from 0 to `n` - 1, evenly distributed; the bias of 2^-64 × n does not
+    /// matter here.
     pub fn below(&mut self, n: u64) -> u64 {
         ((self.draw() as u128 * n as u128) >> 64) as u64
     }
 
-    /// From 0 up to, not including, 1.
+    /// Returns a number from 0 up to, but not including, 1.
     pub fn unit(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -45,16 +46,16 @@ impl Chance {
         self.unit() < probability
     }
 
-    /// Whole part of an exponential with this mean.
+    /// Returns the whole part of an exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> i32 {
         (-mean * (1.0 - self.unit()).ln()) as i32
     }
 }
 
-/// Zipf(1): the n-th is drawn with a weight of 1/n.
+/// Zipf(1): the n-th item is drawn with a weight of 1/n.
 #[derive(Clone, Debug)]
 pub struct Zipf {
-    /// Sums of the weights up to and including each.
+    /// Cumulative weights, up to and including each item.
     sums: Vec<f64>,
 }
 
@@ -68,7 +69,7 @@ impl Zipf {
         Zipf { sums: sums.collect() }
     }
 
-    /// 0 to count - 1; 0 is the most frequent.
+    /// Returns a number from 0 to count - 1; 0 is the most frequent.
     pub fn draw(&self, chance: &mut Chance) -> u32 {
         let total = self.sums.last().copied().unwrap_or(0.0);
         let point = chance.unit() * total;

@@ -1,4 +1,5 @@
-//! Under which conditions a number was taken. A result is printed with them or not at all.
+//! The conditions under which a number was measured. A result is printed together with them or not
+//! at all.
 
 use std::fmt;
 use std::fs;
@@ -47,19 +48,20 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// Where the measuring threads run.
+/// Cores of the measuring threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pinning {
-    /// That the process may use.
+    /// Number of cores that the process may use.
     pub cores: usize,
-    /// Takes the time, or drives.
+    /// Core of the thread that takes the time or generates the load.
     pub first: Option<usize>,
-    /// The other end of a ring. The same as `first` on a machine with one core.
+    /// Core of the other end of a ring. The same as `first` on a machine with one core.
     pub second: Option<usize>,
 }
 
 impl Pinning {
-    /// Pins the calling thread to the last core, where the system is least busy, and keeps the one before for a partner.
+    /// Pins the calling thread to the last core, where the system is least busy, and reserves the
+    /// one before it for a partner.
     pub fn take() -> Pinning {
         let cores = allowed_cores().unwrap_or_default();
         let first = cores.last().copied().filter(|&core| pin_current_thread(core).is_ok());
@@ -67,7 +69,7 @@ impl Pinning {
         Pinning { cores: cores.len(), first, second: second.filter(|_| first.is_some()) }
     }
 
-    /// Whether two threads have a core each.
+    /// Returns whether two threads have a core each.
     pub fn has_two_cores(&self) -> bool {
         self.first.is_some() && self.first != self.second
     }
@@ -105,16 +107,18 @@ fn commit() -> String {
     }
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident bytes of this process.
 pub fn resident_bytes() -> Option<u64> {
-    // Pages are of 4 KiB on every machine we run on; larger ones only make the answer smaller than it is.
+    // Pages have 4 KiB on every machine that we use; with larger pages the result would be too
+    // small.
     let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
     Some(pages * 4_096)
 }
 
-/// Nanoseconds this thread has been on a core. None where the system does not tell.
+/// Returns the nanoseconds that this thread has been on a core, or `None` where the system does not
+/// report them.
 pub fn on_core_ns() -> Option<u64> {
-    // The kernel brings the number up to date when the thread enters the scheduler.
+    // The kernel updates the number when the thread enters the scheduler.
     std::thread::yield_now();
     fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
 }

@@ -1,4 +1,5 @@
-//! Engines beside each other on one workload: interleaved rounds in rotating order, ratios to the floor of the same round.
+//! Engines compared on one workload: interleaved rounds in rotating order, and ratios to the floor
+//! of the same round.
 
 use std::fmt;
 
@@ -28,12 +29,12 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Whether a wrong outcome is ours to answer for.
+    /// Returns whether a wrong outcome is a defect of this project.
     pub fn is_ours(self) -> bool {
         matches!(self, Engine::Naive | Engine::ShardClient | Engine::Book | Engine::Shard)
     }
 
-    /// Those that take part in a comparison unless others are named.
+    /// Engines that take part in a comparison unless others are named.
     pub const USUAL: &'static [Engine] = &[
         Engine::ShardClient,
         Engine::Book,
@@ -69,7 +70,8 @@ impl Engine {
         self.on(workload, Percentiles(workload))
     }
 
-    /// A new engine of this kind, handed to a pass: each pair is compiled for itself, so nothing is dispatched per operation.
+    /// Passes a new engine of this kind to `pass`. Each pair is compiled separately, so nothing is
+    /// dispatched per operation.
     fn on<P: OnePass>(self, workload: &Workload, pass: P) -> P::Result {
         match self {
             Engine::Naive => pass.of(Naive::default()),
@@ -111,22 +113,24 @@ impl OnePass for Percentiles<'_> {
     }
 }
 
-/// What the rounds of one engine came to.
+/// Results of the rounds of one engine.
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub engine: Engine,
-    /// On its core, one of each round that it took part in.
+    /// Time on the core, in nanoseconds per operation, one for each round that the engine took part
+    /// in.
     pub ns_per_op: Vec<f64>,
-    /// The same by the clock on the wall.
+    /// The same by wall-clock time.
     pub wall_ns_per_op: Vec<f64>,
-    /// To the floor of the same round; empty if the floor took no part.
+    /// Ratios to the floor of the same round; empty if the floor took no part.
     pub ratios: Vec<f64>,
-    /// Of the last round that differed, or the expected one.
+    /// Outcome of the last round that differed, or the expected one.
     pub outcome: Outcome,
     pub right: bool,
 }
 
-/// A peer that takes longer is not asked again: one round says enough, and there is no end to waiting.
+/// Limit in nanoseconds per operation beyond which a peer runs one round only: one round is enough
+/// to judge it, and more would take too long.
 const SLOW_NS_PER_OP: f64 = 2_000.0;
 
 impl Standing {
@@ -148,7 +152,8 @@ impl Standing {
     }
 }
 
-/// Runs the rounds; `after` hears of each pass, so that a long contest can be watched.
+/// Runs the rounds. `after` is called after each pass, so that a long comparison can show its
+/// progress.
 pub fn contest(
     workload: &Workload,
     engines: &[Engine],
@@ -210,7 +215,7 @@ mod tests {
     use crate::workload::{Kind, PRICE_MAX, Record, Side};
 
     #[test]
-    fn every_engine_of_ours_comes_to_the_expected_outcome() {
+    fn our_engines_reach_the_expected_outcome() {
         for name in Scenario::NAMES {
             let scenario = Scenario { ops: 20_000, open: 1_000, ..Scenario::named(name).unwrap() };
             let workload = scenario.generate();
@@ -221,7 +226,8 @@ mod tests {
         }
     }
 
-    /// Nothing near anything: prices from one end to the other, as no market has them and a file made elsewhere may.
+    /// Returns a workload with prices across the whole range, as no market has them and a foreign
+    /// file may.
     fn wild(seed: u64) -> Workload {
         let mut chance = Chance::seeded(seed);
         let timed = (0..3_000).map(|number| {
@@ -259,10 +265,11 @@ mod tests {
         }
     }
 
-    /// Where a peer is known to differ the README says how; this one is the same on every scenario.
+    /// Where a peer is known to differ, the README describes how; this one agrees on every
+    /// scenario.
     #[cfg(feature = "peers")]
     #[test]
-    fn a_peer_comes_to_the_expected_outcome_too() {
+    fn a_peer_reaches_the_expected_outcome() {
         for name in Scenario::NAMES {
             let scenario = Scenario { ops: 5_000, open: 1_000, ..Scenario::named(name).unwrap() };
             let workload = scenario.generate();
@@ -271,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_told_beside_the_floor() {
+    fn ratios_are_to_the_floor_of_the_same_round() {
         let scenario = Scenario { ops: 1_000, open: 100, ..Scenario::named("s1").unwrap() };
         let mut order = Vec::new();
         let engines = [Engine::Naive, Engine::ShardClient];

@@ -1,7 +1,9 @@
-//! One market to many consumers over loopback: the gateway's STOMP room with its sockets on one core, all consumers on the other.
+//! One market to many consumers over loopback: the gateway's STOMP endpoint with its sockets on one
+//! core, all consumers on the other.
 //!
-//! Throughput is closed: a tick is said while nobody is too far behind, so that nothing is conflated and every delivery counts.
-//! Latency is open: each tick has its time, and its delivery is counted from it.
+//! Throughput is measured in a closed loop: a tick is published while no consumer is too far
+//! behind, so that nothing is conflated and every delivery counts. Latency is measured in an open
+//! loop: each tick has a planned time, and its latency counts from there.
 
 use std::hint::spin_loop;
 use std::io::{ErrorKind, Read, Write};
@@ -34,55 +36,57 @@ use crate::measure::histogram;
 use crate::report::recording::{Recording, SLICE_NS};
 use crate::stomp::tick;
 
-/// Ticks said in one turn at most: as many as a gateway under load finds on its lanes, which hold thousands.
+/// Most ticks published in one cycle: as many as a gateway under load finds on its lanes, which
+/// hold thousands.
 const TICKS_PER_TURN: u64 = 64;
-/// Ticks that may be said and not delivered to everybody. Half of them fill what may wait for one consumer.
+/// Ticks that may be published and not yet delivered to all consumers. Half of them fill the queue
+/// of one consumer.
 const AHEAD: u64 = 512;
-/// Before anything is counted.
+/// Time before anything is counted.
 pub const WARM_UP: Duration = Duration::from_millis(300);
-/// Nothing of this takes long.
+/// Timeout of every step; none of them takes long.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a consumer reads at once.
+/// Most bytes that a consumer reads at once.
 const READ_BYTES: usize = 256 * 1_024;
-/// A large message: the text in the body of an event between strategies.
+/// Bytes of a large message: the text in the body of an event between strategies.
 const LARGE_BYTES: usize = 4 * 1_024;
 
-/// What was measured.
+/// A measured throughput.
 #[derive(Clone, Debug)]
 pub struct Throughput {
     pub deliveries_per_s: f64,
-    /// Of one delivery, head and all.
+    /// Bytes of one delivery, header included.
     pub octets: f64,
 }
 
-/// What both sides share.
+/// State shared by server and consumers.
 #[derive(Default)]
 pub struct Shared {
     /// Deliveries counted by the consumers.
     delivered: AtomicU64,
-    /// Events said to all.
+    /// Events published to all consumers.
     said: AtomicU64,
-    /// Most that waited for one consumer.
+    /// Most bytes that waited for one consumer.
     held_max: AtomicU64,
-    /// Everybody is there.
+    /// Set once all consumers are connected.
     go: AtomicBool,
-    /// Nothing more is to be said.
+    /// Set to end publishing.
     hush: AtomicBool,
     stop: AtomicBool,
 }
 
-/// How the server is to speak.
+/// How the server publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
-    /// As fast as the slowest of so many consumers takes it.
+    /// As fast as the slowest of this many consumers reads.
     Fast(u64),
-    /// One tick in so many nanoseconds.
+    /// One tick per interval, in nanoseconds.
     Paced(u64),
-    /// The same with an event of [`LARGE_BYTES`], which may not be lost.
+    /// One event of [`LARGE_BYTES`] per interval, in nanoseconds; none of them may be lost.
     Large(u64),
 }
 
-/// Deliveries a second to so many consumers.
+/// Measures deliveries per second to this many consumers.
 pub fn throughput(
     pinning: &Pinning,
     reference: &Arc<RefData>,
@@ -100,7 +104,8 @@ pub fn throughput(
     Throughput { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 }
 }
 
-/// Nanoseconds from a tick's time to its delivery, at so many deliveries a second in all.
+/// Measures the nanoseconds from a tick's planned time to its delivery, at `per_second` deliveries
+/// per second in total.
 pub fn latency(
     pinning: &Pinning,
     reference: &Arc<RefData>,
@@ -116,15 +121,16 @@ pub fn latency(
     recording
 }
 
-/// Ten consumers at 1,000 events of 4 KiB a second each, of whom so many do not read.
+/// Measures ten consumers at 1,000 events of 4 KiB per second each, of which `stalled` do not read.
 pub fn beside_stalled(pinning: &Pinning, reference: &Arc<RefData>, stalled: usize, time: Duration) -> Heard {
     let room = Room::start(pinning, reference, Manner::Large(1_000_000));
     let crowd = Crowd::stomp(room.address, "generic-event.*", 10 - stalled, stalled);
     listen(room, crowd, time)
 }
 
-/// One consumer at 1,000 events of 4 KiB a second, alone or beside one who does not read, one with the smallest window who reads
-/// an octet at a time, and [`CHURNING`] who come and go.
+/// Measures one consumer at 1,000 events of 4 KiB per second, either alone or beside one that does
+/// not read, one with the smallest window that reads a byte at a time, and [`CHURNING`] that
+/// connect and disconnect.
 pub fn beside_neighbours(
     pinning: &Pinning,
     reference: &Arc<RefData>,
@@ -139,16 +145,16 @@ pub fn beside_neighbours(
     listen(room, crowd, time)
 }
 
-/// Connections that come and go, all of them once in [`CHURN_TIME`]: few enough a second that what they cost the consumers' own
-/// core stays below a hundredth.
+/// Connections that connect and disconnect, each once per [`CHURN_TIME`]: few enough per second
+/// that their cost on the consumers' core stays below one percent.
 const CHURNING: usize = 100;
 const CHURN_TIME: Duration = Duration::from_secs(2);
 
-/// Those who come and go, and the one with a small window.
+/// The connections that come and go, and the one with a small window.
 struct Neighbours {
     address: SocketAddr,
     churning: Vec<TcpStream>,
-    /// Whose turn it is to go.
+    /// Index of the connection that is replaced next.
     turn: usize,
     due: Instant,
     narrow: TcpStream,
@@ -158,7 +164,7 @@ impl Neighbours {
     fn new(address: SocketAddr) -> Neighbours {
         let narrow =
             socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
-        // As small as the system lets it be.
+        // As small as the system permits.
         narrow.set_recv_buffer_size(1).expect("a socket takes options");
         narrow.connect(&address.into()).expect("the room is open");
         let mut narrow: TcpStream = narrow.into();
@@ -175,13 +181,14 @@ impl Neighbours {
 
     fn another(&self) -> TcpStream {
         let mut socket = TcpStream::connect(self.address).expect("the room is open");
-        // What they ask for is quiet: a hundred who also wanted every event would be a hundred times the work, not bad company.
+        // They subscribe to a quiet topic: a hundred that received every event would be a hundred
+        // times the work, not bad neighbours.
         socket.write_all(hello("log-event.*").as_bytes()).expect("it reads");
         socket
     }
 
     fn act(&mut self) {
-        // Whoever has been sent away for his slowness does not come again.
+        // A consumer that was disconnected for its slowness does not reconnect.
         let _ = self.narrow.read(&mut [0; 1]);
         if Instant::now() >= self.due {
             self.due += CHURN_TIME / CHURNING as u32;
@@ -191,17 +198,18 @@ impl Neighbours {
     }
 }
 
-/// What consumers heard.
+/// What consumers received.
 #[derive(Clone, Debug)]
 pub struct Heard {
     pub recording: Recording,
     /// Longest time without any delivery.
     pub gap: Duration,
-    /// Events that were said and did not come to somebody who reads.
+    /// Events that were published and did not reach a consumer that reads.
     pub missing: u64,
-    /// What the server's thread took for an event, from its being due to the last write, at the median.
+    /// Median nanoseconds that the server's thread spends on an event, from its planned time to the
+    /// last write.
     pub turn_ns: f64,
-    /// Most that ever waited for one consumer, in bytes.
+    /// Most bytes that ever waited for one consumer.
     pub held_max: u64,
 }
 
@@ -219,7 +227,7 @@ fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
             let digits = bytes[at + 5..].iter().take_while(|byte| byte.is_ascii_digit());
             let said =
                 digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add((digit - b'0') as u64));
-            // One that was cut in two is not a time.
+            // A number that was cut in two by the read is not a time.
             if now > said && now - said < 10_000_000_000 {
                 recording.count(said.saturating_sub(begin), now - said);
             }
@@ -227,7 +235,7 @@ fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
     });
     recording.per_s_reached = recording.all.len() as f64 / time.as_secs_f64();
     let shared = room.shared.clone();
-    // Nothing more is said, and what was said comes.
+    // Publishing ends, and the events on their way arrive.
     shared.hush.store(true, Ordering::Release);
     let healthy = crowd.sockets.len() as u64;
     let expected = || shared.said.load(Ordering::Acquire) * healthy;
@@ -245,7 +253,7 @@ fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
 struct Room {
     address: SocketAddr,
     shared: Arc<Shared>,
-    /// Times of ticks are readings of this.
+    /// Clock that the times of ticks are read from.
     clock: Clock,
     thread: JoinHandle<Histogram<u64>>,
 }
@@ -272,7 +280,8 @@ impl Room {
         Room { address, shared, clock, thread }
     }
 
-    /// How long the turns took in which something was said, in nanoseconds.
+    /// Stops the thread and returns the durations, in nanoseconds, of the cycles in which something
+    /// was published.
     fn end(self) -> Histogram<u64> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("the room does not panic")
@@ -316,7 +325,7 @@ fn serve(
                     Manner::Paced(pause) | Manner::Large(pause) => Timestamp(next - pause),
                 };
                 if matches!(manner, Manner::Large(_)) {
-                    // Its time is the one it is told at.
+                    // The message carries the time that is passed here.
                     room.handle_note(at, &large);
                     continue;
                 }
@@ -341,19 +350,19 @@ fn serve(
     turns
 }
 
-/// Events between two looks at what waits.
+/// Events between two looks at the queues.
 const HELD_EVERY: u64 = 64;
 
 /// All consumers, in the calling thread.
 pub struct Crowd {
     sockets: Vec<TcpStream>,
-    /// They are there and do not read.
+    /// Connections that stay open and do not read.
     _stalled: Vec<TcpStream>,
     neighbours: Option<Neighbours>,
     buffer: Vec<u8>,
     pub messages: u64,
     pub octets: u64,
-    /// Of every message; None: each ends with a zero.
+    /// Bytes of every message; `None`: each message ends with a zero byte.
     length: Option<u64>,
 }
 
@@ -362,7 +371,7 @@ impl Crowd {
         let open = |_| {
             let mut socket = TcpStream::connect(address).expect("the room is open");
             socket.write_all(hello(topic).as_bytes()).expect("it reads");
-            // Byte by byte, so that nothing behind the receipt is swallowed.
+            // Byte by byte, so that nothing behind the receipt is consumed.
             let mut answer = Vec::new();
             while answer.iter().filter(|byte| **byte == 0).count() < 2 {
                 let mut byte = [0];
@@ -376,12 +385,12 @@ impl Crowd {
         Crowd { _stalled: stalled, ..Crowd::by_ends((0..consumers).map(open).collect()) }
     }
 
-    /// Consumers of STOMP: every frame ends with a zero.
+    /// Creates consumers of STOMP: every frame ends with a zero byte.
     pub fn by_ends(sockets: Vec<TcpStream>) -> Crowd {
         Crowd::new(sockets, None)
     }
 
-    /// Consumers of messages that all have the same length.
+    /// Creates consumers of messages that all have the same length.
     pub fn by_length(sockets: Vec<TcpStream>, length: u64) -> Crowd {
         Crowd::new(sockets, Some(length))
     }
@@ -395,7 +404,8 @@ impl Crowd {
         self.read_and(shared, time, see, |_| {});
     }
 
-    /// Reads for a while, and after each look at all sockets does something with the number of messages so far.
+    /// Reads for `time`, and calls `between` with the number of messages so far after each poll of
+    /// all sockets.
     pub fn read_and(
         &mut self,
         shared: &Shared,
@@ -416,7 +426,7 @@ impl Crowd {
         }
     }
 
-    /// Reads what has come to each, and says whether that was nothing.
+    /// Reads what has arrived on each socket, and returns whether that was nothing.
     fn look(&mut self, shared: &Shared, see: &mut impl FnMut(&[u8])) -> bool {
         let mut idle = true;
         for socket in &mut self.sockets {

@@ -1,5 +1,6 @@
-//! The FIX codec alone: a New Order Single from bytes to fourteen typed fields, and an Execution Report into a reused buffer;
-//! beside another codec where one is given (`tests/oracle` brings `fefix`).
+//! The FIX codec alone: a New Order Single from bytes to fourteen typed fields, and an Execution
+//! Report into a reused buffer; compared with another codec where one is given (`tests/oracle`
+//! provides `fefix`).
 
 use std::hint::black_box;
 
@@ -21,28 +22,29 @@ use pitlane_protocols::fix::timestamp::TimestampText;
 
 use crate::measure::{median, spent};
 
-/// Different messages, so that no branch is learnt by heart.
+/// Number of different messages, so that the branch predictor does not learn one by heart.
 const MESSAGES: usize = 1_024;
 const BODY_BYTES_MAX: usize = 65_536;
 
-/// Nanoseconds for one message, the median of all rounds.
+/// Nanoseconds per message: medians over all rounds.
 pub struct FixCodec {
     pub decode_ns: f64,
     pub encode_ns: f64,
     pub bytes_in: usize,
     pub bytes_out: usize,
-    /// Of the other codec, over the same messages in turn with ours.
+    /// Time of the other codec, over the same messages, in alternating rounds.
     pub peer_decode_ns: Option<f64>,
-    /// Sums of what was read and written: nothing was left out.
+    /// Checksum of everything read and written, so that no work can be optimized away.
     pub hash: u64,
-    /// Whether both read the same.
+    /// Whether both codecs read the same values.
     pub agree: bool,
 }
 
-/// Another codec: reads so many of the messages in turn and gives the same sum of them as ours.
+/// Another codec: reads `ops` messages, cycling through `messages`, and returns the same checksum
+/// as ours.
 pub type Peer = fn(messages: &[Vec<u8>], ops: usize) -> u64;
 
-/// Rounds in turn, so that a busy moment hits all alike.
+/// Measures in alternating rounds, so that a busy moment affects all codecs alike.
 pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<Peer>) -> FixCodec {
     let messages = new_orders();
     let (mut decode_ns, mut encode_ns, mut peer_ns) = (Vec::new(), Vec::new(), Vec::new());
@@ -73,18 +75,18 @@ pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<Peer>)
     }
 }
 
-/// Nanoseconds for one message read, without rounds.
+/// Returns the nanoseconds for reading one message, from a single round.
 pub fn decode_ns(ops: usize) -> f64 {
     let messages = new_orders();
     timed(ops, || decode(&messages, ops)).0
 }
 
-/// Nanoseconds for one message written, without rounds.
+/// Returns the nanoseconds for writing one message, from a single round.
 pub fn encode_ns(reference: &RefData, ops: usize) -> f64 {
     timed(ops, || encode(reference, ops)).0
 }
 
-/// Time on the core for each operation.
+/// Runs `work` and returns the time on the core per operation.
 fn timed<T>(ops: usize, work: impl FnOnce() -> T) -> (f64, T) {
     let (ns, result) = spent(work);
     (ns / ops.max(1) as f64, result)
@@ -94,7 +96,8 @@ fn new_orders() -> Vec<Vec<u8>> {
     (0..MESSAGES).map(new_order).collect()
 }
 
-/// Number, time, id, account, symbol, exchange, side, quantity, type, price, time in force, time, strategy id and name.
+/// Builds a New Order Single with number, time, id, account, symbol, exchange, side, quantity,
+/// type, price, time in force, transaction time, strategy id and strategy name.
 fn new_order(nth: usize) -> Vec<u8> {
     let at = Day(20_773).start().plus(nth as u64 * 7 * NS_PER_MS);
     let stamp = String::from_utf8_lossy(TimestampText::default().text(at)).into_owned();
@@ -110,7 +113,7 @@ fn new_order(nth: usize) -> Vec<u8> {
     bytes
 }
 
-/// Adds a message with this body, from its type on, to what is to be sent.
+/// Appends a message to `out`: `body` from MsgType on, framed by header and checksum.
 pub fn seal(body: &str, out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(format!("8=FIX.4.4\x019={}\x01{body}", body.len()).as_bytes());

@@ -1,5 +1,6 @@
-//! A FIX order's whole road but for sockets, files and threads: bytes into a session, its command through desk, lane, worker
-//! and shard, and both reports as bytes. All in one thread, so that what it costs can be counted.
+//! The whole path of a FIX order except sockets, files and threads: bytes into a session, its
+//! command through desk, lane, worker and shard, and both reports as bytes. Everything runs in one
+//! thread, so that the cost can be counted.
 
 use std::sync::Arc;
 
@@ -20,14 +21,14 @@ use crate::platform::{self, START};
 use crate::workload::Workload;
 
 const SOURCE: Source = Source { origin: Origin::Fix, port: PortId(0), session: 1 };
-/// Orders that come in one read.
+/// Orders that arrive in one read.
 const BATCH: usize = 64;
-/// Virtual time between two reads.
+/// Virtual nanoseconds between two reads.
 const STEP_NS: u64 = 10 * NS_PER_MS;
-/// Orders that one session knows at once. All of them stay open.
+/// Most orders that one session knows at once. All of them stay open.
 pub const ORDERS_MAX: usize = 100_000;
 
-/// Nanoseconds of one order; at most [`ORDERS_MAX`] of them.
+/// Returns the nanoseconds per order, for at most [`ORDERS_MAX`] orders.
 pub fn road_ns(orders: usize) -> f64 {
     assert!(orders <= ORDERS_MAX, "all orders stay open, and a session knows no more");
     let mut road = Road::new();
@@ -77,7 +78,7 @@ impl Road {
         road
     }
 
-    /// Bytes that came at once. Says how many messages left.
+    /// Processes bytes that arrived in one read, and returns how many messages were sent.
     fn take(&mut self, nth: usize, bytes: &[u8]) -> usize {
         let now = at(nth);
         let said = self.session.counts().messages_out;
@@ -113,7 +114,7 @@ fn at(batch: usize) -> Timestamp {
     START.plus(batch as u64 * STEP_NS)
 }
 
-/// An order that rests, behind the Logon.
+/// Builds an order that rests; its sequence number follows that of the Logon.
 fn order(nth: usize) -> Vec<u8> {
     let at = at(nth / BATCH);
     let time = String::from_utf8_lossy(TimestampText::default().text(at)).into_owned();

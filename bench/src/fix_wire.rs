@@ -1,5 +1,6 @@
-//! FIX over loopback: the whole service on one core, the load on another. Orders flat out and at a steady rate, from an order to its first
-//! Execution Report; beside a bare echo of the same bytes, and beside an acceptor on QuickFIX.
+//! FIX over loopback: the whole service on one core, the load on another. Orders at full load and
+//! at a steady rate, from an order to its first Execution Report; compared with a bare echo of the
+//! same bytes and with an acceptor on QuickFIX.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -27,21 +28,21 @@ use crate::report::waterfall::Step;
 
 type Failure = Box<dyn Error>;
 
-/// Orders of one session that are not answered yet, flat out.
+/// Unanswered orders of one session at full load.
 const WINDOW: usize = 512;
-/// Bytes of one read of the load.
+/// Bytes of one read of the load generator.
 pub(crate) const READ_BYTES: usize = 256 * 1_024;
-/// For reports that are late.
+/// Longest wait for late reports.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a service may take to be there.
+/// Longest start-up time of a service.
 const START_MAX: Duration = Duration::from_secs(20);
 
-/// Who answers.
+/// The server under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     Pitlane,
-    /// With so many reports for each order: two as we send them, or one. What it must be able to send again is kept in memory or,
-    /// as we do, in files.
+    /// Sends this many reports for each order: two as we do, or one. It keeps the messages that it
+    /// must be able to resend in memory or, as we do, in files.
     QuickFix {
         reports: u8,
         files: bool,
@@ -59,12 +60,12 @@ impl Peer {
     }
 }
 
-/// A server that is there as long as this is.
+/// A running server. Dropping it stops the server.
 pub struct Server {
     child: Option<Child>,
     stop: Arc<AtomicBool>,
     pub address: SocketAddr,
-    /// Where ours is asked for its stages.
+    /// HTTP address of our service, where its stages are read.
     http: Option<SocketAddr>,
     folder: Option<PathBuf>,
 }
@@ -113,8 +114,9 @@ impl Server {
         Ok(server)
     }
 
-    /// Ours with STOMP and HTTP beside FIX, prices that move, and threads that sleep when they have nothing to do: so many doors on one
-    /// core would otherwise wait for each other's spinning.
+    /// Starts our service with STOMP and HTTP beside FIX, moving prices, and threads that sleep
+    /// when they are idle: spinning threads behind so many listeners on one core would wait for
+    /// each other.
     pub(crate) fn with_every_door(pinning: &Pinning) -> Result<(Server, Listeners), Failure> {
         let (address, stomp) = (free_address()?, free_address()?);
         let stop = Arc::new(AtomicBool::new(false));
@@ -154,12 +156,13 @@ impl Server {
         self.child.as_ref().map_or_else(std::process::id, Child::id)
     }
 
-    /// Whether its process lives.
+    /// Returns whether its process is alive.
     pub(crate) fn is_there(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// What the server itself has counted in its last second with any work, stage by stage; nothing, if it cannot be asked.
+    /// Returns what the server itself measured in its last second with any work, stage by stage;
+    /// empty if it cannot be queried.
     fn stages(&self) -> Vec<Step> {
         let ask = |http| http::json(&mut TcpStream::connect(http).ok()?, "/rest/ext/latency");
         let told = self.http.and_then(ask).unwrap_or_default();
@@ -174,8 +177,9 @@ impl Server {
     }
 }
 
-/// The service as it is measured: everything on one core, journal in the page cache, nothing else going on.
-/// With a port for STOMP: every door open, prices moving, and idle threads asleep.
+/// Runs the service as it is measured: everything on one core, the journal in the page cache, no
+/// other activity. With a port for STOMP, all listeners are open, prices move, and idle threads
+/// sleep.
 pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16>) -> Result<(), Failure> {
     let (moves, idle) = if stomp.is_some() { (true, "adaptive") } else { (false, "spin") };
     let settings = [
@@ -204,7 +208,7 @@ pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16
     serve(&settings, &reference, None).map_err(|error| error.to_string().into())
 }
 
-/// A bare echo that spins: the floor.
+/// Starts a bare echo that spins: the lower bound of the latency.
 fn echo(address: SocketAddr, pinning: &Pinning, stop: Arc<AtomicBool>) -> io::Result<()> {
     let listener = TcpListener::bind(address)?;
     let core = pinning.second;
@@ -235,7 +239,7 @@ fn echo(address: SocketAddr, pinning: &Pinning, stop: Arc<AtomicBool>) -> io::Re
     Ok(())
 }
 
-/// Compiled once in some seconds, from Debian's library.
+/// Compiles the acceptor once, in some seconds, against Debian's library.
 fn quickfix_acceptor() -> Result<PathBuf, Failure> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/quickfix/acceptor.cpp");
     let binary = std::env::temp_dir().join(format!("pitlane-bench-quickfix-{}", std::process::id()));
@@ -258,15 +262,15 @@ fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// One session of the load.
+/// One session of the load generator.
 pub(crate) struct Session {
     stream: TcpStream,
     number: u64,
-    /// Those that orders went out with, which are in their ids.
+    /// Sequence numbers of the orders sent; they are part of the order ids.
     numbers: Vec<u64>,
     name: String,
     input: Vec<u8>,
-    /// Rest of a write that did not go through.
+    /// Rest of a write that was not accepted yet.
     output: Vec<u8>,
     sent: usize,
     answered: usize,
@@ -310,7 +314,7 @@ impl Session {
         seal(&body, out);
     }
 
-    /// An order that rests: far from the market.
+    /// Appends an order that rests: its price is far from the market.
     pub(crate) fn order(&mut self, out: &mut Vec<u8>) {
         self.numbers.push(self.number);
         let body = format!(
@@ -320,7 +324,7 @@ impl Session {
         self.frame("D", &body, out);
     }
 
-    /// Takes back the nth order it has sent.
+    /// Appends a cancel of the nth order that the session sent.
     fn cancel(&mut self, nth: usize, out: &mut Vec<u8>) {
         let body = format!(
             "11={0}-c{nth}\x0141={0}-{1}\x0155=AAPL\x0154=1\x0138=100\x0160=20261115-10:00:00.000\x01",
@@ -329,17 +333,17 @@ impl Session {
         self.frame("F", &body, out);
     }
 
-    /// Takes back the last.
+    /// Appends a cancel of the last order.
     pub(crate) fn cancel_last(&mut self, out: &mut Vec<u8>) {
         self.cancel(self.numbers.len() - 1, out);
     }
 
-    /// Says something, and waits until all of it is on its way.
+    /// Sends bytes, and waits until the socket has accepted all of them.
     pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         Ok(write_all(&mut self.stream, bytes)?)
     }
 
-    /// Reads what is there and counts first reports. Says how many.
+    /// Reads what has arrived, and returns the number of first reports in it.
     pub(crate) fn hear(&mut self, mark: &[u8], buffer: &mut [u8]) -> Result<usize, Failure> {
         match self.stream.read(buffer) {
             Ok(0) => return Err("the server has hung up".into()),
@@ -352,7 +356,7 @@ impl Session {
             count += 1;
             at = found + mark.len();
         }
-        // A mark may be cut in two.
+        // A mark may be split between two reads.
         let keep = self.input.len().saturating_sub(at).min(mark.len() - 1);
         self.input.drain(..self.input.len() - keep);
         self.answered += count;
@@ -371,7 +375,8 @@ impl Session {
     }
 }
 
-/// Orders a second, all sessions together, from the first order to the last first report. All orders are made before.
+/// Returns the orders per second of all sessions together, from the first order to the last first
+/// report. All orders are built before.
 pub fn flat_out(peer: Peer, pinning: &Pinning, sessions: usize, orders: usize) -> Result<f64, Failure> {
     let server = Server::start(peer, pinning, sessions)?;
     let mut all = Vec::new();
@@ -412,18 +417,19 @@ pub fn flat_out(peer: Peer, pinning: &Pinning, sessions: usize, orders: usize) -
     Ok((sessions * orders) as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// A load at planned moments.
+/// A load at planned times.
 #[derive(Clone, Copy, Debug)]
 pub struct Steady {
-    /// Orders a second.
+    /// Orders per second.
     pub rate: u64,
     pub orders: usize,
-    /// So many orders stay open; older ones are cancelled, each when a new one has been sent. None: all stay open.
+    /// Number of orders that stay open; older ones are cancelled, each after a new one was sent.
+    /// `None`: all stay open.
     pub open_max: Option<usize>,
 }
 
-/// From the planned moment of each order to its first report. The first tenth warms the way and is not counted; `look` is called
-/// about once a second with the server's process.
+/// Measures from the planned time of each order to its first report. The first tenth is warm-up and
+/// is not counted; `look` is called about once per second with the server's process.
 pub fn open_loop(
     peer: Peer,
     pinning: &Pinning,
@@ -458,7 +464,7 @@ pub fn open_loop(
         let before = session.answered;
         let heard = session.hear(mark, &mut buffer)?;
         for nth in before..before + heard {
-            // Reports come in the order of the orders.
+            // Reports arrive in the sequence of their orders.
             let took = planned(nth).elapsed().as_nanos() as u64;
             if nth >= warm_up {
                 recording.count(gap_ns * (nth - warm_up) as u64, took);
@@ -477,8 +483,9 @@ pub fn open_loop(
     Ok(recording)
 }
 
-/// One order after the other, each sent when the one before was answered: what a client that waits sees, and less than the truth
-/// whenever the server pauses, since nothing is sent meanwhile. The first tenth is not counted.
+/// Measures one order at a time, each sent when the previous one was answered: what a client that
+/// waits sees. It shows less than the truth whenever the server pauses, since nothing is sent
+/// meanwhile. The first tenth is not counted.
 pub fn closed_loop(peer: Peer, pinning: &Pinning, orders: usize) -> Result<Recording, Failure> {
     let server = Server::start(peer, pinning, 1)?;
     let mut session = Session::open(server.address, 0, peer != Peer::Echo)?;
@@ -507,10 +514,10 @@ pub fn closed_loop(peer: Peer, pinning: &Pinning, orders: usize) -> Result<Recor
     Ok(recording)
 }
 
-/// What only the first answer of ours to an order has.
+/// Bytes that only our first report of an order contains.
 pub(crate) const FIRST_REPORT: &[u8] = b"\x01150=A\x01";
 
-/// What only the first answer to an order has.
+/// Returns bytes that only the first answer to an order contains.
 fn mark(peer: Peer) -> &'static [u8] {
     match peer {
         Peer::Pitlane | Peer::QuickFix { reports: 2.., .. } => FIRST_REPORT,
@@ -519,7 +526,7 @@ fn mark(peer: Peer) -> &'static [u8] {
     }
 }
 
-/// The time now as FIX writes it.
+/// Returns the current time in the format of FIX.
 pub(crate) fn stamp() -> String {
     String::from_utf8_lossy(TimestampText::default().text(now())).into_owned()
 }

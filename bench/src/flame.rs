@@ -1,4 +1,5 @@
-//! Where the time goes, drawn: `perf` looks at this process and all it starts while something is measured, and its stacks become a flame graph.
+//! Flame graphs: `perf` samples this process and all that it starts during a measurement, and the
+//! stacks become a drawing.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
@@ -10,12 +11,12 @@ use inferno::collapse::Collapse;
 use inferno::collapse::perf::Folder;
 use inferno::flamegraph::{self, Options};
 
-/// Looks a second. Not a round number, so that nothing regular is always or never seen.
+/// Samples per second. Not a round number, so that no periodic work is always or never hit.
 const LOOKS_PER_S: &str = "997";
-/// How long `perf` may take to begin.
+/// Longest time that `perf` may take to start.
 const START_MAX: Duration = Duration::from_secs(5);
 
-/// Looks as long as this is there; [`Flame::draw`] ends it.
+/// A running `perf record`; [`Flame::draw`] ends it.
 pub struct Flame {
     perf: Child,
     data: PathBuf,
@@ -44,9 +45,9 @@ impl Flame {
         Ok(flame)
     }
 
-    /// Ends it and draws what was seen.
+    /// Stops `perf` and draws the samples.
     pub fn draw(mut self, title: &str) -> io::Result<()> {
-        // perf writes what it holds when it is interrupted, and not when it is killed.
+        // `perf` writes its buffer when it is interrupted, but not when it is killed.
         Command::new("kill").args(["-INT", &self.perf.id().to_string()]).status()?;
         self.perf.wait()?;
         let mut script = Command::new("perf")

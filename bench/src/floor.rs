@@ -1,5 +1,6 @@
-//! The floor: a bare array ladder that matches and does nothing else. No accounts, no checks, no events, no halts; what
-//! an engine takes on top of this is what it does on top of this.
+//! The floor: a bare array ladder that matches and does nothing else. No accounts, no checks, no
+//! events, no halts. The time of an engine beyond the floor pays for what the engine does beyond
+//! matching.
 //!
 //! ```text
 //! book ─ levels: one per tick of a window, {head, tail}        order ─ one slot of a slab:
@@ -7,22 +8,22 @@
 //!      ─ best bid, best ask                                    place ─ order id → slot
 //! ```
 //!
-//! A level holds buys or sells, never both: everything at or below the best bid is a buy. The window doubles when a price
-//! falls outside; after the first few records it does not.
+//! A level holds buys or sells, never both: everything at or below the best bid is a buy. The
+//! window doubles when a price falls outside; after the first few records it no longer does.
 
 use crate::workload::{Kind, Matcher, Outcome, PRICE_MAX, Record, Side, Tally, Workload};
 
 const NONE: u32 = u32::MAX;
-/// Levels of a new window: one word of bits each 64.
+/// Levels of a new window; each 64 levels share one word of bits.
 const WINDOW: usize = 256;
 
 #[derive(Debug)]
 pub struct ShardClient {
     books: Vec<Book>,
     orders: Vec<Order>,
-    /// First of the free slots, chained by `next`.
+    /// First free slot; free slots are chained by `next`.
     free: u32,
-    /// Order id to slot.
+    /// Slots by order id.
     places: Vec<u32>,
     tally: Tally,
 }
@@ -33,9 +34,9 @@ struct Book {
     bits: Vec<u64>,
     /// Price of the first level.
     base: i32,
-    /// Below `base` if there is none.
+    /// Best bid; below `base` if there is none.
     bid: i32,
-    /// Beyond the window if there is none.
+    /// Best ask; beyond the window if there is none.
     ask: i32,
 }
 
@@ -89,7 +90,7 @@ impl ShardClient {
         self.link(slot, security, side, price);
     }
 
-    /// Trades with the other side up to the limit; what is left.
+    /// Trades with the other side up to the limit, and returns the remaining quantity.
     #[inline]
     fn trade(&mut self, order: u64, security: u32, side: Side, limit: i32, qty: u32) -> u32 {
         match side {
@@ -138,7 +139,7 @@ impl ShardClient {
         qty
     }
 
-    /// Trades along one level: what is left, and whether the level is empty now.
+    /// Trades along one level; returns the remaining quantity, and whether the level is now empty.
     #[inline]
     fn sweep(&mut self, security: u32, at: usize, price: i32, taker: u64, mut qty: u32) -> (u32, bool) {
         let level = &mut self.books[security as usize].levels[at];
@@ -275,7 +276,8 @@ impl Book {
         self.bits[at / 64] &= !(1 << (at % 64));
     }
 
-    /// Price of the next level with orders above one; beyond the window if there is none.
+    /// Returns the price of the next non-empty level at or above index `at`; beyond the window if
+    /// there is none.
     #[inline]
     fn next_above(&self, at: usize) -> i32 {
         let mut word = at / 64;
@@ -290,7 +292,8 @@ impl Book {
         self.base + (word * 64) as i32 + bits.trailing_zeros() as i32
     }
 
-    /// Price of the next level with orders below one; below the window if there is none.
+    /// Returns the price of the next non-empty level at or below index `at`; below the window if
+    /// there is none.
     #[inline]
     fn next_below(&self, at: usize) -> i32 {
         let mut word = at / 64;
@@ -305,7 +308,7 @@ impl Book {
         self.base + (word * 64) as i32 + 63 - bits.leading_zeros() as i32
     }
 
-    /// Where a price is in the window, which grows if it must.
+    /// Returns the index of a price in the window, which grows if necessary.
     #[inline]
     fn place(&mut self, price: i32) -> usize {
         let at = price.wrapping_sub(self.base) as u32 as usize;
@@ -331,7 +334,7 @@ impl Book {
                 high += width;
             }
         }
-        // Whole words may lie outside the prices there are; that costs nothing.
+        // Whole words may lie outside the range of prices; that costs nothing.
         assert!(high - low <= 4 * PRICE_MAX, "the window has passed all prices");
         let front = (self.base - low) as usize * usize::from(!self.levels.is_empty());
         let mut levels = vec![Level { head: NONE, tail: NONE }; (high - low) as usize];
@@ -381,7 +384,7 @@ mod tests {
     use crate::scenario::Scenario;
 
     #[test]
-    fn the_floor_comes_to_what_the_naive_matcher_comes_to() {
+    fn the_floor_and_the_naive_matcher_agree() {
         for name in Scenario::NAMES {
             let scenario = Scenario { ops: 100_000, open: 2_000, ..Scenario::named(name).unwrap() };
             let workload = scenario.generate();

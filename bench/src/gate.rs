@@ -1,4 +1,5 @@
-//! Two builds in turn on one machine: a change is called slower only where it is so beyond what the machine does to one and the same build.
+//! Compares two builds in alternating runs on one machine: a change counts as slower only if it is
+//! slower than the machine's own variation of a single build.
 //!
 //! ```text
 //! A B A B A B …      B/A of each pair      how much slower the new build is
@@ -11,7 +12,8 @@ use std::process::Command;
 use crate::measure::median;
 use crate::work::Work;
 
-/// Below this nothing is called slower, however quiet the machine: code that moves in memory makes as much.
+/// Smallest ratio that counts as slower, however quiet the machine is: moving code in memory alone
+/// can change as much.
 const LEAST_RATIO: f64 = 1.03;
 
 /// One piece of work in both builds.
@@ -20,7 +22,7 @@ pub struct Beside {
     pub work: Work,
     /// Nanoseconds of the old build, one for each round.
     base: Vec<f64>,
-    /// Of the new one, in the same rounds.
+    /// Nanoseconds of the new build, in the same rounds.
     new: Vec<f64>,
 }
 
@@ -33,12 +35,13 @@ impl Beside {
         median(&self.new)
     }
 
-    /// Above 1: the new build is slower.
+    /// Returns the median ratio of new to old; above 1, the new build is slower.
     pub fn ratio(&self) -> f64 {
         median(&self.base.iter().zip(&self.new).map(|(base, new)| new / base).collect::<Vec<_>>())
     }
 
-    /// The largest ratio that the old build has had to itself, one round to the next, either way.
+    /// Returns the largest ratio of the old build to itself, between two successive rounds, in
+    /// either direction.
     pub fn noise(&self) -> f64 {
         let pairs = self.base.windows(2).map(|pair| (pair[0] / pair[1]).max(pair[1] / pair[0]));
         pairs.fold(1.0, f64::max)
@@ -49,7 +52,7 @@ impl Beside {
     }
 }
 
-/// All work in both builds, round by round.
+/// Runs all work in both builds, round by round.
 pub fn gate(
     base: &Path,
     new: &Path,
@@ -68,7 +71,7 @@ pub fn gate(
     Ok(all)
 }
 
-/// A build's own time for a piece of work, in a process of its own.
+/// Returns a build's own time for a piece of work, measured in a process of its own.
 fn ask(build: &Path, work: Work) -> Result<f64, String> {
     let failed = |why: &str| format!("{} work {work}: {why}", build.display());
     let output = Command::new(build)
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hair_is_no_difference() {
+    fn less_than_three_percent_is_not_slower() {
         assert!(!beside(&[100.0, 100.0], &[102.0, 102.0]).is_slower());
     }
 

@@ -1,67 +1,77 @@
-//! The goals of the design's budget for speed that this bench can judge. `--check` fails where one is missed.
+//! The goals of the performance budget that this bench can judge. `--check` fails where one is
+//! missed.
 
 use serde::Serialize;
 
 use crate::budget::Line;
 use crate::contest::{Engine, Standing};
 
-/// The book alone beside the floor, on every scenario.
+/// Highest time of the book alone relative to the floor, on every scenario.
 pub const BOOK_RATIO_MAX: f64 = 1.5;
-/// The whole shard beside the floor, on `s100`.
+/// Highest time of the whole shard relative to the floor, on `s100`.
 pub const SHARD_RATIO_MAX: f64 = 6.0;
-/// A lane with a shard behind it beyond the bare ring, at the median.
+/// Most nanoseconds that a lane with a shard behind it may add to the bare ring, at the median.
 pub const LANE_NS_MAX: f64 = 300.0;
-/// Our lane beside the bare ring it is made of.
+/// Highest time of our lane relative to the bare ring that it is built on.
 pub const RING_RATIO_MAX: f64 = 1.2;
-/// What the stamps of stages add to a command's time from lane to lane.
+/// Most that the stage timestamps may add to a command's time from lane to lane, in percent.
 pub const STAGES_PERCENT_MAX: f64 = 2.0;
-/// A GET of a 2 KB list beside hyper serving the same bytes from memory.
+/// Highest time of a GET of a 2 KB list, relative to hyper serving the same bytes from memory.
 pub const HTTP_RATIO_MAX: f64 = 1.3;
-/// Orders over REST at level `os`, the whole server on one core.
+/// Least orders per second over REST at level `os`, with the whole server on one core.
 pub const REST_ORDERS_PER_S_MIN: f64 = 20_000.0;
-/// What a request may wait while somebody is sent a list of 100,000 orders.
+/// Longest wait of a request, in milliseconds, while another client receives a list of 100,000
+/// orders.
 pub const BESIDE_LIST_MS_MAX: f64 = 5.0;
-/// The process with a million open orders.
+/// Most resident bytes of the process with a million open orders.
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
-/// The last quarter's memory beside the second's in a long run; more is growth, less is what allocators keep back and give again.
+/// Highest memory of the last quarter of a long run relative to the second: more is growth, less is
+/// what allocators hold back and return.
 pub const GROWTH_RATIO_MAX: f64 = 1.02;
-/// The same of the 99 %: a virtual machine's neighbours make as much from minute to minute.
+/// Highest 99th percentile of the last quarter relative to the second: the neighbours of a virtual
+/// machine cause as much from minute to minute.
 pub const DRIFT_RATIO_MAX: f64 = 1.5;
-/// Of a core, by the service with its default config and nobody there.
+/// Most of a core, in percent, that the service takes with its default config and no clients.
 pub const IDLE_PERCENT_MAX: f64 = 1.0;
-/// From the start of the process to its first line.
+/// Longest time from the start of the process to its first line, in seconds.
 pub const START_S_MAX: f64 = 1.0;
-/// Ticks a second through a simulation with the moving-average example, in millions.
+/// Least ticks per second, in millions, through a simulation with the moving-average example.
 pub const SIMULATE_MILLIONS_MIN: f64 = 2.0;
 
-/// A New Order Single from bytes to fourteen typed fields.
+/// Most nanoseconds from the bytes of a New Order Single to fourteen typed fields.
 pub const FIX_DECODE_NS_MAX: f64 = 250.0;
-/// The same beside `fefix`: at most this part of its time.
+/// Highest time of the same relative to `fefix`.
 pub const FIX_DECODE_PEER_RATIO_MAX: f64 = 0.25;
-/// FIX orders flat out, order to first Execution Report, beside an acceptor on QuickFIX with a store in memory.
+/// Lowest rate of FIX orders at full load, order to first Execution Report, relative to an acceptor
+/// on QuickFIX with its store in memory.
 pub const FIX_PEER_RATIO_MIN: f64 = 6.0;
-/// The same at 10,000 orders a second, beside a bare echo of the same bytes, at the median.
+/// Highest median latency of the same at 10,000 orders per second, relative to a bare echo of the
+/// same bytes.
 pub const FIX_ECHO_RATIO_MAX: f64 = 1.5;
-/// What level `os` of the journal adds to an order.
+/// Most nanoseconds that level `os` of the journal adds to an order.
 pub const JOURNAL_NS_MAX: f64 = 100.0;
-/// A start with a million orders.
+/// Longest start with a million orders, in seconds.
 pub const RESTART_FROM_SNAPSHOT_S_MAX: f64 = 5.0;
 pub const RESTART_FROM_JOURNAL_S_MAX: f64 = 30.0;
 
-/// Consumers; at least so many million deliveries a second; at 5,000 a second at most so many microseconds at the median.
+/// Number of consumers; least deliveries per second, in millions; highest median latency at 5,000
+/// deliveries per second, in microseconds.
 pub const STOMP: [(usize, f64, f64); 3] = [(1, 1.5, 20.0), (10, 3.2, 70.0), (100, 2.3, 450.0)];
 
-/// A healthy consumer's 99th percentile beside two of ten who do not read, and how long nobody hears anything at most.
+/// Highest 99th percentile of a healthy consumer beside two of ten that do not read, relative to
+/// quiet, and the longest time without any delivery, in seconds.
 pub const STALLED_RATIO_MAX: f64 = 1.1;
 pub const SILENCE_S_MAX: f64 = 1.0;
-/// The same beside one who has stopped, one with the smallest window and a hundred who come and go.
+/// Highest 99th percentile beside one consumer that has stopped, one with the smallest window and a
+/// hundred that come and go, relative to quiet.
 pub const NEIGHBOURS_RATIO_MAX: f64 = 2.0;
-/// A well-behaved FIX client's 99th percentile while others attack, beside quiet.
+/// Highest 99th percentile of a well-behaved FIX client while others attack, relative to quiet.
 pub const ATTACKED_RATIO_MAX: f64 = 2.0;
-/// What may wait for one consumer: the queue of 4 MiB, the mark of 256 KiB, and a turn's worth of frames.
+/// Most mebibytes that may wait for one consumer: the queue of 4 MiB, the watermark of 256 KiB, and
+/// the frames of one cycle.
 pub const HELD_MIB_MAX: f64 = 4.0 + 0.25 + 0.0625;
 
-/// What was asked, what came, and whether that is enough.
+/// A goal, the measured value, and whether the value meets the goal.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     pub met: bool,
@@ -69,7 +79,7 @@ pub struct Verdict {
     pub what: String,
     pub value: f64,
     pub unit: String,
-    /// The line of the design's budget that it is about; None: a goal beyond it.
+    /// The line of the budget that the goal belongs to; `None`: a goal beyond the budget.
     pub line: Option<Line>,
 }
 
@@ -93,12 +103,12 @@ impl Verdict {
     }
 }
 
-/// Ratios of one scenario against their goals.
+/// Compares the ratios of one scenario with their goals.
 pub fn judge(scenario: &str, standings: &[Standing]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for standing in standings {
         let (most, line) = match standing.engine {
-            // The budget does not speak of this one.
+            // The budget has no line for this scenario.
             Engine::Book if scenario == "move" => (BOOK_RATIO_MAX, None),
             Engine::Book => (BOOK_RATIO_MAX, Some(Line::Book)),
             Engine::Shard if scenario == "s100" => (SHARD_RATIO_MAX, Some(Line::Shard)),

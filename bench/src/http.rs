@@ -1,8 +1,10 @@
-//! GETs over HTTP: ours beside servers that answer the same bytes from memory, bare hyper, nginx where it is installed and, with the feature `peers`, may_minihttp. What
-//! ours takes on top is guards, routing, headers, deadlines, and making the answer.
+//! GETs over HTTP: our service compared with servers that answer the same bytes from memory: bare
+//! hyper, nginx where it is installed and, with the feature `peers`, may_minihttp. What ours does
+//! in addition is guards, routing, headers, deadlines, and rendering the response.
 //!
-//! Each server is a process of its own on one core, the clients are on the other. Closed loop, by choice: the question is the server's time
-//! on its core for a request (the kernel's account of all its threads), which is the same whatever else the machine does.
+//! Each server is a process of its own on one core; the clients are on the other. The loop is
+//! closed, by choice: the question is the server's time on its core per request (the kernel's
+//! account of all its threads), which does not depend on what else the machine does.
 
 pub mod bare;
 pub mod server;
@@ -17,27 +19,27 @@ use crate::conditions::Pinning;
 use crate::measure::median;
 use crate::report::recording::{Recording, SLICE_NS};
 
-/// Everybody answers these: nothing much, a list that never changes, and one that is asked of the read model.
+/// Requested paths: a minimal response, a list that never changes, and a list from the read model.
 const PATHS: [&str; 3] = ["/health/live", "/rest/security-family", "/rest/execution/order"];
 /// Open orders in the last list: two kilobytes.
 const ORDERS: usize = 5;
-/// The end of a chunked answer.
+/// End of a chunked response.
 pub const END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// One answer, ours and the others'.
+/// One response, ours and those of the other servers.
 pub struct Beside {
     pub path: &'static str,
     pub bytes: usize,
-    /// Nanoseconds on the core for a request, ours first.
+    /// Nanoseconds on the core per request, ours first.
     pub times: Vec<(Kind, f64)>,
-    /// Our time to hyper's: the median over rounds.
+    /// Our time relative to hyper's: the median over rounds.
     pub ratio: f64,
-    /// Of ours in a last round: from a request to the end of its answer, closed loop.
+    /// Latencies of ours in a last round: from a request to the end of its response, closed loop.
     pub latencies: Recording,
 }
 
 impl Beside {
-    /// Whether it is one of the lists that the goal is about.
+    /// Returns whether it is one of the lists that the goal applies to.
     pub fn is_list(&self) -> bool {
         self.path.starts_with("/rest")
     }
@@ -51,7 +53,7 @@ impl fmt::Display for Beside {
     }
 }
 
-/// Rounds in turn, for each answer.
+/// Measures each response in alternating rounds.
 pub fn contest(
     pinning: &Pinning,
     requests: usize,
@@ -99,7 +101,7 @@ struct Crowd<'a> {
     server: &'a Server,
     sockets: Vec<TcpStream>,
     request: String,
-    /// Of a whole answer that has no chunks.
+    /// Bytes of a whole response that is not chunked.
     bytes: Option<usize>,
     buffer: Vec<u8>,
 }
@@ -120,7 +122,7 @@ impl<'a> Crowd<'a> {
         Ok((self.server.on_core_ns()? - begin) / (turns * self.sockets.len()) as f64)
     }
 
-    /// Closed loop: while the others of the crowd are asked for too.
+    /// Measures latencies in a closed loop, with requests in flight on the other connections too.
     fn latencies(&mut self, path: &str, requests: usize) -> io::Result<Recording> {
         let name = format!("http{}", path.replace('/', "-"));
         let mut recording = Recording::new(&name, 0.0, SLICE_NS);
@@ -151,7 +153,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Every connection asks before any is read, so that the server always has something to do.
+    /// Sends requests on all connections before it reads any, so that the server always has work.
     fn turns(&mut self, turns: usize) -> io::Result<()> {
         for socket in &mut self.sockets {
             socket.write_all(self.request.as_bytes())?;
@@ -174,7 +176,7 @@ fn request(path: &str) -> String {
     )
 }
 
-/// An order far from the market, so that it rests.
+/// Builds an order far from the market, so that it rests.
 pub fn order(n: usize) -> String {
     let (id, security) = (n, n % 10 + 1);
     let body = format!(
@@ -187,7 +189,7 @@ pub fn order(n: usize) -> String {
     )
 }
 
-/// The answer to an order: a head without a body, which must say that it was taken.
+/// Reads the response to an order: a header without a body, whose status must be 200.
 pub fn read_empty(socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
     let filled = read_until(socket, buffer, b"\r\n\r\n")?;
     if buffer.starts_with(b"HTTP/1.1 200") {
@@ -211,7 +213,7 @@ fn read_until(socket: &mut TcpStream, buffer: &mut [u8], end: &[u8]) -> io::Resu
     Ok(filled)
 }
 
-/// One answer as it came; they are small and come in one piece, or in chunks.
+/// Returns one response as it came; responses are small and arrive in one piece, or in chunks.
 pub fn exchange(socket: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
     socket.write_all(request(path).as_bytes())?;
     let mut buffer = vec![0; 16 * 1_024];
@@ -229,13 +231,13 @@ pub fn exchange(socket: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// An answer of one chunk, as JSON.
+/// Returns a response of one chunk as JSON.
 pub fn json(socket: &mut TcpStream, path: &str) -> Option<serde_json::Value> {
     let answer = exchange(socket, path).ok()?;
     answer.ends_with(END).then(|| serde_json::from_slice(&body_of(&answer)).ok())?
 }
 
-/// What stands between the first chunk's size and the end; our answers here have one chunk.
+/// Returns the bytes between the first chunk's size and the end; our responses here have one chunk.
 fn body_of(answer: &[u8]) -> Vec<u8> {
     let after = |text: &[u8], mark: &[u8]| {
         text.windows(mark.len()).position(|window| window == mark).map(|at| at + mark.len())

@@ -1,4 +1,5 @@
-//! The binary as a user starts it, with its default config: how long until it is ready, and what it takes of a core while nobody is there.
+//! The binary as a user starts it, with its default config: how long it takes to be ready, and how
+//! much of a core it takes without clients.
 
 use std::error::Error;
 use std::fs;
@@ -9,24 +10,24 @@ use std::time::{Duration, Instant};
 
 use crate::journal::Folder;
 
-/// After the start, before anything is counted: what is made ahead is made.
+/// Time between the start and the measurement, in which the service finishes its preparations.
 const SETTLE: Duration = Duration::from_secs(3);
-/// Ports that are free, so that it runs beside another.
+/// Listeners that get free ports, so that the service runs beside another one.
 const LISTENERS: [&str; 5] =
     ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
 
-/// What was measured.
+/// A measurement of the idle service.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
     /// Seconds from the start of the process to its first line: the median of all starts.
     pub start_s: f64,
-    /// Part of a core.
+    /// Fraction of a core.
     pub part: f64,
-    /// In memory, all of it.
+    /// Resident bytes of the process.
     pub resident_bytes: u64,
 }
 
-/// The binary beside this one.
+/// Returns the path of the `pitlane` binary in the folder of this one.
 pub fn binary() -> Result<PathBuf, Box<dyn Error>> {
     let path = std::env::current_exe()?.with_file_name("pitlane");
     if path.is_file() {
@@ -52,7 +53,7 @@ pub fn measure(starts: usize, time: Duration) -> Result<Idle, Box<dyn Error>> {
     Ok(Idle { start_s: crate::measure::median(&seconds), part, resident_bytes })
 }
 
-/// A process that is there as long as this is.
+/// A running service. Dropping it stops the process.
 struct Service {
     child: Child,
     start_s: f64,
@@ -77,7 +78,7 @@ impl Service {
         if line.starts_with("ready ") { Ok(service) } else { Err(format!("it did not start: {line}").into()) }
     }
 
-    /// Of all its threads.
+    /// Returns the nanoseconds on a core of all its threads.
     fn on_core_ns(&self) -> Result<f64, Box<dyn Error>> {
         let mut sum = 0.0;
         for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {

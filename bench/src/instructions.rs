@@ -1,15 +1,16 @@
-//! Instructions of one operation, counted by callgrind: the same number whatever else the machine does.
+//! Counts the instructions of one operation with callgrind: the number does not depend on what else
+//! the machine does.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::work::Work;
 
-/// Two runs, one with twice as many operations: what both share falls out. Counted is what a time would be taken of, not the making
-/// of what it needs.
+/// Operations of the first of two runs; the second has twice as many, so that the instructions
+/// common to both cancel out. Only the timed part is counted, not its preparation.
 const OPS: usize = 20_000;
 
-/// Instructions of one, with all it calls.
+/// Returns the instructions of one operation, including everything that it calls.
 pub fn count(work: Work) -> Result<f64, String> {
     let build = std::env::current_exe().map_err(|error| error.to_string())?;
     let (once, twice) = (collected(&build, work, OPS)?, collected(&build, work, 2 * OPS)?);

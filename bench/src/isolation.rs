@@ -1,9 +1,14 @@
-//! A well-behaved FIX client while somebody attacks: orders at a steady rate, from the planned moment of each to its first report, in short
-//! parts quiet, attacked, quiet. The service is on one core with its default idling, the client and the attacker on the other. Service and client
-//! go before everything else wherever the system permits it (SCHED_RR), so that what is measured is the service, and neither the attacker's own cost
-//! nor whatever else the machine does. What the host of a virtual machine takes from these cores cannot be hindered. What it
-//! tells of that (ticks of 10 ms) is seen, and the part run again; of what it does not tell, a slice of two or three milliseconds here and there, every
-//! part suffers or does not, so it is the parts that suffered least, the lower quartile, that are compared. A steady attack is in all of them.
+//! A well-behaved FIX client during an attack: orders at a steady rate, from the planned time of
+//! each to its first report, in short parts quiet, attacked, quiet. The service runs on one core
+//! with its default idling, the client and the attacker on the other. Service and client have
+//! priority over everything else where the system permits it (SCHED_RR), so that the measurement
+//! shows the service, and neither the attacker's own cost nor other activity of the machine.
+//!
+//! The time that the host of a virtual machine takes from these cores cannot be prevented. What the
+//! host reports of it (ticks of 10 ms) is visible, and such a part is run again. What it does not
+//! report, a slice of two or three milliseconds here and there, affects some parts and not others.
+//! So the parts that suffered least, the lower quartile, are compared. A steady attack is in all of
+//! them.
 
 use std::error::Error;
 use std::fs;
@@ -20,59 +25,62 @@ use crate::measure::{histogram, lower_quartile, median};
 
 type Failure = Box<dyn Error>;
 
-/// For a report that does not come.
+/// Longest wait for a report.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Before a part counts: connections are opened, buffers fill.
+/// Time before a part counts, in which connections are opened and buffers fill.
 const WARM_UP: Duration = Duration::from_millis(200);
-/// Of /proc/stat, behind the name.
+/// Column of stolen time in /proc/stat, after the name.
 const STOLEN_COLUMN: usize = 7;
 
-/// How much of it.
+/// Amount of load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Orders a second of the client.
+    /// Orders per second of the client.
     pub rate: u64,
-    /// Acts a second of the attacker.
+    /// Acts per second of the attacker.
     pub attacks: u64,
     pub part: Duration,
     pub rounds: usize,
-    /// How often a part is run at most, on a host that takes time from us in each; the last one counts as it is.
+    /// Most runs of a part, on a host that takes time in each of them; the last run counts as it
+    /// is.
     pub tries: usize,
 }
 
-/// What one kind of attack did.
+/// Result of one kind of attack.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub attack: Attack,
-    /// Of the parts that suffered least from others.
+    /// From the parts that suffered least from others.
     pub quiet_us_p99: f64,
     pub attacked_us_p99: f64,
-    /// Attacked beside the quiet parts around it, at the median of the rounds: with all that the host adds.
+    /// Attacked relative to the quiet parts around it, at the median of the rounds; includes
+    /// everything that the host adds.
     pub median_ratio: f64,
-    /// How far the second quiet part of a round is from the first, at the median: nothing smaller can be told.
+    /// Difference of the second quiet part of a round from the first, at the median: smaller
+    /// effects cannot be seen.
     pub noise: f64,
-    /// Acts a second that the attacker came to.
+    /// Acts per second that the attacker reached.
     pub attacks_per_s: f64,
-    /// Parts in which the host took time: they were run again, as often as may be.
+    /// Parts in which the host took time; they were run again, up to the limit.
     pub disturbed: usize,
 }
 
 impl Outcome {
-    /// How much longer the good client waits.
+    /// Returns how many times as long the well-behaved client waits.
     pub fn ratio(&self) -> f64 {
         self.attacked_us_p99 / self.quiet_us_p99
     }
 }
 
-/// A client that is logged on to a service with every door open.
+/// A client that is logged on to a service with all listeners open.
 pub struct Stage {
     server: Server,
     doors: Listeners,
     session: Session,
     pinning: Pinning,
-    /// Whether service and client go first on their cores.
+    /// Whether service and client have real-time priority on their cores.
     pub is_first: bool,
-    /// Parts in which the host took time, of the attack under way.
+    /// Parts of the current attack in which the host took time.
     disturbed: usize,
 }
 
@@ -118,7 +126,7 @@ impl Stage {
         })
     }
 
-    /// The 99 % of one part, in microseconds.
+    /// Returns the 99th percentile of one part, in microseconds.
     fn part(&mut self, load: Load) -> Result<f64, Failure> {
         let mut tries = 0;
         loop {
@@ -134,7 +142,7 @@ impl Stage {
         }
     }
 
-    /// Orders at planned moments for so long, each cancelled with the next.
+    /// Sends orders at planned times for `time`, and cancels each after its report.
     fn trade(&mut self, rate: u64, time: Duration) -> Result<Histogram<u64>, Failure> {
         let gap = Duration::from_nanos(1_000_000_000 / rate.max(1));
         let (mut took, mut buffer) = (histogram(), vec![0; READ_BYTES]);
@@ -166,15 +174,16 @@ fn this_thread() -> Option<String> {
     Some(task.file_name()?.to_str()?.to_string())
 }
 
-/// Asks the system that a thread, or all of a process, go before all others on their cores whenever they have something to do. Threads begun later do
-/// not: an attacker of ours must not inherit it.
+/// Requests real-time priority for a thread, or for all threads of a process. Threads that are
+/// started later do not get it: our attacker must not inherit it.
 fn goes_first(id: &str) -> bool {
     let asked =
         Command::new("chrt").args(["--rr", "--reset-on-fork", "--all-tasks", "--pid", "1", id]).output();
     asked.is_ok_and(|output| output.status.success())
 }
 
-/// What the host has taken from all cores so far, in ticks of 10 ms as a rule; always the same where none is counted.
+/// Returns the time that the host has taken from all cores so far, usually in ticks of 10 ms;
+/// constant where the system does not count it.
 fn stolen_ticks() -> u64 {
     let told = fs::read_to_string("/proc/stat").unwrap_or_default();
     let all = told.lines().find_map(|line| line.strip_prefix("cpu "));

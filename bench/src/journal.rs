@@ -1,4 +1,5 @@
-//! The journal: what an append adds to an order, what a sync shared by many gains, and how long a restart takes.
+//! The journal: what an append adds to an order, what a sync shared by many clients gains, and how
+//! long a restart takes.
 
 use std::fs::{self, File};
 use std::hint::{self, black_box};
@@ -34,7 +35,7 @@ use crate::scenario::Scenario;
 use crate::whole::Whole;
 use crate::workload::{Matcher, Outcome, Workload};
 
-/// A folder that is there as long as this is.
+/// A folder that is removed on drop.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -59,17 +60,18 @@ impl Drop for Folder {
     }
 }
 
-/// Time of one pass over a workload, the whole shard with and without a journal at level `os`.
+/// Time of one pass over a workload by the whole shard, with or without a journal at level `os`.
 pub struct Added {
     pub ns_per_op: f64,
     pub outcome: Outcome,
-    /// Of the append alone, the clock's own time included; empty without a journal.
+    /// Times of the append alone, the clock's own time included; empty without a journal.
     pub appends: Histogram<u64>,
-    /// How often an append found no room yet and tried again.
+    /// Number of times that an append found no room yet and was retried.
     pub waits: u64,
 }
 
-/// Time on the core where the system tells it, else by the wall: others use this machine too.
+/// Measures the time on the core where the system reports it, else wall-clock time: other processes
+/// use this machine too.
 struct Stopwatch {
     on_core: Option<u64>,
     wall: Instant,
@@ -86,12 +88,13 @@ impl Stopwatch {
     }
 }
 
-/// The shard without a journal, timed in the same way.
+/// Measures the shard without a journal, timed in the same way.
 pub fn plain(workload: &Workload) -> Added {
     let mut whole = prefilled(workload);
     let (mut payload, begun) = ([0; COMMAND_BYTES_MAX], Stopwatch::new());
     for (at, record) in workload.timed.iter().enumerate() {
-        // Made twice in both, so that only the journal's own part differs.
+        // The command is built twice in both variants, so that they differ only by the journal's
+        // own work.
         let body = platform::body_of(black_box(record), OrderHandle::NONE, at as u64);
         payload[0] = black_box(platform::command(body)).token as u8;
         whole.apply(record);
@@ -101,8 +104,8 @@ pub fn plain(workload: &Workload) -> Added {
     Added { ns_per_op, outcome: whole.outcome(), appends: histogram(), waits: 0 }
 }
 
-/// The same with every command in a journal before it is applied. `timed`: with the time of each append, which is not for
-/// comparing.
+/// Measures the same with every command in a journal before it is applied. With `timed`, it also
+/// records the time of each append; such a pass is not for comparison.
 pub fn journaled(
     workload: &Workload,
     folder: &Folder,
@@ -141,7 +144,8 @@ fn prefilled(workload: &Workload) -> Whole {
     whole
 }
 
-/// Orders a second with so many clients, each with one order under way, at level `disk`.
+/// Measures orders per second at level `disk` with this many clients, each with one order in
+/// flight.
 pub fn group_commit(
     clients: usize,
     span: Duration,
@@ -171,12 +175,13 @@ pub fn group_commit(
     Ok(answered as f64 / span.as_secs_f64())
 }
 
-/// Orders a second with a write and a sync for each, whoever sent it.
+/// Measures orders per second with a write and a sync for each order, whichever client sent it.
 pub fn sync_each(span: Duration, folder: &Folder) -> std::io::Result<f64> {
     let path = folder.empty();
     fs::create_dir_all(path)?;
     let file = File::create(path.join("each"))?;
-    // Zeroes that are on disk already, as in the journal's segments: only the sharing differs.
+    // Zeros that are on disk already, as in the journal's segments, so that only the sharing of
+    // syncs differs.
     file.write_all_at(&vec![0; 16 << 20], 0)?;
     file.sync_all()?;
     let (payload, mut at, begun) = (sample(), 0u64, Instant::now());
@@ -188,7 +193,7 @@ pub fn sync_each(span: Duration, folder: &Folder) -> std::io::Result<f64> {
     Ok(at as f64 / span.as_secs_f64())
 }
 
-/// How long a start takes.
+/// Duration of a start.
 pub struct Restart {
     pub orders: u64,
     pub bytes: u64,
@@ -196,11 +201,12 @@ pub struct Restart {
     pub seconds_from_snapshot: f64,
     /// Records that were replayed after the snapshot.
     pub tail: u64,
-    /// Whether both gave the state that was left.
+    /// Whether both starts recovered the last state.
     pub right: bool,
 }
 
-/// A shard with so many open orders, restarted from its journal alone and from a snapshot with a tail of one order in twenty.
+/// Measures the restart of a shard with this many open orders, from its journal alone and from a
+/// snapshot with a tail of one order in twenty.
 pub fn restart(orders: u32, folder: &Folder) -> Result<Restart, Fault> {
     let scenario = Scenario { open: orders, ops: 0, ..Scenario::named("s10k").expect("a scenario") };
     let workload = scenario.generate();
@@ -218,7 +224,7 @@ pub fn restart(orders: u32, folder: &Folder) -> Result<Restart, Fault> {
     let begun = Instant::now();
     drop(open(data, settings(Level::Os, u64::MAX), &workload)?);
     let seconds_from_journal = begun.elapsed().as_secs_f64();
-    // The next start builds a snapshot of all that was complete, and more orders come.
+    // The next start builds a snapshot of all complete segments, and more orders arrive.
     let mut life = Lifecycle::new(open(data, settings(Level::Os, 1), &workload)?);
     while life.steward.poll(START) > 0 {}
     for (at, record) in workload.prefill[tail..].iter().enumerate() {
@@ -242,7 +248,7 @@ pub fn restart(orders: u32, folder: &Folder) -> Result<Restart, Fault> {
     })
 }
 
-/// Whether a replay gives the state that was left.
+/// Returns whether a replay recovers the last state.
 fn is_same(data: &Path, digest: u64) -> Result<bool, Fault> {
     let read = journal::read_back(&Disk::Real, data)?;
     Ok(read[0].restored.as_ref().is_some_and(|restored| restored.shard.digest() == digest))
@@ -308,8 +314,8 @@ fn parts(opened: Opened) -> (OpenedShard, Syncer, SegmentManager) {
     (shards.remove(0), keeper, steward)
 }
 
-/// Runs `work` in this thread, with the journal's other owners in theirs: the keeper on the second core, the steward wherever
-/// there is time.
+/// Runs `work` in this thread, and the syncer and the segment manager in their own threads on the
+/// second core.
 fn beside<T>(
     mut keeper: Syncer,
     mut steward: SegmentManager,
@@ -336,10 +342,10 @@ fn beside<T>(
     })
 }
 
-/// Of a thread that nobody wakes here.
+/// Longest sleep of a thread that is never woken here.
 const NAP: Duration = Duration::from_millis(1);
 
-/// As the service does it: spins a little, yields a little, then sleeps.
+/// Polls like the service: spins a little, yields a little, then sleeps.
 fn cycle(done: &AtomicBool, mut poll: impl FnMut(Timestamp) -> usize) {
     let mut clock = Clock::new();
     let mut idle = Idle::new(IdleBy::Adaptive);
@@ -367,7 +373,7 @@ fn write(writer: &mut Writer, now: Timestamp, payload: &[u8]) -> u64 {
     }
 }
 
-/// As long as a new order.
+/// Returns a payload as long as a new order.
 fn sample() -> Vec<u8> {
     vec![7; 105]
 }

@@ -1,8 +1,9 @@
-//! Command lane → worker → shard → event lane. One in flight, for the difference to the bare ring; and open loop, where
-//! commands leave at planned times and latency counts from the plan, so that a stall shows.
+//! Command lane → worker → shard → event lane. With one command in flight, for the difference to
+//! the bare ring; and open loop, where commands leave at planned times and latency counts from the
+//! plan, so that a stall shows.
 //!
-//! The flow is the plainest there is: a limit order that rests, then its cancel. A command counts as answered with the
-//! last event that it causes.
+//! The flow is the simplest possible: a limit order that rests, then its cancel. A command counts
+//! as answered with the last event that it causes.
 
 use std::collections::VecDeque;
 use std::hint::spin_loop;
@@ -23,16 +24,16 @@ use crate::ring::{Partner, WARM_UP};
 use crate::workload::Workload;
 
 const SHARD: ShardId = ShardId(0);
-/// Open orders in the open loop: the oldest is cancelled when there are so many.
+/// Open orders in the open loop: the oldest is cancelled when this many are open.
 const OPEN_MAX: usize = 1_000;
 
-/// From the sending of a command to its first and to its last event, in nanoseconds.
+/// Nanoseconds from sending a command to its first and to its last event.
 pub struct Answered {
     pub first: Histogram<u64>,
     pub last: Histogram<u64>,
 }
 
-/// One command in flight at a time.
+/// Measures with one command in flight at a time.
 pub fn round_trips(pinning: &Pinning, trips: usize) -> Answered {
     let (mut client, worker) = Client::start(pinning);
     let clock = Clock::new();
@@ -62,14 +63,14 @@ pub fn round_trips(pinning: &Pinning, trips: usize) -> Answered {
     answered
 }
 
-/// What an open loop at one rate came to.
+/// Result of an open loop at one rate.
 pub struct Loop {
     pub per_s_planned: u64,
     pub per_s_reached: f64,
     pub latencies: Histogram<u64>,
 }
 
-/// Commands at planned times, `per_s` of them a second, `commands` in all.
+/// Sends `commands` commands at planned times, `per_s` of them per second.
 pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> Loop {
     let (mut client, worker) = Client::start(pinning);
     let clock = Clock::new();
@@ -107,7 +108,7 @@ pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> Loop {
 /// The client's side: its port and its open orders.
 pub struct Client {
     pub port: PortEnd,
-    /// Oldest first.
+    /// Open orders, oldest first.
     open: VecDeque<OrderHandle>,
     requests: u64,
     entered: u64,
@@ -126,12 +127,12 @@ impl Client {
         (Client::at(ports.remove(0)), partner)
     }
 
-    /// A client without orders.
+    /// Creates a client without orders.
     pub fn at(port: PortEnd) -> Client {
         Client { port, open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 }
     }
 
-    /// Cancels the oldest order when `open_max` are open, else enters one.
+    /// Cancels the oldest order when `open_max` are open, else enters a new one.
     pub fn next_command(&mut self, open_max: usize) -> Command {
         let oldest = if self.open.len() < open_max { None } else { self.open.pop_front() };
         let Some(order) = oldest else {
@@ -143,7 +144,7 @@ impl Client {
         platform::command(CommandKind::Cancel { order, id: IntId::numbered(b'c', self.requests) })
     }
 
-    /// Whether this event is the last of its command.
+    /// Processes an event, and returns whether it is the last one of its command.
     pub fn hear(&mut self, event: &Event) -> bool {
         if let EventKind::Order(order) = &event.body {
             assert!(order.what == ExecType::Entered, "nothing is refused here, but {:?}", order.reason);

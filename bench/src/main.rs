@@ -1,4 +1,4 @@
-//! The command line of the bench. What each subcommand measures is told in the README.
+//! The command line of the bench. The README describes what each subcommand measures.
 
 mod tasks;
 
@@ -21,7 +21,8 @@ use self::tasks::{
 #[derive(Parser)]
 #[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
 struct Cli {
-    /// Also draws where the time goes, into this SVG file. Needs `perf`, and a build with frame pointers (`make flame`).
+    /// Also draw a flame graph into this SVG file. Needs `perf`, and a build with frame pointers
+    /// (`make flame`).
     #[cfg(feature = "flame")]
     #[arg(long, global = true)]
     flame: Option<PathBuf>,
@@ -47,7 +48,7 @@ enum Task {
     Shard(engines::Flow),
     /// The bare array ladder that the others are measured against.
     ShardClient(engines::Flow),
-    /// The oracle.
+    /// The naive matcher, which defines the expected outcome.
     Naive(engines::Flow),
     /// A public order-book crate.
     #[cfg(feature = "peers")]
@@ -61,42 +62,47 @@ enum Task {
     Ring(threads::Trips),
     /// Command lane → shard → event lane, beside the bare ring; then open loop.
     Lane(threads::Trips),
-    /// What the stamps of stages add to a command's time from lane to lane.
+    /// What the stage timestamps add to a command's time from lane to lane.
     Stages(threads::Trips),
-    /// Sockets over loopback: a ping-pong beside a bare echo, and one message to many consumers.
+    /// Sockets over loopback: a ping-pong compared with a bare echo, and one message to many
+    /// consumers.
     Net(threads::Trips),
     /// The read model's time for each event of a shard.
     View(engines::Flow),
     /// The FIX codec: a New Order Single read, an Execution Report written.
     #[command(visible_alias = "codec")]
     FixCodec(fix::Codec),
-    /// FIX over loopback, flat out and at a steady rate, beside a bare echo and an acceptor on QuickFIX.
+    /// FIX over loopback, at full load and at a steady rate, compared with a bare echo and an
+    /// acceptor on QuickFIX.
     Fix(fix::Wire),
     /// The service that `fix` measures.
     #[command(hide = true)]
     ServeFix { port: u16, http: u16, core: u32, data: PathBuf, stomp: Option<u16> },
-    /// REST: lists beside bare servers that answer the same bytes, orders a second, and others while a long list is sent.
+    /// REST: lists compared with bare servers that answer the same bytes, orders per second, and
+    /// other requests while a long list is sent.
     #[command(visible_alias = "rest")]
     Http(tasks::http::Requests),
     /// A server that `http` measures.
     #[command(hide = true)]
     ServeHttp { server: String, port: u16, folder: PathBuf },
-    /// STOMP: decode, render and fan-out without sockets; then over loopback to 1, 10 and 100 consumers, beside NATS where it is
-    /// installed.
+    /// STOMP: decode, render and fan-out without sockets; then over loopback to 1, 10 and 100
+    /// consumers, compared with NATS where it is installed.
     Stomp(stomp::Broker),
-    /// The binary with its default config: how long it takes to start, and what it takes of a core while nobody is there.
+    /// The binary with its default config: how long it takes to start, and how much of a core it
+    /// takes without clients.
     Idle {
-        /// Starts, of which the median is told.
+        /// Number of starts; the median is printed.
         #[arg(long, default_value_t = 3)]
         starts: usize,
-        /// How long it is looked at.
+        /// Seconds of the measurement.
         #[arg(long, default_value_t = 10)]
         seconds: u64,
         /// Exit with 1 where a goal is missed.
         #[arg(long)]
         check: bool,
     },
-    /// `pitlane simulate` with the moving-average example over a file of ticks that is made for it.
+    /// `pitlane simulate` with the moving-average example over a tick file that is generated for
+    /// it.
     Simulate {
         #[arg(long, default_value_t = 4_000_000)]
         ticks: u64,
@@ -106,7 +112,7 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// The memory of a shard with so many open orders.
+    /// The memory of a shard with this many open orders.
     Memory {
         #[arg(long, default_value_t = 1_000_000)]
         open: u32,
@@ -115,45 +121,47 @@ enum Task {
     },
     /// What the journal adds to an order, and what a sync shared by many clients gains.
     Journal(keeping::Journal),
-    /// How long a start takes with so many orders, from the journal alone and from a snapshot.
+    /// How long a start takes with this many orders, from the journal alone and from a snapshot.
     Recovery {
         #[arg(long, default_value_t = 1_000_000)]
         orders: u32,
-        /// Where the files go; the disk there is what is measured.
+        /// Folder of the files; its disk is what is measured.
         #[arg(long)]
         dir: Option<PathBuf>,
         #[arg(long)]
         check: bool,
     },
-    /// Engines beside each other in interleaved rounds.
+    /// Engines compared in interleaved rounds.
     Engines(engines::Rounds),
-    /// Us beside everybody who can be had on this machine: brokers, FIX, HTTP, order books. One table and one drawing.
+    /// Pitlane compared with every peer that is available on this machine: brokers, FIX, HTTP,
+    /// order books. One table and one drawing.
     Compare(peers::Everybody),
     /// FIX orders at rising rates, up to the knee.
     Sweep(endurance::Rates),
-    /// FIX orders at half the knee for long: whether memory grows or the tail drifts.
+    /// FIX orders at half the knee for a long time: whether memory grows or the tail drifts.
     Soak(endurance::Long),
-    /// A well-behaved FIX client's tail while others attack, kind by kind, beside quiet.
+    /// A well-behaved FIX client's tail latency under each kind of attack, compared with quiet.
     Isolation(isolation::Attacked),
-    /// A folder of results as one page, with what the machine's doctor says.
+    /// One page from a folder of results, with the findings of `pitlane doctor`.
     Report { folder: PathBuf },
-    /// One small piece of the hot path, so many times: prints the nanoseconds of one.
+    /// One small piece of the hot path, repeated: prints the nanoseconds of one repetition.
     Work(builds::Piece),
-    /// This build and another in turn on this machine; exit 1 where this one is slower beyond the noise.
+    /// This build and another in alternating runs on this machine; exits with 1 where this one is
+    /// slower beyond the noise.
     Gate(builds::Gate),
-    /// Instructions of one piece of work, by callgrind: the same on a busy machine.
+    /// Instructions of one piece of work, by callgrind: the same number on a busy machine.
     Instructions {
-        /// Only these.
+        /// Only these pieces of work.
         #[arg(value_enum)]
         works: Vec<Work>,
     },
-    /// Everything, and at the end every row of the design's budget for speed with its verdict.
+    /// Everything, and at the end every line of the performance budget with its verdict.
     All(everything::Whole),
-    /// Everything, tiny: that none rots.
+    /// Everything in a tiny size, to check that nothing is broken.
     Smoke,
 }
 
-/// What a task came to: an outcome that differs is always a failure, a missed goal only where it was asked.
+/// The result of a task: a wrong outcome always fails, a missed goal only with `--check`.
 #[derive(Default)]
 struct Verdicts {
     wrong: bool,
@@ -162,7 +170,7 @@ struct Verdicts {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// How long the machine's own noise is listened to before anything is measured.
+/// Time for which the machine's own noise is measured before anything else.
 const NOISE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
@@ -185,7 +193,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does it while `perf` looks, if a drawing is wanted.
+/// Runs the task, sampled by `perf` if a drawing is requested.
 #[cfg(feature = "flame")]
 fn drawn(
     out: Option<&std::path::Path>,

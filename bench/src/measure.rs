@@ -1,4 +1,5 @@
-//! Taking the time of a workload: a pass for throughput, and one with a pair of timestamps around every operation.
+//! Measures the time of a workload: a pass for throughput, and one with a pair of timestamps around
+//! every operation.
 
 use std::hint::black_box;
 
@@ -11,14 +12,15 @@ use crate::workload::{Kind, Matcher, Outcome, Workload};
 /// One pass over a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// By the clock on the wall.
+    /// Wall-clock time.
     pub wall_ns_per_op: f64,
-    /// While the thread was on its core: without the time in which others had it. The wall's where the system does not tell.
+    /// Time of the thread on its core, without the time in which others had the core. Wall-clock
+    /// time where the system does not report it.
     pub ns_per_op: f64,
     pub outcome: Outcome,
 }
 
-/// Time over the timed records; the pre-fill is not in it.
+/// Measures the time over the timed records, without the pre-fill.
 pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
     workload.prefill.iter().for_each(|record| matcher.apply(record));
     let clock = Clock::new();
@@ -40,13 +42,14 @@ pub fn throughput<M: Matcher>(workload: &Workload, mut matcher: M) -> Pass {
     }
 }
 
-/// What a time is taken of, and nothing beside it: callgrind finds it by its name ([`crate::instructions`]).
+/// Runs exactly the timed part; callgrind finds it by its name ([`crate::instructions`]).
 #[inline(never)]
 pub fn counted<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Nanoseconds that the thread was on its core for a piece of work, and what came of it; those on the wall where the system does not tell.
+/// Runs `work`, and returns the nanoseconds of the thread on its core, or wall-clock nanoseconds
+/// where the system does not report them, and the result.
 pub fn spent<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let clock = Clock::new();
     let (on_core, begin) = (on_core_ns(), clock.raw());
@@ -79,7 +82,7 @@ pub fn latencies<M: Matcher>(workload: &Workload, mut matcher: M) -> Latencies {
 }
 
 impl Latencies {
-    /// One line for each kind that occurred, and one for all.
+    /// Returns one line for each kind that occurred, and one for all.
     pub fn lines(&self) -> Vec<String> {
         let named = Kind::ALL.iter().map(|kind| kind.word()).zip(&self.kinds);
         let all = named.chain([("all", &self.all)]);
@@ -87,7 +90,7 @@ impl Latencies {
     }
 }
 
-/// Nanoseconds up to ten seconds, three digits.
+/// Creates a histogram of nanoseconds up to ten seconds, with three digits.
 pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are in order")
 }
@@ -106,7 +109,7 @@ pub fn percentiles(word: &str, histogram: &Histogram<u64>) -> String {
     )
 }
 
-/// What a pair of timestamps around nothing shows, at the median.
+/// Returns the median time that a pair of timestamps around nothing shows.
 pub fn clock_ns() -> u64 {
     let clock = Clock::new();
     let mut histogram = histogram();
@@ -117,7 +120,7 @@ pub fn clock_ns() -> u64 {
     histogram.value_at_quantile(0.5)
 }
 
-/// The middle of some numbers; of two middles the mean. `values` is not empty.
+/// Returns the middle value, or the mean of the two middle values. `values` is not empty.
 pub fn median(values: &[f64]) -> f64 {
     assert!(!values.is_empty(), "a median of something");
     let mut sorted = values.to_vec();
@@ -126,7 +129,8 @@ pub fn median(values: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
-/// The value that a quarter of them do not exceed: where others only ever add to what is measured, nearer to it than the middle.
+/// Returns the value that a quarter of the values do not exceed. Where disturbances only ever add
+/// to a measurement, it is closer to the true value than the median.
 pub fn lower_quartile(values: &[f64]) -> f64 {
     assert!(!values.is_empty(), "a quartile of something");
     let mut sorted = values.to_vec();

@@ -1,4 +1,4 @@
-//! How much memory a shard with a million open orders takes.
+//! Measures the memory of a shard with a million open orders.
 
 use crate::conditions::resident_bytes;
 use crate::scenario::Scenario;
@@ -7,13 +7,14 @@ use crate::workload::{Matcher, Outcome};
 
 pub struct Memory {
     pub open: u32,
-    /// Of the shard with its orders; the workload and what the process takes anyway are not in it.
+    /// Bytes of the shard with its orders, without the workload and the rest of the process.
     pub bytes: u64,
     pub process_bytes: u64,
     pub outcome: Outcome,
 }
 
-/// Opens so many orders in the shape of `s10k`. None where the system does not tell.
+/// Opens this many orders in the shape of `s10k`. Returns `None` where the system does not report
+/// memory.
 pub fn open_orders(open: u32) -> Option<Memory> {
     let scenario = Scenario { open, ops: 0, ..Scenario::named("s10k").expect("a scenario") };
     let workload = scenario.generate();

@@ -1,4 +1,5 @@
-//! The oracle: maps and queues, as slow as it is plain. What it says is right.
+//! The reference matcher: maps and queues, as slow as it is simple. Its outcome is right by
+//! definition.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -7,9 +8,9 @@ use crate::workload::{Kind, Matcher, Outcome, Record, Side, Tally};
 #[derive(Debug, Default)]
 pub struct Naive {
     books: HashMap<u32, Book>,
-    /// Where each open order stands.
+    /// Security, side and price of each open order.
     open: HashMap<u64, (u32, Side, i32)>,
-    /// Orders that stopped being open since this was last taken.
+    /// Orders that were closed since the last call of `take_closed`.
     closed: Vec<u64>,
     tally: Tally,
 }
@@ -31,7 +32,7 @@ impl Naive {
         self.open.len()
     }
 
-    /// Security and side of an open order.
+    /// Returns the security and the side of an open order.
     pub fn find(&self, order: u64) -> Option<(u32, Side)> {
         self.open.get(&order).map(|&(security, side, _)| (security, side))
     }
@@ -40,7 +41,7 @@ impl Naive {
         std::mem::take(&mut self.closed)
     }
 
-    /// Trades with the other side up to the limit; what is left.
+    /// Trades with the other side up to the limit, and returns the remaining quantity.
     fn trade(&mut self, security: u32, order: u64, side: Side, limit: Option<i32>, mut qty: u32) -> u32 {
         let book = self.books.entry(security).or_default();
         while qty > 0 {
@@ -81,7 +82,7 @@ impl Naive {
         self.open.insert(order, (security, side, price));
     }
 
-    /// Takes an open order out: its security, side and remaining quantity.
+    /// Removes an open order, and returns its security, side and remaining quantity.
     fn remove(&mut self, order: u64) -> Option<(u32, Side, u32)> {
         let (security, side, price) = self.open.remove(&order)?;
         self.closed.push(order);
@@ -157,14 +158,14 @@ mod tests {
         say(Kind::New, Side::Sell, 1, 101, 10);
         say(Kind::New, Side::Sell, 2, 100, 10);
         say(Kind::New, Side::Sell, 3, 100, 10);
-        // 2 at 100, then 5 of 3 at 100.
+        // Trades with 2 at 100, then with 5 of 3 at 100.
         let after = say(Kind::Ioc, Side::Buy, 4, 100, 15);
         assert_eq!((after.trades, after.traded_qty, after.notional), (2, 15, 1_500));
-        // 3 loses its place and its 5 come behind 1 at 101.
+        // 3 loses its priority, and its remaining 5 queue behind 1 at 101.
         say(Kind::Replace, Side::Sell, 3, 101, 0);
         let after = say(Kind::Market, Side::Buy, 5, 0, 11);
         assert_eq!((after.trades, after.resting_orders, after.resting_qty), (4, 1, 4));
-        // A replace that crosses trades.
+        // A replace that crosses the book trades.
         say(Kind::New, Side::Buy, 6, 99, 3);
         let after = say(Kind::Replace, Side::Sell, 3, 98, 0);
         assert_eq!((after.trades, after.resting_orders, after.resting_qty), (5, 1, 1));

@@ -1,4 +1,5 @@
-//! NATS beside us, where it is installed: another protocol, and the fastest broker that we know.
+//! NATS for comparison, where it is installed: another protocol, and the fastest broker that we
+//! know.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,21 +11,22 @@ use crate::conditions::Pinning;
 use crate::fan_out::{Crowd, Shared, Throughput, WARM_UP};
 use crate::publisher::Publisher;
 
-/// The payload of a message: as long as a tick in JSON.
+/// Bytes of the payload: as long as a tick in JSON.
 const BYTES: usize = 200;
-/// Messages that may be published and not delivered to everybody: NATS conflates nothing, and is faster with more under way.
+/// Messages that may be published and not yet delivered to all consumers: NATS conflates nothing,
+/// and is faster with more in flight.
 const AHEAD: u64 = 4_096;
-/// Messages of one write to it.
+/// Messages of one write.
 const BATCH: u64 = 64;
 
-/// A NATS server, if there is one on this machine.
+/// A running NATS server. Dropping it stops the server.
 pub struct Nats {
     child: Child,
     address: SocketAddr,
 }
 
 impl Nats {
-    /// None: it is not installed, or did not come up.
+    /// Starts the server. Returns `None` if it is not installed or does not start.
     pub fn start(pinning: &Pinning) -> Option<Nats> {
         let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
         let core = pinning.second.unwrap_or(0).to_string();
@@ -46,8 +48,9 @@ impl Nats {
         None
     }
 
-    /// Deliveries a second to so many consumers. Whoever reads also publishes, between two looks at the sockets: in a thread of its
-    /// own a publisher would wait for its share of the readers' core, and NATS for the publisher.
+    /// Measures deliveries per second to this many consumers. The reading thread also publishes,
+    /// between two polls of the sockets: a publisher in a thread of its own would wait for its
+    /// share of the readers' core, and NATS for the publisher.
     pub fn throughput(&self, consumers: usize, time: Duration) -> Throughput {
         let shared = Shared::default();
         let (mut crowd, length) = self.crowd(consumers);

@@ -1,5 +1,6 @@
-//! NautilusTrader over the same ticks and with the same strategy as our simulation, in turn with it. It is had from PyPI, as wheels only, into
-//! an environment of its own beside what was built; where that cannot be, it is left out with the reason.
+//! NautilusTrader over the same ticks and with the same strategy as our simulation, in alternating
+//! runs. It is installed from PyPI, as wheels only, into an environment of its own in the build
+//! folder; where that fails, it is left out with the reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,12 @@ use serde_json::Value;
 use crate::measure::median;
 use crate::simulate::{self, Ticks};
 
-/// The newest that has wheels for the Pythons it names.
+/// The newest version with wheels for the Python versions that it names.
 const PACKAGE: &str = "nautilus_trader==1.221.0";
-/// By its metadata.
+/// Python versions of its wheels, by its metadata.
 const PYTHONS: [&str; 3] = ["3.11", "3.12", "3.13"];
 
-/// Both, in ticks a second.
+/// Both rates, in ticks per second.
 #[derive(Clone, Debug)]
 pub struct Beside {
     pub ours: f64,
@@ -23,11 +24,12 @@ pub struct Beside {
     pub version: String,
     pub our_orders: u64,
     pub their_orders: u64,
-    /// What it took them to make objects of the file, beside the run: ticks a second of both together.
+    /// Ticks per second of the run together with creating objects from the file.
     pub theirs_with_reading: f64,
 }
 
-/// So many ticks, in rounds that take turns. Err: why there is no comparison.
+/// Runs both simulations over this many ticks in alternating rounds. On failure, returns the reason
+/// why there is no comparison.
 pub fn contest(ticks: u64, rounds: usize) -> Result<Beside, String> {
     let python = python()?;
     let data = Ticks::made(ticks).map_err(|error| error.to_string())?;
@@ -70,7 +72,7 @@ fn run(python: &Path, ticks: &Path) -> Result<Value, String> {
     serde_json::from_str(&last(&output.stdout)).map_err(|error| format!("what it says is no JSON: {error}"))
 }
 
-/// The interpreter of an environment that has it, made if there is none.
+/// Returns the interpreter of an environment with the package, which is created if there is none.
 fn python() -> Result<PathBuf, String> {
     let built = std::env::current_exe().map_err(|error| error.to_string())?;
     let folder = built.ancestors().nth(2).ok_or("there is no folder for it")?.join("nautilus");
@@ -93,7 +95,7 @@ fn python() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// What a program says, or why it failed.
+/// Runs a program, and returns its output or the reason of its failure.
 fn said(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();

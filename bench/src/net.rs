@@ -1,4 +1,5 @@
-//! The gateways' sockets over loopback: a ping-pong of 128 bytes beside a bare echo, and one message to many consumers.
+//! The gateways' sockets over loopback: a ping-pong of 128 bytes compared with a bare echo, and one
+//! message to many consumers.
 
 use std::hint::spin_loop;
 use std::io::{ErrorKind, Read, Write};
@@ -22,23 +23,23 @@ use quanta::Clock;
 use crate::conditions::Pinning;
 use crate::measure::histogram;
 
-/// A New Order Single is of about this size.
+/// Bytes of a ping: about the size of a New Order Single.
 const PING_BYTES: usize = 128;
-/// A tick as JSON in a STOMP frame.
+/// Bytes of a tick as JSON in a STOMP frame.
 const TICK_BYTES: usize = 200;
-/// Ticks that are said in one cycle at most.
+/// Most ticks sent in one cycle.
 const TICKS_PER_CYCLE: usize = 32;
-/// Rounds that are thrown away.
+/// Round trips that are not counted.
 const WARM_UP: usize = 2_000;
-/// Nothing of this takes long.
+/// Timeout of every step; none of them takes long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who answers.
+/// The server that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// Reads and writes that wait.
+    /// Blocking reads and writes.
     Blocking,
-    /// Reads over and over without waiting: the floor.
+    /// Non-blocking reads in a loop: the lower bound.
     Spinning,
     Driver(DriverKind),
 }
@@ -60,7 +61,7 @@ impl Server {
         }
     }
 
-    /// Why this host cannot run it.
+    /// Returns why this host cannot run the server.
     pub fn forbidden(self) -> Option<String> {
         let Server::Driver(driver) = self else { return None };
         match Net::open(NetSettings { driver, ..NetSettings::default() }) {
@@ -70,7 +71,8 @@ impl Server {
     }
 }
 
-/// Round trips in nanoseconds, one in flight. The client waits as the server does: it blocks, or it spins.
+/// Measures round trips in nanoseconds, with one in flight. The client waits as the server does: it
+/// blocks, or it spins.
 pub fn ping_pong(pinning: &Pinning, server: Server, trips: usize) -> Histogram<u64> {
     let partner = Partner::start(pinning, move |start| match server {
         Server::Blocking => bare_echo(start, true),
@@ -99,7 +101,8 @@ pub fn ping_pong(pinning: &Pinning, server: Server, trips: usize) -> Histogram<u
     histogram
 }
 
-/// Deliveries a second of `messages` to each of `consumers`, all of them read by one thread.
+/// Returns the deliveries per second of `messages` to each of `consumers`, all of which are read by
+/// one thread.
 pub fn fan_out(pinning: &Pinning, driver: DriverKind, consumers: usize, messages: usize) -> f64 {
     let partner = Partner::start(pinning, move |start| ticker(start, driver, consumers, messages));
     let mut sockets: Vec<TcpStream> = (0..consumers)
@@ -137,7 +140,7 @@ struct Partner {
     thread: thread::JoinHandle<()>,
 }
 
-/// What the server's thread gets: where to tell its address, and when to end.
+/// What the server's thread gets: a channel for its address, and the signal to end.
 struct Start {
     address: mpsc::Sender<SocketAddr>,
     stop: Arc<AtomicBool>,
@@ -219,7 +222,7 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
     let mut left = messages;
     while !start.is_over() {
         let sockets: &mut Sockets = net.sockets();
-        // A cycle is said only when everybody has room for it, so that nothing is said twice.
+        // Ticks are sent only when every consumer has room for them, so that none is sent twice.
         let room = ids.iter().all(|&id| sockets.unsent(id) < TICKS_PER_CYCLE * TICK_BYTES);
         if room {
             for _ in 0..left.min(TICKS_PER_CYCLE) {
@@ -247,7 +250,7 @@ fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) {
         match stream.write(bytes) {
             Ok(count) => bytes = &bytes[count..],
             Err(error) if error.kind() == ErrorKind::WouldBlock => spin_loop(),
-            // The other end has left: the measurement is over.
+            // The other end has disconnected: the measurement is over.
             Err(_) => return,
         }
     }

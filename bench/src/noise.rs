@@ -1,5 +1,5 @@
-//! The machine's own noise: what keeps a thread that does nothing but look at the clock from looking at it. Whatever a result shows
-//! beyond it is ours.
+//! The machine's own noise: the gaps that a thread sees which only reads the clock. What a result
+//! shows beyond them is ours.
 
 use std::time::Duration;
 
@@ -8,20 +8,21 @@ use quanta::Clock;
 
 use crate::measure::histogram;
 
-/// A gap between two looks that somebody else has made: no own pair of looks is so far apart.
+/// Shortest gap between two readings that counts as a disturbance: no undisturbed pair of readings
+/// is so far apart.
 const GAP_NS_MIN: u64 = 1_000;
 
-/// What a core had taken from it in some time.
+/// The time that was taken from a core during a measurement.
 #[derive(Clone, Debug)]
 pub struct Noise {
     /// Gaps of a microsecond and more, in nanoseconds.
     pub gaps: Histogram<u64>,
-    /// Part of the time that they took.
+    /// Fraction of the time that they took.
     pub part: f64,
     pub for_ns: u64,
 }
 
-/// Spins for so long on the core the thread is pinned to.
+/// Reads the clock for `time` on the core that the thread is pinned to.
 pub fn listen(time: Duration) -> Noise {
     let clock = Clock::new();
     let mut gaps = histogram();
@@ -40,7 +41,7 @@ pub fn listen(time: Duration) -> Noise {
 }
 
 impl Noise {
-    /// In words of a line.
+    /// Returns the noise as one line of text.
     pub fn line(&self) -> String {
         let seconds = self.for_ns as f64 / 1e9;
         format!(
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_take_is_a_part_of_the_time() {
+    fn noise_is_a_fraction_of_the_time() {
         let noise = listen(Duration::from_millis(20));
         assert!((0.0..=1.0).contains(&noise.part));
         assert!(noise.for_ns >= 20_000_000);

@@ -1,6 +1,7 @@
-//! Two situations beside each other in short rounds, quiet, disturbed, quiet: what differs is told by the medians over the rounds,
-//! and how much the quiet ones differ among themselves stands beside it. On a machine with neighbours nothing else tells a
-//! difference of a tenth from its noise.
+//! Compares two situations in short rounds: quiet, disturbed, quiet. The result is the median over
+//! the rounds, reported together with how much the quiet parts differ among themselves. On a
+//! virtual machine with neighbours there is no other way to distinguish a difference of a tenth
+//! from noise.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,23 +9,25 @@ use std::time::Duration;
 use crate::fan_out::Heard;
 use crate::measure::median;
 
-/// What the rounds gave.
+/// Results of the rounds.
 #[derive(Clone, Debug)]
 pub struct Pairs {
     pub quiet_us_p99: f64,
     pub disturbed_us_p99: f64,
-    /// The 99th percentile, disturbed beside quiet: the median of the rounds.
+    /// 99th percentile, disturbed relative to quiet: the median of the rounds.
     pub p99_ratio: f64,
-    /// The same of what the server's thread took for an event: it knows nothing of the consumers' own core.
+    /// The same for the time that the server's thread takes for an event, which does not depend on
+    /// the consumers' core.
     pub turn_ratio: f64,
-    /// How far the second quiet part of a round is from the first, at the median: nothing smaller can be told.
+    /// Difference of the second quiet part of a round from the first, at the median: smaller
+    /// effects cannot be seen.
     pub noise: f64,
     pub gap: Duration,
     pub missing: u64,
     pub held_max: u64,
 }
 
-/// Plays so many rounds.
+/// Runs this many rounds.
 pub fn pairs(rounds: usize, mut play: impl FnMut(bool) -> Heard) -> Pairs {
     let us = |heard: &Heard| heard.recording.all.value_at_quantile(0.99) as f64 / 1e3;
     let (mut quiet, mut disturbed, mut ratios) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,6 +1,8 @@
-//! A shard set up for a workload: its reference data, its limits, and the commands that records become.
+//! A shard set up for a workload: its reference data, its limits, and the commands that records
+//! become.
 //!
-//! Every limit is set, and so wide that nothing is refused: the checks run, the flow stays what it is.
+//! Every limit is set, and so wide that nothing is rejected: the checks run, and the flow stays
+//! unchanged.
 
 use std::sync::Arc;
 
@@ -21,21 +23,22 @@ use pitlane_engine::time::{TimeOfDay, Timestamp};
 use crate::units::{self, LOT, TICK};
 use crate::workload::{Kind, PRICE_MAX, Record, Side, Workload};
 
-/// The client whose orders these are.
+/// Source of all orders.
 pub const SOURCE: Source = Source { origin: Origin::Rest, port: PortId(0), session: 1 };
 const STRATEGY: StrategyId = StrategyId(1);
 const ACCOUNTS: [AccountId; 2] = [AccountId(1), AccountId(2)];
-/// Workload securities count from 0, ours from 1.
+/// Id of the first security: a workload counts securities from 0, the engine from 1.
 const FIRST_SECURITY: u32 = 1;
-/// Between two commands: longer than the window for duplicates, so that this check runs and never hits.
+/// Virtual nanoseconds between two commands: longer than the window for duplicates, so that this
+/// check runs and never hits.
 pub const STEP_NS: u64 = 2_000_000;
 const DUPLICATE_WINDOW_MS: u32 = 1;
-/// Where the shard's time begins: a day in 2026.
+/// Begin of the shard's time: a day in 2026.
 pub const START: Timestamp = Timestamp(1_790_000_000_000_000_000);
-/// Orders beyond those open, for finished ones that are kept a while.
+/// Order slots beyond the open orders, for finished ones that are kept for a while.
 const SLOTS_BESIDES: usize = 200_000;
 
-/// A shard that is ready for the first record, and an outbox that is empty.
+/// Returns a shard that is ready for the first record, and an empty outbox.
 pub fn shard_for(workload: &Workload) -> (Shard, Outbox) {
     let reference = Arc::new(reference(workload.securities));
     let settings = ShardSettings {
@@ -65,7 +68,7 @@ pub fn command(body: CommandKind) -> Command {
     Command::new(SOURCE, 0, body)
 }
 
-/// What is said to a new shard before the flow begins.
+/// Returns the commands for a new shard before the flow begins.
 pub fn setup(workload: &Workload) -> Vec<CommandKind> {
     let mut bodies = vec![
         CommandKind::Watch { port: SOURCE.port, what: Watch::Orders, on: true },
@@ -76,7 +79,7 @@ pub fn setup(workload: &Workload) -> Vec<CommandKind> {
     for account in ACCOUNTS {
         bodies.push(CommandKind::Limits { scope: Scope::Account(account), limits: wide(credit) });
     }
-    // A last price, so that market orders have a value and limit orders a collar.
+    // A last price gives market orders a value and limit orders a collar.
     let first = first_prices(workload);
     for (security, ticks) in first.into_iter().enumerate() {
         let trade = Trade { price: units::price(ticks), size: LOT, at: START };
@@ -115,7 +118,8 @@ pub fn security_id(security: u32) -> SecurityId {
     SecurityId(security + FIRST_SECURITY)
 }
 
-/// The command a record is, made in one go: parts that are put together afterwards would be copied, and waited for.
+/// Returns the command of a record, built in one step: parts that are assembled afterwards would be
+/// copied, and the CPU would wait for them.
 #[inline(always)]
 pub fn command_of(record: &Record, order: OrderHandle, request: u64) -> Command {
     match record.kind {
@@ -126,7 +130,8 @@ pub fn command_of(record: &Record, order: OrderHandle, request: u64) -> Command 
     }
 }
 
-/// What a record asks. `order` is the handle the shard gave, `request` a number no other request has.
+/// Returns what a record requests. `order` is the handle from the shard, `request` a number that no
+/// other request has.
 #[inline(always)]
 pub fn body_of(record: &Record, order: OrderHandle, request: u64) -> CommandKind {
     match record.kind {
@@ -160,7 +165,8 @@ fn submit(record: &Record, kind: OrderKind, tif: Tif) -> CommandKind {
     CommandKind::Submit { id: IntId::numbered(b'w', record.order), terms }
 }
 
-/// A limit order that rests. No two close to each other are the same, so that none is taken for a duplicate.
+/// Returns a limit order that rests. Orders with near numbers differ, so that none is taken for a
+/// duplicate.
 pub fn resting(number: u64) -> Record {
     let qty = 1 + (number % 1_000) as u32;
     Record { kind: Kind::New, side: Side::Buy, security: 0, order: number, price: 100, qty }
@@ -170,7 +176,8 @@ fn currency() -> Currency {
     Currency::parse(b"USD").expect("three capitals")
 }
 
-/// One exchange with the simulated venue, one family, as many securities as asked for.
+/// Returns reference data with one exchange on the simulated venue, one family, and this many
+/// securities.
 pub fn reference(securities: u32) -> RefData {
     let exchange = Exchange {
         id: ExchangeId(1),

@@ -1,9 +1,10 @@
-//! How far a long run has come, as one line that is written over: to standard error, and only where somebody looks at it.
+//! The progress of a long run, as one line that is overwritten: on standard error, and only if that
+//! is a terminal.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// How often the line is written at most.
+/// Shortest time between two updates of the line.
 const EVERY: Duration = Duration::from_millis(200);
 const WIDTH: usize = 78;
 
@@ -21,7 +22,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Shows what is being done, and since when.
+    /// Shows the current step and the elapsed time.
     pub fn show(&mut self, what: &str) {
         let now = Instant::now();
         if self.is_seen && self.shown.is_none_or(|shown| now - shown >= EVERY) {
@@ -31,7 +32,7 @@ impl Progress {
         }
     }
 
-    /// The same for a step that takes long: told at once.
+    /// Shows a step that takes long, without waiting for the next update.
     pub fn begin(&mut self, nth: usize, of: usize, what: &str) {
         self.shown = None;
         self.show(&format!("{nth} of {of}: {what}"));
@@ -42,7 +43,7 @@ impl Progress {
     }
 }
 
-/// Takes the line away.
+/// Clears the line.
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.is_seen && self.shown.is_some() {

@@ -1,5 +1,5 @@
-//! Whoever publishes to a broker of others, in the thread that also reads: in one of its own it would wait for its share of the
-//! readers' core, and the broker for it.
+//! Publishes to a broker of another project, in the thread that also reads: a publisher in a thread
+//! of its own would wait for its share of the readers' core, and the broker for the publisher.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -10,19 +10,19 @@ pub struct Publisher {
     batch: Vec<u8>,
     /// Messages of a batch.
     count: u64,
-    /// Octets of the batch that are written.
+    /// Bytes of the batch that are written.
     written: usize,
     said: u64,
 }
 
 impl Publisher {
-    /// The same message again and again, so many in one write.
+    /// Creates a publisher that repeats one message, `count` times in one write.
     pub fn new(socket: TcpStream, message: &[u8], count: u64) -> Publisher {
         socket.set_nonblocking(true).expect("a socket takes options");
         Publisher { socket, batch: message.repeat(count as usize), count, written: 0, said: 0 }
     }
 
-    /// Up to so many messages in all, and no more than one write is taken.
+    /// Publishes until `up_to` messages are sent in total, with at most one write per call.
     pub fn publish(&mut self, up_to: u64) {
         if self.said >= up_to {
             return;

@@ -1,4 +1,5 @@
-//! The read model alone: how long the copy that REST reads takes for each event of a shard.
+//! The read model alone: the time that the copy of the state behind REST takes for each event of a
+//! shard.
 
 use std::hint::black_box;
 
@@ -10,17 +11,20 @@ use quanta::Clock;
 use crate::whole::Whole;
 use crate::workload::{Matcher, Workload};
 
-/// Records whose events are collected before they are applied: they stay in the outer caches, as those of a lane do.
+/// Records whose events are collected before they are applied: the events stay in the outer caches,
+/// like those of a lane.
 const CHUNK: usize = 1_000;
 
 pub struct Applied {
     pub events: u64,
     pub ns_per_event: f64,
-    /// Number of the last event said, and of the last one that the read model took in: the same.
+    /// Number of the last published event, and of the last event that the read model applied: they
+    /// are equal.
     pub seq: (u64, u64),
 }
 
-/// Applies the events of a workload's timed records; those of the pre-fill are applied before, untimed.
+/// Applies the events of a workload's timed records; the events of the pre-fill are applied before,
+/// untimed.
 pub fn apply(workload: &Workload) -> Applied {
     let mut whole = Whole::new(workload);
     whole.watch_everything();

@@ -1,7 +1,9 @@
-//! Orders over REST: the whole service on one core, journal at level `os`, clients that keep their connections on the other.
+//! Orders over REST: the whole service on one core, journal at level `os`, clients with persistent
+//! connections on the other.
 //!
-//! How many orders a second get through, and what each costs the server's core by the kernel's account, which does not depend on what
-//! else the machine does. And whether somebody who reads all of a long list holds others up.
+//! Measures how many orders per second are accepted, and what each costs the server's core by the
+//! kernel's account, which does not depend on what else the machine does. Also measures whether a
+//! client that reads a long list delays others.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,27 +14,29 @@ use crate::http::server::{Kind, Server};
 use crate::http::{END, order, read_empty};
 use crate::measure::median;
 
-/// How often the long list is read.
+/// Number of times that the long list is read.
 const READS: usize = 5;
-/// Taken of it at once: some 50 µs.
+/// Bytes of the list read at once: some 50 µs.
 const READ_BYTES: usize = 256 * 1_024;
 
-/// What was measured.
+/// A measurement of orders over REST.
 #[derive(Clone, Copy, Debug)]
 pub struct Orders {
-    /// By the clock on the wall: the median over rounds.
+    /// Orders per second by wall-clock time: the median over rounds.
     pub per_s: f64,
-    /// Of all threads of the server, and of its http thread, for one order.
+    /// Nanoseconds per order of all threads of the server, and of its http thread.
     pub server_ns: f64,
     pub http_ns: f64,
     pub taken: usize,
-    /// From a small request to the first octet of its answer, while a list of all open orders was sent again and again.
+    /// Time from a small request to the first byte of its response, while a list of all open orders
+    /// is sent repeatedly.
     pub beside_list_ms_p99: f64,
     pub beside_list_ms_max: f64,
     pub open: usize,
 }
 
-/// So many orders over so many connections, each with one in flight, in as many rounds; then more, until the list is long.
+/// Sends this many orders over this many connections, each with one in flight, in `rounds` rounds;
+/// then more, until the list is long.
 pub fn orders(
     pinning: &Pinning,
     orders: usize,
@@ -70,7 +74,7 @@ pub fn orders(
     })
 }
 
-/// Every client has one in flight.
+/// Sends orders with one in flight for every client.
 fn submit(clients: &mut [TcpStream], first: usize, orders: usize) -> io::Result<()> {
     let connections = clients.len();
     let mut buffer = vec![0; 4_096];
@@ -86,8 +90,10 @@ fn submit(clients: &mut [TcpStream], first: usize, orders: usize) -> io::Result<
     Ok(())
 }
 
-/// How long small requests wait for the first octet of their answer while somebody reads all open orders, in milliseconds: 99 of 100, and
-/// all. One thread is both, and takes turns: two would wait for each other's time on the core they share, and that would be counted.
+/// Measures how long small requests wait for the first byte of their response while all open orders
+/// are read, in milliseconds: the 99th percentile and the maximum. One thread does both in
+/// alternation: two threads would wait for each other's time on the core they share, and that would
+/// be counted.
 fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
     let (mut reader, mut client) = (server.connect()?, server.connect()?);
     reader.set_nonblocking(true)?;
@@ -125,12 +131,12 @@ fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
     Ok((at(0.99).unwrap_or(0.0), at(1.0).unwrap_or(0.0)))
 }
 
-/// The last octets of a chunked answer.
+/// The last bytes of a chunked response.
 #[derive(Default)]
 struct Tail(Vec<u8>);
 
 impl Tail {
-    /// Takes in what has come, if anything.
+    /// Reads what has arrived, if anything.
     fn read(&mut self, socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
         match socket.read(buffer) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

@@ -1,5 +1,6 @@
-//! The bare ring: a command-sized message there, an event-sized one back, one in flight, both threads spinning.
-//! What a lane with a shard behind it takes on top of this is the platform's own time. The same with our lanes, and nobody behind them.
+//! The bare ring: a command-sized message in one direction, an event-sized one back, one in flight,
+//! both threads spinning. The time of a lane with a shard behind it beyond this is the platform's
+//! own. The same is measured for our lanes with nothing behind them.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::measure::histogram;
 type There = [u64; size_of::<Command>() / 8];
 type Back = [u64; size_of::<Event>() / 8];
 
-/// Rounds that are thrown away: caches and frequencies settle.
+/// Round trips that are not counted, while caches and frequencies settle.
 pub const WARM_UP: usize = 10_000;
 
-/// Round trips in nanoseconds.
+/// Measures round trips over the bare ring, in nanoseconds.
 pub fn round_trips(pinning: &Pinning, trips: usize) -> Histogram<u64> {
     let (mut there, mut there_end) = rtrb::RingBuffer::<There>::new(1_024);
     let (mut back_start, mut back) = rtrb::RingBuffer::<Back>::new(4_096);
@@ -36,7 +37,7 @@ pub fn round_trips(pinning: &Pinning, trips: usize) -> Histogram<u64> {
     timed(trips, echo, |message| there.push(message).expect(ROOM), || back.pop().ok())
 }
 
-/// The same over two lanes.
+/// Measures the same over two lanes.
 pub fn lane_round_trips(pinning: &Pinning, trips: usize) -> Histogram<u64> {
     let (mut there, mut there_end) = lane::<There>(1_024);
     let (mut back_start, mut back) = lane::<Back>(4_096);
@@ -81,7 +82,7 @@ fn timed(
     histogram
 }
 
-/// A thread on the second core that does the same thing over and over until it is stopped.
+/// A thread on the second core that repeats one function until it is stopped.
 pub struct Partner {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<()>,

@@ -1,6 +1,8 @@
-//! The scenarios and the generator that makes a workload of one: seeded, so that the same command gives the same file.
+//! The scenarios, and the generator that turns one into a workload: seeded, so that the same
+//! command produces the same file.
 //!
-//! The naive matcher runs alongside. It knows which orders are open, and what it came to is the expected outcome.
+//! The naive matcher runs alongside. It knows which orders are open, and its outcome is the
+//! expected one.
 
 use crate::chance::{Chance, Zipf};
 use crate::naive::Naive;
@@ -10,11 +12,12 @@ use crate::workload::{Kind, Matcher, PRICE_MAX, Record, Side, Workload};
 pub struct Scenario {
     pub name: &'static str,
     pub securities: u32,
-    /// Open orders that the pre-fill makes and the flow keeps up.
+    /// Open orders that the pre-fill creates and the flow maintains.
     pub open: u32,
     pub ops: u32,
     pub seed: u64,
-    /// Shares of the operations; what is left is NEW and CXL, whichever the open orders need.
+    /// Fractions of the operations; the rest is NEW and CXL, in the ratio that keeps the number of
+    /// open orders.
     pub ioc: f64,
     pub market: f64,
     pub replace: f64,
@@ -38,7 +41,7 @@ impl Scenario {
             "s1" => Some(usual),
             "s100" => Some(Scenario { name: "s100", securities: 100, open: 100_000, seed: 2, ..usual }),
             "s10k" => Some(Scenario { name: "s10k", securities: 10_000, open: 1_000_000, seed: 3, ..usual }),
-            // The mix of exchange-core's own benchmark: nearly all orders only move.
+            // The mix of exchange-core's own benchmark: nearly all operations are replaces.
             "move" => {
                 Some(Scenario { name: "move", seed: 4, ioc: 0.03, market: 0.0, replace: 0.82, ..usual })
             }
@@ -63,28 +66,29 @@ impl Scenario {
 
 /// Mean distance from the mid, in ticks.
 const DISTANCE_MEAN: f64 = 12.0;
-/// Share of new prices that cross, and how far at most.
+/// Fraction of new prices that cross, and by how many ticks at most.
 const CROSSING: f64 = 0.03;
 const CROSSING_TICKS: u64 = 3;
-/// How far an IOC reaches through the mid.
+/// Ticks by which an IOC reaches through the mid.
 const IOC_TICKS: i32 = 3;
-/// Chance that an operation moves its security's mid by one tick.
+/// Probability that an operation moves its security's mid by one tick.
 const WALK: f64 = 0.003;
-/// The mid stays so far from both ends of the price range that no distance reaches them.
+/// Distance of the mid from both ends of the price range, so that no order reaches them.
 const MID_MARGIN: i32 = 1_000;
 const ROUND_QTY: u32 = 100;
 const ROUND_QTY_SHARE: f64 = 0.4;
 const QTY_MAX: u64 = 1_000;
-/// Share of cancels and replaces that aim at an order which is not open.
+/// Fraction of cancels and replaces that name an order which is not open.
 const DEAD: f64 = 0.01;
-/// How strongly a lack or surplus of open orders, as a share of those wanted, shifts the choice between NEW and CXL.
+/// How strongly a lack or surplus of open orders, as a fraction of the target, shifts the choice
+/// between NEW and CXL.
 const BALANCE: f64 = 20.0;
 
 struct Generator<'a> {
     scenario: &'a Scenario,
     chance: Chance,
     zipf: Zipf,
-    /// Per security.
+    /// Mids by security.
     mids: Vec<i32>,
     naive: Naive,
     open: OpenOrders,
@@ -100,7 +104,7 @@ impl<'a> Generator<'a> {
             mids: vec![PRICE_MAX / 2; scenario.securities as usize],
             naive: Naive::default(),
             open: OpenOrders::with_capacity(scenario.open as usize + scenario.ops as usize + 1),
-            // Choice: ids begin with 1, so that an engine may take 0 for none.
+            // A choice: ids begin with 1, so that an engine may use 0 for none.
             next_order: 1,
         }
     }
@@ -120,7 +124,7 @@ impl<'a> Generator<'a> {
                 return self.aim(kind, order);
             }
         }
-        // With no order to aim at there is need for a new one.
+        // With no order to name, a new one is needed.
         let kind = if kind.enters() { kind } else { Kind::New };
         let security = self.zipf.draw(&mut self.chance);
         self.walk(security);
@@ -158,7 +162,7 @@ impl<'a> Generator<'a> {
         self.say(Record { kind, side, security, order, price, qty })
     }
 
-    /// A cancel or replace of an order, dead or alive.
+    /// Creates a cancel or replace of an order, open or not.
     fn aim(&mut self, kind: Kind, order: u64) -> Record {
         let (security, side) = match self.naive.find(order) {
             Some(found) => found,
@@ -178,7 +182,7 @@ impl<'a> Generator<'a> {
         record
     }
 
-    /// Half of the time one of the most recent tenth, else any.
+    /// Returns one of the most recent tenth of the open orders half of the time, else any of them.
     fn alive(&mut self) -> Option<u64> {
         let count = self.open.count();
         if count == 0 {
@@ -188,7 +192,7 @@ impl<'a> Generator<'a> {
         Some(self.open.nth(count - 1 - self.chance.below(reach)))
     }
 
-    /// An order that was open or might have been, and is not. None if chance finds none in a few throws.
+    /// Returns the id of an order that is no longer open, or `None` if a hundred draws find none.
     fn dead(&mut self) -> Option<u64> {
         let highest = self.next_order - 1;
         (0..100).map(|_| 1 + self.chance.below(highest)).find(|&order| self.naive.find(order).is_none())
@@ -206,13 +210,13 @@ impl<'a> Generator<'a> {
         self.passive(security, side)
     }
 
-    /// Behind the mid by at least one tick.
+    /// Returns a price behind the mid by at least one tick.
     fn passive(&mut self, security: u32, side: Side) -> i32 {
         let distance = 1 + self.chance.exponential(DISTANCE_MEAN).min(MID_MARGIN - 2);
         self.towards(security, side, -distance)
     }
 
-    /// So many ticks through the mid, as seen from a side.
+    /// Returns the price this many ticks through the mid, as seen from a side.
     fn towards(&self, security: u32, side: Side, ticks: i32) -> i32 {
         let mid = self.mids[security as usize];
         match side {
@@ -230,7 +234,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// The open orders by age: which is the n-th is told in logarithmic time (a Fenwick tree over the ids).
+/// The open orders by age; the n-th is found in logarithmic time (a Fenwick tree over the ids).
 struct OpenOrders {
     open: Vec<bool>,
     /// Node i holds the count of the ids from i - lowbit(i) up to i - 1.
@@ -262,7 +266,7 @@ impl OpenOrders {
         }
     }
 
-    /// The n-th oldest open order, counted from 0; `n` is below `count`.
+    /// Returns the n-th oldest open order, counted from 0; `n` is below `count`.
     fn nth(&self, n: u64) -> u64 {
         assert!(n < self.count, "one of the open orders");
         let (mut before, mut left) = (0, n as u32);

@@ -1,4 +1,5 @@
-//! How fast a simulation is: reading the file, the shard with its venue, the strategy and the report.
+//! The speed of a simulation: reading the file, the shard with its venue, the strategy and the
+//! report.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -16,21 +17,22 @@ use pitlane_engine::rng::Rng;
 
 use crate::journal::Folder;
 
-/// 2026-11-02T14:30:00Z, and the mean time between two ticks.
+/// 2026-11-02T14:30:00Z, and the mean nanoseconds between two ticks.
 const START_NS: u64 = 1_793_629_800_000_000_000;
 const STEP_NS: u64 = 1_000_000;
 
-/// Prices of the fast and of the slow average, and the position that is held: those of every price of a tick.
+/// Number of prices in the fast and in the slow average, and the quantity held; every tick
+/// contributes a price.
 pub const CROSS: (u32, u32, u32) = (50, 1_000, 10);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Ticks a second.
+    /// Ticks per second.
     pub best: f64,
     pub median: f64,
     pub orders: u64,
     pub hash: u64,
-    /// Whether every round came to the same.
+    /// Whether every round gave the same result.
     pub repeats: bool,
 }
 
@@ -54,7 +56,7 @@ pub fn run(ticks: u64, rounds: usize) -> Result<Outcome, Box<dyn Error>> {
     })
 }
 
-/// A file of ticks that is there as long as this is.
+/// A tick file that is removed on drop.
 pub struct Ticks {
     file: PathBuf,
     config: Config,
@@ -97,7 +99,7 @@ fn settings(file: &Path) -> Result<Config, Box<dyn Error>> {
     Ok(config::load(&sources, &Machine::of(Path::new("/")))?.config)
 }
 
-/// A walk of one security: quotes, some with a trade.
+/// Writes a random walk of one security: quotes, some with a trade.
 fn write(path: &Path, ticks: u64) -> std::io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     writeln!(out, "time,security,bid,bidSize,ask,askSize,last,lastSize")?;

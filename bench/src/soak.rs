@@ -1,4 +1,5 @@
-//! Long and steady: whether memory grows and whether the tail drifts. The first quarter is for getting warm; the second is what the last is held against.
+//! A long run at a steady rate: whether memory grows and whether the tail drifts. The first quarter
+//! is warm-up; the last quarter is compared with the second.
 
 use std::fs;
 
@@ -6,16 +7,17 @@ use crate::goals;
 use crate::measure::median;
 use crate::report::recording::Recording;
 
-/// Memory of a process at a moment.
+/// Memory of a process at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     pub seconds: f64,
-    /// Its own, without the files it has mapped.
+    /// Anonymous resident memory, without mapped files.
     pub anonymous_bytes: u64,
 }
 
 impl Sample {
-    /// None: there is no such process, or the system does not tell.
+    /// Reads the memory of a process. Returns `None` if there is no such process, or the system
+    /// does not report its memory.
     pub fn of(process: u32, seconds: f64) -> Option<Sample> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
@@ -24,7 +26,7 @@ impl Sample {
     }
 }
 
-/// What it came to.
+/// Result of a long run.
 #[derive(Clone, Debug)]
 pub struct Soak {
     pub recording: Recording,
@@ -32,13 +34,14 @@ pub struct Soak {
 }
 
 impl Soak {
-    /// The last quarter's memory beside the second's; None: too short to tell.
+    /// Returns the last quarter's memory relative to the second's, or `None` if the run was too
+    /// short.
     pub fn growth(&self) -> Option<f64> {
         let bytes: Vec<f64> = self.memory.iter().map(|sample| sample.anonymous_bytes as f64).collect();
         last_beside_second(&bytes)
     }
 
-    /// The last quarter's 99 % beside the second's.
+    /// Returns the last quarter's 99th percentile relative to the second's.
     pub fn drift(&self) -> Option<f64> {
         let tails: Vec<f64> = self.recording.over_time(0.99).iter().map(|point| point.1).collect();
         last_beside_second(&tails)
@@ -73,17 +76,17 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_only_at_the_beginning_is_steady() {
+    fn growth_in_the_first_quarter_is_steady() {
         assert!(soak(|second| 100 + second.min(9), |_| 20_000).is_steady());
     }
 
     #[test]
-    fn a_leak_is_not() {
+    fn a_leak_is_not_steady() {
         assert!(!soak(|second| 100 + second, |_| 20_000).is_steady());
     }
 
     #[test]
-    fn neither_is_a_tail_that_drifts() {
+    fn a_drifting_tail_is_not_steady() {
         assert!(!soak(|_| 100, |second| 20_000 + 2_000 * second).is_steady());
     }
 

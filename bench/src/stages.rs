@@ -1,5 +1,5 @@
-//! What it costs to know how long things take: an order's road from lane to lane, with the stamps of its stages and
-//! without, in turn. All in one thread, so that nothing but the stamps differs.
+//! The cost of the stage timestamps: an order's path from lane to lane, with them and without, in
+//! alternating rounds. Everything runs in one thread, so that only the timestamps differ.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::measure::counted;
 use crate::platform::{self, START};
 use crate::workload::Workload;
 
-/// Open orders: the oldest is cancelled when there are so many.
+/// Open orders: the oldest is cancelled when this many are open.
 const OPEN_MAX: usize = 1_000;
-/// Virtual time between two commands.
+/// Virtual nanoseconds between two commands.
 const STEP_NS: u64 = 1_000;
 
-/// Nanoseconds of a command, the best of all rounds: whatever disturbs makes it longer.
+/// Nanoseconds per command, the best of all rounds: every disturbance makes a round longer.
 pub struct Roads {
     pub bare_ns: f64,
     pub stamped_ns: f64,
@@ -36,10 +36,10 @@ impl Roads {
     }
 }
 
-/// Commands of a round: few, so that some rounds are disturbed by nobody.
+/// Commands of a round: few, so that some rounds are undisturbed.
 const ROUND: usize = 20_000;
 
-/// So many commands of each, in rounds that take turns.
+/// Measures this many commands of each kind, in alternating rounds.
 pub fn roads(commands: usize) -> Roads {
     let round = commands.clamp(1, ROUND);
     let mut roads = Roads { bare_ns: f64::INFINITY, stamped_ns: f64::INFINITY };
@@ -50,7 +50,7 @@ pub fn roads(commands: usize) -> Roads {
     roads
 }
 
-/// Nanoseconds of a command from its lane to the last event it causes.
+/// Returns the nanoseconds of a command from its lane to the last event that it causes.
 pub fn road(stamped: bool, commands: usize) -> f64 {
     let (shard, outbox) = platform::shard_for(&Workload::still());
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
@@ -60,7 +60,7 @@ pub fn road(stamped: bool, commands: usize) -> f64 {
     let (bells, registry) = (Arc::new(Wakeups::silent(1, 1)), Arc::new(Registry::new(1)));
     let mut duty = ShardDuty::new(worker, keeping, bells, registry);
     let mut client = Client::at(ports.remove(0));
-    // The first tenth is for the caches.
+    // The first tenth warms the caches.
     let warm_up = commands / 10;
     let mut take = |n: usize| {
         let command = client.next_command(OPEN_MAX);

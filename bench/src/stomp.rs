@@ -1,5 +1,6 @@
-//! The pure half of the STOMP broker: frames read, ticks rendered, messages given to consumers who take everything at once. No
-//! socket: what is left to the kernel is not in these numbers.
+//! The part of the STOMP broker without I/O: frames decoded, ticks rendered, messages queued for
+//! consumers that read everything at once. There is no socket, so the kernel's work is not in these
+//! numbers.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use crate::measure::spent;
 
 const START: Timestamp = Timestamp(1_794_816_000_000_000_000);
 const FRAME: &[u8] = b"SUBSCRIBE\nid:sub-17\ndestination:/topic/tick.42\nack:client\nreceipt:rcpt-17\n\n\0";
-/// Ticks before the consumers are written to, as one turn of a gateway under load has them.
+/// Ticks before the consumers are written to, as in one cycle of a gateway under load.
 const TURN: u64 = 16;
 
-/// Nanoseconds for each frame decoded, two of its headers asked for.
+/// Returns the nanoseconds per decoded frame, including the lookup of two of its headers.
 pub fn decode(frames: usize) -> f64 {
     let stream = FRAME.repeat(64);
     let mut decoder = Decoder::default();
@@ -43,7 +44,7 @@ pub fn decode(frames: usize) -> f64 {
     ns / count as f64
 }
 
-/// Nanoseconds for the body of each tick, and its octets.
+/// Returns the nanoseconds for the body of each tick, and its bytes.
 pub fn render(ticks: usize, reference: &RefData) -> (f64, usize) {
     let security = reference.securities()[0].id;
     let mut fixed = Vec::new();
@@ -60,7 +61,7 @@ pub fn render(ticks: usize, reference: &RefData) -> (f64, usize) {
     (ns / ticks as f64, out.len())
 }
 
-/// Nanoseconds for each delivery to so many consumers, and the octets of one.
+/// Returns the nanoseconds for each delivery to this many consumers, and the bytes of one.
 pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64, usize) {
     let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
     let mut broker = StompBroker::new(BrokerSettings::default(), reference);

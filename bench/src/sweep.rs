@@ -1,13 +1,15 @@
-//! A ladder of rates up to the knee: the highest that is kept up with before latency runs away.
+//! A series of rising rates up to the knee: the highest rate that is sustained before latency runs
+//! away.
 
 use crate::report::recording::Recording;
 
-/// Part of the planned rate that must be reached.
+/// Fraction of the planned rate that must be reached.
 const REACHED_MIN: f64 = 0.98;
-/// Beyond so many times the 99 % of the lowest rate, what waits grows faster than it is served.
+/// Highest 99th percentile relative to that of the lowest rate; beyond it, the queue grows faster
+/// than it is served.
 const P99_GROWTH_MAX: f64 = 20.0;
 
-/// Rates from the lowest, each half as much again as the one before, rounded to two digits.
+/// Returns rates from the lowest, each half as much again as the one before, rounded to two digits.
 pub fn ladder(lowest: u64, highest: u64) -> Vec<u64> {
     let mut rates = Vec::new();
     let mut rate = lowest.max(1) as f64;
@@ -20,14 +22,14 @@ pub fn ladder(lowest: u64, highest: u64) -> Vec<u64> {
     rates
 }
 
-/// All steps that were taken, the one that was too much among them.
+/// All steps of a run, including the one that was too much.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     pub steps: Vec<Recording>,
 }
 
 impl Sweep {
-    /// Climbs until a rate is too much.
+    /// Raises the rate until it is too much.
     pub fn climb<E>(rates: &[u64], mut run: impl FnMut(u64) -> Result<Recording, E>) -> Result<Sweep, E> {
         let mut sweep = Sweep::default();
         for &rate in rates {
@@ -39,7 +41,7 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// The highest rate that was kept up with; None: not even the lowest.
+    /// Returns the highest rate that was sustained, or `None` if not even the lowest was.
     pub fn knee(&self) -> Option<&Recording> {
         self.steps.iter().enumerate().rfind(|&(nth, _)| self.holds(nth)).map(|(_, step)| step)
     }

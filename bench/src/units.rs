@@ -1,4 +1,5 @@
-//! The workload's ticks and whole quantities in the engine's words: a tick is a hundredth of a cent, a quantity a number of shares.
+//! The workload's ticks and whole quantities in the engine's types: a tick is a hundredth of a
+//! cent, a quantity a number of shares.
 
 use pitlane_engine::id::AccountId;
 use pitlane_engine::number::{Price, Qty};
@@ -39,7 +40,8 @@ pub fn side(side: Side) -> EngineSide {
     }
 }
 
-/// Buys and sells are of two accounts, so that the check for trades with oneself runs and never hits.
+/// Returns the account of a side. Buys and sells have two accounts, so that the check for
+/// self-trades runs and never hits.
 #[inline]
 pub fn account(side: Side) -> AccountId {
     match side {

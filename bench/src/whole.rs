@@ -1,6 +1,8 @@
-//! The whole shard: risk, order states, the venue, positions and cash, and every event of it, taken from the outbox.
+//! The whole shard: risk, order states, the venue, positions and cash, and all its events, read
+//! from the outbox.
 //!
-//! What a client would do is done here: learn the handle of an order from its first event, and count trades from reports.
+//! It does what a client would do: it learns the handle of an order from its first event, and
+//! counts trades from reports.
 
 use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, OrderTerms};
@@ -51,14 +53,14 @@ impl Whole {
         Whole { shard, outbox, now: START, requests: 0, desk }
     }
 
-    /// From now on everything is told, the market's picture after each trade included.
+    /// Subscribes to all events, including the market snapshot after each trade.
     pub fn watch_everything(&mut self) {
         let body = CommandKind::Watch { port: SOURCE.port, what: Watch::Everything, on: true };
         self.shard.apply(self.now, &platform::command(body), &mut self.outbox);
         self.outbox.clear();
     }
 
-    /// Applies a record; `witness` sees every event.
+    /// Applies a record; `witness` receives every event.
     #[inline]
     pub fn apply_before(&mut self, record: &Record, mut witness: impl FnMut(&Event)) {
         self.now = Timestamp(self.now.0 + STEP_NS);
@@ -76,19 +78,19 @@ impl Whole {
         }
     }
 
-    /// Events said so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.desk.events
     }
 
-    /// Orders the shard would not take: none, if the workload is one.
+    /// Returns the number of orders that the shard rejected: none for a valid workload.
     pub fn rejected(&self) -> u64 {
         self.desk.rejected
     }
 }
 
 impl Desk {
-    /// A command with the kind, the order and the place of a record, and nothing else.
+    /// Returns a command with only the kind, the order and the book position of a record.
     #[inline]
     fn outline(&self, record: &Record) -> Command {
         platform::command(match record.kind {
@@ -113,7 +115,7 @@ impl Desk {
     fn hear(&mut self, taker: u64, outbox: &Outbox) {
         for (_, event) in outbox.waiting() {
             self.events += 1;
-            // A client takes note of the rest in its own way; here it was read, and that is all.
+            // A client processes the other events in its own way; here they are only read.
             if let EventKind::Status(report) = &event.body {
                 self.report(taker, report);
             } else if let EventKind::Order(order) = &event.body {
@@ -165,8 +167,8 @@ impl Matcher for Whole {
         self.apply_before(record, |_| {});
     }
 
-    /// A worker looks at the commands behind the one it applies. Which order they are about the client has found out before
-    /// they were sent, so that is looked up ahead of everything.
+    /// A worker looks at the commands behind the one that it applies. A client looks up the orders
+    /// of these commands before it sends them, so that lookup comes first here too.
     #[inline]
     fn prefetch(&mut self, coming: &[Record]) {
         if let Some(next) = coming.first() {

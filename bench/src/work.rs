@@ -1,4 +1,5 @@
-//! Small, repeatable pieces of the hot path, each by its name: what the gate times and what instructions are counted of.
+//! Small, repeatable pieces of the hot path, by name: the gate times them, and callgrind counts
+//! their instructions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,9 +29,9 @@ pub enum Work {
     ShardS1,
     /// The whole shard with a hundred securities.
     ShardS100,
-    /// An order from lane to lane through a shard's duty, without stamps.
+    /// An order from lane to lane through a shard's thread loop, without stage timestamps.
     Road,
-    /// The same with the stamps of its stages.
+    /// The same with the stage timestamps.
     RoadStamped,
     /// A FIX order from bytes to both its reports, through session, desk, lane and shard.
     FixRoad,
@@ -51,7 +52,7 @@ impl Work {
         Work::FixRoad,
     ];
 
-    /// Does it so many times and says the nanoseconds of one.
+    /// Runs it `ops` times, and returns the nanoseconds of one.
     pub fn run(self, ops: usize) -> f64 {
         let reference = || platform::reference(1);
         match self {
@@ -69,7 +70,7 @@ impl Work {
         }
     }
 
-    /// So many take some tenths of a second.
+    /// Returns the number of operations that takes some tenths of a second.
     pub fn usual_ops(self) -> usize {
         match self {
             Work::StompFanOut => 100_000,

@@ -1,4 +1,4 @@
-//! The workload file: one flow of orders that drives every engine, and the outcome it must have.
+//! The workload file: one flow of orders that drives every engine, and its expected outcome.
 //!
 //! ```text
 //! header, 96 bytes   "EWL1"  u32 securities  u64 pre-fill records  u64 timed records  u64 highest order id  u64 seed
@@ -6,7 +6,8 @@
 //! record, 24 bytes   u8 kind  u8 side  u16 zero  u32 security  u64 order id  i32 price in ticks  u32 quantity
 //! ```
 //!
-//! All little-endian. Prices count for NEW, IOC and RPL, quantities for NEW, IOC and MKT, sides for all three that enter.
+//! All numbers are little-endian. Prices apply to NEW, IOC and RPL, quantities to NEW, IOC and MKT,
+//! sides to all three kinds that enter an order.
 
 use std::fmt;
 use std::fs::File;
@@ -16,11 +17,12 @@ use std::path::Path;
 const MAGIC: [u8; 4] = *b"EWL1";
 const HEADER_BYTES: usize = 96;
 const RECORD_BYTES: usize = 24;
-/// Highest price in ticks: what an array ladder may be as long as.
+/// Highest price in ticks: the longest that an array ladder may be.
 pub const PRICE_MAX: i32 = 32_767;
-/// Engines index tables by order id; more would not fit the memory of any machine we know.
+/// Highest order id. Engines index tables by it; more would not fit the memory of any machine that
+/// we know.
 pub const ORDER_ID_MAX: u64 = 1 << 30;
-/// Of one file; 20 bits, as the platform's own security ids have.
+/// Most securities of one file; 20 bits, as in the platform's own security ids.
 pub const SECURITIES_MAX: u32 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +31,10 @@ pub struct Workload {
     pub seed: u64,
     /// Highest order id that any record names.
     pub order_id_max: u64,
-    /// Makes the book; not timed.
+    /// Records that fill the book; not timed.
     pub prefill: Vec<Record>,
     pub timed: Vec<Record>,
-    /// After the pre-fill and all timed records.
+    /// Outcome after the pre-fill and all timed records.
     pub expected: Outcome,
 }
 
@@ -54,14 +56,15 @@ const _: () = assert!(size_of::<Record>() == RECORD_BYTES, "in memory as in the 
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A limit order; what does not trade rests.
+    /// A limit order; the quantity that does not trade rests.
     New,
-    /// A limit order; what does not trade is gone.
+    /// A limit order; the quantity that does not trade is cancelled.
     Ioc,
-    /// A market order; what does not trade is gone.
+    /// A market order; the quantity that does not trade is cancelled.
     Market,
     Cancel,
-    /// A new price; what remains keeps its quantity, loses its place, and trades if it crosses.
+    /// A new price; the order keeps its remaining quantity, loses its priority, and trades if it
+    /// crosses.
     Replace,
 }
 
@@ -78,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// Whether it brings an order of its own rather than naming an earlier one.
+    /// Returns whether it enters a new order rather than naming an earlier one.
     pub fn enters(self) -> bool {
         matches!(self, Kind::New | Kind::Ioc | Kind::Market)
     }
@@ -103,7 +106,7 @@ impl Side {
     }
 }
 
-/// What a flow comes to. Two engines that differ anywhere in their trades differ in the hash.
+/// The outcome of a flow. Two engines that differ anywhere in their trades differ in the hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub trades: u64,
@@ -133,7 +136,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The part of the outcome that is counted on the way. Every engine pays for the same.
+/// The part of the outcome that is counted during the flow, at the same cost for every engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     trades: u64,
@@ -179,17 +182,18 @@ impl Tally {
     }
 }
 
-/// Whatever can be driven by a workload.
+/// An engine that a workload can drive.
 pub trait Matcher {
     fn apply(&mut self, record: &Record);
-    /// What waits behind the record that is applied next, nearest first: whoever looks ahead may prepare for it.
+    /// Receives the records behind the one that is applied next, nearest first, so that an engine
+    /// may prefetch for them.
     fn prefetch(&mut self, _coming: &[Record]) {}
-    /// What it came to so far.
+    /// Returns the outcome so far.
     fn outcome(&self) -> Outcome;
 }
 
 impl Workload {
-    /// One security, and nothing to do.
+    /// Returns a workload with one security and no records.
     pub fn still() -> Workload {
         Workload {
             securities: 1,
@@ -201,12 +205,12 @@ impl Workload {
         }
     }
 
-    /// All records, the pre-fill first.
+    /// Returns all records, the pre-fill first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.prefill.iter().chain(&self.timed)
     }
 
-    /// Runs all of it, untimed.
+    /// Runs all records, untimed.
     pub fn run(&self, matcher: &mut impl Matcher) -> Outcome {
         self.records().for_each(|record| matcher.apply(record));
         matcher.outcome()
@@ -331,7 +335,8 @@ impl Record {
         })
     }
 
-    /// `entered` has a bit for each order that may rest: nothing says what a second one under the same id would mean.
+    /// Checks a record. `entered` has a bit for each order that may rest: a second order under the
+    /// same id has no defined meaning.
     fn check(&self, securities: u32, order_id_max: u64, entered: &mut [u64]) -> Result<(), Flaw> {
         if self.security >= securities {
             return Err(Flaw::Security(self.security));
@@ -356,7 +361,7 @@ impl Record {
     }
 }
 
-/// Why a file is no workload.
+/// The reason why a file is no workload.
 #[derive(Debug)]
 pub enum WorkloadError {
     Io(io::Error),
@@ -386,7 +391,7 @@ impl fmt::Display for WorkloadError {
     }
 }
 
-/// What is wrong with one record.
+/// The defect of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     Kind(u8),

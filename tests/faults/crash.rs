@@ -6,52 +6,53 @@ use pitlane_tests::dice::Dice;
 
 use crate::rig::{Rig, settings};
 
-/// Deeds of one life: some segments, a snapshot or two.
+/// Actions of one run: some segments, a snapshot or two.
 const DEEDS: usize = 700;
 /// Crash points of the short form.
 const POINTS: u64 = 60;
 /// Runs of the full form, each with crashes at all of its points.
 const SEEDS: u64 = 4;
-/// Lives in a row, each ended by a crash.
+/// Successive runs, each ended by a crash.
 const LIVES: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crash {
     Power,
     Kill,
-    /// Kills and losses of power as they come: what a killed process left in the page cache, and the next one built on,
-    /// must not be gone with the power.
+    /// Kills and losses of power at random: what a killed process left in the page cache, and the
+    /// next one built on, must survive a loss of power.
     Either,
 }
 
 #[test]
-fn at_level_disk_a_loss_of_power_takes_nothing_that_was_told() {
+fn at_level_disk_power_loss_keeps_everything_acknowledged() {
     everywhere(Level::Disk, Crash::Power);
 }
 
 #[test]
-fn at_level_disk_a_kill_takes_nothing_that_was_told() {
+fn at_level_disk_a_kill_keeps_everything_acknowledged() {
     everywhere(Level::Disk, Crash::Kill);
 }
 
 #[test]
-fn at_level_disk_kills_and_losses_of_power_in_turn_take_nothing_that_was_told() {
+fn at_level_disk_kills_and_power_losses_keep_everything_acknowledged() {
     everywhere(Level::Disk, Crash::Either);
 }
 
 #[test]
-fn at_level_os_kills_and_losses_of_power_in_turn_leave_a_beginning() {
+fn at_level_os_kills_and_power_losses_leave_a_prefix() {
     everywhere(Level::Os, Crash::Either);
 }
 
 #[test]
-fn at_level_os_a_kill_takes_nothing_that_was_told() {
+fn at_level_os_a_kill_keeps_everything_acknowledged() {
     everywhere(Level::Os, Crash::Kill);
 }
 
-/// What was told may be gone at this level; but what is left is a beginning of it, and never a refusal.
+/// At this level acknowledged records may be lost; but the rest is a prefix of them, and the start
+/// is never refused.
 #[test]
-fn at_level_os_a_loss_of_power_leaves_a_beginning() {
+fn at_level_os_power_loss_leaves_a_prefix() {
     everywhere(Level::Os, Crash::Power);
 }
 
@@ -84,8 +85,8 @@ fn changes_of_a_run(level: Level, seed: u64) -> u64 {
     rig.disk.changes()
 }
 
-/// Some lives in a row; the first is ended by its fuse at a given change, the others somewhere. Says whether the last
-/// began with a snapshot.
+/// Runs several times in a row. The first run ends at a given change of the disk, the others at a
+/// random one. Returns whether the last start began with a snapshot.
 fn lives(level: Level, crash: Crash, seed: u64, fuse: u64) -> Result<bool, String> {
     let mut dice = Dice::new(seed ^ fuse);
     let mut disk = Simulated::new(seed);

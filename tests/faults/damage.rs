@@ -1,4 +1,5 @@
-//! Every byte of a small journal flipped, every length it may be cut to: a clean beginning or a refusal, never a wrong state.
+//! Flips every byte of a small journal, and cuts its files to every length: recovery gives a clean
+//! prefix or an error, never a wrong state.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +14,14 @@ use pitlane_tests::keep::image;
 
 use crate::rig::{DATA, Rig, read_back, settings};
 
-/// Deeds: two segments and a part of a third.
+/// Actions: two segments and a part of a third.
 const DEEDS: usize = 600;
-/// The short form looks at one place in so many.
+/// Stride of the short form, in bytes.
 const STRIDE: usize = 41;
-/// Records that may stand behind the last sync.
+/// Most records after the last sync.
 const BEHIND_SYNC_MAX: u64 = 63;
 
-/// A small journal, and the image of the state after each of its records.
+/// A small journal, and the encoded state after each of its records.
 struct Sample {
     disk: Simulated,
     states: Vec<Vec<u8>>,
@@ -56,7 +57,8 @@ impl Sample {
         self.states.len() as u64 - 1
     }
 
-    /// What a recovery makes of this disk: none if it refuses.
+    /// Returns the last record that a recovery of this disk restores, or `None` if it fails with an
+    /// error.
     fn outcome(&self, disk: &Simulated, what: &str) -> Option<u64> {
         let mut found = match read_back(disk) {
             Ok(found) => found,
@@ -98,18 +100,20 @@ impl Sample {
     }
 }
 
-/// While the machine runs nothing but the very last record can be torn: all else is damage, and refused.
+/// While the machine runs, only the very last record can be torn: everything else is damage, and is
+/// rejected.
 #[test]
-fn a_flipped_byte_is_found_and_nothing_but_the_last_record_is_dropped() {
+fn a_flipped_byte_is_detected_and_only_the_last_record_is_dropped() {
     let sample = sample(Level::Os, u64::MAX);
     let last = sample.last();
     let [refused, unharmed, shortened] = sample.flips(false, |seq| seq + 1 == last);
     assert!(refused > 100 && unharmed > 0, "{refused} refused, {unharmed} unharmed, {shortened} shortened");
 }
 
-/// After a loss of power, records that were on disk are missed; those behind the last sync are dropped.
+/// After a loss of power, missing records that were synced are detected; those after the last sync
+/// are dropped.
 #[test]
-fn a_flipped_byte_in_what_was_synced_is_found_after_a_loss_of_power() {
+fn a_flipped_byte_in_synced_records_is_detected_after_power_loss() {
     let sample = sample(Level::Disk, u64::MAX);
     let last = sample.last();
     let behind = |seq: u64| last - seq <= BEHIND_SYNC_MAX;
@@ -118,7 +122,7 @@ fn a_flipped_byte_in_what_was_synced_is_found_after_a_loss_of_power() {
 }
 
 #[test]
-fn a_flipped_byte_in_a_snapshot_means_more_to_replay() {
+fn a_flipped_byte_in_a_snapshot_causes_a_longer_replay() {
     let sample = sample(Level::Os, 1);
     let snapshots = sample.files.iter().filter(|path| path.extension().is_some_and(|end| end == "snap"));
     assert!(snapshots.count() >= 1, "{:?}", sample.files);
@@ -127,7 +131,7 @@ fn a_flipped_byte_in_a_snapshot_means_more_to_replay() {
 }
 
 #[test]
-fn a_cut_file_is_a_clean_beginning_or_a_refusal() {
+fn a_cut_file_gives_a_clean_prefix_or_an_error() {
     for (level, reboot) in [(Level::Os, false), (Level::Disk, true)] {
         let sample = sample(level, u64::MAX);
         let stride = if crate::is_full() { 1 } else { STRIDE };
@@ -137,7 +141,8 @@ fn a_cut_file_is_a_clean_beginning_or_a_refusal() {
                 let disk = if reboot { sample.disk.power_loss() } else { sample.disk.kill() };
                 disk.meddle(path, |bytes| bytes.truncate(keep));
                 let outcome = sample.outcome(&disk, &format!("{} cut to {keep}", path.display()));
-                // A segment that has a successor was whole; only the few bytes behind its last record, too few for another, are not missed.
+                // A segment with a successor was complete; only the few bytes after its last
+                // record, too few for another one, may be missing.
                 let used = place + 1 < sample.used_segments();
                 let behind = if reboot { BEHIND_SYNC_MAX } else { 0 };
                 let lost = outcome.filter(|seq| sample.last() - seq > behind);
@@ -148,7 +153,7 @@ fn a_cut_file_is_a_clean_beginning_or_a_refusal() {
 }
 
 #[test]
-fn a_segment_that_is_missing_swapped_or_old_is_found() {
+fn a_missing_or_swapped_or_old_segment_is_detected() {
     let sample = sample(Level::Os, u64::MAX);
     let used = sample.used_segments();
     assert!(used >= 3, "{used} segments");
@@ -160,7 +165,8 @@ fn a_segment_that_is_missing_swapped_or_old_is_found() {
             let outcome = sample.outcome(&disk, &format!("segment {other} in the place of {at}"));
             assert!(outcome.is_none() || at == other, "segment {other} in the place of {at} was taken");
         }
-        // The oldest may be gone only if a snapshot stands for it; the newest is missed by the mark.
+        // The oldest may be missing only if a snapshot replaces it; the marker shows that the
+        // newest is missing.
         let disk = sample.disk.kill();
         disk.meddle(&sample.files[at], |old| old.clear());
         let outcome = sample.outcome(&disk, &format!("segment {at} emptied"));
@@ -168,10 +174,10 @@ fn a_segment_that_is_missing_swapped_or_old_is_found() {
     }
 }
 
-/// Each file of the data folder is lost or overwritten in turn, and each shard's folder as a whole: the start is refused, or
-/// nothing that was acknowledged is missing.
+/// Loses or overwrites each file of the data folder in turn, and each shard's folder as a whole:
+/// the start fails with an error, or nothing acknowledged is missing.
 #[test]
-fn no_file_is_lost_or_overwritten_without_a_refusal_or_a_whole_state() {
+fn a_lost_or_overwritten_file_gives_an_error_or_the_whole_state() {
     for (level, reboot, snapshot_bytes) in [
         (Level::Os, false, u64::MAX),
         (Level::Os, false, 1),
@@ -206,7 +212,7 @@ fn no_file_is_lost_or_overwritten_without_a_refusal_or_a_whole_state() {
 }
 
 impl Sample {
-    /// Segments that hold something; the rest were made ahead.
+    /// Returns the number of segments with records; the others were allocated ahead.
     fn used_segments(&self) -> usize {
         let used = |path: &&PathBuf| self.disk.read(path).expect("the file is there")[..8] != [0; 8];
         self.files.iter().filter(used).count()

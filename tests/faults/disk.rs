@@ -1,4 +1,4 @@
-//! A disk that says no: failed syncs, and no room.
+//! A disk that fails: failed syncs, and no space.
 
 use pitlane::journal::simulated_disk::Simulated;
 use pitlane::journal::{Class, Level, WriteMode};
@@ -9,7 +9,7 @@ use crate::rig::{Rig, settings};
 
 const DEEDS: usize = 150;
 
-/// Cancels, as many as asked for.
+/// Sends this many cancels, and returns how many the journal accepted.
 fn cancel(rig: &mut Rig, count: usize) -> usize {
     let body = |rig: &Rig, nth: usize| CommandKind::Cancel {
         order: rig.handle(nth),
@@ -18,14 +18,14 @@ fn cancel(rig: &mut Rig, count: usize) -> usize {
     (0..count).filter(|&nth| rig.offer(body(rig, nth))).count()
 }
 
-/// A harmless order at the door.
+/// Sends a harmless quote, and returns whether the journal accepts entries.
 fn is_entry_open(rig: &mut Rig) -> bool {
     let security = pitlane_tests::world::SECURITIES[0];
     rig.offer(CommandKind::Quote { security, quote: Default::default() })
 }
 
 #[test]
-fn after_a_failed_sync_nothing_is_lost_and_only_cancels_go_on() {
+fn after_a_failed_sync_nothing_is_lost_and_only_cancels_are_accepted() {
     let points = if crate::is_full() { 120 } else { 25 };
     let mut failed = 0;
     for point in 0..points {
@@ -34,7 +34,8 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_go_on() {
         rig.run(DEEDS);
         rig.settle();
         match rig.door() {
-            // The failed one may have been that of a segment made ahead: that is like a full disk, and passes.
+            // The failed sync may have been that of a segment allocated ahead: that is like a full
+            // disk, and is temporary.
             WriteMode::Open => assert!(is_entry_open(&mut rig), "{point}"),
             WriteMode::Failed => {
                 failed += 1;
@@ -59,7 +60,7 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_go_on() {
 }
 
 #[test]
-fn when_the_second_sync_fails_too_nothing_is_taken_any_more() {
+fn when_the_second_sync_fails_too_nothing_is_accepted() {
     let mut rig = Rig::begin(Simulated::new(1), settings(Level::Disk), Vec::new(), 0, 1).unwrap();
     rig.run(20);
     rig.settle();
@@ -80,7 +81,7 @@ fn when_the_second_sync_fails_too_nothing_is_taken_any_more() {
 }
 
 #[test]
-fn at_level_os_a_failed_sync_shuts_entry_and_loses_nothing() {
+fn at_level_os_a_failed_sync_stops_entry_and_loses_nothing() {
     let mut rig = Rig::begin(Simulated::new(1), settings(Level::Os), Vec::new(), 0, 1).unwrap();
     rig.run(20);
     rig.disk.fail_sync(0);
@@ -93,7 +94,7 @@ fn at_level_os_a_failed_sync_shuts_entry_and_loses_nothing() {
 }
 
 #[test]
-fn on_a_full_disk_cancels_go_on_and_entry_comes_back_with_room() {
+fn on_a_full_disk_cancels_are_accepted_and_entry_resumes_with_space() {
     for level in [Level::Os, Level::Disk] {
         let mut rig = Rig::begin(Simulated::new(3), settings(level), Vec::new(), 0, 3).unwrap();
         rig.settle();
@@ -123,7 +124,7 @@ fn on_a_full_disk_cancels_go_on_and_entry_comes_back_with_room() {
 }
 
 #[test]
-fn when_the_reserve_is_used_up_cancels_are_refused_and_not_lost() {
+fn when_the_reserve_is_used_up_cancels_are_rejected_and_not_lost() {
     let mut rig = Rig::begin(Simulated::new(4), settings(Level::Disk), Vec::new(), 0, 4).unwrap();
     rig.settle();
     rig.disk.set_bytes_max(rig.disk.bytes_used());

@@ -1,6 +1,7 @@
-//! A shard with a journal on a disk that a test may ruin: told the same deeds as in the simulation, stopped wherever the test
-//! likes, and begun again. What it was told is remembered beside the journal, so that every state it comes
-//! back with can be compared with the replay of what it was told up to there.
+//! A shard with a journal on a simulated disk: it gets the same actions as in the simulation, is
+//! stopped wherever the test wants, and is started again. The commands are also recorded beside the
+//! journal, so that every recovered state can be compared with the replay of the commands up to
+//! that point.
 
 use std::path::Path;
 
@@ -45,7 +46,7 @@ pub fn shard_settings() -> ShardSettings {
     }
 }
 
-/// What a journal holds, as its writers remember it: one entry for each record.
+/// The contents of a journal as its writers recorded them: one entry for each record.
 pub type History = Vec<Entry>;
 
 #[derive(Debug)]
@@ -57,11 +58,11 @@ pub struct Rig {
     pub shard: Shard,
     pub now: Timestamp,
     pub history: History,
-    /// The snapshot it began with.
+    /// The snapshot that it began with.
     pub snapshot: Option<u64>,
-    /// Last record that a client may have been told of.
+    /// Last record that may have been acknowledged to a client.
     pub told: u64,
-    /// Commands that were not taken, and why.
+    /// Commands that the journal rejected, and why.
     pub refused: Vec<(Class, WriteMode)>,
     outbox: Outbox,
     dice: Dice,
@@ -72,8 +73,8 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Begins a life on this disk, after the lives that `history` tells of. Everything found must be a prefix of it, with
-    /// the state that this prefix gives, and nothing up to `told` may be missing.
+    /// Starts on this disk, after the runs in `history`. The recovered records must be a prefix of
+    /// `history`, with the state of this prefix, and nothing up to `told` may be missing.
     pub fn begin(
         disk: Simulated,
         journal: JournalSettings,
@@ -113,7 +114,7 @@ impl Rig {
             steward: opened.steward,
             shard: life.shard,
             now: life.now,
-            // That it began counts unless it ended within.
+            // The start itself counts unless the disk crashed during it.
             told: if disk.is_wrecked() { told } else { history.len() as u64 },
             history,
             snapshot: life.found.snapshot,
@@ -130,7 +131,7 @@ impl Rig {
         Ok(rig)
     }
 
-    /// One deed of somebody, and a little work on the journal.
+    /// Performs one action, and a little work on the journal.
     pub fn step(&mut self) {
         let deed = self.opening.pop().unwrap_or_else(|| self.workload.next(self.now));
         self.now = self.now.plus(1_000);
@@ -145,14 +146,14 @@ impl Rig {
                 self.tell(CommandKind::Report { order: self.handle(nth), report })
             }
         }
-        // Syncs come late and for many, as they do.
+        // Syncs come late and cover many records, as in the service.
         if self.dice.percent(20) {
             self.poll();
         }
         self.hear();
     }
 
-    /// Runs for so many deeds, or until the disk has been copied by its fuse.
+    /// Performs this many actions, or stops when the disk has crashed.
     pub fn run(&mut self, deeds: usize) {
         for _ in 0..deeds {
             if self.disk.is_wrecked() {
@@ -162,7 +163,7 @@ impl Rig {
         }
     }
 
-    /// The journal's other owners do what they have to.
+    /// Polls the syncer and the segment manager.
     pub fn poll(&mut self) {
         self.writer.tend();
         self.keeper.poll(self.now);
@@ -171,7 +172,7 @@ impl Rig {
         self.hear();
     }
 
-    /// Lets everything that waits be done.
+    /// Lets all pending work finish.
     pub fn settle(&mut self) {
         for _ in 0..200 {
             self.now = self.now.plus(NS_PER_S);
@@ -183,7 +184,7 @@ impl Rig {
         self.writer.health().door()
     }
 
-    /// What is safe may be told; but nothing is told by a process that is no more.
+    /// Safe records may be acknowledged; but a crashed process acknowledges nothing.
     fn hear(&mut self) {
         if !self.disk.is_wrecked() {
             self.told = self.told.max(self.writer.safe());
@@ -208,7 +209,7 @@ impl Rig {
         }
     }
 
-    /// Tells the shard, if the journal takes it.
+    /// Applies a command to the shard if the journal accepts it.
     pub fn offer(&mut self, body: CommandKind) -> bool {
         self.token += 1;
         let command = Command::new(source(), self.token, body);
@@ -255,7 +256,7 @@ impl Rig {
     }
 }
 
-/// Whether the shard is what these entries give.
+/// Checks that the shard has the state of these entries.
 pub fn same_state(history: &[Entry], shard: &Shard, event: u64) -> Result<(), String> {
     let (replayed, said) = played(history);
     shard.assert_consistent();
@@ -268,7 +269,7 @@ pub fn same_state(history: &[Entry], shard: &Shard, event: u64) -> Result<(), St
     }
 }
 
-/// A shard that was told all this.
+/// Returns a shard to which all these entries were applied.
 pub fn played(history: &[Entry]) -> (Shard, u64) {
     let Some(Entry::Began(_, reference, settings)) = history.first() else { panic!("a start comes first") };
     let mut shard = Shard::new(pitlane_engine::id::ShardId(0), 1, reference.clone(), settings.clone());

@@ -1,4 +1,4 @@
-//! A client's end of a real socket, which never waits: TCP, TLS or WebSocket.
+//! The client's end of a real socket, without blocking: TCP, TLS or WebSocket.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -10,21 +10,21 @@ use pitlane_tests::stomp::wire;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
-/// Read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 16 * 1_024;
 
 pub struct Client {
     socket: TcpStream,
     layer: Layer,
-    /// To be written to the socket.
+    /// Bytes to be written to the socket.
     output: VecDeque<u8>,
-    /// What the broker said, as far as it is no whole frame yet.
+    /// Bytes of a frame from the broker that is not complete yet.
     said: Vec<u8>,
     pub heard: Heard,
     pub is_stalled: bool,
-    /// Nothing more comes.
+    /// Whether the connection has ended.
     is_over: bool,
-    /// Octets that went through the socket.
+    /// Bytes that went through the socket.
     pub written: u64,
     pub received: u64,
 }
@@ -47,7 +47,7 @@ impl Client {
         Client::new(socket, Layer::Tls(Box::new(tls)))
     }
 
-    /// After the opening handshake.
+    /// Creates a client after the opening handshake.
     pub fn websocket(socket: TcpStream) -> Client {
         Client::new(socket, Layer::WebSocket { input: Vec::new(), code: None })
     }
@@ -71,7 +71,7 @@ impl Client {
     pub fn say(&mut self, bytes: &[u8]) {
         match &mut self.layer {
             Layer::Plain => self.output.extend(bytes),
-            // Whoever has been sent away may say what he wants.
+            // A client that was disconnected may still write.
             Layer::Tls(tls) => tls.writer().write_all(bytes).unwrap_or_default(),
             Layer::WebSocket { .. } => {
                 let opcode = if std::str::from_utf8(bytes).is_ok() { 0x81 } else { 0x82 };
@@ -85,7 +85,7 @@ impl Client {
         self.is_over = true;
     }
 
-    /// Writes and reads what can be, and says whether anything moved.
+    /// Writes and reads what is possible, and returns whether anything moved.
     pub fn turn(&mut self) -> bool {
         let mut moved = self.write();
         while !self.is_stalled && self.read(READ_BYTES) > 0 {
@@ -110,14 +110,14 @@ impl Client {
                     moved = true;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // Nobody is there any more; what was said before is still read.
+                // The peer has disconnected; what it sent before is still read.
                 Err(_) => self.output.clear(),
             }
         }
         moved
     }
 
-    /// At most so many octets from the socket; how many came.
+    /// Reads at most this many bytes from the socket, and returns how many came.
     pub fn read(&mut self, bytes_max: usize) -> usize {
         if self.is_over {
             return 0;
@@ -165,7 +165,7 @@ impl Client {
         }
     }
 
-    /// What an end without anything behind it was.
+    /// Returns what kind of end it was, once nothing more can be read.
     fn end(&mut self) -> End {
         match &mut self.layer {
             Layer::Plain => End { at_once: None, code: None },
@@ -197,7 +197,7 @@ fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The first frame, if it is whole.
+/// Returns the first frame, if it is complete.
 fn unframed(input: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
     let (len, head) = match *input.get(1)? {
         126 => (u16::from_be_bytes([*input.get(2)?, *input.get(3)?]) as usize, 4),
@@ -213,28 +213,29 @@ fn unframed(input: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
     Some((opcode, payload))
 }
 
-/// Octets that lie in a session before anything that a stalled client is told: see [`Clog`].
+/// Bytes that lie in a session before anything that is sent to a stalled client: see [`Clog`].
 pub const CLOG_BYTES: usize = 64 * 1_024;
-/// A RECEIPT without its id, and the least with one.
+/// Bytes of a RECEIPT without its id, and of the shortest one with an id.
 const RECEIPT_BYTES: usize = b"RECEIPT\nreceipt-id:\n\n\0".len();
 const CLOG: &str = "clog";
 const LEAST_BYTES: usize = RECEIPT_BYTES + CLOG.len();
-/// The longest that is asked for: its header line must be shorter than a line may be.
+/// Longest RECEIPT that is requested: its header line must be shorter than the limit of a line.
 const MOST_BYTES: usize = 8_000;
 
-/// How a client stops reading for real. What is said to it disappears in the buffers of the system until those are full; so it
-/// asks for receipts that it does not read, until exactly [`CLOG_BYTES`] of them lie in its session. From there on the session
-/// is as one of which nobody takes anything, with a mark higher by as much.
+/// Makes a client really stop reading. What is sent to it disappears in the buffers of the system
+/// until those are full; so it requests receipts that it does not read, until exactly
+/// [`CLOG_BYTES`] of them lie in its session. From then on nothing of the session is sent, and its
+/// watermark is higher by as much.
 #[derive(Debug, Default)]
 pub struct Clog {
     is_begun: bool,
     before: usize,
-    /// How often nothing has moved.
+    /// Number of polls in which nothing has moved.
     quiet: u32,
     is_full: bool,
 }
 
-/// Looks without a change after which nothing moves any more.
+/// Polls without a change after which nothing moves any more.
 const QUIET_LOOKS: u32 = 8;
 
 pub enum Step {
@@ -244,7 +245,7 @@ pub enum Step {
 }
 
 impl Clog {
-    /// What to do next, with so many octets in the session.
+    /// Returns the next step, for this many bytes in the session.
     pub fn next(&mut self, out_bytes: usize) -> Result<Step, String> {
         if !self.is_full {
             if out_bytes == 0 {
@@ -271,7 +272,7 @@ impl Clog {
         }
     }
 
-    /// Asks for a RECEIPT of so many octets.
+    /// Returns a frame that requests a RECEIPT of this many bytes.
     fn receipt(&mut self, bytes: usize) -> Vec<u8> {
         self.is_begun = !self.is_begun;
         let command = if self.is_begun { "BEGIN" } else { "ABORT" };

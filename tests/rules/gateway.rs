@@ -1,5 +1,6 @@
-//! The gateway of the service, with its sockets, on the test's own thread and under the test's clock: STOMP over TCP and TLS.
-//! What happens comes over its lanes from shards, and by post from other threads.
+//! The gateway of the service, with its sockets, on the test's own thread and under the test's
+//! clock: STOMP over TCP and TLS. Events come over its lanes from shards, and as notifications from
+//! other threads.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -31,10 +32,11 @@ use super::client::{CLOG_BYTES, Client};
 use super::wired::{BrokerHost, OverSockets, Wired};
 use super::{PATIENCE, PORT, SHARDS, auth_settings, row_look};
 
-/// Waits of a millisecond without anything that moves, after which nothing will: a session that is not read leaves octets in
-/// the system, so that what was written and what was read need not be the same.
+/// Waits of a millisecond in which nothing moves, after which nothing will: a session that is not
+/// read leaves bytes in the system, so that the bytes written and the bytes read need not be equal.
 const IDLE_MAX: u32 = 5;
-/// The same while something waits for a client that reads: the system may take its time to acknowledge.
+/// The same while something waits for a client that reads: the system may take some time to
+/// acknowledge.
 const PENDING_MAX: u32 = 500;
 
 pub struct GatewayHost {
@@ -80,7 +82,7 @@ impl GatewayHost {
         work > 0
     }
 
-    /// Whether everything that was written on one side was read on the other.
+    /// Returns whether everything that was written on one side was read on the other.
     fn is_even(&mut self) -> bool {
         let counts = self.net.sockets().counts();
         let written: u64 = self.company.clients.iter().map(|client| client.written).sum();
@@ -88,7 +90,7 @@ impl GatewayHost {
         counts.received_bytes == written && counts.sent_bytes == received
     }
 
-    /// Whether something waits for a client that reads.
+    /// Returns whether something waits for a client that reads.
     fn is_pending(&self) -> bool {
         let reads = |number: u64| {
             self.company.clients.get(number as usize - 1).is_some_and(|client| !client.is_stalled)
@@ -138,7 +140,7 @@ impl Wired for GatewayHost {
         }
     }
 
-    /// From deadline to deadline, as the thread of a gateway sleeps.
+    /// Advances from deadline to deadline, as the thread of a gateway sleeps.
     fn wait(&mut self, from: Timestamp, to: Timestamp) {
         let mut now = from;
         loop {

@@ -1,5 +1,5 @@
-//! The http thread of the service, under the test's clock: STOMP over WebSocket. What happens comes over its lanes from shards, by
-//! post from gateways, and by requests of an operator.
+//! The http thread of the service, under the test's clock: STOMP over WebSocket. Events come over
+//! its lanes from shards, as notifications from gateways, and by requests of an operator.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -28,9 +28,9 @@ use super::client::{CLOG_BYTES, Client};
 use super::wired::{BrokerHost, OverSockets, Wired};
 use super::{PATIENCE, SHARDS, auth_settings};
 
-/// A time that passes is passed in so many steps: the thread looks at the clock when it is called.
+/// Steps in which the time passes: the thread reads the clock when it is woken.
 const STEPS: u64 = 4;
-/// Longer than the moment for which the thread does not look after it was called.
+/// Longer than the moment for which the thread does not poll after it was woken.
 const MOMENT: Duration = Duration::from_millis(2);
 
 pub struct HttpHost {
@@ -48,7 +48,7 @@ impl HttpHost {
         if plan.stalls {
             broker.limits.mark_bytes += CLOG_BYTES;
         }
-        // What is not about WebSocket is not about its throttle.
+        // Dialogues that are not about WebSocket run without its throttle.
         if plan.transport == Transport::Tcp {
             broker.throttle.max_rate_per_connection = EventRate::from_raw(0);
         }
@@ -121,8 +121,8 @@ impl Wired for HttpHost {
         Ok(())
     }
 
-    /// A thread that has answered after it was called has seen what was there before; what that brought has been done when it
-    /// answers once more.
+    /// Wakes the thread and waits until nothing moves. A thread that has answered after it was
+    /// woken has seen everything sent before; the consequences are done when it answers once more.
     fn settle(&mut self, now: Timestamp) {
         self.hand.store(now.0, Ordering::Release);
         let begin = Instant::now();
@@ -146,7 +146,7 @@ impl Wired for HttpHost {
         }
     }
 
-    /// Its last octets leave before it ends, and it ends when we have answered.
+    /// The service sends its last bytes before it ends, and it ends when the client has answered.
     fn settle_end(&mut self, now: Timestamp, client: usize) {
         let late = Instant::now() + PATIENCE;
         while self.company.clients[client].heard.end.is_none() && Instant::now() < late {
@@ -195,7 +195,7 @@ impl Wired for HttpHost {
 
 impl Drop for HttpHost {
     fn drop(&mut self) {
-        // Whoever is still there would be waited for.
+        // The service would wait for clients that are still connected.
         self.company.clients.clear();
         self.operator.leave();
         self.remote.end();
@@ -206,7 +206,7 @@ impl Drop for HttpHost {
     }
 }
 
-/// Somebody with a connection for requests.
+/// An operator with a connection for requests.
 struct Operator {
     socket: TcpStream,
 }
@@ -223,7 +223,7 @@ impl Operator {
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 
-    /// The body of the answer.
+    /// Sends a request, and returns the body of the response.
     fn ask(&mut self, request: &str, json: &str) -> String {
         let length = json.len();
         let kind = if json.is_empty() { "" } else { "Content-Type: application/json\r\n" };

@@ -1,5 +1,5 @@
-//! What all hosts with sockets have in common: clients at the wire, and behind it shards that speak, a thread that channels, and the clerk
-//! who looks at logins.
+//! What all hosts with sockets have in common: clients on the wire, and behind the host the shards
+//! that publish events, a thread with notifications, and the authenticator that verifies logins.
 
 use pitlane::auth::Authenticator;
 use pitlane::notifications::{Notification, NotificationChannel};
@@ -12,7 +12,7 @@ use pitlane_tests::stomp::host::{End, Heard, Host, News, Verdict};
 use super::client::{Client, Clog, Step};
 use super::{PORT, log_note};
 
-/// Everybody around a host.
+/// Everything around a host.
 pub struct BrokerHost {
     pub clients: Vec<Client>,
     pub shards: Vec<ShardEnd>,
@@ -25,12 +25,12 @@ impl BrokerHost {
         BrokerHost { clients: Vec::new(), shards, post, clerk }
     }
 
-    /// Lets every client write and read; says how many of them did.
+    /// Lets every client write and read, and returns how many of them did.
     pub fn turn(&mut self) -> usize {
         self.clients.iter_mut().filter_map(|client| client.turn().then_some(())).count()
     }
 
-    /// What the host tells shards and other threads is for nobody here.
+    /// Discards what the host sends to shards and other threads.
     pub fn ignore(&mut self) {
         self.shards.iter_mut().for_each(|shard| while shard.poll_command().is_some() {});
         while self.post.poll().is_some() {}
@@ -43,18 +43,18 @@ pub trait Wired {
 
     fn connect(&mut self, now: Timestamp) -> Result<(), String>;
 
-    /// Until nothing moves any more at this time.
+    /// Runs until nothing moves any more at this time.
     fn settle(&mut self, now: Timestamp);
 
     fn wait(&mut self, from: Timestamp, to: Timestamp);
 
-    /// Until a client that reads again has its end, if it comes.
+    /// Runs until the connection of a client that reads again has ended, if it ends.
     fn settle_end(&mut self, now: Timestamp, client: usize);
 
-    /// An operator ends the session of this client.
+    /// Ends the session of this client, as an operator does.
     fn kick(&mut self, client: usize);
 
-    /// An operator sets other rates.
+    /// Sets other rates, as an operator does.
     fn set_rates(&mut self, throttle: &Throttle);
 
     fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)>;
@@ -120,7 +120,7 @@ impl<W: Wired> Host for OverSockets<W> {
             self.client(client).is_stalled = false;
             return self.0.settle(now);
         }
-        // The system takes more for what was read, but in pieces of its own.
+        // The system accepts more for the bytes that were read, but in pieces of its own size.
         let before = self.out_bytes(client);
         while before > 0 && self.out_bytes(client) == before {
             self.client(client).read(4_096);

@@ -1,4 +1,4 @@
-//! What must always hold, looked at after each step: a reader of one shard's events that believes nothing.
+//! Invariants that are checked after each step: a reader of one shard's events that trusts nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,12 +26,12 @@ pub struct Seen {
     pub side: Side,
     cancel: Option<IntId>,
     replace: Option<IntId>,
-    /// Σ of the fills told, taken back ones less.
+    /// Sum of the reported fills, without busted ones.
     fills: i64,
     notional: i128,
     overfilled: bool,
     ended: bool,
-    /// It was filled, and works again.
+    /// Whether it was filled, and is open again.
     reopened: bool,
 }
 
@@ -44,11 +44,11 @@ pub struct Checker {
     pub orders: BTreeMap<OrderHandle, Seen>,
     pub positions: BTreeMap<(StrategyId, SecurityId), Position>,
     pub cash: BTreeMap<(StrategyId, Currency), i128>,
-    /// Per currency what left or came to the strategies: the other side of every booking.
+    /// Money that left or reached the strategies, by currency: the other side of every booking.
     pub venue_cash: BTreeMap<Currency, i128>,
     transactions: BTreeSet<u64>,
     execs: BTreeSet<(OrderHandle, ExecRef)>,
-    /// Orders with a fill that stands for several: each of them may be taken back under its own id.
+    /// Orders with a fill that stands for several: each of them may be busted under its own id.
     missed: BTreeSet<OrderHandle>,
     forgetful: bool,
     exec_ids: BTreeSet<Uuid>,
@@ -97,7 +97,7 @@ impl Checker {
                 None => Err(format!("forgotten, but never known: {order:?}")),
             },
             EventKind::Booked(booking) => self.booked(booking),
-            // From here on, as the alert says, a repeated execution cannot be told.
+            // From here on, as the alert says, a repeated execution cannot be recognized.
             EventKind::Alert { alert: Alert::ExecutionsFull, .. } => {
                 self.forgetful = true;
                 Ok(())
@@ -144,7 +144,7 @@ impl Checker {
             (_, true) => {}
         }
         let seen = self.orders.get_mut(&r.order).expect("it was just looked up");
-        // Of what was never accepted, any quantity may have been asked for.
+        // An order that was never accepted may have any quantity.
         if r.what != ExecType::Rejected {
             seen.quantities(r)?;
         }
@@ -166,7 +166,7 @@ impl Checker {
         if *pending == Some(refusal.request_id) {
             *pending = None;
         }
-        // A refusal tells how the order stands now, without the request it refuses.
+        // A rejection carries the order's current status, without the request that it rejects.
         seen.status = refusal.status;
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Σ over strategies and venue accounts, per currency: zero, always.
+    /// Checks that the sum over strategies and venue accounts is zero in each currency.
     pub fn double_entry(&self) -> Finding {
         for (currency, venue) in &self.venue_cash {
             let ours: i128 = self.cash.iter().filter(|(key, _)| key.1 == *currency).map(|(_, sum)| sum).sum();
@@ -223,7 +223,7 @@ impl Checker {
         Ok(())
     }
 
-    /// After a fair settling nobody waits for an answer.
+    /// Checks that no request waits for an answer after the platform has settled.
     pub fn settled(&self) -> Finding {
         for (handle, seen) in &self.orders {
             if seen.cancel.is_some() || seen.replace.is_some() {
@@ -233,8 +233,8 @@ impl Checker {
         self.double_entry()
     }
 
-    /// Open orders of a strategy that its limits have let in. One that works again because a fill was taken back is a fact,
-    /// which no limit can refuse.
+    /// Returns the number of open orders of a strategy that its limits have accepted. An order that
+    /// is open again because a fill was busted is a fact that no limit can reject.
     pub fn open_orders(&self, strategy: StrategyId) -> usize {
         let counts = |seen: &&Seen| seen.strategy == strategy && !seen.status.is_finished() && !seen.reopened;
         self.orders.values().filter(counts).count()
@@ -267,7 +267,7 @@ impl Seen {
 
     fn quantities(&mut self, r: &OrderReport) -> Finding {
         let leaves = r.leaves_qty().raw();
-        // What money cannot count is said to be that, however much it is.
+        // A quantity that money cannot count is reported as such, however large it is.
         self.overfilled |= matches!(r.reason, Reason::Overfill | Reason::Overflow);
         if r.status.is_finished() && leaves != 0 {
             return Err("something is left of a finished order".to_string());
@@ -301,11 +301,12 @@ impl Seen {
         Ok(())
     }
 
-    /// Every request has one answer; pending reports carry the request's id, all others the order's own.
+    /// Checks that every request has one answer; pending reports carry the request's id, all others
+    /// the order's own.
     fn requests(&mut self, r: &OrderReport) -> Finding {
         match r.what {
             ExecType::CancelPending if self.cancel.is_some() => return Err("two cancels pending".to_string()),
-            // One that nobody asked for by name goes by the order's own.
+            // A cancel without a client's request id has the order's own id.
             ExecType::CancelPending if r.id == self.id => self.cancel = Some(IntId::NONE),
             ExecType::CancelPending => self.cancel = Some(r.id),
             ExecType::ReplacePending if self.replace.is_some() => {
@@ -327,7 +328,8 @@ impl Seen {
             _ if r.id != self.id => return Err("reported under another id".to_string()),
             _ => {}
         }
-        // A cancel nobody asked for by id (a switch, a close) is answered by how the order stands.
+        // A cancel without a client's request id (by a kill switch or a close) is answered by the
+        // order's status.
         if self.cancel == Some(IntId::NONE) && r.status != Status::PendingCancel {
             self.cancel = None;
         }
@@ -349,7 +351,7 @@ impl Seen {
     }
 }
 
-/// The picture of domain.md as a table: which status may follow which.
+/// Returns whether a status may follow another: the state diagram of an order as a table.
 fn may_follow(from: Status, to: Status, what: ExecType) -> bool {
     use Status::{
         Canceled, Expired, Filled, New, PartiallyFilled, PendingCancel, PendingNew, PendingReplace, Rejected,
@@ -366,7 +368,7 @@ fn may_follow(from: Status, to: Status, what: ExecType) -> bool {
         }
         PendingCancel => to != PendingNew || what == ExecType::Snapshot,
         PendingReplace => !matches!(to, PendingNew | Rejected),
-        // A venue may be late, or take back what it said; then the fill is what counts.
+        // A venue may be late, or withdraw a report; then the fill is what counts.
         Canceled | Expired | Rejected => to == Filled && what == ExecType::Filled,
         Filled => what == ExecType::Corrected,
     }

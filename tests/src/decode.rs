@@ -1,7 +1,9 @@
-//! Any bytes as a sequence of commands. Used by the fuzz target and by the replay of its corpus.
+//! Decodes any bytes as a sequence of commands. Used by the fuzz target and by the replay of its
+//! corpus.
 //!
-//! A command is a byte for its kind and then its fields. Small fields choose from the little market, with a few values
-//! outside it; numbers are mostly near the market and sometimes eight raw bytes, so that every bound is reached.
+//! A command is a byte for its kind and then its fields. Small fields choose from the small market,
+//! with a few values outside it; numbers are mostly near the market and sometimes eight raw bytes,
+//! so that every bound is reached.
 
 use pitlane_engine::command::{
     Budget, BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Limits, Movement, MovementKind, Phase,
@@ -22,10 +24,11 @@ use pitlane_engine::time::{Day, Timestamp};
 use crate::stage::Stage;
 use crate::world;
 
-/// Commands played of one input: longer ones find nothing new.
+/// Most commands of one input: longer ones find nothing new.
 const COMMANDS_MAX: usize = 2_000;
 
-/// Plays bytes on a real shard. Panics if the shard does, or if what it says breaks a rule of [`crate::checks`].
+/// Plays bytes on a real shard. Panics if the shard does, or if its events break an invariant of
+/// [`crate::checks`].
 pub fn play(bytes: &[u8]) {
     let mut bytes = Bytes { rest: bytes, orders: Vec::new(), ids: 0 };
     let mut stage = Stage::bare(bytes.settings());
@@ -46,8 +49,8 @@ pub fn play(bytes: &[u8]) {
     }
 }
 
-/// The commands that bytes are, one after the other and at most so many, as nobody would send them: of any source, about
-/// any order.
+/// Returns at most `count` commands from bytes, as no client would send them: from any source,
+/// about any order.
 pub fn commands(bytes: &[u8], count: usize) -> Vec<Command> {
     let mut bytes = Bytes { rest: bytes, orders: Vec::new(), ids: 0 };
     let mut commands = Vec::new();
@@ -65,9 +68,9 @@ pub fn commands(bytes: &[u8], count: usize) -> Vec<Command> {
 
 struct Bytes<'a> {
     rest: &'a [u8],
-    /// Handles the shard gave, for commands that name one.
+    /// Handles that the shard assigned, for commands that name one.
     orders: Vec<OrderHandle>,
-    /// Ids are unique, as the desks see to it.
+    /// Counter of ids, which are unique, as the desks ensure.
     ids: u64,
 }
 
@@ -96,7 +99,7 @@ impl Bytes<'_> {
         self.byte() & 1 == 1
     }
 
-    /// Mostly a multiple of `unit` near `base`, at times anything.
+    /// Returns mostly a multiple of `unit` near `base`, at times any number.
     fn number(&mut self, base: i64, unit: i64) -> i64 {
         match self.byte() {
             250..=254 => self.raw(),
@@ -214,7 +217,7 @@ impl Bytes<'_> {
     fn terms(&mut self, now: Timestamp) -> Terms {
         let kind = self.pick(&OrderKind::ALL);
         let tif = self.pick(&Tif::ALL);
-        // Prices that belong to the type are mostly there, so that most orders are accepted.
+        // Prices that the order type requires are mostly present, so that most orders are accepted.
         let odd = self.byte();
         Terms {
             qty: self.qty(),
@@ -422,7 +425,7 @@ impl Bytes<'_> {
             240..=246 => CommandKind::Timer,
             247 => CommandKind::Sender { id: SenderId(self.raw() as u32), part: self.sender_part() },
             248..=251 => {
-                // The stage listens on port 0 and stays there.
+                // The stage uses port 0 and keeps it.
                 let port = PortId(1 + self.byte() % 31);
                 CommandKind::Watch { port, what: self.watch(), on: self.flag() }
             }

@@ -1,6 +1,6 @@
-//! Seeded chance: one stream per purpose, so that a run is its seed.
+//! Seeded pseudo-random numbers: one stream per purpose, so that the seed defines a run.
 
-/// SplitMix64: ten lines, and good enough to choose who moves next.
+/// SplitMix64: ten lines, and good enough to choose the next action.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
@@ -17,28 +17,28 @@ impl Dice {
         x ^ x >> 31
     }
 
-    /// A number below `bound`, which is above zero.
+    /// Returns a number below `bound`, which is above zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is no number below zero");
         self.roll() % bound
     }
 
-    /// A number between two, both possible.
+    /// Returns a number between two, both included.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1) as u64) as i64
     }
 
-    /// True so many times in a hundred.
+    /// Returns true in `chance` of a hundred cases.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
-    /// One of a list that is not empty.
+    /// Returns an item of a list that is not empty.
     pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u64) as usize]
     }
 
-    /// A further stream, independent of what this one does next.
+    /// Returns a further stream, independent of what this one does next.
     pub fn fork(&mut self) -> Dice {
         Dice::new(self.roll())
     }

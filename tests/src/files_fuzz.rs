@@ -1,5 +1,5 @@
-//! Any bytes in the files that an operator gives us: settings, reference data, ticks, users and tokens, the audit log. No panic, and what is wrong is
-//! told with its file.
+//! Any bytes in the files of an operator: settings, reference data, ticks, users and tokens, the
+//! audit log. No panic, and every mistake is reported with its file.
 
 use std::fs;
 use std::io::Cursor;
@@ -17,12 +17,13 @@ use pitlane::ticks::{BarPath, DataError};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-/// Rows looked at of one file: longer ones find nothing new.
+/// Most rows read from one file: longer ones find nothing new.
 const ROWS_MAX: usize = 10_000;
-/// Bars of a minute, of whose volume a tenth can be traded against.
+/// Bars of a minute, a tenth of whose volume can be traded against.
 const BARS: BarPath = BarPath { interval_ns: 60 * NS_PER_S, volume_bp: 1_000 };
 
-/// Layers of settings, each with a first byte for where it stands: a file, the environment, the command line.
+/// Reads layers of settings. The first byte of each selects its source: a file, the environment,
+/// the command line.
 pub fn settings(bytes: &[u8]) {
     let mut sources = Sources::default();
     let mut files = Vec::new();
@@ -46,7 +47,7 @@ pub fn settings(bytes: &[u8]) {
     let machine = Machine { cores: vec![0, 1], cores_usable: 2 };
     match config::load(&sources, &machine) {
         Ok(loaded) => {
-            // What was taken can be shown, and used with the shipped market.
+            // Accepted settings can be printed, and used with the shipped reference data.
             assert!(loaded.params.iter().count() > 0);
             let _ = loaded.config.check_names(shipped(), &loaded.params);
         }
@@ -54,7 +55,7 @@ pub fn settings(bytes: &[u8]) {
     }
 }
 
-/// The five tables, with a byte of zero between them; a table that is missing is the shipped one.
+/// Reads the five tables, separated by zero bytes; the shipped table replaces a missing one.
 pub fn reference(bytes: &[u8]) {
     let mut tables = bytes.split(|byte| *byte == 0);
     let sources = refdata::built_in().map(|shipped| match tables.next() {
@@ -72,7 +73,7 @@ pub fn reference(bytes: &[u8]) {
     }
 }
 
-/// Ticks or bars as CSV.
+/// Reads ticks or bars as CSV.
 pub fn ticks(bytes: &[u8]) {
     let reference = shipped();
     let Ok(file) = CsvFile::new("ticks.csv".to_string(), Cursor::new(bytes.to_vec()), reference) else {
@@ -81,9 +82,9 @@ pub fn ticks(bytes: &[u8]) {
     rows(DataFile::of_csv(file, reference, BARS));
 }
 
-/// A file by whose first bytes it is Parquet or CSV.
+/// Reads a file that is Parquet or CSV, depending on its first bytes.
 pub fn parquet(bytes: &[u8]) {
-    // The decoder is not ours: its panics are faults of the file.
+    // The decoder is a dependency: its panics count as errors of the file.
     static SPARED: Once = Once::new();
     SPARED.call_once(spare_fenced);
     let path = scratch("ticks.parquet");
@@ -108,7 +109,7 @@ fn rows(mut file: DataFile) {
     }
 }
 
-/// Files of users and of tokens.
+/// Reads files of users and of tokens.
 pub fn books(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for kind in [Kind::Users, Kind::Tokens] {
@@ -118,7 +119,8 @@ pub fn books(bytes: &[u8]) {
     }
 }
 
-/// An audit log of up to two files: it is sound, or it is told where it is not.
+/// Verifies an audit log of up to two files: the verifier accepts it or reports where it is
+/// damaged.
 pub fn audit(bytes: &[u8]) {
     let data = scratch("audit-of-fuzz");
     let folder = data.join("audit");
@@ -138,7 +140,7 @@ fn shipped() -> &'static Arc<RefData> {
     SHIPPED.get_or_init(|| Arc::new(refdata::shipped().expect("the shipped market is sound")))
 }
 
-/// A path of this thread, which is used over and over.
+/// Returns a path of this thread, which is reused.
 fn scratch(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {

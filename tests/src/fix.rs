@@ -1,5 +1,5 @@
-//! A FIX client on a stage: one session, one shard, the desk between them, all on one thread under a virtual clock. Bytes go in
-//! as they are cut; what the session says comes out as readable messages.
+//! A FIX client for tests: one session, one shard, the desk between them, all on one thread under a
+//! virtual clock. Bytes go in as they are cut; the session's output comes out as readable messages.
 
 pub mod dialogue;
 pub mod words;
@@ -37,7 +37,7 @@ const VENUE: PortId = PortId(1);
 const CLIENT: PortId = PortId(2);
 const REST: PortId = PortId(3);
 
-/// Rounds in which everything said must have been heard.
+/// Most cycles until everything sent must have been received.
 const ROUNDS_MAX: usize = 10_000;
 
 /// A store that outlives its session, as a file would; it can be made to fail.
@@ -129,15 +129,15 @@ pub struct Stage {
     slot: Option<ClientRequest>,
     /// A connection that has not named its session yet.
     lobby: Option<PendingLogon>,
-    /// What was sent to the client and not looked at.
+    /// Bytes sent to the client and not checked yet.
     wire: Vec<u8>,
-    /// Why the last connection was closed.
+    /// Reason why the last connection was closed.
     pub closed: Option<DisconnectReason>,
     /// Whether the client reads.
     pub reads: bool,
-    /// The last order that the outside venue has heard of.
+    /// The last order that was entered.
     order: OrderHandle,
-    /// Name and password that are admitted.
+    /// Password that is accepted.
     pub password: String,
     execs: u128,
 }
@@ -197,7 +197,7 @@ impl Stage {
         stage
     }
 
-    /// The service is started again; the shard was recovered, the session has its store.
+    /// Restarts the service: the shard was recovered, the session has its store.
     pub fn restart(&mut self) {
         self.disconnect();
         self.session =
@@ -216,7 +216,7 @@ impl Stage {
         self.tell(CONTROL, CommandKind::Snapshot { port: CLIENT });
     }
 
-    /// What the shard said before a restart and nobody heard.
+    /// Delivers an event that the shard emitted before a restart and the session has not received.
     pub fn missed(&mut self, event: &Event) {
         self.session.handle_missed_event(self.now, ShardId(0), event, &self.desk);
     }
@@ -244,7 +244,7 @@ impl Stage {
         self.tell(CONTROL, CommandKind::Session { exchange, session: hours });
     }
 
-    /// The outside venue says something of the order it heard of last.
+    /// Sends a report of the external venue about the last order.
     pub fn venue(&mut self, words: &[&str]) {
         self.execs += 1;
         let report = match words {
@@ -264,7 +264,7 @@ impl Stage {
         self.tell(VENUE, CommandKind::Report { order: self.order, report });
     }
 
-    /// Somebody changes the order by another interface.
+    /// Changes the order through another interface.
     pub fn elsewhere(&mut self, words: &[&str]) {
         let id = IntId::parse(format!("rest{}", self.now.0 % 1_000_000_007).as_bytes()).expect("an id");
         let order = self.order;
@@ -293,7 +293,7 @@ impl Stage {
         self.lobby.is_some() || !matches!(self.session.state(), FixSessionState::Disconnected)
     }
 
-    /// Bytes from the client, cut as they are given.
+    /// Delivers bytes from the client, cut as they are given.
     pub fn bytes(&mut self, bytes: &[u8]) {
         let mut rest = bytes.to_vec();
         if let Some(lobby) = &mut self.lobby {
@@ -318,14 +318,14 @@ impl Stage {
             let taken = self.session.handle_bytes(self.now, &rest[at..]);
             self.settle();
             if taken == 0 {
-                // It reads no more for now; a socket would hold the rest back.
+                // The session reads no more for now; a socket would hold the rest back.
                 return;
             }
             at += taken;
         }
     }
 
-    /// Lets time pass, with every timer at its time.
+    /// Advances the time, and fires every timer at its time.
     pub fn wait(&mut self, ns: u64) {
         let until = self.now.plus(ns);
         if self.lobby.as_ref().is_some_and(|lobby| lobby.until <= until) {
@@ -340,7 +340,7 @@ impl Stage {
         self.now = until;
     }
 
-    /// Everybody moves until nobody has anything to do.
+    /// Runs all parts until none of them has work.
     pub fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut work = self.worker.poll(self.now);
@@ -418,13 +418,14 @@ impl Stage {
         0
     }
 
-    /// The messages sent to the client since the last look, `|` for SOH. Each was well formed.
+    /// Returns the messages sent to the client since the last call, with `|` for SOH. Each must be
+    /// well formed.
     pub fn said(&mut self) -> Vec<String> {
         said_on(&mut self.wire)
     }
 }
 
-/// The messages on a wire, taken off it, `|` for SOH. Each was well formed.
+/// Removes the messages from a wire and returns them, with `|` for SOH. Each must be well formed.
 pub fn said_on(wire: &mut Vec<u8>) -> Vec<String> {
     let mut messages = Vec::new();
     let mut at = 0;
@@ -448,12 +449,12 @@ fn is_ours(settings: &FixSessionSettings, greeting: &logon_probe::LogonProbe) ->
         && settings.sender_comp_id.as_bytes() == greeting.target_comp_id
 }
 
-/// A frame of the only client.
+/// Returns a frame of the only client.
 pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
     words::frame_of(text, "CLIENT1", number, now)
 }
 
-/// Seconds in nanoseconds.
+/// Converts seconds to nanoseconds.
 pub fn seconds(count: u64) -> u64 {
     count * NS_PER_S
 }

@@ -1,6 +1,8 @@
-//! Any bytes into the FIX codec and into a FIX session, as acceptor and as initiator: no panic, bounded memory, and what is said keeps the rules.
+//! Any bytes into the FIX codec and into a FIX session, as acceptor and as initiator: no panic,
+//! bounded memory, and the output obeys the rules.
 //!
-//! A session's bytes are a script: each step is a byte that says who moves and a few more that say how.
+//! A session's bytes are a script: each step is a byte that selects the actor and a few more that
+//! select the action.
 
 use pitlane_engine::terms::Side;
 use pitlane_protocols::decoded::Decoded;
@@ -15,10 +17,11 @@ use crate::venue;
 
 const BODY_BYTES_MAX: usize = 4_096;
 
-/// Steps of one script, so that no input takes long.
+/// Most steps of one script, so that no input takes long.
 const STEPS_MAX: usize = 400;
 
-/// A stream of frames, good and bad: every byte is passed over or belongs to a frame, and a frame is incomplete up to its end.
+/// Decodes a stream of frames, valid and invalid: every byte is skipped or belongs to a frame, and
+/// a frame is incomplete up to its end.
 pub fn decode(bytes: &[u8]) {
     let mut rest = bytes;
     let mut fields = Fields::default();
@@ -50,7 +53,7 @@ pub fn decode(bytes: &[u8]) {
     }
 }
 
-/// Messages that a script can send, each with a place for something of its own.
+/// Messages that a script can send.
 const MESSAGES: [&str; 24] = [
     "35=0",
     "35=1|112=x",
@@ -90,7 +93,7 @@ const REPORTS: [&[&str]; 9] = [
     &["replace-refused"],
 ];
 
-/// A script for a session with its shard.
+/// Runs a script for a session with its shard.
 pub fn session(script: &[u8]) {
     let mut script = script.iter().copied();
     let Some(flags) = script.next() else { return };
@@ -106,7 +109,8 @@ pub fn session(script: &[u8]) {
     settings.message_bytes_max = BODY_BYTES_MAX;
     let mut stage = Stage::new(settings);
     let mut number = 1;
-    // The numbers we have said on this connection: each is the next, or marked as said before.
+    // Sequence numbers sent on this connection: each is the next, or marked as a possible
+    // duplicate.
     let mut said = Said::default();
     for _ in 0..STEPS_MAX {
         let Some(step) = script.next() else { break };
@@ -126,7 +130,7 @@ pub fn session(script: &[u8]) {
                 number += 1;
             }
             150..=179 => {
-                // The same with another number, marked as a duplicate at times.
+                // The same with another number, at times marked as a duplicate.
                 let (text, by) = (MESSAGES[more() as usize % MESSAGES.len()], more());
                 let other = (number + by as u64 % 8).saturating_sub(4);
                 let stamp = "20261116-08:00:00";
@@ -163,7 +167,7 @@ pub fn session(script: &[u8]) {
     }
 }
 
-/// What a venue can say; `$` is an id of ours that it has seen.
+/// Messages that a venue can send; `$` is an id of ours that it has seen.
 const ANSWERS: [&str; 22] = [
     "35=A|98=0|108=30",
     "35=A|34=1|98=0|108=30|141=Y",
@@ -189,7 +193,7 @@ const ANSWERS: [&str; 22] = [
     "35=9|11=$|41=$|39=0|434=2|102=1",
 ];
 
-/// The same for a session that calls a venue.
+/// Runs a script for a session that connects to a venue.
 pub fn venue(script: &[u8]) {
     let mut script = script.iter().copied();
     if let Some(flags) = script.next() {
@@ -205,7 +209,7 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
     about.supports_status_request = flags & 2 != 0;
     let mut stage = venue::Stage::new(settings, about);
     let (mut number, mut orders) = (1, 0);
-    // Of our messages: ClOrdIDs, and the last Test Request.
+    // From our messages: ClOrdIDs, and the last Test Request.
     let (mut ids, mut asked) = (vec!["nobody".to_string()], String::new());
     for _ in 0..STEPS_MAX {
         let Some(step) = script.next() else { break };
@@ -262,7 +266,7 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
     }
 }
 
-/// What the session has said on one connection.
+/// What the session has sent on one connection.
 #[derive(Default)]
 struct Said {
     begins: bool,

@@ -1,5 +1,5 @@
-//! The same flow on any number of shards: each deed is done to its end before the next, so all that differs is who owns
-//! what. What each order lives through must not.
+//! The same flow on any number of shards: each action is completed before the next, so only the
+//! ownership of securities differs. The history of each order must not differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::pair;
 use crate::workload::Deed;
 use crate::world;
 
-/// One line of an order's life, without what depends on the number of shards.
+/// One line of an order's history, without what depends on the number of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     Report {
@@ -48,13 +48,13 @@ pub enum Line {
 /// What must not depend on the number of shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histories {
-    /// By the order's number among the submitted.
+    /// Histories by the order's number among the submitted ones.
     pub orders: BTreeMap<usize, Vec<Line>>,
-    /// Transactions of each position, with what it was after them.
+    /// Transactions of each position, with the position after each.
     pub positions: BTreeMap<(StrategyId, SecurityId), Vec<Booked>>,
 }
 
-/// One transaction of a position: when, how much, at what price, and the position after it.
+/// One transaction of a position: time, quantity, price, and the position after it.
 pub type Booked = (Timestamp, Qty, Price, PositionState);
 
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl Flow {
         if order == OrderHandle::NONE { ShardId(0) } else { order.shard() }
     }
 
-    /// Timers of all shards in the order of their times.
+    /// Fires the timers of all shards in the order of their times.
     fn wait(&mut self, ns: u64) {
         let end = self.now.plus(ns);
         loop {
@@ -146,7 +146,7 @@ impl Flow {
             events.extend(self.take(at));
         }
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
-            // A close says first what it cancels.
+            // A close first reports the orders that it cancels.
             let entered = events.iter().find_map(|event| match &event.body {
                 EventKind::Order(o) if matches!(o.what, ExecType::Entered | ExecType::Rejected) => {
                     Some(o.order)
@@ -183,7 +183,7 @@ impl Flow {
                 None => return,
             },
         };
-        // A handle may be used again; the newest order has it.
+        // A handle may be reused; the newest order has it.
         let Some(nth) = self.handles.iter().rposition(|&handle| handle == order) else { return };
         self.histories.orders.entry(nth).or_default().push(line);
     }

@@ -1,5 +1,6 @@
-//! Servers that are down over closes, rollovers and expiries, and clocks that jump over them: what lives for a session or a day
-//! must be over when it says so, however the time was spent. The model knows hours by plain arithmetic in UTC.
+//! Servers that are down over closes, rollovers and expiries, and clocks that jump over them:
+//! whatever lives for a session or a day must end at its time, however the time was spent. The
+//! model computes hours by plain arithmetic in UTC.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ const SHARDS: u8 = 2;
 const CONTROL: PortId = PortId(0);
 const CLIENT: PortId = PortId(1);
 const CLASSES: [PortClass; 2] = [PortClass::Control, PortClass::Client];
-/// Rounds within which a server must have come to rest.
+/// Most cycles until a server must have settled.
 const ROUNDS_MAX: usize = 10_000;
 const MINUTE: u64 = 60 * NS_PER_S;
 const SETTLED_AT: &str = "77.25";
@@ -61,14 +62,14 @@ pub struct Hours {
     reference: Arc<RefData>,
     now: Timestamp,
     server: Option<Server>,
-    /// Those of a server that is down.
+    /// Shards of a server that is down.
     shards: Vec<(Shard, u64)>,
     orders: BTreeMap<IntId, Entered>,
     status: BTreeMap<IntId, (Status, Reason)>,
     view: View,
-    /// Bought for the server itself, by security.
+    /// Quantities bought for the server itself, by security.
     bought: BTreeMap<SecurityId, i64>,
-    /// What was heard of expirations, images and all.
+    /// Expirations received, snapshots included.
     expirations: BTreeMap<TransactionId, (SecurityId, i64)>,
     number: u64,
     pub trace: Vec<String>,
@@ -123,14 +124,14 @@ impl Hours {
         Ok(())
     }
 
-    /// Time passes: minutes, or a day and more in one jump of the clock.
+    /// Advances the clock: by minutes, or by a day and more in one jump.
     fn pass(&mut self) {
         let minutes = self.dice.pick(&[1, 7, 60, 200, 500, 2_000]);
         self.now = self.now.plus(minutes * MINUTE + self.dice.below(MINUTE));
         self.trace.push(format!("{} the clock has moved", self.now));
     }
 
-    /// The server is down for a while.
+    /// Stops the server for a while.
     fn rest(&mut self) {
         self.stop();
         let minutes = self.dice.pick(&[1, 60, 300, 900, 3_000, 14_000, 200_000]);
@@ -138,7 +139,7 @@ impl Hours {
         self.start();
     }
 
-    /// Starts that are cut short, before or after some of what they have to do.
+    /// Starts that are interrupted, before or after some of their work.
     fn tumble(&mut self) {
         for _ in 0..=self.dice.below(3) {
             self.rest();
@@ -174,13 +175,14 @@ impl Hours {
             }
         }
         self.server = Some(server);
-        // What a snapshot does not tell any more was over and is forgotten.
+        // Orders that a snapshot no longer contains have finished and are forgotten.
         self.view = View::new(SHARDS, ViewSettings::default());
         self.status.values_mut().for_each(|status| *status = (Status::Expired, Reason::None));
         self.trace.push(format!("{} started", self.now));
     }
 
-    /// As a crash: whatever was not applied is lost, and a journal gives the rest to its end.
+    /// Stops the server like a crash: commands that were not applied are lost, and a journal
+    /// restores the rest.
     fn stop(&mut self) {
         self.hear();
         let Some(server) = self.server.take() else { return };
@@ -269,7 +271,7 @@ impl Hours {
         Ok(())
     }
 
-    /// A position in something that expires, and a last price.
+    /// Buys a position in something that expires, and sets a last price.
     fn buy(&mut self) -> Result<(), String> {
         let security = self.dice.pick(&[FUTURES[1], FUTURES[2]]);
         if self.is_expired(security) {
@@ -295,7 +297,8 @@ impl Hours {
         Ok(())
     }
 
-    /// Every order is open or over as its time says, and what has expired is settled once.
+    /// Checks that every order is open or finished as its time requires, and that what has expired
+    /// is settled once.
     fn check(&self) -> Result<(), String> {
         for (id, order) in &self.orders {
             let (status, reason) = self.status[id];
@@ -319,7 +322,8 @@ impl Hours {
             if left.is_some_and(|held| !held.state.qty.is_zero()) {
                 return Err(format!("{security:?} has expired and {left:?} is left"));
             }
-            // One that was booked just before a crash may have been folded away before it was heard.
+            // An expiration that was booked just before a crash may have been dropped from the
+            // snapshot before it was received.
             let taken = self.expirations.values().filter(|(other, _)| *other == security);
             let taken: Vec<i64> = taken.map(|(_, qty)| *qty).collect();
             if !taken.is_empty() && taken != [-bought] {
@@ -329,7 +333,7 @@ impl Hours {
         Ok(())
     }
 
-    /// When an order for a session or a day is over.
+    /// Returns when an order for a session or a day ends.
     fn ends(&self, order: &Entered) -> Option<Timestamp> {
         if order.tif != Tif::Day {
             return None;
@@ -353,7 +357,7 @@ impl Hours {
         over <= self.now
     }
 
-    /// When an exchange closes on a day, if it does. None: it has no hours.
+    /// Returns when an exchange closes on a day, if it does. `None`: it has no hours.
     fn close_of(&self, exchange: ExchangeId, day: Day) -> Option<Option<Timestamp>> {
         let row = self.reference.exchange(exchange).expect("a known one");
         if (row.open, row.close) == (TimeOfDay(0), TimeOfDay(86_400)) {
@@ -404,12 +408,12 @@ fn instant(day: Day, time: TimeOfDay) -> Timestamp {
     day.start().plus(time.0 as u64 * NS_PER_S)
 }
 
-/// The first day of all was a Thursday.
+/// Day 0 was a Thursday.
 fn is_weekend(day: Day) -> bool {
     matches!(day.0.rem_euclid(7), 2 | 3)
 }
 
-/// The little market with other hours. What expires does so on days on which there is trading.
+/// Returns the small market with other hours. Expiries are on trading days.
 fn reference(dice: &mut Dice) -> RefData {
     let world = world::reference();
     let mut rows = Rows {
@@ -428,5 +432,5 @@ fn reference(dice: &mut Dice) -> RefData {
     RefData::check(rows).expect("the little market is sound")
 }
 
-/// Whoever runs it keeps this port for the platform itself.
+/// The control port is the platform's own.
 const _: () = assert!(CONTROL.0 == 0);

@@ -1,5 +1,5 @@
-//! A journal that somebody has changed: bytes of any of its files, whole records and states under sums that are right. It is read, or refused with file
-//! and place; no panic.
+//! A modified journal: changed bytes in any of its files, and whole records and states with correct
+//! checksums. It is read, or rejected with file and position; no panic.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -21,14 +21,15 @@ use crate::workload::{Deed, Profile, Workload};
 use crate::world;
 
 const DATA: &str = "data";
-/// Deeds of the life whose journal is changed.
+/// Actions of the run whose journal is changed.
 const DEEDS: usize = 900;
-/// Rounds after them, in which the snapshot is finished.
+/// Cycles after them, in which the snapshot is finished.
 const ROUNDS: usize = 200;
-/// Changes of one input.
+/// Most changes of one input.
 const CHANGES_MAX: usize = 16;
 
-/// Changes, one after the other: a byte for the file, one for what is done, two for the place, one for a length, and so many bytes.
+/// Applies changes one after the other: a byte selects the file, one the kind of change, two the
+/// position, one a length, followed by as many bytes.
 pub fn read(bytes: &[u8]) {
     let (disk, paths) = kept();
     let disk = disk.kill();
@@ -57,7 +58,7 @@ fn overwrite(bytes: &mut [u8], place: usize, said: &[u8]) {
     bytes[from..end].copy_from_slice(&said[..end - from]);
 }
 
-/// One more record in a segment, as if we had written it.
+/// Appends one more record to a segment, as our writer would.
 fn append(bytes: &mut [u8], deed: u8, time: u64, said: &[u8]) {
     let Ok((_, salt)) = Header::decode(bytes) else { return };
     let (mut at, mut last) = (HEADER_BYTES, (0, 0));
@@ -74,7 +75,7 @@ fn append(bytes: &mut [u8], deed: u8, time: u64, said: &[u8]) {
     }
 }
 
-/// The state of a snapshot with some bytes changed, under sums that are right.
+/// Changes some bytes of a snapshot's state, and corrects the checksums.
 fn reseal(path: &Path, bytes: &mut Vec<u8>, place: usize, said: &[u8]) {
     let Ok(mut snapshot) = Snapshot::decode(bytes) else { return };
     assert!(path.extension().is_some_and(|ending| ending == "snap"), "nothing else is one");
@@ -82,7 +83,7 @@ fn reseal(path: &Path, bytes: &mut Vec<u8>, place: usize, said: &[u8]) {
     *bytes = snapshot.encode();
 }
 
-/// A journal with segments, a snapshot and reference data, and where its files are.
+/// Returns a journal with segments, a snapshot and reference data, and the paths of its files.
 fn kept() -> &'static (Simulated, Vec<PathBuf>) {
     static KEPT: OnceLock<(Simulated, Vec<PathBuf>)> = OnceLock::new();
     KEPT.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! What is kept over a restart: images of shards, and journals that are played again.
+//! Persistence over a restart: snapshots of shards, and journals that are replayed.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
 
-/// What a shard was told, and when.
+/// An input of a shard, and its time.
 #[derive(Clone, Debug)]
 pub enum Entry {
     Told(Timestamp, Command),
@@ -17,7 +17,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Tells it a shard, to the end.
+    /// Applies the entry to a shard, including all follow-up work.
     pub fn play(&self, shard: &mut Shard, out: &mut Outbox) {
         match self {
             Entry::Told(now, command) => shard.apply(*now, command, out),
@@ -39,7 +39,7 @@ pub fn image(shard: &Shard) -> Vec<u8> {
     bytes
 }
 
-/// The same shard, through its image.
+/// Returns the same shard, saved and loaded.
 pub fn reloaded(shard: &Shard, shards: u8) -> Result<Shard, String> {
     let bytes = image(shard);
     let (reference, settings) = (shard.reference().clone(), shard.settings().clone());
@@ -54,8 +54,8 @@ pub fn reloaded(shard: &Shard, shards: u8) -> Result<Shard, String> {
     Ok(loaded)
 }
 
-/// Whether a journal, played to a shard that stands at its beginning, gives this one; and, if it was the whole journal,
-/// with as many events.
+/// Checks that a journal, replayed to a shard at its beginning, gives this shard; and, if it is the
+/// whole journal, the same number of events.
 pub fn check_replay(
     journal: &[Entry],
     from: Shard,

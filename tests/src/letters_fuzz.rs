@@ -1,10 +1,11 @@
-//! Any bytes as a letter of a strategy in a process of its own, or as an answer to one: no panic, and whatever is read was written so.
+//! Any bytes as a message of a strategy in a process of its own, or as a reply to one: no panic,
+//! and a decoded message encodes to the same bytes.
 
 use pitlane_engine::strategy::remote_protocol::{
     EventBatch, PriceBatch, RemoteReply, RemoteRequest, decode_state, encode_state,
 };
 
-/// The first byte is the version; each kind of message has a try.
+/// Decodes the bytes as each kind of message. The first byte is the version.
 pub fn read(bytes: &[u8]) {
     if let Ok(letter) = RemoteRequest::decode(bytes) {
         assert_eq!(letter.encode(), bytes, "{letter:?}");

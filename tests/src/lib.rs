@@ -1,4 +1,5 @@
-//! How we know: a naive twin of the engine, whole platforms stepped by a seed, and what must always hold.
+//! The test kit: a naive twin of the engine, whole platforms driven by a seed, and the invariants
+//! that must always hold.
 
 pub mod checks;
 pub mod decode;

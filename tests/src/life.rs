@@ -1,5 +1,6 @@
-//! A shard through many starts: told what clients, feeds and operators say, put away, taken out, and begun again under
-//! other settings and reference data. Everything it was told is kept, as a journal keeps it.
+//! A shard through many starts: it gets commands from clients, feeds and operators, is saved,
+//! loaded, and started again under other settings and reference data. All its input is recorded, as
+//! in a journal.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub struct Life {
     handles: Vec<OrderHandle>,
     pub journal: Vec<Entry>,
     first: (Arc<RefData>, ShardSettings),
-    /// An image, its setup, and how much of the journal had been told by then.
+    /// A snapshot, its setup, and the length of the journal at that time.
     kept: Option<(Vec<u8>, Arc<RefData>, ShardSettings, usize)>,
 }
 
@@ -48,7 +49,7 @@ impl Life {
         life
     }
 
-    /// Ports say again what they want to hear, and the outside venue is there.
+    /// Subscribes the port again, and connects the external venue.
     fn listen(&mut self) -> Result<(), String> {
         self.tell(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true })?;
         self.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true })
@@ -95,7 +96,7 @@ impl Life {
         Ok(())
     }
 
-    /// The process starts again: with other settings, at times with other reference data.
+    /// Restarts the process: with other settings, at times with other reference data.
     pub fn begin(&mut self, dice: &mut Dice) -> Result<(), String> {
         let mut settings = self.shard.settings().clone();
         other(&mut settings, dice);
@@ -127,7 +128,7 @@ impl Life {
         Ok(events)
     }
 
-    /// Goes on with the shard that its image gives, and keeps the image.
+    /// Continues with the shard loaded from its snapshot, and keeps the snapshot.
     pub fn reload(&mut self) -> Result<(), String> {
         self.shard = keep::reloaded(&self.shard, 1)?;
         let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
@@ -135,7 +136,8 @@ impl Life {
         Ok(())
     }
 
-    /// The journal from the beginning gives this shard, and so does the last image with the rest of the journal.
+    /// Checks that the journal from the beginning gives this shard, and so does the last snapshot
+    /// with the rest of the journal.
     pub fn check_journal(&self) -> Result<(), String> {
         let (reference, settings) = self.first.clone();
         let fresh = Shard::new(ShardId(0), 1, reference, settings);
@@ -169,7 +171,7 @@ fn other(settings: &mut ShardSettings, dice: &mut Dice) {
     venue.delays.feed_ns = dice.pick(&[0, 0, 1_000_000]);
 }
 
-/// Reference data of another day: a security less, which goes to sleep, or one more.
+/// Returns the reference data of another day: one security less, whose state is kept, or one more.
 fn successor(old: &RefData, dice: &mut Dice) -> RefData {
     let mut rows = Rows {
         exchanges: old.exchanges().to_vec(),

@@ -1,4 +1,5 @@
-//! A venue outside, and the adapter that leads to it: slow, at times cut off, repeating itself, and late with fills.
+//! An external venue, and the adapter that connects to it: slow, at times disconnected, repeating
+//! itself, and late with fills.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,10 +19,10 @@ struct Held {
     qty: i64,
     filled: i64,
     price: i64,
-    /// Σ price × quantity of what is filled.
+    /// Sum of price × quantity of the fills.
     value: i128,
     live: bool,
-    /// Why it is over, if it was not filled.
+    /// Final state, if it was not filled.
     over: Option<VenueState>,
     fills: Vec<Fill>,
 }
@@ -33,7 +34,7 @@ struct Fill {
     exec: ExecRef,
     qty: i64,
     price: i64,
-    /// What the order had filled with it.
+    /// Filled quantity of the order including this fill.
     cum: i64,
 }
 
@@ -41,9 +42,9 @@ struct Fill {
 pub struct Outside {
     dice: Dice,
     orders: BTreeMap<OrderHandle, Held>,
-    /// Reports on their way.
+    /// Reports in flight.
     mail: VecDeque<Command>,
-    /// A change of the connection that not every shard has heard of.
+    /// A change of the connection that not every shard has received.
     news: Option<Broadcast>,
     pub connected: bool,
     /// Whether it misbehaves at times.
@@ -51,7 +52,7 @@ pub struct Outside {
     execs: u128,
 }
 
-/// Reports on their way; with more the venue does nothing of its own.
+/// Most reports in flight; with more the venue takes no action of its own.
 const MAIL_MAX: usize = 64;
 
 impl Outside {
@@ -67,10 +68,12 @@ impl Outside {
         }
     }
 
-    /// One turn: hears at most a few instructions, does something of its own, sends what fits. Says how much it did.
+    /// Runs one cycle: receives instructions, takes an action of its own, sends what fits. Returns
+    /// the amount of work.
     pub fn poll(&mut self, port: &mut PortEnd) -> usize {
         let mut work = 0;
-        // All of it, in each turn: an adapter that waits for its shard while the shard waits for it waits for ever.
+        // Receives all of them in each cycle: an adapter that waits for its shard while the shard
+        // waits for it would wait for ever.
         while let Some((_, event)) = port.poll_event() {
             self.hear(&event);
             work += 1;
@@ -92,7 +95,7 @@ impl Outside {
     }
 
     fn deliver(&mut self, port: &mut PortEnd) -> usize {
-        // What happened before a cut is told before it; so the mail goes first.
+        // What happened before a disconnect is reported before it; so reports go first.
         let mut work = 0;
         let patience = if self.chaos { self.dice.below(4) as usize } else { usize::MAX };
         while work < patience {
@@ -116,8 +119,9 @@ impl Outside {
     fn switch(&mut self, connected: bool) {
         self.connected = connected;
         if !connected {
-            // What was on its way is lost, as by a reset of the numbers; the venue still did it. Only a fill that is taken back, and
-            // what follows it in its order, is told until it is heard: the shard does not ask for an order that has ended.
+            // Reports in flight are lost, as by a reset of the sequence numbers; the venue still
+            // acted. Only an amended fill, and the reports that follow it for its order, are sent
+            // until they arrive: the shard does not query an order that has finished.
             let mut owed = BTreeSet::new();
             self.mail.retain(|command| match command.body {
                 CommandKind::Report { order, report: Report::Amended { .. } } => {
@@ -135,7 +139,8 @@ impl Outside {
     fn hear(&mut self, event: &Event) {
         let EventKind::ToVenue(instruction) = event.body else { return };
         if !self.connected {
-            // Sent into a dead connection; half of it arrives all the same, but no answer comes back.
+            // Sent into a dead connection; half of it arrives all the same, but no answer comes
+            // back.
             if self.dice.percent(50) {
                 self.obey(&instruction);
             }
@@ -191,7 +196,7 @@ impl Outside {
         }
     }
 
-    /// After a reconnect, or asked for: how an order stands.
+    /// Reports the status of an order, after a reconnect or on request.
     fn tell_standing(&mut self, order: OrderHandle) {
         self.say(order, Report::Unsure);
         let Some(held) = self.orders.get(&order) else {
@@ -204,7 +209,7 @@ impl Outside {
         self.say(order, Report::Standing { cum, average, state });
     }
 
-    /// Something happens on the market there, whether we hear of it or not.
+    /// Something happens on the venue's market, whether we are informed or not.
     fn act(&mut self) {
         if self.orders.is_empty() || self.mail.len() >= MAIL_MAX {
             return;
@@ -248,7 +253,8 @@ impl Outside {
         self.say_fill(order, Fill { exec, qty, price, cum });
     }
 
-    /// Says a fill again, by mistake or since it was missed: one that stands, and is among what we can know of.
+    /// Repeats a fill, by mistake or because it was missed: one that is still valid, and that we
+    /// can know of.
     fn repeat(&mut self, order: OrderHandle) {
         let held = &self.orders[&order];
         let known: Vec<Fill> =
@@ -259,7 +265,7 @@ impl Outside {
         }
     }
 
-    /// Takes a fill back, or gives it another quantity.
+    /// Busts a fill, or changes its quantity.
     fn amend(&mut self, order: OrderHandle, qty: i64) {
         let held = self.orders.get_mut(&order).expect("it was just looked up");
         let Some(fill) = held.fills.iter_mut().rev().find(|fill| fill.qty > 0) else { return };
@@ -268,7 +274,7 @@ impl Outside {
         let exec_ref = std::mem::replace(&mut fill.exec, exec);
         held.filled += qty - fill.qty;
         held.value += (qty - fill.qty) as i128 * fill.price as i128;
-        // It cannot be said again as the fill that it was.
+        // It cannot be repeated as the original fill.
         (fill.qty, fill.cum) = (qty, i64::MAX);
         held.live = held.over.is_none() && held.filled < held.qty;
         let (qty, price, is_open) = (Qty::from_raw(qty), Price::from_raw(fill.price), held.live);
@@ -281,7 +287,7 @@ impl Outside {
         self.say(order, Report::FilledTo { exec: fill.exec, qty, price, cum });
     }
 
-    /// Whether a fill that was taken back is still to be told of.
+    /// Returns whether an amended fill is still to be reported.
     fn is_owed(&self, order: OrderHandle) -> bool {
         self.mail.iter().any(|command| match command.body {
             CommandKind::Report { order: other, report: Report::Amended { .. } } => other == order,
@@ -290,13 +296,13 @@ impl Outside {
     }
 
     fn say(&mut self, order: OrderHandle, report: Report) {
-        // Into a dead connection nothing is said that would not be told later.
+        // Into a dead connection only those reports are sent that no later report replaces.
         if self.connected || matches!(report, Report::Amended { .. }) || self.is_owed(order) {
             self.mail.push_back(Command::new(source(), 0, CommandKind::Report { order, report }));
         }
     }
 
-    /// What an order has filled there.
+    /// Returns the filled quantity of each order at the venue.
     pub fn filled(&self) -> impl Iterator<Item = (OrderHandle, Qty)> + '_ {
         self.orders.iter().map(|(order, held)| (*order, Qty::from_raw(held.filled)))
     }

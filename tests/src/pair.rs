@@ -1,4 +1,4 @@
-//! A shard and its twin, told the same; what they say is compared order by order.
+//! A shard and its twin with the same input; their output is compared order by order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ pub struct Pair {
     pub checker: Checker,
     pub now: Timestamp,
     out: Outbox,
-    /// By place among the submitted.
+    /// Handles by place among the submitted orders.
     handles: Vec<OrderHandle>,
     token: u32,
     pub trace: Option<Vec<String>>,
     journal: Vec<Entry>,
-    /// Everything the shard said, folded.
+    /// Hash of all events of the shard.
     pub hash: u64,
-    /// The books as they were told.
+    /// The last published depth of each book side.
     depths: BTreeMap<(SecurityId, Side), Depth>,
 }
 
 const READER: PortId = PortId(0);
-/// So often all books are compared, not only those that were told.
+/// Commands between two comparisons of all books; otherwise only the published ones are compared.
 const DEPTHS_EVERY: u32 = 16;
 
 impl Pair {
@@ -72,7 +72,7 @@ impl Pair {
         }
     }
 
-    /// Does one deed with both and compares.
+    /// Performs one action with both, and compares.
     pub fn step(&mut self, deed: &Deed) -> Result<(), String> {
         let body = match *deed {
             Deed::Wait(ns) => return self.wait(ns),
@@ -88,7 +88,7 @@ impl Pair {
         self.handles.get(nth).copied().unwrap_or(OrderHandle::NONE)
     }
 
-    /// Lets time pass, with a timer wherever the shard asks for one.
+    /// Advances the time, with a timer command wherever the shard needs one.
     fn wait(&mut self, ns: u64) -> Result<(), String> {
         let end = self.now.plus(ns);
         while let Some(deadline) = self.shard.deadline().filter(|&deadline| deadline <= end) {
@@ -132,7 +132,7 @@ impl Pair {
         self.look_at_depths()
     }
 
-    /// Both count the same credit in use.
+    /// Checks that both count the same credit in use.
     fn check_credit(&self) -> Result<(), String> {
         for account in world::HOME_ACCOUNTS.into_iter().chain(world::OUTSIDE_ACCOUNTS) {
             let (twin, shard) = (self.twin.credit_used(account), self.shard.credit_used(account));
@@ -143,10 +143,10 @@ impl Pair {
         Ok(())
     }
 
-    /// Goes on with the shard that its image gives.
+    /// Continues with the shard loaded from its snapshot.
     pub fn reload(&mut self) -> Result<(), String> {
         self.shard = keep::reloaded(&self.shard, 1)?;
-        // Who watches books is not in an image.
+        // A snapshot does not contain the subscribers of books.
         self.watch_depths();
         self.check_depths(|_| true)
     }
@@ -159,7 +159,8 @@ impl Pair {
         }
     }
 
-    /// Has the books told that have changed, and compares them; now and then those too that should not have.
+    /// Lets the shard publish the books that have changed, and compares them; now and then also
+    /// those that should not have changed.
     fn look_at_depths(&mut self) -> Result<(), String> {
         let seq = self.out.seq();
         let mut told = Vec::new();
@@ -195,7 +196,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Everything told once more, to a new shard.
+    /// Replays all commands to a new shard.
     pub fn replay(&self) -> Result<(), String> {
         let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
         let fresh = Shard::new(ShardId(0), 1, reference, settings);
@@ -214,7 +215,7 @@ impl Pair {
         events
     }
 
-    /// Learns under which handles the shard keeps new orders: those of the command, and of a close that has waited.
+    /// Learns the handles of new orders: those of the command, and of a close that has waited.
     fn bind(&mut self, body: &CommandKind, order: usize, events: &[Event]) {
         let entered: Vec<OrderHandle> = events
             .iter()
@@ -234,10 +235,10 @@ impl Pair {
         }
     }
 
-    /// An event in the twin's words; None for what the twin does not speak of.
+    /// Converts an event to the twin's type; `None` for events that the twin does not model.
     fn said(&self, body: &EventKind) -> Option<Said> {
         match body {
-            // Told again for readers who may have put the order away.
+            // Sent again for readers that may have dropped the order.
             EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Snapshot) => None,
             EventKind::Order(order) if order.order == OrderHandle::NONE => {
                 Some(Said::Unrecorded(order.reason))
@@ -325,7 +326,7 @@ fn take(out: &mut Outbox) -> Vec<Event> {
     events
 }
 
-/// Folds an event into a hash; every byte of its telling counts.
+/// Folds an event into a hash; every byte of its debug text counts.
 pub fn fold(hash: u64, event: &Event) -> u64 {
     let mut hash = hash ^ 0xcbf2_9ce4_8422_2325;
     for byte in format!("{event:?}").bytes() {
@@ -334,7 +335,7 @@ pub fn fold(hash: u64, event: &Event) -> u64 {
     hash
 }
 
-/// What belongs together: the history of an order, the bookings of a position.
+/// Events that belong together: the history of an order, the bookings of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Thread {
     Order(usize),
@@ -362,12 +363,12 @@ fn threads(list: &[Said]) -> BTreeMap<Thread, Vec<Said>> {
     threads
 }
 
-/// Compares what was said, thread by thread: between threads the rules leave the order open.
+/// Compares the output, thread by thread: between threads the rules do not define an order.
 fn compare(expected: &[Said], told: &[Said]) -> Result<(), String> {
     let (expected, told) = (threads(expected), threads(told));
     let keys: Vec<Thread> = expected.keys().chain(told.keys()).copied().collect();
     for key in keys {
-        // How a command about an order ended is told by the order's own reports.
+        // The order's own reports show how a command about the order ended.
         if key == Thread::Done && !expected.contains_key(&key) {
             continue;
         }

@@ -1,5 +1,5 @@
-//! A whole platform on one thread: shards, lanes, desks, a feed, an outside venue, a budget, a view. A seed picks
-//! who moves next, how far, when time passes, and who is slow.
+//! A whole platform on one thread: shards, lanes, desks, a feed, an external venue, a budget, a
+//! view. A seed chooses the next actor and its action, the passing of time, and the slow parts.
 
 mod chaos;
 mod client;
@@ -45,14 +45,14 @@ const DESKS: [(PortId, Origin); 3] =
     [(PortId(2), Origin::Fix), (PortId(3), Origin::Rest), (PortId(4), Origin::Strategy)];
 const FEED: PortId = PortId(5);
 const VIEW: PortId = PortId(6);
-/// Hears everything and is never slow: what the checkers see.
+/// Receives everything and is never slow: the input of the checkers.
 const MONITOR: PortId = PortId(7);
-/// Asks for a snapshot at the end.
+/// Requests a snapshot at the end.
 const LATECOMER: PortId = PortId(8);
 
-/// Rounds within which everything must have come to rest.
+/// Most cycles until everything must have settled.
 const SETTLING_ROUNDS_MAX: usize = 20_000;
-/// Commands the control port has decided on and not yet sent.
+/// Most commands of the control port that are not sent yet.
 const CONTROL_SLOTS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -61,26 +61,26 @@ pub struct Setup {
     pub depths: Depths,
     pub settings: ShardSettings,
     pub profile: Profile,
-    /// Limits of strategy 1, set before anything is traded.
+    /// Limits of strategy 1, set before any trading.
     pub limits: Option<Limits>,
-    /// Credit of the first account, which the budget gives to the shards in parts.
+    /// Credit of the first account, which the budget distributes to the shards.
     pub credit: Option<Limits>,
     pub storage: Storage,
     pub steps: usize,
 }
 
-/// How what is journaled gets stored.
+/// How journaled commands get stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Storage {
-    /// Whether it takes time, so that events wait for it.
+    /// Whether storing takes time, so that events wait for it.
     pub slow: bool,
-    /// Of a thousand moves, how many shut the journal of a shard or open it again.
+    /// Actions per thousand that close the journal of a shard or open it again.
     pub shuts_permille: u64,
-    /// Of a thousand moves, how many put a shard away and take it out again.
+    /// Actions per thousand that save a shard and load it again.
     pub reloads_permille: u64,
 }
 
-/// What a shard was told, and how much of it is safe.
+/// The commands of a shard, and how many of them are stored.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     pub entries: Vec<Entry>,
@@ -101,7 +101,7 @@ pub struct Platform {
     clients: Vec<Client>,
     outside: Outside,
     feed: Feed,
-    /// A price that did not fit.
+    /// A price that did not fit the lane.
     feed_slot: Option<(ShardId, Command)>,
     budget: BudgetPool,
     limits: Option<Limits>,
@@ -117,7 +117,7 @@ pub struct Platform {
     pub trace: Option<Vec<String>>,
 }
 
-/// What the control port has to send.
+/// A command that the control port has to send.
 #[derive(Debug)]
 enum Errand {
     One(ShardId, Command),
@@ -140,7 +140,7 @@ impl Platform {
             workload: Workload::new(dice.fork(), profile),
             ports,
             journals: vec![Journal::default(); workers.len()],
-            // Nothing goes wrong before the opening.
+            // Nothing fails before the opening.
             storage: Storage::default(),
             workers,
             checkers: (0..setup.shards).map(|id| Checker::new(ShardId(id), reference.clone())).collect(),
@@ -148,7 +148,7 @@ impl Platform {
             outside: Outside::new(dice.fork()),
             feed: feed(&reference, dice.roll()),
             feed_slot: None,
-            // Its own session, so that its answers are told from the operator's.
+            // The budget has a session of its own, so that its answers differ from the operator's.
             budget: BudgetPool::new(setup.shards, Source { session: 2, ..source(CONTROL, Origin::Server) }),
             limits: setup.limits,
             credit: setup.credit,
@@ -168,7 +168,7 @@ impl Platform {
         platform
     }
 
-    /// Everybody says what they want to hear; strategies run; limits are set.
+    /// Subscribes all ports, starts the strategies, and sets the limits.
     fn open(&mut self) {
         let watches = [
             (MONITOR, Watch::Everything),
@@ -182,7 +182,7 @@ impl Platform {
         }
         self.errand_all(CommandKind::Snapshot { port: VIEW });
         for deed in Workload::opening() {
-            // The outside venue itself says when it is connected.
+            // The external venue itself reports when it is connected.
             if let Deed::Plain(body @ CommandKind::Phase { .. }) = deed {
                 self.errand_all(body);
             }
@@ -199,7 +199,7 @@ impl Platform {
         for security in world::SECURITIES {
             self.feed.set_on(security, true, self.now);
         }
-        // Nobody trades before the limits are in force.
+        // No client trades before the limits are in force.
         let shards = self.shards;
         while !self.control.is_empty() || !(0..shards).all(|shard| self.view.is_complete(ShardId(shard))) {
             self.round().expect("nothing goes wrong before the opening");

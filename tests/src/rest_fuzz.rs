@@ -1,5 +1,5 @@
-//! Any bytes as the body, the query or the path of a request: no panic, nothing is taken in two ways, and what is refused is told in
-//! words that are not longer than what was sent by much.
+//! Any bytes as the body, the query or the path of a request: no panic, no input is read in two
+//! ways, and error messages are not much longer than the input.
 
 use pitlane_engine::id::SecurityId;
 use pitlane_protocols::json;
@@ -12,15 +12,16 @@ use pitlane_protocols::rest::{
 
 use crate::world;
 
-/// What a fault adds to the words it is about: names of fields, places, what would have been right.
+/// Most bytes that an error message adds to the input that it quotes: names of fields, positions,
+/// what would have been right.
 const WORDS_BYTES_MAX: usize = 2_000;
 
-/// One body for every call that takes one.
+/// Reads one body for every call that takes one.
 pub fn body(bytes: &[u8]) {
     macro_rules! read_as {
         ($($kind:ty),+) => {$(
             match read::<$kind>(bytes) {
-                // Whoever was understood has said JSON.
+                // An accepted body is JSON.
                 Ok(value) => assert!(json::is_json(bytes), "{value:?}"),
                 Err(bad) => {
                     let words = bad.to_string();
@@ -49,10 +50,10 @@ pub fn body(bytes: &[u8]) {
     let _ = account_id(bytes);
 }
 
-/// The parameters that any call knows.
+/// Parameters that any call knows.
 const KNOWN: [&str; 6] = ["query", "strategy", "limit", "security", "status", "from"];
 
-/// A query string, and the small grammars that stand in paths and parameters.
+/// Reads a query string, and the small grammars of paths and parameters.
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Query::parse(text, &KNOWN) {
@@ -76,7 +77,7 @@ pub fn query(bytes: &[u8]) {
     let _ = Moment::parse(text);
 }
 
-/// The search for securities, over the small market of the tests.
+/// Reads a search for securities, and runs it over the small market of the tests.
 pub fn search(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let reference = world::reference();

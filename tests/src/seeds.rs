@@ -1,4 +1,4 @@
-//! Runs a check over many seeds on both cores, and says how to repeat the ones that failed.
+//! Runs a check over many seeds on both cores, and prints how to repeat those that failed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Threads that run seeds; the machine has two cores.
 const THREADS: usize = 2;
-/// After so many failures nobody reads on.
+/// Failures after which a thread stops: more would not be read.
 const FAILURES_MAX: usize = 5;
 
-/// Runs `check` for the seed of `PITLANE_SEED` alone and verbosely, or for the kept seeds and then as many as
-/// `PITLANE_SEEDS` says, `count` without it.
+/// Runs `check` for the seed in `PITLANE_SEED` alone and verbosely, or for the recorded seeds and
+/// then for as many as `PITLANE_SEEDS` names, `count` without it.
 ///
-/// `check` is given the seed and whether to trace; it answers with what went wrong.
+/// `check` gets the seed and whether to trace; it returns what went wrong.
 pub fn run(count: u64, check: impl Fn(u64, bool) -> Result<(), String> + Sync) {
     if let Some(seed) = number("PITLANE_SEED") {
         if let Err(problem) = guarded(|| check(seed, true)) {
@@ -45,7 +45,7 @@ pub fn run(count: u64, check: impl Fn(u64, bool) -> Result<(), String> + Sync) {
     assert!(failures.is_empty(), "of {} seeds these failed: {}", seeds.len(), list.join(" "));
 }
 
-/// A panic is a finding as any other.
+/// Runs a check; a panic is a finding like any other.
 pub fn guarded(run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -59,7 +59,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} should be a number, not {text:?}")))
 }
 
-/// Seeds that once failed, in `data/seeds.txt`: a number a line, `#` for the story.
+/// Returns the seeds in `data/seeds.txt` that once failed: a number per line, `#` for a comment.
 fn kept() -> Vec<u64> {
     let lines = include_str!("../data/seeds.txt").lines().map(str::trim);
     let numbers = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! One real shard on a stage: tests tell it commands and look at what it says.
+//! One real shard for tests: they send it commands and check its events.
 
 use pitlane_engine::command::{Budget, Quote, Scope, Trade};
 use pitlane_engine::command::{BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Phase, Report, Watch};
@@ -14,7 +14,7 @@ use pitlane_engine::time::Timestamp;
 use crate::checks::Checker;
 use crate::world;
 
-/// Steps in which any command must be done: no stage has as many orders.
+/// Most steps until any command must be done: no test has as many orders.
 const STEPS_MAX: usize = 20_000;
 
 #[derive(Debug)]
@@ -28,7 +28,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A shard that owns everything, with all strategies running and the outside venue connected.
+    /// Creates a shard that owns everything, with all strategies running and the external venue
+    /// connected.
     pub fn new(settings: ShardSettings) -> Stage {
         let mut stage = Stage::bare(settings);
         for strategy in world::STRATEGIES {
@@ -38,7 +39,7 @@ impl Stage {
         stage
     }
 
-    /// A shard as it is made; everything it says is heard.
+    /// Creates a new shard; all its events are received.
     pub fn bare(settings: ShardSettings) -> Stage {
         let reference = world::reference();
         let mut stage = Stage {
@@ -55,7 +56,8 @@ impl Stage {
         stage
     }
 
-    /// Tells one command and gives everything said to it. The rules of [`Checker`] hold throughout.
+    /// Applies one command and returns all its events. The invariants of [`Checker`] hold
+    /// throughout.
     pub fn tell(&mut self, body: CommandKind) -> Vec<Event> {
         self.token += 1;
         let command = Command::new(world::source(0, 1), self.token, body);
@@ -90,7 +92,7 @@ impl Stage {
         IntId::numbered(b'o', self.ids)
     }
 
-    /// Submits, and gives the handle with what was said.
+    /// Submits an order, and returns its handle with the events.
     pub fn submit(&mut self, terms: Terms) -> (OrderHandle, Vec<Event>) {
         let id = self.id();
         let events = self.tell(CommandKind::Submit { id, terms });
@@ -133,13 +135,13 @@ impl Stage {
         self.tell(CommandKind::Trade { security, trade })
     }
 
-    /// The whole of a limit that spans securities, as a budget would give it to the only shard.
+    /// Sets the whole of a limit across securities, as a budget would give it to the only shard.
     pub fn budget(&mut self, scope: Scope, kind: BudgetKind, share: i64) {
         self.tell(CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Set(share) }));
     }
 }
 
-/// A limit order of strategy 1 and the account at home there.
+/// Returns a limit order of strategy 1 and an account that may trade the security.
 pub fn limit(security: SecurityId, side: Side, qty: &str, price: &str) -> Terms {
     let account =
         if world::ABROAD.contains(&security) { world::OUTSIDE_ACCOUNT } else { world::HOME_ACCOUNTS[0] };
@@ -157,7 +159,8 @@ pub fn limit(security: SecurityId, side: Side, qty: &str, price: &str) -> Terms 
     }
 }
 
-/// The reports among events; the telling of changed terms, which has no quantities of its own, is left out.
+/// Returns the reports among events, without events of changed terms, which have no quantities of
+/// their own.
 pub fn reports(events: &[Event]) -> Vec<OrderReport> {
     let whole =
         |event: &&Event| !matches!(&event.body, EventKind::Order(order) if order.what == ExecType::Replaced);
@@ -172,7 +175,7 @@ pub fn refusals(events: &[Event]) -> Vec<Refusal> {
     events.iter().filter_map(refusal).collect()
 }
 
-/// How the command ended.
+/// Returns how the command ended.
 pub fn done(events: &[Event]) -> Reason {
     let done = |event: &Event| match event.body {
         EventKind::Done { reason, .. } => Some(reason),
@@ -181,7 +184,7 @@ pub fn done(events: &[Event]) -> Reason {
     events.iter().find_map(done).unwrap_or(Reason::None)
 }
 
-/// Every reason that is given among events.
+/// Returns every reason among events.
 pub fn reasons(events: &[Event]) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = events
         .iter()

@@ -1,4 +1,5 @@
-//! The STOMP broker: dialogues as data, played with a broker alone or behind sockets; and any octets at all.
+//! The STOMP broker: dialogues as data, played with a broker alone or behind sockets; and arbitrary
+//! bytes.
 
 pub mod dialogue;
 pub mod host;

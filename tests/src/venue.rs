@@ -1,5 +1,6 @@
-//! A venue on a stage: a session that calls it, one shard, a client who sends orders to the shard, all on one thread under a virtual clock.
-//! Bytes of the venue go in as they are cut; what the session says comes out as readable messages.
+//! A venue for tests: a session that connects to it, one shard, a client that sends orders to the
+//! shard, all on one thread under a virtual clock. Bytes of the venue go in as they are cut; the
+//! session's output comes out as readable messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ const CONTROL: PortId = PortId(0);
 const VENUE: PortId = PortId(1);
 const CLIENT: PortId = PortId(2);
 
-/// Rounds in which everything said must have been heard.
+/// Most cycles until everything sent must have been received.
 const ROUNDS_MAX: usize = 10_000;
 
 #[derive(Debug)]
@@ -35,20 +36,21 @@ pub struct Stage {
     pub venue: InitiatorSettings,
     worker: Worker,
     ports: Vec<PortEnd>,
-    /// What was sent to the venue and not looked at.
+    /// Bytes sent to the venue and not checked yet.
     wire: Vec<u8>,
     pub closed: Option<DisconnectReason>,
     /// Whether the venue reads.
     pub reads: bool,
     told_touches: Option<u64>,
-    /// Whether instructions reach the session: if not, the process ends before it has kept a message of them.
+    /// Whether instructions reach the session: if not, the process ends before it has stored a
+    /// message of them.
     pub hears: bool,
     never_sent: BTreeSet<OrderHandle>,
-    /// Whether the shard hears if the venue is connected.
+    /// Whether the shard is informed of the venue's connection.
     pub tells: bool,
     /// Whether reports reach the shard: if not, the process ends before its journal has them.
     pub stores: bool,
-    /// By the first id of an order.
+    /// Orders by their first id.
     orders: BTreeMap<String, Known>,
     pub alerts: Vec<Alert>,
     pub refusals: Vec<Refusal>,
@@ -106,7 +108,7 @@ impl Stage {
         stage
     }
 
-    /// The process is killed and started again: the shard was recovered, the session has its store.
+    /// Kills the process and starts it again: the shard was recovered, the session has its store.
     pub fn restart(&mut self) {
         self.session.disconnect(self.now);
         let never_sent = std::mem::take(&mut self.never_sent);
@@ -134,7 +136,7 @@ impl Stage {
         self.session.state() != FixSessionState::Disconnected
     }
 
-    /// Bytes of the venue, cut as they are given.
+    /// Delivers bytes of the venue, cut as they are given.
     pub fn bytes(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while at < bytes.len() {
@@ -163,7 +165,7 @@ impl Stage {
         self.tell(CLIENT, CommandKind::Submit { id: int_id(id), terms });
     }
 
-    /// A stop, good for `until_ns` nanoseconds or until it is cancelled.
+    /// Submits a stop order, good for `until_ns` nanoseconds or until it is cancelled.
     pub fn submit_stop(&mut self, id: &str, side: Side, qty: &str, stop: &str, until_ns: Option<u64>) {
         let terms = Terms {
             security: SecurityId(8),
@@ -181,7 +183,7 @@ impl Stage {
         self.tell(CLIENT, CommandKind::Submit { id: int_id(id), terms });
     }
 
-    /// The market of the security trades at this price.
+    /// Lets the market of the security trade at this price.
     pub fn trade(&mut self, price: &str) {
         let trade = Trade { price: world::price(price), size: world::qty("1"), at: self.now };
         self.tell(CONTROL, CommandKind::Trade { security: SecurityId(8), trade });
@@ -192,7 +194,7 @@ impl Stage {
         self.tell(CLIENT, CommandKind::Cancel { order, id: int_id(id) });
     }
 
-    /// Closes the whole position that orders of this stage make.
+    /// Closes the whole position that the orders of this test make.
     pub fn close(&mut self, id: &str) {
         self.tell(
             CLIENT,
@@ -212,7 +214,7 @@ impl Stage {
         self.tell(CLIENT, CommandKind::Modify { order, id: int_id(id), changes });
     }
 
-    /// What the client knows of the order that began with this id.
+    /// Returns what the client knows of the order with this first id.
     pub fn order(&self, id: &str) -> Option<&Known> {
         self.orders.get(id)
     }
@@ -228,7 +230,7 @@ impl Stage {
         self.settle();
     }
 
-    /// Lets time pass, with every timer at its time.
+    /// Advances the time, and fires every timer at its time.
     pub fn wait(&mut self, ns: u64) {
         let until = self.now.plus(ns);
         while let Some(at) = self.session.poll_timeout().filter(|&at| at <= until) {
@@ -243,7 +245,7 @@ impl Stage {
         self.settle();
     }
 
-    /// Everybody moves until nobody has anything to do.
+    /// Runs all parts until none of them has work.
     pub fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut work = self.worker.poll(self.now);
@@ -298,7 +300,7 @@ impl Stage {
         }
     }
 
-    /// As a room does it: reports first, then whether the venue can be reached.
+    /// Works like an endpoint of the gateway: reports first, then whether the venue can be reached.
     fn report(&mut self) -> usize {
         let mut work = 0;
         loop {
@@ -352,7 +354,8 @@ impl Stage {
         0
     }
 
-    /// The messages sent to the venue since the last look, `|` for SOH. Each was well formed.
+    /// Returns the messages sent to the venue since the last call, with `|` for SOH. Each must be
+    /// well formed.
     pub fn said(&mut self) -> Vec<String> {
         said_on(&mut self.wire)
     }
@@ -377,7 +380,7 @@ pub fn int_id(text: &str) -> IntId {
     IntId::parse(text.as_bytes()).expect("an id")
 }
 
-/// A frame of the venue.
+/// Returns a frame of the venue.
 pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
     words::frame_of(text, "VENUE", number, now)
 }

@@ -1,25 +1,26 @@
-//! Any bytes into the receiving side of a WebSocket: no panic, the same outcome wherever they are cut, and the outcome of a naive
-//! reader who has all of them at once.
+//! Any bytes into the receiving side of a WebSocket: no panic, the same result wherever they are
+//! cut, and the result of a naive reader that has all of them at once.
 
 use pitlane_protocols::websocket::{MESSAGE_BYTES_MAX, Receiver, WebSocketState, code};
 
-/// What came of a stream.
+/// Result of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Heard {
     payload: Vec<u8>,
-    /// Of the last ping.
+    /// Payload of the last ping.
     ping: Option<Vec<u8>>,
     closing: Option<Option<u16>>,
 }
 
-/// The first byte chooses where the stream is cut.
+/// Receives a stream; the first byte chooses where it is cut.
 pub fn receive(bytes: &[u8]) {
     let Some((&choice, stream)) = bytes.split_first() else { return };
     let expected = naive(stream);
     for len in [stream.len().max(1), 1, 2 + choice as usize] {
         let mut heard = cut(stream, len);
         if expected.closing == Some(Some(code::NOT_UTF8)) {
-            // How much of a broken text was heard before its fault hangs on the cut; never more than there was.
+            // How much of an invalid text was received before its error depends on the cut; it is
+            // never more than there was.
             assert!(expected.payload.starts_with(&heard.payload), "cut every {len} bytes");
             heard.payload.clone_from(&expected.payload);
         }
@@ -46,20 +47,20 @@ fn cut(stream: &[u8], len: usize) -> Heard {
     heard
 }
 
-/// The head of a frame.
+/// The header of a frame.
 struct Head {
     opcode: u8,
     is_last: bool,
     length: u64,
     mask: [u8; 4],
-    /// Of the head itself.
+    /// Bytes of the header itself.
     bytes: usize,
 }
 
-/// Frame by frame, as the RFC has them.
+/// Reads frame by frame, as RFC 6455 defines them.
 fn naive(mut rest: &[u8]) -> Heard {
     let mut heard = Heard::default();
-    // Of the message under way: whether it is a text, how long it was said to be so far, and what came of it.
+    // The message in progress: whether it is text, its declared length so far, and its payload.
     let mut message: Option<(bool, u64, Vec<u8>)> = None;
     loop {
         let head = match head(rest, message.is_some()) {
@@ -101,7 +102,7 @@ fn naive(mut rest: &[u8]) -> Heard {
     }
 }
 
-/// None: it is not all there. Else why the connection ends.
+/// Reads a header. `None`: it is incomplete. The error is the code with which the connection ends.
 fn head(bytes: &[u8], within_message: bool) -> Result<Option<Head>, u16> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
     let (opcode, is_last, short) = (first & 15, first & 128 != 0, second & 127);
@@ -128,7 +129,7 @@ fn head(bytes: &[u8], within_message: bool) -> Result<Option<Head>, u16> {
     Ok(Some(Head { opcode, is_last, length, mask, bytes: 6 + extra }))
 }
 
-/// How a close is answered.
+/// Returns the code that answers a close.
 fn answer(payload: &[u8]) -> Option<u16> {
     let [high, low, reason @ ..] = payload else {
         return (!payload.is_empty()).then_some(code::PROTOCOL);

@@ -1,7 +1,8 @@
-//! What clients, feeds, venues and operators do in a run: mostly sensible, with a good share of nonsense.
+//! Actions of clients, feeds, venues and operators in a run: mostly sensible, with a good share of
+//! nonsense.
 //!
-//! A deed names an order by its place among those submitted, not by its handle, so that the same flow can be played
-//! on any number of shards.
+//! An action names an order by its place among those submitted, not by its handle, so that the same
+//! flow can be played on any number of shards.
 
 use pitlane_engine::command::{
     Budget, BudgetAct, BudgetKind, CommandKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
@@ -38,23 +39,23 @@ pub enum Deed {
     Wait(u64),
 }
 
-/// What a run is made of. Weights are relative.
+/// The ingredients of a run. Weights are relative.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub securities: Vec<SecurityId>,
-    /// Prices lie within so many ticks around 100.
+    /// Prices lie within this many ticks around 100.
     pub width: i64,
-    /// Deeds in a hundred that make no sense.
+    /// Actions per hundred that make no sense.
     pub nonsense: u64,
     pub limits: bool,
-    /// What accounts with a credit may use, in dollars.
+    /// Credit of the accounts that have one, in dollars.
     pub credit: Option<i64>,
     pub sessions: bool,
-    /// Whether outside venues are played by reports in the flow itself.
+    /// Whether the flow itself contains the reports of external venues.
     pub reports: bool,
-    /// Whether operators switch and book.
+    /// Whether operators set kill switches and book transactions.
     pub operators: bool,
-    /// Only prices the rules speak of: on the grid, bid below ask.
+    /// Whether prices are regular: on the grid, bid below ask.
     pub tame: bool,
     pub weights: Weights,
 }
@@ -106,7 +107,7 @@ impl Profile {
     }
 }
 
-/// Accounts with a credit: one at home, one whose venue takes fills back.
+/// Accounts with a credit: one at a simulated exchange, one whose venue busts fills.
 const CREDITED: [AccountId; 2] = [world::HOME_ACCOUNTS[0], world::OUTSIDE_ACCOUNTS[0]];
 
 #[derive(Debug)]
@@ -115,7 +116,7 @@ pub struct Workload {
     profile: Profile,
     ids: u64,
     execs: u64,
-    /// Directives given so far.
+    /// Directives so far.
     directed: u64,
     /// Orders submitted so far, closes included.
     pub submitted: usize,
@@ -127,7 +128,7 @@ impl Workload {
         Workload { dice, profile, ids: 0, execs: 0, directed: 0, submitted: 0 }
     }
 
-    /// The credit of the accounts that have one, as operator and budget would set it.
+    /// Returns the actions that set the credit of the accounts, as operator and budget would.
     pub fn credit(dollars: i64) -> Vec<Deed> {
         let credit = Money::whole(dollars).expect("a small number");
         let limits = Limits { credit, credit_currency: world::currency("USD"), ..Limits::default() };
@@ -140,7 +141,7 @@ impl Workload {
         CREDITED.into_iter().flat_map(deeds).collect()
     }
 
-    /// Another credit for one of them, in another currency, or none.
+    /// Returns a command with another credit for one of them, in another currency, or none.
     fn another_credit(&mut self) -> CommandKind {
         let scope = Scope::Account(self.dice.pick(&CREDITED));
         let credit = Money::whole(self.dice.pick(&[0, 500, 3_000, 50_000])).expect("a small number");
@@ -148,7 +149,7 @@ impl Workload {
         CommandKind::Limits { scope, limits: Limits { credit, credit_currency, ..Limits::default() } }
     }
 
-    /// What every run begins with, so that there is something to do.
+    /// Returns the actions at the beginning of every run, so that trading is possible.
     pub fn opening() -> Vec<Deed> {
         let running = world::STRATEGIES
             .iter()
@@ -200,7 +201,7 @@ impl Workload {
         IntId::numbered(b'o', self.ids)
     }
 
-    /// Mostly one of the newest orders.
+    /// Returns the number of mostly one of the newest orders.
     fn nth(&mut self) -> usize {
         let count = self.submitted as u64;
         if count == 0 || self.dice.percent(2) {
@@ -275,7 +276,7 @@ impl Workload {
         Deed::Plain(CommandKind::Submit { id: self.id(), terms })
     }
 
-    /// Makes one thing wrong.
+    /// Makes one field wrong.
     fn spoil(&mut self, terms: &mut Terms, now: Timestamp) {
         match self.dice.below(20) {
             0 => terms.security = world::NO_SECURITY,
@@ -472,7 +473,7 @@ impl Workload {
         let strategy = self.dice.pick(&world::STRATEGIES);
         Deed::Plain(match self.dice.below(12) {
             0 if self.dice.percent(50) => {
-                // Versions come in any order: the newest stands.
+                // Versions come in any order: the newest counts.
                 let version = Version(1 + self.dice.below(self.directed + 4));
                 self.directed += 1;
                 CommandKind::Direct { version, directive: self.directive(security) }
@@ -512,7 +513,7 @@ impl Workload {
         })
     }
 
-    /// Some of the limits that concern one order or one security.
+    /// Returns some of the limits that concern one order or one security.
     fn limits(&mut self) -> Limits {
         let mut limits = Limits { trading_enabled: !self.dice.percent(5), ..Limits::default() };
         if self.dice.percent(30) {
@@ -565,7 +566,7 @@ impl Workload {
             currency: if trade { Currency::default() } else { world::currency("USD") },
             uuid: Uuid::default(),
         };
-        // A few are sent again; a UUID is of one ledger, as it would be if it were unique.
+        // A few are sent again; a UUID belongs to one ledger, as it would if it were unique.
         let ledger = movement.security.map_or(1_000 + movement.strategy.0 as u128, |id| id.0 as u128);
         movement.uuid = Uuid(self.dice.pick(&[0, 1]) * (ledger * 10 + self.dice.below(3) as u128));
         if self.dice.percent(self.profile.nonsense) {
@@ -575,7 +576,7 @@ impl Workload {
     }
 }
 
-/// Raw tick size of a security of the little market.
+/// Returns the raw tick size of a security of the small market.
 pub fn tick(security: SecurityId) -> i64 {
     match security.0 {
         5..=7 => 25_000_000,
@@ -584,7 +585,7 @@ pub fn tick(security: SecurityId) -> i64 {
     }
 }
 
-/// Raw lot size.
+/// Returns the raw lot size.
 pub fn lot(security: SecurityId) -> i64 {
     match security.0 {
         5..=7 => 1_000_000_000,

@@ -1,5 +1,5 @@
-//! The little market the tests trade on: two simulated exchanges and one outside venue, with one of everything that
-//! can go wrong.
+//! The small market of the tests: two simulated exchanges and one external venue, with one instance
+//! of everything that can go wrong.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use pitlane_engine::number::{ContractSize, Money, Price, Qty};
 use pitlane_engine::refdata::{Account, Exchange, Family, RefData, Rows, Security, SecurityKind, Strategy};
 use pitlane_engine::time::{Day, TimeOfDay, Timestamp};
 
-/// Simulated, opens and closes with a call auction.
+/// Simulated; opens and closes with a call auction.
 pub const AUCTIONS: ExchangeId = ExchangeId(1);
-/// Simulated, always continuous unless told otherwise.
+/// Simulated; always continuous unless a command changes it.
 pub const PLAIN: ExchangeId = ExchangeId(2);
 /// Behind [`OUTSIDE_ADAPTER`].
 pub const OUTSIDE: ExchangeId = ExchangeId(3);
@@ -22,9 +22,10 @@ pub const OUTSIDE_ADAPTER: AdapterId = AdapterId(1);
 
 /// Securities that trade in auctions: lot 1, tick 0.01.
 pub const SHARES: [SecurityId; 4] = [SecurityId(1), SecurityId(2), SecurityId(3), SecurityId(4)];
-/// Lot 10, tick 0.25, contract size 50. The last two expire on the first and second day after [`start`], the first much later.
+/// Lot 10, tick 0.25, contract size 50. The last two expire on the first and second day after
+/// [`start`], the first much later.
 pub const FUTURES: [SecurityId; 3] = [SecurityId(5), SecurityId(6), SecurityId(7)];
-/// Securities of the outside venue: lot 1, tick 0.05.
+/// Securities of the external venue: lot 1, tick 0.05.
 pub const ABROAD: [SecurityId; 3] = [SecurityId(8), SecurityId(9), SecurityId(10)];
 pub const NOT_TRADEABLE: SecurityId = SecurityId(11);
 pub const SECURITIES: [SecurityId; 10] = [
@@ -48,12 +49,12 @@ pub const INACTIVE_ACCOUNT: AccountId = AccountId(4);
 pub const PLAIN_ACCOUNT: AccountId = AccountId(5);
 pub const OUTSIDE_ACCOUNT: AccountId = AccountId(6);
 pub const OUTSIDE_ACCOUNTS: [AccountId; 2] = [OUTSIDE_ACCOUNT, AccountId(7)];
-/// For [`STRATEGIES`]`[0]` and `[1]` only.
+/// Reserved for [`STRATEGIES`]`[0]` and `[1]`.
 pub const RESERVED_ACCOUNT: AccountId = AccountId(8);
 pub const NO_ACCOUNT: AccountId = AccountId(99);
 
 pub const STRATEGIES: [StrategyId; 4] = [StrategyId::SERVER, StrategyId(1), StrategyId(2), StrategyId(3)];
-/// Known, but never told to run.
+/// Known, but never started.
 pub const IDLE_STRATEGY: StrategyId = StrategyId(4);
 pub const NO_STRATEGY: StrategyId = StrategyId(77);
 

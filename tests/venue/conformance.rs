@@ -1,5 +1,6 @@
-//! What every adapter must do, written once: each case is played on a rig, which is a venue that does as it is told, behind its adapter.
-//! What cannot happen at a venue is left out there, and the test says which cases these are.
+//! What every adapter must do, written once: each case is played on a rig, which is a controllable
+//! venue behind its adapter. Cases that cannot happen at a venue are left out there, and the test
+//! names them.
 
 use pitlane_engine::event::OrderReport;
 use pitlane_engine::terms::Status;
@@ -13,35 +14,36 @@ pub enum Act {
     Accept,
     Reject,
     Fill(u32),
-    /// The last fill is told once more.
+    /// Sends the last fill once more.
     FillAgain,
-    /// The request that is pending is done, or refused.
+    /// Performs or rejects the pending request.
     Grant,
     Refuse,
-    /// The connection is lost; what the venue then does is not heard.
+    /// Loses the connection; what the venue does then is not received.
     Disconnect,
     Reconnect,
-    /// The same, and the numbers of both sides begin anew: what was missed cannot be said again.
+    /// Reconnects with a reset of the sequence numbers on both sides: missed messages cannot be
+    /// resent.
     ReconnectWithReset,
-    /// The last fill is taken back.
+    /// Busts the last fill.
     Bust,
-    /// Something is said that nobody knows.
+    /// Sends unknown values.
     Babble,
 }
 
-/// A venue behind its adapter, and a client who sends orders there.
+/// A venue behind its adapter, and a client that sends orders there.
 pub trait Rig {
-    /// An order to buy at 100.
+    /// Submits an order to buy at 100.
     fn submit(&mut self, id: &str, qty: u32);
     fn cancel(&mut self, id: &str, order: &str);
     fn replace(&mut self, id: &str, order: &str, qty: u32);
-    /// Whether it can happen there; if so it has.
+    /// Performs an act, and returns whether it can happen at this venue.
     fn act(&mut self, order: &str, act: Act) -> bool;
-    /// What the client knows of its order, and how many fills it was told of.
+    /// Returns the client's last report of its order, and the number of fills that it received.
     fn order(&self, id: &str) -> (OrderReport, usize);
 }
 
-/// A case; None: something in it cannot happen at this venue.
+/// A case; `None`: something in it cannot happen at this venue.
 type Case = fn(&mut dyn Rig) -> Option<()>;
 
 const CASES: [(&str, Case); 16] = [
@@ -63,7 +65,8 @@ const CASES: [(&str, Case); 16] = [
     ("unknown values", unknown_values),
 ];
 
-/// The simulated venue is in the shard: it cannot be cut off, repeat itself, or be overtaken; and it grants what can be granted.
+/// Cases that the simulated venue cannot have: it is part of the shard, so it cannot be
+/// disconnected, repeat itself, or be overtaken; and it grants whatever can be granted.
 const NOT_SIMULATED: [&str; 9] = [
     "cancel refused",
     "replace refused",
@@ -261,7 +264,7 @@ fn unknown_values(rig: &mut dyn Rig) -> Option<()> {
     Some(())
 }
 
-/// An order of ten at the venue.
+/// Opens an order of ten at the venue.
 fn open(rig: &mut dyn Rig) -> Option<()> {
     accept(rig)
 }

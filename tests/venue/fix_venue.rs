@@ -1,4 +1,5 @@
-//! A FIX venue that does as it is told, with a session of its own: what it says while nobody is there it says again when it is asked.
+//! A controllable FIX venue with a session of its own: it resends on request what it sent while the
+//! peer was not connected.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +13,12 @@ use super::conformance::{Act, Rig};
 
 pub struct FixVenue {
     stage: Stage,
-    /// The venue's next number.
+    /// The venue's next sequence number.
     number: u64,
-    /// What it said, by number.
+    /// Messages sent, by sequence number.
     told: BTreeMap<u64, String>,
-    /// By the order's first id: ClOrdID of the order and of the pending request, and whether that is a cancel.
+    /// Orders by their first id: ClOrdID of the order and of the pending request, and whether that
+    /// is a cancel.
     orders: BTreeMap<String, Held>,
     execs: u32,
     last: String,
@@ -59,7 +61,7 @@ impl FixVenue {
         assert!(self.stage.session.is_synchronized(), "both have all");
     }
 
-    /// Answers what the session asks of any peer.
+    /// Answers the requests that the session sends to any peer.
     fn answer(&mut self) {
         loop {
             let said = self.stage.said();
@@ -90,7 +92,7 @@ impl FixVenue {
         }
     }
 
-    /// Says something; if nobody is there it is kept.
+    /// Sends a message; without a connection it is only stored.
     fn tell(&mut self, text: &str) {
         let number = self.number;
         self.number += 1;
@@ -149,7 +151,7 @@ impl FixVenue {
         self.tell(&text);
     }
 
-    /// The request that was just sent.
+    /// Records the request that was just sent.
     fn asked(&mut self, order: &str, kind: &str, is_cancel: bool, qty: Option<u32>) {
         let said = self.stage.said();
         let [message] = &said[..] else { panic!("one message, not {said:?}") };

@@ -1,4 +1,4 @@
-//! The simulated venue as a rig: what it does follows from the market that it is shown.
+//! The simulated venue as a rig: its actions follow from the market data that it gets.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use pitlane_tests::world;
 
 use super::conformance::{Act, Rig};
 
-/// A share: lot 1.
+/// A share with a lot of 1.
 const SECURITY: SecurityId = SecurityId(2);
 
 pub struct SimVenue {
@@ -27,7 +27,7 @@ pub struct SimVenue {
 }
 
 impl SimVenue {
-    /// `rejects`: the venue's dice refuse every order.
+    /// Creates the rig. With `rejects`, the venue's random rejects hit every order.
     pub fn new(rejects: bool) -> SimVenue {
         let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let mut settings = ShardSettings::default();
@@ -45,7 +45,7 @@ impl SimVenue {
         rig
     }
 
-    /// The market: sellers of so many at this price.
+    /// Sets the market: this quantity is offered at this price.
     fn quote(&mut self, ask: &str, size: u32) {
         let quote = Quote {
             bid: world::price("90"),
@@ -109,13 +109,13 @@ impl Rig for SimVenue {
 
     fn act(&mut self, order: &str, act: Act) -> bool {
         match act {
-            // It has accepted, rejected and granted by itself.
+            // The venue has accepted, rejected or granted by itself.
             Act::Accept => self.orders[order].0.status == Status::New,
             Act::Reject => self.orders[order].0.status == Status::Rejected,
             Act::Grant => true,
             Act::Fill(_) if self.orders[order].0.status.is_finished() => false,
             Act::Fill(qty) => {
-                // Sellers below the order's price, so many and no more.
+                // Offers below the order's price, this quantity and no more.
                 self.quote("99", qty);
                 self.quote("110", 0);
                 true

@@ -22,7 +22,7 @@ use tokio::task::LocalSet;
 
 use crate::program;
 
-/// hyper on the runtime that ours has, chunked as ours, for as long as the process lives.
+/// Runs hyper on the same runtime as ours, with chunked responses as ours, until the process ends.
 pub fn hyper(address: SocketAddr, body: Bytes) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     LocalSet::new().block_on(&runtime, async {
@@ -42,7 +42,7 @@ pub fn hyper(address: SocketAddr, body: Bytes) -> io::Result<()> {
     })
 }
 
-/// nginx in one process, with a file that is in memory anyway. The process becomes it.
+/// Runs nginx in one process, with a file that stays in the page cache. It replaces this process.
 pub fn nginx(address: SocketAddr, folder: &Path) -> io::Result<()> {
     let root = folder.display();
     let settings = format!(
@@ -85,7 +85,7 @@ impl Body for Whole {
     }
 }
 
-/// may_minihttp with one worker. It knows no chunks and says how long the body is.
+/// Runs may_minihttp with one worker. It has no chunked encoding and sends a Content-Length.
 #[cfg(feature = "peers")]
 pub fn may(address: SocketAddr, body: String) -> io::Result<()> {
     use may_minihttp::{HttpServer, HttpService};
@@ -105,7 +105,7 @@ pub fn may(address: SocketAddr, body: String) -> io::Result<()> {
     }
 
     may::config().set_workers(1);
-    // It wants text that lives as long as the process, which this does.
+    // It requires text that lives as long as the process, which this text does.
     let server = HttpServer(Same(String::leak(body))).start(address)?;
     server.join().map_err(|_| io::Error::other("may_minihttp failed"))
 }

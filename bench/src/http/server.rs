@@ -1,4 +1,5 @@
-//! A server in a process of its own, on the second core: what it is, how it is started, and how long it has been on its core.
+//! A server in a process of its own, on the second core: its kind, how it is started, and how long
+//! it has been on its core.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -17,9 +18,9 @@ use super::{bare, exchange};
 use crate::conditions::Pinning;
 use crate::program;
 
-/// Longest to wait for a server to answer.
+/// Longest wait until a server answers.
 const START_MAX: Duration = Duration::from_secs(20);
-/// Orders that ours has room for.
+/// Most orders of our service.
 const ORDERS_MAX: usize = 500_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Kind {
     #[cfg(feature = "peers")]
     const ALL: &[Kind] = &[Kind::Pitlane, Kind::Hyper, Kind::Nginx, Kind::May];
 
-    /// Those that answer from memory and are here; hyper first.
+    /// Returns the servers that answer from memory and are installed; hyper first.
     pub fn bare() -> impl Iterator<Item = Kind> {
         let is_here = |kind: &Kind| *kind != Kind::Nginx || program::find("nginx").is_some();
         Kind::ALL[1..].iter().copied().filter(is_here)
@@ -65,7 +66,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server and waits until it answers; one of the bare ones with this body, whatever is asked.
+    /// Starts a server and waits until it answers. A bare server answers every request with `body`.
     pub fn start(kind: Kind, pinning: &Pinning, body: &[u8]) -> io::Result<Server> {
         // A port that was free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
@@ -102,12 +103,12 @@ impl Server {
         answer.is_ok_and(|answer| answer.starts_with(b"HTTP/1.1 200"))
     }
 
-    /// Of all its threads together.
+    /// Returns the nanoseconds on a core of all its threads together.
     pub fn on_core_ns(&self) -> io::Result<f64> {
         Ok(self.threads()?.iter().map(|(_, ns)| ns).sum())
     }
 
-    /// By the name of the thread.
+    /// Returns the nanoseconds on a core of each thread, with the thread's name.
     pub fn threads(&self) -> io::Result<Vec<(String, f64)>> {
         let account = |task: io::Result<fs::DirEntry>| {
             let task = task?.path();
@@ -119,13 +120,13 @@ impl Server {
         fs::read_dir(format!("/proc/{}/task", self.child.id()))?.map(account).collect()
     }
 
-    /// Has it stop in good order, if it can, and waits for that.
+    /// Requests a graceful stop, and waits for it.
     pub fn end(mut self) -> io::Result<()> {
         let mut socket = self.connect()?;
         socket.write_all(
             b"POST /rest/runtime/exit-vm HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         )?;
-        // Whoever goes before the answer may not have been heard.
+        // A client that disconnects before the response may not have been read.
         socket.read_to_end(&mut Vec::new())?;
         let status = self.child.wait()?;
         if status.success() { Ok(()) } else { Err(io::Error::other("the service failed")) }
@@ -140,7 +141,7 @@ impl Drop for Server {
     }
 }
 
-/// What the child process does.
+/// Runs in the child process.
 pub fn serve_http(word: &str, port: u16, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let body = || fs::read(folder.join("body"));
@@ -153,7 +154,7 @@ pub fn serve_http(word: &str, port: u16, folder: &Path) -> Result<(), Box<dyn st
     }
 }
 
-/// The whole service, with nothing going on but what is asked over REST.
+/// Runs the whole service, with no activity but what arrives over REST.
 fn serve(address: SocketAddr, data: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let settings = [
         format!("http.listen={address}"),

@@ -1,18 +1,19 @@
-//! `lobster` 0.7: B-trees of queues. It has no IOC and no replace; a limit order followed by a cancel stands for the one,
-//! a cancel followed by a limit order for the other. It tells neither what is left of an order nor that one is
-//! unknown, so the adapter keeps that itself.
+//! `lobster` 0.7: B-trees of queues. It has no IOC and no replace: the adapter sends a limit order
+//! followed by a cancel for the one, and a cancel followed by a limit order for the other. It
+//! reports neither the remaining quantity of an order nor that an order is unknown, so the adapter
+//! tracks both.
 
 use ::lobster::{FillMetadata, OrderBook, OrderEvent, OrderType, Side as TheirSide};
 
 use crate::workload::{Kind, Matcher, Outcome, Record, Side, Tally, Workload};
 
-/// Orders a new book has room for, and orders a new level has room for: they grow.
+/// Initial capacity of a book and of a level, in orders; both grow.
 const BOOK_CAPACITY: usize = 16;
 const LEVEL_CAPACITY: usize = 10;
 
 pub struct Lobster {
     books: Vec<OrderBook>,
-    /// By order id.
+    /// Open orders by order id.
     open: Vec<Open>,
     tally: Tally,
 }
@@ -20,7 +21,7 @@ pub struct Lobster {
 #[derive(Clone, Copy)]
 struct Open {
     book: u32,
-    /// Zero: not open.
+    /// Remaining quantity; zero: not open.
     qty: u32,
     side: Side,
 }
@@ -37,7 +38,7 @@ impl Lobster {
         }
     }
 
-    /// Counts the trades of an order; how much it traded.
+    /// Executes an order, counts its trades, and returns the quantity that it traded.
     fn execute(&mut self, book: u32, order: OrderType) -> u32 {
         match self.books[book as usize].execute(order) {
             OrderEvent::Filled { fills, filled_qty, .. }

@@ -1,8 +1,9 @@
-//! `matchcore` 0.4: B-tree of levels, hashed orders. Has every kind. Its books name orders by their own sequence
-//! numbers, so a table leads from ours to theirs and one per book back.
+//! `matchcore` 0.4: a B-tree of levels, hashed orders. It has every kind. Its books name orders by
+//! their own sequence numbers, so a table maps our ids to theirs, and one table per book maps back.
 //!
-//! Its outcome differs: an amended order that crosses trades on through its own limit; and, by its source, an amendment to
-//! the price an order already has keeps its place, where our flow says that it loses it.
+//! Its outcome differs: an amended order that crosses trades on through its own limit. By its
+//! source, an amendment to the price that an order already has also keeps its priority, while our
+//! flow defines that it loses it.
 
 use ::matchcore::{
     AmendCmd, AmendPatch, CancelCmd, Command, CommandKind, CommandMeta, CommandOutcome, CommandReport,
@@ -16,14 +17,14 @@ const NONE: u32 = u32::MAX;
 
 pub struct Matchcore {
     books: Vec<Book>,
-    /// Order id to book and sequence number.
+    /// Book and sequence number by order id.
     places: Vec<(u32, u32)>,
     tally: Tally,
 }
 
 struct Book {
     book: OrderBook,
-    /// Sequence number to order id.
+    /// Order ids by sequence number.
     ids: Vec<u32>,
 }
 

@@ -1,4 +1,5 @@
-//! Public order-book crates, driven by the same flow. Each adapter says what its crate lacks and how that was made up for.
+//! Public order-book crates, driven by the same flow. Each adapter describes what its crate lacks
+//! and how the adapter replaces it.
 
 pub mod lobster;
 pub mod matchcore;

@@ -1,7 +1,9 @@
-//! `orderbook-rs` 0.15: lock-free levels for many threads, here driven by one. Has every kind. Trades of an amendment are
-//! told to a listener only, so all trades are taken from there, behind a mutex that nobody contends for.
+//! `orderbook-rs` 0.15: lock-free levels for many threads, here driven by one. It has every kind.
+//! Trades of an amendment are reported to a listener only, so all trades are counted there, behind
+//! a mutex without contention.
 //!
-//! Its outcome differs, first in the hash alone: the same quantities at the same value, but not the same trades. Why is not known.
+//! Its outcome differs, first in the hash alone: the same quantities at the same value, but not the
+//! same trades. The cause is not known.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 pub struct OrderbookRs {
     books: Vec<OrderBook<()>>,
-    /// Order id to book.
+    /// Books by order id.
     places: Vec<u32>,
     tally: Arc<Mutex<Tally>>,
 }
@@ -69,7 +71,7 @@ impl Matcher for OrderbookRs {
     fn apply(&mut self, record: &Record) {
         let &Record { kind, side, security, order, price, qty } = record;
         let (id, side, price, qty) = (Id::Sequential(order), theirs(side), price as u128, qty as u64);
-        // What could not be filled at once is an error there, and no concern of ours.
+        // The crate returns an error for what could not be filled at once; it does not matter here.
         match kind {
             Kind::New => {
                 self.places[order as usize] = security;

@@ -1,10 +1,10 @@
-//! From values to places on a line, and the marks beside it.
+//! Maps values to positions on a line, and chooses the marks beside it.
 
-/// How values are spread.
+/// Distribution of values along the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     Linear,
-    /// Each tenfold takes as much room.
+    /// Every factor of ten takes the same length.
     Log,
 }
 
@@ -13,13 +13,14 @@ pub struct Axis {
     scale: Scale,
     low: f64,
     high: f64,
-    /// Where `low` and `high` are drawn.
+    /// Positions of `low` and `high`.
     from: f64,
     to: f64,
 }
 
 impl Axis {
-    /// From the lowest to the highest of these values, with some air; of nothing a line from 0 (or 1) to 10.
+    /// Creates an axis from the lowest to the highest of these values, with some margin; without
+    /// values, from 0 (or 1) to 10.
     pub fn over(scale: Scale, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|value| value.is_finite()) {
@@ -45,7 +46,7 @@ impl Axis {
         self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Round values for marks: some five, or one for each tenfold.
+    /// Returns round values for marks: about five, or one for each power of ten.
     pub fn marks(&self) -> Vec<f64> {
         match self.scale {
             Scale::Log => {
@@ -66,7 +67,7 @@ impl Axis {
     }
 }
 
-/// Nanoseconds as people say them.
+/// Formats nanoseconds with a readable unit.
 pub fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
@@ -76,7 +77,7 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// Three digits, and no zeros that say nothing.
+/// Formats up to three digits, without trailing zeros.
 pub fn short(value: f64) -> String {
     let digits = if value >= 100.0 {
         0
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_an_axis_too() {
+    fn an_axis_without_values_is_finite() {
         for scale in [Scale::Linear, Scale::Log] {
             assert!(Axis::over(scale, std::iter::empty(), 0.0, 1.0).at(5.0).is_finite());
         }

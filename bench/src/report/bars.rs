@@ -1,4 +1,4 @@
-//! Ratios beside each other: how many times as fast, one bar for each, and a line where both would be equal.
+//! A chart of ratios: how many times as fast, one bar for each, and a line at equality.
 
 use super::axis::{Axis, Scale, short};
 use super::svg::{Anchor, COLOURS, Svg};
@@ -11,9 +11,9 @@ const ROW: f64 = 24.0;
 /// One comparison.
 #[derive(Clone, Debug)]
 pub struct Ratio {
-    /// `STOMP to 10, NATS`.
+    /// For example `STOMP to 10, NATS`.
     pub what: String,
-    /// Above 1: we are ahead.
+    /// Ratio in our favour: above 1, we are faster.
     pub times: f64,
 }
 

@@ -1,4 +1,5 @@
-//! Latencies drawn: by percentile, where the tail is as wide as the middle, and over time.
+//! Charts of latencies: by percentile, on a scale where the tail is as wide as the middle, and over
+//! time.
 
 use super::axis::{Axis, Scale, short, time};
 use super::recording::{Recording, STEPS_PER_HALVING};
@@ -9,11 +10,11 @@ const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 840.0;
 const BOTTOM: f64 = 372.0;
-/// Percentiles with a mark, as one in so many.
+/// Percentiles with a mark, as one in this many.
 const MARKS: [(f64, &str); 6] =
     [(1.0, "0"), (10.0, "90 %"), (100.0, "99 %"), (1e3, "99.9 %"), (1e4, "99.99 %"), (1e5, "99.999 %")];
 
-/// One curve for each recording.
+/// Draws one curve for each recording.
 pub fn by_percentile(title: &str, notes: &[String], recordings: &[&Recording]) -> String {
     let curves: Vec<Vec<(f64, f64)>> = recordings.iter().map(|recording| curve(recording)).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT, title, notes);
@@ -23,7 +24,7 @@ pub fn by_percentile(title: &str, notes: &[String], recordings: &[&Recording]) -
     latency_marks(&mut svg, &y);
     for (value, word) in MARKS {
         let at = x.at(value);
-        // Beyond the last curve all marks fall together.
+        // Beyond the last curve all marks coincide.
         if value == 1.0 || at < RIGHT {
             svg.line((at, top), (at, BOTTOM), "grid");
             svg.text(at, BOTTOM + 16.0, Anchor::Middle, "tick", word);
@@ -33,7 +34,7 @@ pub fn by_percentile(title: &str, notes: &[String], recordings: &[&Recording]) -
     svg.finish()
 }
 
-/// Median, 99 % and the longest of one recording, slice by slice.
+/// Draws the median, the 99th percentile and the maximum of one recording, slice by slice.
 pub fn over_time(title: &str, notes: &[String], recording: &Recording) -> String {
     let lines = [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)];
     let curves: Vec<Vec<(f64, f64)>> =
@@ -75,10 +76,10 @@ fn draw<'a>(
     }
 }
 
-/// One in so many is slower, and how slow.
+/// Returns points of a recording: one in this many is slower, and the latency in nanoseconds.
 fn curve(recording: &Recording) -> Vec<(f64, f64)> {
     let steps = recording.all.iter_quantiles(STEPS_PER_HALVING);
-    // The last step is 100 %, which has no place on the line: it stands where one in all of them is.
+    // The last step is 100 %, which has no position on the axis; it is drawn at one in all of them.
     let rarest = recording.all.len().max(1) as f64;
     steps
         .map(|step| {
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_drawn() {
+    fn an_empty_recording_can_be_drawn() {
         let recording = Recording::new("none", 0.0, 1);
         assert!(by_percentile("none", &[], &[&recording]).ends_with("</svg>\n"));
         assert!(over_time("none", &[], &recording).ends_with("</svg>\n"));

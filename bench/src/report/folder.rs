@@ -1,4 +1,4 @@
-//! A folder of results: `result.json` with everything that was told, and the files of each recording beside it.
+//! A folder of results: `result.json` with all results, and the files of each recording beside it.
 
 use std::fs;
 use std::io;
@@ -13,14 +13,14 @@ use crate::conditions::Conditions;
 use crate::goals::Verdict;
 use crate::noise::Noise;
 
-/// Where the results of one run go.
+/// Folder for the results of one run.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Below each drawing, so that none is looked at without them.
+    /// Conditions of the run, printed on each drawing, so that none is seen without them.
     notes: Vec<String>,
     recordings: Vec<Value>,
-    /// Told beside the rest, by key.
+    /// Further members of `result.json`, by key.
     more: Map<String, Value>,
 }
 
@@ -31,7 +31,8 @@ impl Folder {
         Ok(Folder { path: path.to_owned(), notes, recordings: Vec::new(), more: Map::new() })
     }
 
-    /// Three files: the histogram, by percentile, over time; and a fourth, if the server told of its stages.
+    /// Writes three files: the histogram, by percentile, over time; and a fourth if the server
+    /// reported its stages.
     pub fn add(&mut self, title: &str, recording: &Recording) -> io::Result<()> {
         let name = &recording.name;
         self.write(&format!("{name}.hgrm"), &hgrm::text(&recording.all))?;
@@ -45,12 +46,12 @@ impl Folder {
         Ok(())
     }
 
-    /// A drawing of several.
+    /// Writes a drawing of several recordings.
     pub fn draw(&self, name: &str, svg: &str) -> io::Result<()> {
         self.write(&format!("{name}.svg"), svg)
     }
 
-    /// Something more for `result.json`.
+    /// Adds a member to `result.json`.
     pub fn tell(&mut self, key: &str, value: Value) {
         self.more.insert(key.to_string(), value);
     }
@@ -59,7 +60,7 @@ impl Folder {
         &self.notes
     }
 
-    /// Writes what was told.
+    /// Writes `result.json`.
     pub fn close(self, conditions: &Conditions, noise: &Noise, goals: &[Verdict]) -> io::Result<()> {
         let command: Vec<String> = std::env::args().skip(1).collect();
         let mut result = json!({

@@ -1,4 +1,5 @@
-//! The text form of an HDR histogram that its plotters read: value, quantile, count, and how seldom more is seen.
+//! The text format of an HDR histogram that its plotters read: value, quantile, count, and
+//! 1/(1-quantile).
 
 use std::fmt::Write;
 
@@ -6,7 +7,7 @@ use hdrhistogram::Histogram;
 
 use super::recording::STEPS_PER_HALVING;
 
-/// In microseconds, as is usual.
+/// Formats a histogram in microseconds, as is usual.
 pub fn text(histogram: &Histogram<u64>) -> String {
     let mut out = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
     let mut count = 0;

@@ -1,5 +1,5 @@
-//! Results that outlive the terminal: each recording as `.hgrm` (which every HDR plotter reads), JSON and SVG, in one folder with the
-//! conditions it was taken under.
+//! Results in files: each recording as `.hgrm` (which every HDR plotter reads), JSON and SVG, in
+//! one folder with the conditions of its run.
 
 pub mod axis;
 pub mod bars;

@@ -1,4 +1,5 @@
-//! All results of a folder on one page, drawings included: one file that can be sent to somebody.
+//! All results of a folder on one page, drawings included: a single file that can be sent to
+//! others.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::svg::escaped;
 
-/// What the machine's doctor has found: its check, verdict, what was found, and what mends it.
+/// A finding of `pitlane doctor`: its check, its verdict, what was found, and how to fix it.
 pub type Finding = [String; 4];
 
 const STYLE: &str = "\
@@ -21,7 +22,7 @@ td:first-child, th:first-child, .words td { text-align: left; }
 code { font-size: 12px; }
 svg { max-width: 100%; height: auto; margin: 1em 0; }";
 
-/// The page of a folder that holds `result.json`.
+/// Renders the page of a folder that contains `result.json`.
 pub fn page(folder: &Path, findings: &[Finding]) -> io::Result<String> {
     let result: Value = serde_json::from_str(&fs::read_to_string(folder.join("result.json"))?)?;
     let mut out = String::from(
@@ -57,7 +58,7 @@ fn conditions(out: &mut String, result: &Value) {
     );
 }
 
-/// Every row of the budget, measured or not.
+/// Renders every line of the budget, measured or not.
 fn budget(out: &mut String, rows: &Value) {
     let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
     if rows.is_empty() {
@@ -138,7 +139,7 @@ fn doctor(out: &mut String, findings: &[Finding]) {
     out.push_str("</table>\n");
 }
 
-/// All SVG files, by name.
+/// Embeds all SVG files, by name.
 fn drawings(out: &mut String, folder: &Path) -> io::Result<()> {
     let mut paths: Vec<_> =
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
@@ -146,7 +147,7 @@ fn drawings(out: &mut String, folder: &Path) -> io::Result<()> {
     paths.sort();
     for path in paths {
         let svg = fs::read_to_string(&path)?;
-        // Each in a frame of its own, so that the style of one is not the style of all.
+        // Each is an image of its own, so that the style of one does not apply to the others.
         let _ = writeln!(
             out,
             "<img alt=\"{}\" src=\"data:image/svg+xml,{}\">",
@@ -161,7 +162,7 @@ fn text(value: &Value) -> String {
     escaped(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-/// Safe inside a data address between double quotes.
+/// Escapes text for a data URL between double quotes.
 fn percent(svg: &str) -> String {
     svg.replace('%', "%25")
         .replace('#', "%23")

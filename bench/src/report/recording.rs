@@ -1,4 +1,4 @@
-//! One measured thing: its latencies, how they went over time, and what it was measured under.
+//! One measurement: its latencies, their course over time, and its rates.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -6,29 +6,30 @@ use serde::Serialize;
 use super::waterfall::Step;
 use crate::measure::histogram;
 
-/// The quantiles that are told.
+/// Quantiles in the summary.
 const QUANTILES: [(&str, f64); 6] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
-/// Steps for each halving of the distance to 100 %, where a whole distribution is told.
+/// Steps for each halving of the distance to 100 %, where a whole distribution is printed.
 pub const STEPS_PER_HALVING: u32 = 5;
-/// A usual slice of the time line.
+/// Usual length of a slice of the time line.
 pub const SLICE_NS: u64 = 1_000_000_000;
-/// Slices of the time line, at most: more are not seen apart in a plot.
+/// Most slices of the time line: a plot cannot show more.
 pub const SLICES_MAX: usize = 3_600;
 
-/// Latencies in nanoseconds, open loop: from the planned moment.
+/// Latencies in nanoseconds, open loop: from the planned time.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// As a file is called: `fix-10000`, `stomp-to-100`.
+    /// Name in the form of a file name: `fix-10000`, `stomp-to-100`.
     pub name: String,
     pub all: Histogram<u64>,
-    /// One for each slice of time.
+    /// One histogram for each slice of time.
     slices: Vec<Histogram<u64>>,
     slice_ns: u64,
-    /// What was asked of it a second, and what it reached.
+    /// Planned rate per second, and the rate that was reached.
     pub per_s_planned: f64,
     pub per_s_reached: f64,
-    /// What the server itself says of the stages of its road, at the end; empty: it was not asked.
+    /// Stages of the path as the server itself reports them at the end; empty: the server was not
+    /// queried.
     pub stages: Vec<Step>,
 }
 
@@ -45,7 +46,7 @@ impl Recording {
         }
     }
 
-    /// A latency of something that was planned so long after the begin.
+    /// Records a latency of an operation that was planned at this time after the start.
     pub fn count(&mut self, planned_ns: u64, latency_ns: u64) {
         self.all.saturating_record(latency_ns);
         let nth = ((planned_ns / self.slice_ns) as usize).min(SLICES_MAX - 1);
@@ -55,7 +56,7 @@ impl Recording {
         self.slices[nth].saturating_record(latency_ns);
     }
 
-    /// Seconds since the begin, and a quantile of that slice.
+    /// Returns the seconds since the start and the quantile of each slice.
     pub fn over_time(&self, quantile: f64) -> Vec<(f64, f64)> {
         let slices = self.slices.iter().enumerate().filter(|(_, slice)| !slice.is_empty());
         slices
@@ -81,7 +82,7 @@ impl Recording {
     }
 }
 
-/// What is told of it in JSON.
+/// Summary of a recording in JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     pub name: String,

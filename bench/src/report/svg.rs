@@ -1,8 +1,9 @@
-//! A drawing in text. Colours follow the reader's theme, so that a plot is legible on white and on black.
+//! An SVG drawing. Colours follow the reader's theme, so that a plot is legible on white and on
+//! black.
 
 use std::fmt::Write;
 
-/// Told apart also without colour: by their order and the words beside them.
+/// Colours of curves. Curves can be told apart without colour too: by their order and their labels.
 pub const COLOURS: [&str; 8] =
     ["#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f"];
 
@@ -15,7 +16,7 @@ pub enum Anchor {
     End,
 }
 
-/// A drawing that grows.
+/// A drawing under construction.
 #[derive(Clone, Debug)]
 pub struct Svg {
     width: f64,
@@ -33,7 +34,7 @@ impl Svg {
         svg
     }
 
-    /// Where title and notes end and a drawing may begin.
+    /// Returns the position below title and notes, where a drawing may begin.
     pub fn top(notes: &[String]) -> f64 {
         56.0 + NOTE_HEIGHT * notes.len() as f64
     }
@@ -102,7 +103,7 @@ svg {{ background: #11161d; color: #e6ebf2; }}
     }
 }
 
-/// As text or as a value between quotes, here and in HTML.
+/// Escapes text for use as text or as an attribute value between quotes, in SVG and in HTML.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! The road of an order, stage after stage: where its time goes.
+//! The path of an order, stage by stage: a chart of where its time goes.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ const LEFT: f64 = 120.0;
 const RIGHT: f64 = 740.0;
 const ROW: f64 = 26.0;
 
-/// One stage: its word, its median, and its 99 %.
+/// One stage: its label, its median, and its 99th percentile.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
     pub word: String,
@@ -18,7 +18,8 @@ pub struct Step {
     pub p99_ns: f64,
 }
 
-/// Each begins where the medians of those before it end; the thin part is what one in a hundred takes.
+/// Draws the stages. Each begins where the medians of the previous ones end; the thin part is the
+/// 99th percentile.
 pub fn waterfall(title: &str, notes: &[String], steps: &[Step]) -> String {
     let top = Svg::top(notes);
     let bottom = top + ROW * steps.len() as f64;

@@ -1,4 +1,4 @@
-//! Builds beside each other, and what one costs in instructions.
+//! Comparison of builds, and the instructions of one.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::{Failure, Verdicts};
 pub struct Piece {
     #[arg(value_enum)]
     work: Work,
-    /// How often it is done.
+    /// Number of repetitions.
     #[arg(long)]
     ops: Option<usize>,
 }
@@ -29,13 +29,13 @@ pub struct Gate {
     rounds: usize,
 }
 
-/// Only a number, for whoever has asked for it.
+/// Prints only the number, for the process that started this one.
 pub fn work(piece: &Piece) -> Verdicts {
     println!("{:.3}", piece.work.run(piece.ops.unwrap_or(piece.work.usual_ops())));
     Verdicts::default()
 }
 
-/// This build and another in turn; slower beyond the noise is a failure.
+/// Compares this build with another in alternating runs; slower beyond the noise is a failure.
 pub fn gate(gate: &Gate) -> Result<Verdicts, Failure> {
     let new = std::env::current_exe()?;
     let shows = std::io::stderr().is_terminal();
@@ -63,7 +63,7 @@ pub fn gate(gate: &Gate) -> Result<Verdicts, Failure> {
     Ok(Verdicts { wrong: !goals.is_empty(), goals })
 }
 
-/// Of every piece of work, or of those named.
+/// Counts the instructions of every piece of work, or of those named.
 pub fn instructions(works: &[Work]) -> Result<Verdicts, Failure> {
     let works = if works.is_empty() { &Work::ALL } else { works };
     println!("instructions of one, by callgrind");

@@ -1,4 +1,5 @@
-//! FIX orders over loopback at rising rates, and for long at one: where the knee is, and whether anything grows or drifts below it.
+//! FIX orders over loopback at rising rates, and for a long time at one rate: where the knee is,
+//! and whether anything grows or drifts below it.
 
 use std::path::PathBuf;
 
@@ -17,7 +18,8 @@ use super::Site;
 use super::results::keep;
 use crate::{Failure, Verdicts};
 
-/// Orders that stay open meanwhile, so that the state is as large at the end as at the beginning.
+/// Orders that stay open during the run, so that the state is as large at the end as at the
+/// beginning.
 const OPEN_MAX: usize = 1_000;
 
 #[derive(Args, Clone)]
@@ -25,25 +27,25 @@ pub struct Rates {
     /// The lowest rate, orders a second.
     #[arg(long, default_value_t = 2_000)]
     from: u64,
-    /// The highest.
+    /// The highest rate, orders a second.
     #[arg(long, default_value_t = 1_000_000)]
     to: u64,
-    /// Seconds at each.
+    /// Seconds at each rate.
     #[arg(long, default_value_t = 4)]
     seconds: u64,
-    /// Where results go: `.hgrm`, JSON, SVG and a page.
+    /// Folder for the results: `.hgrm`, JSON, SVG and a page.
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 #[derive(Args, Clone)]
 pub struct Long {
-    /// Orders a second; default: half the knee, which is looked for first.
+    /// Orders a second; default: half the knee, which is determined first.
     #[arg(long)]
     rate: Option<u64>,
     #[arg(long, default_value_t = 30)]
     minutes: u64,
-    /// Where results go: `.hgrm`, JSON, SVG and a page.
+    /// Folder for the results: `.hgrm`, JSON, SVG and a page.
     #[arg(long)]
     out: Option<PathBuf>,
 }

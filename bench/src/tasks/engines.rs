@@ -1,4 +1,5 @@
-//! Engines over a flow of orders: one alone, and all beside each other; the read model behind them.
+//! Engines over a flow of orders: one alone, and all compared with each other; the read model
+//! behind them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +12,19 @@ use pitlane_bench::workload::{Kind, Workload};
 
 use crate::{Failure, Verdicts};
 
-/// Where a flow comes from.
+/// Source of a flow.
 #[derive(Args, Clone, Default)]
 pub struct Flow {
     /// A workload file, made here or elsewhere.
     #[arg(long, conflicts_with = "scenario")]
     pub workload: Option<PathBuf>,
-    /// s1, s100, s10k or move, made afresh. Default: s100.
+    /// s1, s100, s10k or move, generated for this run. Default: s100.
     #[arg(long)]
     pub scenario: Option<String>,
     /// Timed operations of a scenario, instead of its own number.
     #[arg(long)]
     pub ops: Option<u32>,
-    /// Passes for throughput; the best one is told beside the median.
+    /// Passes for throughput; the best one is printed beside the median.
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
 }
@@ -40,7 +41,7 @@ pub struct Rounds {
     pub ops: Option<u32>,
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// Only these; the floor should be among them.
+    /// Only these engines; the floor should be among them.
     #[arg(long, value_enum)]
     pub engine: Vec<Engine>,
     /// Exit with 1 where a goal is missed.
@@ -96,7 +97,7 @@ pub fn make(name: &str, ops: Option<u32>, out: &Path) -> Result<Verdicts, Failur
     Ok(Verdicts::default())
 }
 
-/// One engine: throughput over rounds, then percentiles by kind.
+/// Runs one engine: throughput over rounds, then percentiles by kind.
 pub fn single(engine: Engine, flow: &Flow) -> Result<Verdicts, Failure> {
     let workload = flow.load()?;
     let standings = contest(&workload, &[engine], flow.rounds.max(1), |_, _, _| {});

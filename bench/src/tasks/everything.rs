@@ -1,4 +1,4 @@
-//! All of it, and all of it tiny.
+//! All measurements in one run, and the same in a tiny size.
 
 use std::path::PathBuf;
 
@@ -23,15 +23,15 @@ use crate::{Failure, Verdicts};
 pub struct Whole {
     #[command(flatten)]
     pub rounds: Rounds,
-    /// Where the closing table, JSON, drawings and the page go.
+    /// Folder for the closing table, JSON, drawings and the page.
     #[arg(long, default_value = "target/bench")]
     pub out: PathBuf,
 }
 
-/// A part of it.
+/// One measurement of the run, with its name.
 type Part<'a> = (&'static str, Box<dyn Fn() -> Result<Verdicts, Failure> + 'a>);
 
-/// Every row of the design's budget that can be measured in some minutes, and the further goals.
+/// Measures every line of the performance budget that takes minutes at most, and the further goals.
 pub fn all(site: &Site, whole: &Whole) -> Result<Verdicts, Failure> {
     let (pinning, rounds, out) = (&site.pinning, &whole.rounds, &whole.out);
     let (check, count) = (false, rounds.rounds);
@@ -58,7 +58,7 @@ pub fn all(site: &Site, whole: &Whole) -> Result<Verdicts, Failure> {
     let journal = Journal { ops: 500_000, rounds: count.min(3), span_ms: 400, dir: None, check };
     let stomp = Broker { ticks: 1_000_000, ms: 2_000, out: Some(out.join("stomp")), check };
     let codec = Codec { ops: 500_000, rounds: count, check };
-    // Memory first, while the process has taken none.
+    // Memory first, while the process has allocated little.
     let parts: Vec<Part<'_>> = vec![
         ("memory", Box::new(|| Ok(million(1_000_000)))),
         ("idle", Box::new(|| resting(3, 10))),
@@ -85,7 +85,7 @@ pub fn all(site: &Site, whole: &Whole) -> Result<Verdicts, Failure> {
                 verdicts.wrong |= more.wrong;
                 verdicts.goals.extend(more.goals);
             }
-            // What cannot be had here is told, and the rest is measured.
+            // A measurement that is impossible here is reported, and the run continues.
             Err(failure) => println!("{name} was not measured: {failure}"),
         }
         println!();
@@ -149,7 +149,7 @@ pub fn smoke(site: &Site) -> Result<Verdicts, Failure> {
     let rounds =
         Rounds { workload: None, scenario, ops: Some(5_000), rounds: 1, engine: Vec::new(), check: false };
     add(engines(&rounds)?);
-    // So small, the goals say nothing.
+    // At this size the goals mean nothing.
     verdicts.goals.clear();
     Ok(verdicts)
 }

@@ -1,4 +1,5 @@
-//! FIX: the codec alone, and the whole service over loopback beside a bare echo and an acceptor on QuickFIX.
+//! FIX: the codec alone, and the whole service over loopback compared with a bare echo and an
+//! acceptor on QuickFIX.
 
 use std::path::PathBuf;
 
@@ -29,10 +30,10 @@ pub struct Codec {
 
 #[derive(Args, Clone)]
 pub struct Wire {
-    /// Sessions, flat out.
+    /// Sessions at full load.
     #[arg(long, default_value_t = 4)]
     pub sessions: usize,
-    /// Orders of each session, flat out; at most 100,000 of them stay open.
+    /// Orders of each session at full load; at most 100,000 of them stay open.
     #[arg(long, default_value_t = 90_000)]
     pub orders: usize,
     /// Orders at 10,000 a second.
@@ -43,10 +44,11 @@ pub struct Wire {
     /// Without QuickFIX.
     #[arg(long)]
     pub alone: bool,
-    /// Also one order after the other, each when the one before was answered.
+    /// Also send one order at a time, each when the previous one was answered.
     #[arg(long)]
     pub closed: bool,
-    /// Where the latencies at 10,000 a second go: `.hgrm`, JSON, SVG and a page, with the server's own stages.
+    /// Folder for the latencies at 10,000 a second: `.hgrm`, JSON, SVG and a page, with the
+    /// server's own stages.
     #[arg(long)]
     pub out: Option<PathBuf>,
     /// Exit with 1 where a goal is missed.
@@ -54,7 +56,7 @@ pub struct Wire {
     pub check: bool,
 }
 
-/// Of FIX orders, where a steady rate is measured.
+/// Orders per second of the steady load.
 const FIX_RATE: u64 = 10_000;
 
 pub fn fix_codec(codec: &Codec) -> Verdicts {
@@ -70,7 +72,7 @@ pub fn fix_codec(codec: &Codec) -> Verdicts {
     Verdicts { wrong: !result.agree, goals }
 }
 
-/// In turn, so that all meet the same machine.
+/// Runs all servers in alternation, so that they meet the same conditions.
 pub fn fix_over_loopback(site: &Site, wire: &Wire) -> Result<Verdicts, Failure> {
     let pinning = &site.pinning;
     if !pinning.has_two_cores() {

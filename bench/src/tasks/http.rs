@@ -1,4 +1,4 @@
-//! REST: lists beside bare servers, orders, and a long list beside everybody else.
+//! REST: lists compared with bare servers, orders, and small requests beside a long list.
 
 use std::path::PathBuf;
 
@@ -19,12 +19,12 @@ pub struct Requests {
     /// Connections, each with one request in flight.
     #[arg(long, default_value_t = 16)]
     pub connections: usize,
-    /// Open orders, at least, in the list that others ask beside.
+    /// Least number of open orders in the list that other requests compete with.
     #[arg(long, default_value_t = 100_000)]
     pub open: usize,
     #[arg(long, default_value_t = 7)]
     pub rounds: usize,
-    /// Where the latencies of our answers go, closed loop: `.hgrm`, JSON, SVG and a page.
+    /// Folder for the latencies of our responses, closed loop: `.hgrm`, JSON, SVG and a page.
     #[arg(long)]
     pub out: Option<PathBuf>,
     /// Exit with 1 where a goal is missed.
@@ -32,7 +32,7 @@ pub struct Requests {
     pub check: bool,
 }
 
-/// Ours and the bare servers take turns, so that all meet the same machine.
+/// Runs our service and the bare servers in alternation, so that they meet the same conditions.
 pub fn http_beside_hyper(site: &Site, requests: &Requests) -> Result<Verdicts, Failure> {
     let pinning = &site.pinning;
     if !pinning.has_two_cores() {

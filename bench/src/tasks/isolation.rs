@@ -16,7 +16,8 @@ pub struct Attacked {
     /// Orders a second of the client.
     #[arg(long, default_value_t = 2_000)]
     pub rate: u64,
-    /// Acts a second of the attacker, at most: connections, frames, requests or octets by its kind.
+    /// Most acts a second of the attacker: connections, frames, requests or octets, depending on
+    /// its kind.
     #[arg(long, default_value_t = 500)]
     pub attacks: u64,
     /// Milliseconds of each part: quiet, attacked, quiet.
@@ -24,10 +25,10 @@ pub struct Attacked {
     pub ms: u64,
     #[arg(long, default_value_t = 12)]
     pub rounds: usize,
-    /// How often a part is run at most: one in which the host of a virtual machine took time from it is run again.
+    /// Most runs of a part: a part in which the host of a virtual machine took time is run again.
     #[arg(long, default_value_t = 40)]
     pub tries: usize,
-    /// Only attacks with this in their name.
+    /// Only attacks with this word in their name.
     #[arg(long, default_value = "")]
     pub only: String,
     /// Exit with 1 where a goal is missed.

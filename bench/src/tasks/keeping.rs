@@ -1,4 +1,4 @@
-//! What is kept: in memory, on disk, after a restart; and what is played from files.
+//! Memory, journal, restart and idle time; and simulations from files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,10 +21,10 @@ pub struct Journal {
     pub ops: u32,
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// Milliseconds for each count of clients, in each round.
+    /// Milliseconds for each number of clients, in each round.
     #[arg(long, default_value_t = 400)]
     pub span_ms: u64,
-    /// Where the files go; the disk there is what is measured.
+    /// Folder of the files; its disk is what is measured.
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// Exit with 1 where a goal is missed.
@@ -46,7 +46,7 @@ pub fn simulation(ticks: u64, rounds: usize) -> Result<Verdicts, Failure> {
     Ok(Verdicts { wrong: !outcome.repeats, goals: vec![goal] })
 }
 
-/// The binary as it is started by default.
+/// Measures the binary as it is started by default.
 pub fn resting(starts: usize, seconds: u64) -> Result<Verdicts, Failure> {
     let idle = idle::measure(starts, Duration::from_secs(seconds))?;
     println!(
@@ -85,10 +85,11 @@ pub fn million(open: u32) -> Verdicts {
     Verdicts { wrong: memory.outcome.resting_orders != open as u64, goals: vec![goal] }
 }
 
-/// Clients with one order under way each.
+/// Numbers of clients with one order in flight each.
 const CLIENTS: [usize; 3] = [1, 8, 64];
 
-/// With and without take turns, and so do one sync for each order and one for all.
+/// Runs with and without a journal in alternation, and likewise a sync for each order and a shared
+/// one.
 pub fn journals(pinning: &Pinning, task: &Journal) -> Result<Verdicts, Failure> {
     let folder = Folder::new(task.dir.as_deref());
     let workload = generate("s100", Some(task.ops))?;

@@ -1,4 +1,4 @@
-//! What a subcommand asks for and how it is told, one file each.
+//! The options of each subcommand and the printing of its results, one file each.
 
 pub mod builds;
 pub mod endurance;
@@ -16,7 +16,7 @@ pub mod threads;
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::noise::Noise;
 
-/// Where somebody has to spin against somebody else.
+/// Printed where two threads would have to spin against each other.
 const NO_SECOND_CORE: &str = "skipped: two spinning threads need two cores, and here is one";
 
 /// The machine as it was when the run began.

@@ -1,4 +1,5 @@
-//! Us and everybody else that can be had on this machine, in one run: the same load in turn, one table and one drawing.
+//! Pitlane and every peer that is available on this machine, in one run: the same load in
+//! alternation, one table and one drawing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,10 +39,10 @@ pub struct Everybody {
     /// Operations of each engine.
     #[arg(long, default_value_t = 300_000)]
     ops: u32,
-    /// Ticks of each simulation beside NautilusTrader.
+    /// Ticks of each simulation compared with NautilusTrader.
     #[arg(long, default_value_t = 400_000)]
     ticks: u64,
-    /// Where the table goes as JSON, and the drawing.
+    /// Folder for the table as JSON and for the drawing.
     #[arg(long, default_value = "target/compare")]
     out: PathBuf,
 }
@@ -71,7 +72,8 @@ pub fn compare(site: &Site, task: &Everybody) -> Result<Verdicts, Failure> {
     Ok(Verdicts::default())
 }
 
-/// Order books of others know no risk, no accounts, no positions: beside our book alone.
+/// Compares order books. Those of others have no risk checks, accounts or positions, so they are
+/// compared with our book alone.
 fn engines(task: &Everybody, table: &mut Table) {
     let Some(scenario) = Scenario::named("s100") else { return };
     let workload = Scenario { ops: task.ops, ..scenario }.generate();
@@ -98,7 +100,7 @@ fn engines(task: &Everybody, table: &mut Table) {
     }
 }
 
-/// The same ticks and the same moving-average cross.
+/// Compares simulations with the same ticks and the same moving-average cross.
 fn simulations(task: &Everybody, table: &mut Table) {
     match nautilus::contest(task.ticks, task.rounds) {
         Ok(beside) => {
@@ -167,7 +169,7 @@ fn fan_outs(pinning: &Pinning, task: &Everybody, table: &mut Table) -> Result<()
     for kind in brokers::Kind::ALL {
         match Broker::start(kind, pinning) {
             Ok(broker) => {
-                // What it compiles on the way is compiled before anything counts.
+                // The JIT compiler of a broker finishes before anything is counted.
                 broker.throughput(CONSUMERS[1], time)?;
                 others.push((kind, broker));
             }

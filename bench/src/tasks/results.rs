@@ -1,4 +1,4 @@
-//! Results that are kept: a folder of files, and a page of all of them.
+//! Results in files: a folder, and a page of everything in it.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use pitlane_bench::report::recording::Recording;
 use super::Site;
 use crate::{Failure, Verdicts};
 
-/// Curves in one drawing: more cannot be told apart.
+/// Most curves in one drawing: more cannot be told apart.
 const CURVES_MAX: usize = 8;
 
-/// Every recording as `.hgrm`, JSON and SVG; several also in one drawing; and the page.
+/// Writes every recording as `.hgrm`, JSON and SVG, several also in one drawing, and the page.
 pub fn keep(
     out: &Path,
     site: &Site,
@@ -37,7 +37,7 @@ pub fn keep(
     Ok(())
 }
 
-/// The page of a folder, with what the machine's doctor says today.
+/// Writes the page of a folder, with the current findings of `pitlane doctor`.
 pub fn report(folder: &Path) -> Result<Verdicts, Failure> {
     let machine = Machine::of(Path::new("/"));
     let loaded = config::load(&Sources::default(), &machine).map_err(|faults| faults.to_string())?;

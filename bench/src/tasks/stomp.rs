@@ -1,4 +1,4 @@
-//! STOMP: without sockets, to many consumers over loopback, and beside neighbours who do not behave.
+//! STOMP: without sockets, to many consumers over loopback, and beside misbehaving neighbours.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use super::results::keep;
 use super::{NO_SECOND_CORE, Site};
 use crate::{Failure, Verdicts};
 
-/// A part of a round beside bad neighbours, and rounds for each such part of the time that is given.
+/// Length of a part of a round beside bad neighbours, and rounds for each such part of the given
+/// time.
 const STALLED_PART: Duration = Duration::from_millis(700);
 
 const ROUNDS_PER_PART: usize = 3;
@@ -27,7 +28,7 @@ pub struct Broker {
     /// Milliseconds of each measurement over loopback.
     #[arg(long, default_value_t = 3_000)]
     pub ms: u64,
-    /// Where the latencies at 5,000 deliveries a second go: `.hgrm`, JSON, SVG and a page.
+    /// Folder for the latencies at 5,000 deliveries a second: `.hgrm`, JSON, SVG and a page.
     #[arg(long)]
     pub out: Option<PathBuf>,
     /// Exit with 1 where a goal is missed.
@@ -69,7 +70,7 @@ pub fn broker(site: &Site, task: &Broker) -> Result<Verdicts, Failure> {
         goals.push(Verdict::at_most(&to, us(0.5), most_us, "µs").of(Line::FanOutLatency));
         recordings.push(latencies);
     }
-    // Short rounds: whoever does not read is sent away after a second.
+    // Rounds are short: a consumer that does not read is disconnected after a second.
     let part = time.min(STALLED_PART);
     let rounds = (time.as_millis() / part.as_millis().max(1)) as usize * ROUNDS_PER_PART;
     let stalled = pairs::pairs(rounds, |is_bad| {

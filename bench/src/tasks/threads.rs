@@ -1,4 +1,4 @@
-//! Between two threads: rings, lanes with a shard behind them, stamps on the way, sockets.
+//! Between two threads: rings, lanes with a shard behind them, stage timestamps, sockets.
 
 use clap::Args;
 use pitlane_bench::budget::Line;
@@ -35,7 +35,7 @@ pub fn bare_ring(pinning: &Pinning, trips: &Trips) -> Verdicts {
     Verdicts::default()
 }
 
-/// Ring and lane take turns, so that both meet the same machine.
+/// Runs ring and lane in alternation, so that both meet the same conditions.
 pub fn lanes(pinning: &Pinning, trips: &Trips, rates: &[u64]) -> Verdicts {
     if !pinning.has_two_cores() {
         println!("lane {NO_SECOND_CORE}");
@@ -79,10 +79,10 @@ pub fn stamps(trips: &Trips) -> Verdicts {
     Verdicts { wrong: false, goals: vec![goal] }
 }
 
-/// Consumers of one message.
+/// Numbers of consumers of one message.
 const FAN_OUTS: [usize; 3] = [1, 10, 100];
 
-/// Bare echoes and drivers take turns, so that all meet the same machine.
+/// Runs bare echoes and drivers in alternation, so that all meet the same conditions.
 pub fn sockets(pinning: &Pinning, trips: &Trips) -> Verdicts {
     if !pinning.has_two_cores() {
         println!("net {NO_SECOND_CORE}");

@@ -1,6 +1,6 @@
-"""Makes the files beside it: pip install pandas pyarrow polars, then python make.py.
+"""Makes the Parquet files in this folder: pip install pandas pyarrow polars, then python make.py.
 
-Everything is as the libraries do it by default: pandas writes snappy by pyarrow, polars writes zstd.
+The libraries use their defaults: pandas writes snappy with pyarrow, polars writes zstd.
 """
 
 import pandas

@@ -1,4 +1,4 @@
-//! Any audit log: it is sound, or it is told where it is not.
+//! Any audit log: the verifier accepts it or reports where it is damaged.
 
 #![no_main]
 

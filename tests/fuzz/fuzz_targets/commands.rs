@@ -1,4 +1,4 @@
-//! Any sequence of commands into a shard: no panic, and what it says keeps the rules.
+//! Any sequence of commands into a shard: no panic, and its events obey the rules.
 
 #![no_main]
 

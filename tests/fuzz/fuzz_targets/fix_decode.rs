@@ -1,4 +1,4 @@
-//! Any bytes into the FIX codec: no panic, and every byte belongs to a frame or is passed over.
+//! Any bytes into the FIX codec: no panic, and every byte belongs to a frame or is skipped.
 
 #![no_main]
 

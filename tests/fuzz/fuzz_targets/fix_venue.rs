@@ -1,4 +1,4 @@
-//! Any script into a session that calls a venue: no panic, and what it says keeps the rules.
+//! Any script into a session that connects to a venue: no panic, and its output obeys the rules.
 
 #![no_main]
 

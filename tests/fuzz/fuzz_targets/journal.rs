@@ -1,4 +1,4 @@
-//! A journal with any changes: it is read, or refused with file and place.
+//! A journal with any changes: it is read, or rejected with file and position.
 
 #![no_main]
 

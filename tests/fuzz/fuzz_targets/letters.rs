@@ -1,4 +1,5 @@
-//! Any bytes as a letter of a strategy elsewhere or an answer: no panic, and whatever is read was written so.
+//! Any bytes as a message of a remote strategy or as a reply: no panic, and a decoded message
+//! encodes to the same bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any file of ticks or bars in Parquet: no panic, and rows in their order.
+//! Any file of ticks or bars in Parquet: no panic, and rows in order.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any tables of reference data: no panic, and what is taken can be kept.
+//! Any tables of reference data: no panic, and accepted tables can be stored.
 
 #![no_main]
 

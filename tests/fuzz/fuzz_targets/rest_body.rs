@@ -1,4 +1,4 @@
-//! Any bytes as the body of a request: no panic, and what is understood was JSON.
+//! Any bytes as the body of a request: no panic, and an accepted body is JSON.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any layers of settings: no panic, and what is wrong is told.
+//! Any layers of settings: no panic, and every mistake is reported.
 
 #![no_main]
 

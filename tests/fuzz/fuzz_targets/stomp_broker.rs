@@ -1,4 +1,5 @@
-//! Any deeds of clients and markets into a STOMP broker: no panic, bounded memory, and no frame after the last.
+//! Any actions of clients and markets into a STOMP broker: no panic, bounded memory, and no frame
+//! after the last.
 
 #![no_main]
 

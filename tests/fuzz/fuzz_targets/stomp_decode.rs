@@ -1,4 +1,4 @@
-//! Any octets into the STOMP decoder: no panic, and the same frames wherever they are cut.
+//! Any bytes into the STOMP decoder: no panic, and the same frames wherever they are cut.
 
 #![no_main]
 

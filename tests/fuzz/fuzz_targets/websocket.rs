@@ -1,4 +1,5 @@
-//! Any bytes into a WebSocket: no panic, and the outcome of a naive reader wherever they are cut.
+//! Any bytes into a WebSocket: no panic, and the same result as a naive reader wherever they are
+//! cut.
 
 #![no_main]
 

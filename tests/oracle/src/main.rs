@@ -1,4 +1,5 @@
-//! Our FIX codec and `fefix` over the same messages, in turn: how much longer it takes to read a New Order Single.
+//! Compares our FIX codec with `fefix` over the same messages, in alternating rounds: how long each
+//! takes to read a New Order Single.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     if result.agree && verdict.met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The same fields by `fefix`, and the same sum of them.
+/// Reads the same fields with `fefix`, and returns the same checksum of them.
 fn peer(messages: &[Vec<u8>], ops: usize) -> u64 {
     let mut decoder = Decoder::<Config>::new(fefix::Dictionary::fix44());
     decoder.config_mut().set_decode_assoc(true);
@@ -42,7 +43,7 @@ fn peer(messages: &[Vec<u8>], ops: usize) -> u64 {
         let qty = Qty::parse(raw(38)).unwrap_or_default();
         let price = Price::parse(raw(44)).unwrap_or_default();
         let at = parse_timestamp(raw(60)).unwrap_or_default();
-        // Theirs has 8 and 35 among its fields.
+        // `fefix` counts 8 and 35 among the fields.
         let len = message.len() as u64 - 2;
         hash = hash.wrapping_mul(31).wrapping_add((qty.raw() ^ price.raw()) as u64 ^ at.0 ^ len);
     }

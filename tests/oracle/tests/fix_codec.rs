@@ -1,5 +1,6 @@
-//! The FIX codec beside `fefix`: over generated and mutated messages, whatever we take it takes too, with the same fields; what it
-//! takes and we do not is wrong in one of the ways it does not look at. And what we write it reads.
+//! The FIX codec compared with `fefix`: over generated and mutated messages, `fefix` accepts
+//! whatever we accept, with the same fields; what only `fefix` accepts is wrong in one of the ways
+//! that it does not check. And `fefix` reads what we write.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,7 +17,8 @@ use pitlane_tests::fix::sealed;
 
 const BODY_BYTES_MAX: usize = 65_536;
 
-/// What one codec makes of some bytes that should be one frame: tags and values, `None` if it is none.
+/// Tags and values that one codec reads from bytes that should be one frame; `None` if it rejects
+/// them.
 type Reading = Option<Vec<(u32, Vec<u8>)>>;
 
 fn ours(bytes: &[u8]) -> (Reading, bool) {
@@ -32,7 +34,7 @@ fn ours(bytes: &[u8]) -> (Reading, bool) {
     }
 }
 
-/// It panics on some bytes; then it has no opinion.
+/// Reads with `fefix`, which panics on some bytes; then it has no opinion.
 fn theirs(decoder: &mut Decoder<Config>, bytes: &[u8]) -> Option<Reading> {
     let decode = AssertUnwindSafe(|| {
         let message = decoder.decode(bytes).ok()?;
@@ -41,7 +43,8 @@ fn theirs(decoder: &mut Decoder<Config>, bytes: &[u8]) -> Option<Reading> {
     catch_unwind(decode).ok()
 }
 
-/// What `fefix` does not look at: the words of begin, length and sum, signs in the length, and what follows the length.
+/// Checks what `fefix` does not check: the tags of begin, length and checksum, signs in the length,
+/// and what follows the length.
 fn is_framed(bytes: &[u8]) -> bool {
     let text = bytes.iter().map(|&byte| byte as char).collect::<String>();
     let mut parts = text.splitn(3, '\x01');
@@ -87,7 +90,8 @@ fn message(dice: &mut Dice) -> Vec<u8> {
     sealed("FIX.4.4", &body)
 }
 
-/// A few bytes changed, lost or doubled; at times length and sum are put right again, to come further.
+/// Changes, removes or doubles a few bytes; at times corrects length and checksum, to reach deeper
+/// code.
 fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>) {
     for _ in 0..=dice.below(3) {
         let at = dice.below(bytes.len() as u64) as usize;
@@ -112,7 +116,7 @@ fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>) {
 }
 
 #[test]
-fn frames_and_fields_are_read_as_another_codec_reads_them() {
+fn both_codecs_read_the_same_frames_and_fields() {
     std::panic::set_hook(Box::new(|_| {}));
     let (mut taken, mut refused, mut silent) = (0, 0, 0);
     let mut failures = Vec::new();
@@ -131,7 +135,7 @@ fn frames_and_fields_are_read_as_another_codec_reads_them() {
                 continue;
             };
             let told = String::from_utf8_lossy(&bytes).replace('\x01', "|");
-            // Theirs takes MaxMessageSize for the length of raw data, and tags modulo 2^16.
+            // `fefix` takes MaxMessageSize for the length of raw data, and tags modulo 2^16.
             let misread = |field: &(u32, Vec<u8>)| field.0 == 383 || field.0 > u16::MAX as u32;
             match (&ours, &theirs) {
                 (Some(ours), Some(_)) if ours.iter().any(misread) => {}
@@ -161,7 +165,7 @@ fn frames_and_fields_are_read_as_another_codec_reads_them() {
 }
 
 #[test]
-fn what_is_written_is_read_by_another_codec() {
+fn another_codec_reads_what_we_write() {
     let mut decoder = Decoder::<Config>::new(Dictionary::fix44());
     let mut encoder = Encoder::new("PITLANE", "CLIENT1");
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Dialogues of FIX in files: how they are found, read line by line, and how their bytes are cut on the way.
+//! FIX dialogues in files: how they are found and read line by line, and how their bytes are cut.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// What a seed decides.
+    /// Returns the random numbers of a seed.
     pub fn dice(self) -> Dice {
         Dice::new(match self {
             Cut::Seed(seed) => seed,
@@ -21,7 +21,7 @@ impl Cut {
         })
     }
 
-    /// Hands bytes over piece by piece.
+    /// Passes bytes on piece by piece.
     pub fn pieces(self, dice: &mut Dice, bytes: &[u8], mut hand: impl FnMut(&[u8])) {
         let mut at = 0;
         while at < bytes.len() {
@@ -37,7 +37,8 @@ impl Cut {
     }
 }
 
-/// Plays every dialogue of a folder, cut in each way; there are at least so many. `DIALOGUE` in the environment names a few.
+/// Plays every dialogue of a folder, cut in each way; there are at least `least`. `DIALOGUE` in the
+/// environment selects by name.
 pub fn play_all(folder: &Path, least: usize, play: impl Fn(&str, Cut) -> Result<(), String>) {
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .expect("the dialogues are part of the repository")
@@ -64,13 +65,13 @@ pub fn play_all(folder: &Path, least: usize, play: impl Fn(&str, Cut) -> Result<
     assert!(failures.is_empty(), "{} dialogues went otherwise\n{}", failures.len(), failures.join("\n"));
 }
 
-/// The settings that a dialogue begins with, key and value.
+/// Returns the settings that a dialogue begins with, key and value.
 pub fn settings(text: &str) -> impl Iterator<Item = Result<(&str, &str), String>> {
     let words = text.lines().filter_map(|line| line.strip_prefix("set ")).flat_map(|line| line.split(' '));
     words.map(|word| word.split_once('=').ok_or_else(|| "a setting has a value".to_string()))
 }
 
-/// Performs the lines that are neither comment nor setting, in their order.
+/// Performs the lines that are neither comment nor setting, in order.
 pub fn perform_each(text: &str, mut perform: impl FnMut(&str) -> Result<(), String>) -> Result<(), String> {
     for (at, line) in text.lines().enumerate() {
         let line = line.trim_end();

@@ -1,5 +1,5 @@
-//! The words of a dialogue: fields that a client sends and fields that it must be sent, `|` for SOH. Dialogues are played without a socket
-//! and over one.
+//! The lines of a dialogue: fields that a client sends and fields that it must receive, with `|`
+//! for SOH. Dialogues are played with and without a socket.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::fix::frame::check_sum;
 use pitlane_protocols::fix::timestamp::TimestampText;
 
-/// What stood where a name was put first.
+/// Values of names, from their first occurrence.
 pub type Bound = BTreeMap<String, String>;
 
-/// Puts in times and what is bound to a name, and the time of an order.
+/// Inserts times and the values of names, and the time of an order.
 pub fn filled(text: &str, now: Timestamp, bound: &Bound) -> String {
     let mut fields: Vec<String> = text
         .split('|')
@@ -33,7 +33,7 @@ pub fn filled(text: &str, now: Timestamp, bound: &Bound) -> String {
     fields.join("|").replace("|-60", "")
 }
 
-/// Whether a message has these fields, and not those with a minus before them.
+/// Checks that a message has these fields, and not those with a minus before them.
 pub fn fits(expected: &str, said: &str, bound: &mut Bound) -> Result<(), String> {
     let fields: Vec<(&str, &str)> = said.split('|').filter_map(|field| field.split_once('=')).collect();
     let get = |tag: &str| fields.iter().find(|field| field.0 == tag).map(|field| field.1);
@@ -60,7 +60,7 @@ pub fn fits(expected: &str, said: &str, bound: &mut Bound) -> Result<(), String>
     Ok(())
 }
 
-/// A frame from readable fields: what the header needs is put in where it is not there.
+/// Returns a frame from readable fields: missing fields of the header are added.
 pub fn frame_of(text: &str, client: &str, number: u64, now: Timestamp) -> Vec<u8> {
     let has = |tag: &str| text.split('|').any(|field| field.starts_with(tag));
     let mut fields = text.trim_end_matches('|').splitn(2, '|');
@@ -81,12 +81,12 @@ pub fn frame_of(text: &str, client: &str, number: u64, now: Timestamp) -> Vec<u8
         body += rest;
         body += "|";
     }
-    // A field that is to be left out stands there without a value and a minus before it.
+    // A field to be left out is written without a value and with a minus before it.
     let body: String = body.split_inclusive('|').filter(|field| !field.starts_with('-')).collect();
     sealed("FIX.4.4", &body)
 }
 
-/// A frame with its length and sum.
+/// Returns a frame with its length and checksum.
 pub fn sealed(begin_string: &str, body: &str) -> Vec<u8> {
     let body = body.replace('|', "\x01");
     let mut bytes = format!("8={begin_string}\x019={}\x01{body}", body.len()).into_bytes();
@@ -95,7 +95,7 @@ pub fn sealed(begin_string: &str, body: &str) -> Vec<u8> {
     bytes
 }
 
-/// The number that the client uses behind this message, if it was to use this one for it.
+/// Returns the client's sequence number after this message, if its next number was `number`.
 pub fn number_after(text: &str, number: u64) -> u64 {
     if text.contains("|43=Y") {
         return number;

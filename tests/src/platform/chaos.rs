@@ -1,4 +1,4 @@
-//! Chaos: one move of somebody, as the dice will.
+//! Chaos: one action of one part of the platform, chosen at random.
 
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::desk::CloseRequest;
@@ -17,7 +17,7 @@ use crate::pair::fold;
 use crate::workload::Deed;
 
 impl Platform {
-    /// One move of somebody.
+    /// Performs one action of one part of the platform.
     pub fn step(&mut self) -> Finding {
         match self.dice.below(20) {
             0..=5 => self.move_worker(),
@@ -55,7 +55,8 @@ impl Platform {
         Ok(())
     }
 
-    /// Something becomes safe; at times a disk is full, or a shard goes on from its image.
+    /// Stores some commands; at times fills the disk, or continues with a shard loaded from its
+    /// snapshot.
     fn move_journal(&mut self, at: usize) -> Finding {
         let journal = &mut self.journals[at];
         if self.dice.percent(50) {
@@ -84,7 +85,7 @@ impl Platform {
         let journal = &mut self.journals[at];
         let stored = if self.storage.slow { journal.stored } else { ALL_STORED };
         self.workers[at].poll_with(self.now, stored, |number, now, command, _| {
-            // Cancels and switches have a reserve, as the journal's writer has it.
+            // Cancels and kill switches have a reserve, as in the journal's writer.
             let spares = matches!(
                 command.body,
                 CommandKind::Cancel { .. }
@@ -106,7 +107,7 @@ impl Platform {
         Ok(())
     }
 
-    /// What the monitor hears goes to the checkers at once.
+    /// Passes everything that the monitor receives to the checkers at once.
     fn monitor(&mut self) -> Finding {
         while let Some((shard, event)) = self.ports[MONITOR.0 as usize].poll_event() {
             self.hash = fold(self.hash.rotate_left(1) ^ shard.0 as u64, &event);
@@ -119,7 +120,7 @@ impl Platform {
         Ok(())
     }
 
-    /// A limit that spans shards is never exceeded, whoever holds its parts.
+    /// Checks that a limit across shards is never exceeded, however its parts are distributed.
     fn check_budget(&self, event: &Event) -> Finding {
         let (Some(limits), EventKind::Order(order)) = (&self.limits, &event.body) else { return Ok(()) };
         let strategy = order.terms.strategy;
@@ -213,10 +214,10 @@ impl Platform {
         }
     }
 
-    /// What an operator or a feed says goes to the shard of its security, or to all.
+    /// Routes a command of an operator or a feed to the shard of its security, or to all.
     fn route(&mut self, body: CommandKind) {
         match body {
-            // The budget is the one who gives budgets, and the outside venue knows its own connection.
+            // Only the budget sends budgets, and the external venue reports its own connection.
             CommandKind::Budget(_) | CommandKind::Adapter { .. } => return,
             CommandKind::Limits { .. } | CommandKind::Direct { directive: Directive::Limits { .. }, .. }
                 if self.limits.is_some() || self.credit.is_some() =>
@@ -241,7 +242,7 @@ impl Platform {
         self.poll_control();
     }
 
-    /// Listens for the budget and sends what is due, in its order.
+    /// Receives events for the budget, and sends what is due, in order.
     pub(super) fn poll_control(&mut self) -> usize {
         let port = &mut self.ports[CONTROL.0 as usize];
         let mut work = 0;

@@ -1,4 +1,4 @@
-//! A client's thread, with the desk it keeps.
+//! A client's thread, with its desk.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub(super) struct Client {
     pub(super) port: PortId,
     /// Ids of the orders it sent, by number among all submitted.
     pub(super) sent: BTreeMap<usize, IntId>,
-    /// Steps for which it does not listen.
+    /// Steps in which it does not poll.
     pub(super) asleep: u64,
     token: u32,
     pub(super) heard: u64,
-    /// Snapshots that have ended, one for each shard.
+    /// Number of snapshots that have ended, one for each shard.
     pub(super) snapshots: u8,
 }
 
@@ -35,7 +35,7 @@ impl Client {
         Client { desk, origin, port, sent, asleep: 0, token: 0, heard: 0, snapshots }
     }
 
-    /// The thread begins anew and knows nothing.
+    /// Restarts the thread without any state.
     pub(super) fn restart(&mut self, shards: u8) -> Command {
         self.desk = new_desk(self.port, shards);
         self.snapshots = 0;
@@ -43,7 +43,8 @@ impl Client {
         Command::new(source(self.port, self.origin), u32::MAX, body)
     }
 
-    /// Every id that the shards were given today is used, and each open order is found by its first.
+    /// Checks that every id of today's commands is used, and that each open order is found by its
+    /// first id.
     pub(super) fn remembers(&self, used: &[IntId], open: &[(IntId, OrderHandle)]) -> Finding {
         if let Some(id) = used.iter().find(|id| !self.desk.is_used(1, id)) {
             return Err(format!("after a restart {id} can be used again"));
@@ -56,7 +57,7 @@ impl Client {
         Ok(())
     }
 
-    /// Now and then the client comes from another address.
+    /// Returns a ticket; now and then the client has another address.
     pub(super) fn ticket(&mut self, port: &mut PortEnd, id: IntId) -> Ticket {
         self.token += 1;
         let sender = port.register_sender(Sender {
@@ -81,7 +82,7 @@ impl Client {
         Ok(work + self.desk.poll(port))
     }
 
-    /// Every order sent has an end or a place, and desk and shard say the same of it.
+    /// Checks that every order sent has ended or is open, and that desk and shard agree on it.
     pub(super) fn agrees(&self, checkers: &[Checker]) -> Finding {
         for id in self.sent.values() {
             // Finished orders may be forgotten by now.
@@ -104,7 +105,7 @@ impl Client {
     }
 }
 
-/// The login of the client at a port.
+/// Returns the login of the client at a port.
 pub(super) fn login_of(port: PortId) -> SenderText {
     SenderText::new(&format!("client-{port}"))
 }

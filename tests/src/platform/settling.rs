@@ -1,4 +1,4 @@
-//! Settling: everybody moves until nothing is left to do; then all must agree.
+//! Settling: all parts run until no work is left; then all must agree.
 
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, ShardId};
@@ -16,7 +16,8 @@ use crate::keep::{self, Entry};
 use crate::outside;
 
 impl Platform {
-    /// Nobody sleeps, nobody misbehaves, nothing new is asked for; everything must come to rest, and then agree.
+    /// Settles the platform: every part runs in every cycle, none misbehaves, and there are no new
+    /// requests. Everything must become idle, and then agree.
     pub fn settle(&mut self) -> Finding {
         self.outside.chaos = false;
         self.storage = Storage::default();
@@ -26,7 +27,7 @@ impl Platform {
             idle = if self.round()? == 0 { idle + 1 } else { 0 };
             let deadline = self.workers.iter().filter_map(Worker::deadline).min();
             match deadline {
-                // What is still on its way, or dated, has its time.
+                // Commands in flight and dated orders get their time.
                 Some(deadline) if idle >= 3 => self.now = self.now.max(deadline),
                 None if idle >= 3 => return self.agree(),
                 Some(_) | None => self.now = self.now.plus(1_000),
@@ -41,7 +42,7 @@ impl Platform {
         ))
     }
 
-    /// Everybody moves once. Says how much was done.
+    /// Runs every part once, and returns the amount of work.
     pub(super) fn round(&mut self) -> Result<usize, String> {
         let mut work = 0;
         for at in 0..self.workers.len() {
@@ -73,7 +74,8 @@ impl Platform {
         self.restarted_desks_agree()
     }
 
-    /// A desk that starts now from a snapshot refuses every id that its client has used today, whatever became of it.
+    /// Checks that a desk that starts now from a snapshot rejects every id that its client has used
+    /// today, whatever happened to the order.
     fn restarted_desks_agree(&mut self) -> Finding {
         let shards = self.shards;
         let commands: Vec<_> = self.clients.iter_mut().map(|client| client.restart(shards)).collect();
@@ -93,7 +95,8 @@ impl Platform {
         Err("the snapshots of the desks do not end".to_string())
     }
 
-    /// Ids that the shards were given in this trading day. One that has not heard of it is in another.
+    /// Returns the ids that the shards received in this trading day. A shard that has not received
+    /// the new day is in another.
     fn used_ids(&self, port: PortId) -> Vec<IntId> {
         let by_shard = self.journals.iter().map(|journal| used_ids_of(&journal.entries, port));
         let by_shard: Vec<_> = by_shard.collect();
@@ -101,13 +104,15 @@ impl Platform {
         by_shard.into_iter().filter(|(day, _)| *day == today).flat_map(|(_, ids)| ids).collect()
     }
 
-    /// The first ids of open orders, by the view that has heard of them from their beginning.
+    /// Returns the first ids of open orders, from the view that has followed them from their
+    /// beginning.
     fn open_orders(&self, port: PortId) -> Vec<(IntId, OrderHandle)> {
         let own = self.view.open_orders().filter(|order| order.source.port == port);
         own.map(|order| (order.first_id, order.handle)).collect()
     }
 
-    /// Whatever was lost on the way, an open order has filled what its venue says.
+    /// Checks that an open order has the filled quantity that its venue reports, whatever messages
+    /// were lost.
     fn venue_agrees(&self) -> Finding {
         for (order, filled) in self.outside.filled() {
             let seen = self.checkers[order.shard().0 as usize].orders.get(&order);
@@ -118,7 +123,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Every journal, played to a new shard, gives the shard there is.
+    /// Checks that every journal, replayed to a new shard, gives the existing shard.
     fn journals_agree(&self) -> Finding {
         for (worker, journal) in self.workers.iter().zip(&self.journals) {
             let shard = worker.shard();
@@ -128,7 +133,7 @@ impl Platform {
         Ok(())
     }
 
-    /// A view that starts now from a snapshot sees what the one kept by events sees.
+    /// Checks that a view that starts now from a snapshot equals the one maintained by events.
     fn view_agrees(&mut self) -> Finding {
         let mut fresh = View::new(self.shards, ViewSettings::default());
         let command =
@@ -147,8 +152,8 @@ impl Platform {
         Err("the snapshot does not end".to_string())
     }
 
-    /// Each order was sent by its client, and both views can say who that is. A cancel may be the shard's own, or of
-    /// another client that closes the position.
+    /// Checks that each order was sent by its client, and that both views know the sender. A cancel
+    /// may come from the shard itself, or from another client that closes the position.
     fn senders_agree(&self, order: &Order, fresh: &View) -> Finding {
         let SentBy { submitted, modified, canceled } = order.sent;
         for id in [submitted, modified, canceled].into_iter().filter(|id| *id != SenderId::NONE) {
@@ -214,7 +219,7 @@ impl Platform {
         differ("halts", &halts(&self.view), &halts(fresh))
     }
 
-    /// The last commands of each shard, for the trace.
+    /// Returns the commands of each shard, for the trace.
     pub fn journal(&self) -> String {
         let mut text = String::new();
         for (shard, journal) in self.journals.iter().enumerate() {
@@ -227,13 +232,14 @@ impl Platform {
         text
     }
 
-    /// Events heard by each desk: a run in which nobody hears anything proves nothing.
+    /// Returns the number of events received by the desks: a run without events proves nothing.
     pub fn heard(&self) -> u64 {
         self.clients.iter().map(|client| client.heard).sum()
     }
 }
 
-/// The trading day of a shard, and the ids it was given in it by the clients of a port.
+/// Returns the trading day of a shard, and the ids that it received in it from the clients of a
+/// port.
 fn used_ids_of(entries: &[Entry], port: PortId) -> (Option<Day>, Vec<IntId>) {
     let (mut day, mut used) = (None, Vec::new());
     for entry in entries {

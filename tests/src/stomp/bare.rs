@@ -1,4 +1,4 @@
-//! A broker alone, without sockets: what it says is taken by the test.
+//! A broker alone, without sockets: the test receives its output.
 
 use std::collections::VecDeque;
 
@@ -38,7 +38,7 @@ impl Bare {
         })
     }
 
-    /// Does what a gateway does in a turn: commands, then every session that has something to write.
+    /// Does what a gateway does in a cycle: commands, then every session with something to write.
     fn drain(&mut self, now: Timestamp) {
         while let Some(command) = self.broker.poll_command() {
             match command {
@@ -123,7 +123,7 @@ impl Host for Bare {
         }
     }
 
-    /// From deadline to deadline, as a loop that sleeps until the next one would.
+    /// Advances from deadline to deadline, as a loop that sleeps until the next one would.
     fn wait(&mut self, from: Timestamp, to: Timestamp) {
         let mut now = from;
         while let Some(at) = self.broker.poll_timeout().filter(|at| *at <= to) {

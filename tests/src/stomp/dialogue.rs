@@ -4,21 +4,22 @@
 //! connect [ws|tcp] [login] [rate=…] [minRate=…] [mark=…] [slots=…] [backlog=…] [backlogBytes=…] [greeting=1s] [stuck=1s]
 //!         [line=…] [headers=…] [head=…] [body=…] [subscriptions=…] [window=…] [sessions=…]
 //! > CONNECT|accept-version:1.2||     a frame of the client; lines are cut by |, a NUL follows
-//! >> \r\n                            octets of the client
+//! >> \r\n                            bytes of the client
 //! < CONNECTED|version:1.2|…          the next frame of the broker; … stands for anything
-//! x 1002                             the broker closes gently, with this code over WebSocket; x! at once
+//! x 1002                             the broker closes gracefully, with this code over WebSocket; x! immediately
 //! 2 connect, 2 > …, 2 < …, 2 x …     the same for a second client
 //! wait 750ms                         time passes, timers fire
-//! stall, read, read 100              the client stops reading; reads all, or so many octets
+//! stall, read, read 100              the client stops reading; reads all, or this many bytes
 //! ? user secret host                 a login to verify; then: verdict yes | no | send | only NAME
 //! tick 1 100, trade 1 1.5 7, book …, log …, link …, rate …               something happens
 //! submit, accepted, fill, cancel, canceled, modify, replaced, phase …    something happens to an order
 //! fill: out=… slots=… backlog=…      how full the buffers are
-//! hangup, end                        the client is gone; an administrator ends its session
+//! hangup, end                        the client disconnects; an administrator ends its session
 //! ```
 //!
-//! Everything the broker says must be expected before the next thing happens. A dialogue is about any transport unless it says
-//! `ws` (what only WebSocket has) or `tcp` (what WebSocket has not).
+//! The dialogue must expect all output of the broker before the next action. A dialogue applies to
+//! every transport unless it names `ws` (what only WebSocket has) or `tcp` (what WebSocket does not
+//! have).
 
 use pitlane_engine::command::{CommandKind, Phase, Report};
 use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, Tick};
@@ -37,29 +38,29 @@ use super::wire;
 use crate::stage::{Stage, limit};
 use crate::world;
 
-/// Orders are told by one shard, prices by another: each has numbers of its own.
+/// One shard publishes orders, another prices: each has sequence numbers of its own.
 const ORDERS: ShardId = ShardId(0);
 const PRICES: ShardId = ShardId(1);
-/// Log events that happen at once, so that no lane between threads is full.
+/// Most log events at once, so that no lane between threads is full.
 const LOGS_AT_ONCE: usize = 256;
 
-/// Where the octets of a client are cut.
+/// Where the bytes of a client are cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cuts {
-    /// As the dialogue has them.
+    /// As in the dialogue.
     None,
     /// Into pieces of this length.
     Every(usize),
-    /// Only in this line, at this place.
+    /// Only in this line, at this position.
     At(usize, usize),
-    /// Lines that follow each other come in one piece.
+    /// Successive lines come in one piece.
     Merged,
 }
 
-/// Makes whom a dialogue is played with.
+/// Opens the host that a dialogue is played with.
 pub type Open<'a> = &'a dyn Fn(Plan) -> Box<dyn Host>;
 
-/// Plays one dialogue; answers with what went otherwise.
+/// Plays one dialogue, and returns the first difference.
 pub fn play(lines: &[&str], cuts: &Cuts, open: Open<'_>) -> Result<(), String> {
     let mut scene = Scene::new(cuts.clone(), lines, open)?;
     for (number, line) in lines.iter().enumerate() {
@@ -69,7 +70,7 @@ pub fn play(lines: &[&str], cuts: &Cuts, open: Open<'_>) -> Result<(), String> {
     scene.expect_nothing()
 }
 
-/// Every rule of a file with its lines.
+/// Returns every rule of a file with its lines.
 pub fn dialogues(text: &str) -> Vec<(&str, Vec<&str>)> {
     let (mut all, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find("# ") {
@@ -95,7 +96,7 @@ struct Scene<'a> {
     clients: usize,
     stage: Stage,
     order: OrderHandle,
-    /// A login was seen and is not decided yet.
+    /// Whether a login was seen and is not decided yet.
     is_asked: bool,
     /// Lines that wait to be sent in one piece.
     merged: Vec<u8>,
@@ -228,7 +229,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What clients are told of.
+    /// Returns the events of a line that clients are informed about.
     fn news(&mut self, word: &str, rest: &str) -> Result<Vec<News>, String> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let now = self.now;
@@ -401,7 +402,8 @@ impl Scene<'_> {
     }
 }
 
-/// Who logs in, in the order of the lines: `? login passcode host`, and behind it what comes of it.
+/// Returns the users that log in, in the order of the lines: `? login passcode host`, followed by
+/// the verdict.
 fn people(lines: &[&str]) -> Result<Vec<Person>, String> {
     let mut people = Vec::new();
     for (at, line) in lines.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Any octets into the decoder and into a broker: no panic, bounded memory, and the same outcome wherever they are cut.
+//! Any bytes into the decoder and into a broker: no panic, bounded memory, and the same result
+//! wherever they are cut.
 
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
@@ -17,7 +18,7 @@ use pitlane_protocols::websocket::{Receiver, WebSocketState};
 use super::wire;
 use crate::world;
 
-/// The first octet chooses version and cuts, the rest is a stream of frames.
+/// Decodes a stream of frames; the first byte chooses version and cuts.
 pub fn decode(bytes: &[u8]) {
     let Some((&choice, stream)) = bytes.split_first() else { return };
     let version = [None, Some(StompVersion::V10), Some(StompVersion::V11), Some(StompVersion::V12)]
@@ -56,7 +57,7 @@ fn frames(version: Option<StompVersion>, stream: &[u8], len: usize) -> Vec<Strin
     told
 }
 
-/// Small limits, so that all of them are met.
+/// Returns small limits, so that all of them are reached.
 fn limits() -> StompLimits {
     StompLimits {
         window_max: 10,
@@ -72,10 +73,10 @@ fn limits() -> StompLimits {
 }
 const CLIENTS: usize = 3;
 const SECURITIES: u8 = 20;
-/// Deeds played of one input: longer ones find nothing new.
+/// Most actions of one input: longer ones find nothing new.
 const DEEDS_MAX: usize = 3_000;
 
-/// Frames that lead somewhere; a fuzzer has the octets of its own besides.
+/// Frames that have an effect; a fuzzer also produces bytes of its own.
 const PHRASES: [&str; 22] = [
     "CONNECT|accept-version:1.2|heart-beat:1000,1000||",
     "CONNECT|accept-version:1.1||",
@@ -101,7 +102,7 @@ const PHRASES: [&str; 22] = [
     "\n",
 ];
 
-/// A broker with a few clients; each octet is a deed of somebody.
+/// Runs a broker with a few clients; each byte is an action.
 pub fn play(bytes: &[u8]) {
     let mut scene = Scene::new(bytes.first().copied().unwrap_or(0));
     let mut rest = bytes.get(1..).unwrap_or_default();
@@ -132,11 +133,11 @@ pub fn play(bytes: &[u8]) {
     }
 }
 
-/// Any bytes over a WebSocket into a broker, joined as the service joins them. The first byte chooses where they are cut, and whether
-/// one must log in.
+/// Any bytes over a WebSocket into a broker, connected as in the service. The first byte chooses
+/// where they are cut, and whether a login is required.
 pub fn websocket(bytes: &[u8]) {
     let Some((&choice, stream)) = bytes.split_first() else { return };
-    // The first client comes by WebSocket.
+    // The first client uses WebSocket.
     let mut scene = Scene::new(choice & !1 | choice >> 7);
     let mut receiver = Receiver::default();
     for piece in stream.chunks(1 + choice as usize / 2).take(DEEDS_MAX) {
@@ -258,7 +259,7 @@ impl Scene {
         }
     }
 
-    /// What always holds.
+    /// Checks the invariants.
     fn look(&mut self) {
         while let Some(command) = self.broker.poll_command() {
             match command {
@@ -273,7 +274,7 @@ impl Scene {
         for client in 0..self.clients.len() {
             let id = self.clients[client].id;
             let Some((state, _, fill)) = self.broker.session_status(id) else { continue };
-            // One frame may pass the mark; receipts and the ERROR are not held back.
+            // One frame may exceed the watermark; receipts and the ERROR are not held back.
             assert!(state != StompState::Connected || fill.out_bytes <= 80_000, "{fill:?}");
             let limits = limits();
             assert!(fill.slots <= limits.slots_max && fill.backlog <= limits.backlog_max, "{fill:?}");

@@ -1,5 +1,5 @@
-//! Whom a dialogue is played with: a broker alone, or one behind the sockets of the service. What happens is the same for all;
-//! how it gets there is each one's own.
+//! The other side of a dialogue: a broker alone, or one behind the sockets of the service. The
+//! events are the same for all; each host delivers them in its own way.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, Transport};
 use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_protocols::stomp::throttle::Throttle;
 
-/// What a dialogue asks for before anybody connects.
+/// What a dialogue requires before any client connects.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub settings: BrokerSettings,
     pub transport: Transport,
-    /// Everybody who logs in, and what becomes of it.
+    /// All users that log in, and the verdict on each.
     pub people: Vec<Person>,
     /// Whether a client stops reading.
     pub stalls: bool,
@@ -38,7 +38,7 @@ pub enum Verdict {
     Only(String),
 }
 
-/// Something happens that clients are told of.
+/// Something that clients are informed about.
 #[derive(Clone, Debug)]
 pub enum News {
     Said(ShardId, Event),
@@ -63,15 +63,15 @@ pub struct End {
     pub code: Option<u16>,
 }
 
-/// What has come to a client and was not looked at yet.
+/// What a client has received and the dialogue has not checked yet.
 #[derive(Debug, Default)]
 pub struct Heard {
     pub frames: VecDeque<String>,
     pub end: Option<End>,
 }
 
-/// Clients are numbered in the order in which they connect. When a call returns, everything that can happen at that time has
-/// happened.
+/// A host of clients, which are numbered in the order in which they connect. When a call returns,
+/// everything that can happen at that time has happened.
 pub trait Host {
     fn connect(&mut self, now: Timestamp) -> Result<(), String>;
 
@@ -79,26 +79,27 @@ pub trait Host {
 
     fn happen(&mut self, now: Timestamp, news: &[News]);
 
-    /// Time passes, and what is due is done.
+    /// Advances the time, and does what is due.
     fn wait(&mut self, from: Timestamp, to: Timestamp);
 
-    /// The client reads no more: from now on what is said to it stays in its session.
+    /// Lets the client stop reading: from now on its messages stay in its session.
     fn stall(&mut self, now: Timestamp, client: usize) -> Result<(), String>;
 
-    /// The client reads so many octets, or everything and goes on reading.
+    /// Lets the client read this many bytes, or everything from now on.
     fn read(&mut self, now: Timestamp, client: usize, bytes_max: Option<usize>);
 
     fn hang_up(&mut self, now: Timestamp, client: usize);
 
     fn heard(&mut self, client: usize) -> &mut Heard;
 
-    /// The end of a client that may have stopped reading.
+    /// Returns the end of a client that may have stopped reading.
     fn end(&mut self, now: Timestamp, client: usize) -> Option<End>;
 
-    /// A login that nobody has looked at: who, with which passcode, at which host. None where it cannot be seen.
+    /// Returns a login that is not decided yet: user, passcode, host. `None` where it cannot be
+    /// seen.
     fn login(&mut self) -> Option<String>;
 
-    /// The login is looked at now.
+    /// Decides the login.
     fn decide(&mut self, now: Timestamp, verdict: &Verdict) -> Result<(), String>;
 
     fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)>;

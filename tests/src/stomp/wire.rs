@@ -1,13 +1,15 @@
-//! Octets of dialogues as text, and frames of a broker as lines.
+//! Bytes of dialogues as text, and frames of a broker as lines.
 
-/// What a dialogue writes as `CONNECT|accept-version:1.2||body`, with a NUL behind.
+/// Returns the bytes of a frame that a dialogue writes as `CONNECT|accept-version:1.2||body`, with
+/// a NUL after it.
 pub fn frame(text: &str) -> Vec<u8> {
     let mut bytes = raw(&text.replace('|', "\n"));
     bytes.push(0);
     bytes
 }
 
-/// Octets written with `\n`, `\r`, `\0`, `\\`, `\xff`, and `{x*8192}` for so many of one character.
+/// Returns bytes written with `\n`, `\r`, `\0`, `\\`, `\xff`, and `{x*8192}` for a repeated
+/// character.
 pub fn raw(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -35,7 +37,7 @@ pub fn raw(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// `{x*12}`, `{ab|*3}`: a text so many times.
+/// Reads `{x*12}` or `{ab|*3}`: a repeated text.
 fn repeated(text: &str) -> Option<(Vec<u8>, &str)> {
     let (inside, behind) = text.strip_prefix('{')?.split_once('}')?;
     let (what, count) = inside.rsplit_once('*')?;
@@ -43,7 +45,8 @@ fn repeated(text: &str) -> Option<(Vec<u8>, &str)> {
     Some((raw(what).repeat(count), behind))
 }
 
-/// Takes the frames that are whole out of what a broker wrote, each as a line: `RECEIPT|receipt-id:1||`. A beat is `beat`.
+/// Removes the complete frames from a broker's output, and returns each as a line:
+/// `RECEIPT|receipt-id:1||`. A heart-beat is `beat`.
 pub fn frames(wire: &mut Vec<u8>) -> Vec<String> {
     let mut found = Vec::new();
     loop {
@@ -60,7 +63,7 @@ pub fn frames(wire: &mut Vec<u8>) -> Vec<String> {
     }
 }
 
-/// Whether a text is as a pattern says, in which `…` stands for anything.
+/// Returns whether a text matches a pattern, in which `…` stands for anything.
 pub fn is_like(pattern: &str, text: &str) -> bool {
     let parts: Vec<&str> = pattern.split('…').collect();
     let [first, middle @ .., last] = &parts[..] else { return pattern == text };
@@ -77,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_are_read_as_written() {
+    fn bytes_are_read_as_written() {
         assert_eq!(frame(r"ACK|id:a\\nb||{x*3}\xff"), b"ACK\nid:a\\nb\n\nxxx\xff\0");
         assert_eq!(raw(r#"{"a":1}"#), br#"{"a":1}"#);
         let mut wire = b"\nRECEIPT\nreceipt-id:1\n\n\0ERR".to_vec();

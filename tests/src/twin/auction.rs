@@ -5,18 +5,18 @@ use pitlane_engine::terms::Side;
 
 use super::Twin;
 
-/// Who takes part: an order, or the quote of a side.
+/// A participant: an order, or the quote of a side.
 #[derive(Clone, Copy, Debug)]
 struct Bidder {
-    /// None: the quote.
+    /// `None`: the quote.
     order: Option<usize>,
-    /// None: at any price.
+    /// `None`: at any price.
     limit: Option<i64>,
     qty: i64,
 }
 
 impl Twin {
-    /// What collected trades at one price.
+    /// Trades the collected orders at one price.
     pub(super) fn uncross(&mut self, security: SecurityId) {
         if !self.is_simulated(security) {
             return;
@@ -57,7 +57,8 @@ impl Twin {
         }
     }
 
-    /// Largest volume, smallest surplus, nearest to the last price, lowest.
+    /// Returns the price with the largest volume, then the smallest surplus, then nearest to the
+    /// last price, then the lowest.
     fn auction_price(&self, security: SecurityId) -> Option<i64> {
         let last = self.markets[&security].last;
         let total = |list: Vec<Bidder>| list.iter().map(|bidder| bidder.qty as i128).sum::<i128>();
@@ -81,7 +82,8 @@ impl Twin {
         prices
     }
 
-    /// Who trades at a price: market orders, then better limits, then arrival; the quote behind the clients.
+    /// Returns who trades at a price: market orders, then better limits, then by arrival; the quote
+    /// after the clients.
     fn bidders(&self, security: SecurityId, side: Side, price: i64) -> Vec<Bidder> {
         let of =
             |at: usize, limit: Option<i64>| Bidder { order: Some(at), limit, qty: self.orders[at].leaves() };
@@ -96,7 +98,7 @@ impl Twin {
             (Some(limit), Side::Buy) => limit >= price,
             (Some(limit), Side::Sell) => limit <= price,
         });
-        // Stable: equal limits stay in their order.
+        // Stable: equal limits keep their order.
         list.sort_by_key(|bidder| match (bidder.limit, side) {
             (None, _) => (0, 0),
             (Some(limit), Side::Buy) => (1, -limit),

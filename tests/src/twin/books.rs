@@ -1,4 +1,5 @@
-//! Transactions, and what they come to. Nothing is kept but the list; positions and cash are added up when asked for.
+//! Transactions, and what they add up to. Only the list is stored; positions and cash are computed
+//! on request.
 
 use pitlane_engine::command::{Movement, MovementKind};
 use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, Uuid};
@@ -18,7 +19,7 @@ pub struct Transaction {
     pub price: Price,
     pub commission: Money,
     pub currency: Currency,
-    /// Whether a fill of an order made it.
+    /// Whether a fill of an order caused it.
     pub by_order: bool,
 }
 
@@ -49,7 +50,7 @@ impl Twin {
         self.book(Some(order), transaction);
     }
 
-    /// A fill is taken back: the same transaction with everything the other way round.
+    /// Busts a fill: books the same transaction with opposite signs.
     pub(super) fn book_reversal(&mut self, order: usize, qty: i64, price: i64) {
         let before = self.transactions.len();
         let said = self.said.len();
@@ -72,7 +73,7 @@ impl Twin {
         self.said.push(Said::Booked(Booked { order, transaction, position, cash }));
     }
 
-    /// The position of a strategy in a security, from the first transaction on.
+    /// Returns the position of a strategy in a security, from the first transaction on.
     pub fn position(&self, strategy: StrategyId, security: SecurityId) -> Position {
         let size = self.contract_size(security);
         let mut position = Position::default();
@@ -84,7 +85,7 @@ impl Twin {
         position
     }
 
-    /// What an account holds of a security.
+    /// Returns the quantity of a security that an account holds.
     pub fn account_qty(&self, account: AccountId, security: SecurityId) -> i64 {
         self.account_position(account, security).0.qty.raw()
     }
@@ -95,7 +96,7 @@ impl Twin {
         Money::from_raw(sum)
     }
 
-    /// What one transaction does to cash.
+    /// Returns the change of cash by one transaction.
     pub fn cash_of(&self, t: &Transaction) -> i64 {
         // The amount of a cash movement is booked with its sign.
         let Some(security) = t.security else { return t.price.raw() };
@@ -109,7 +110,7 @@ impl Twin {
     }
 
     pub(super) fn movement(&mut self, m: &Movement) {
-        // Spec: idempotent by uuid; a repeated one changes nothing.
+        // Idempotent by uuid: a repeated one changes nothing.
         if m.uuid != Uuid::default() && self.uuids.contains(&m.uuid) {
             return self.done(Reason::None);
         }
@@ -188,7 +189,7 @@ impl Twin {
             let transaction = Transaction {
                 kind: MovementKind::Expiration,
                 strategy,
-                // A position is of a strategy, through whatever accounts it was traded.
+                // A position belongs to a strategy, through whatever accounts it was traded.
                 account: AccountId::default(),
                 security: Some(security),
                 qty: Qty::from_raw(-qty.raw()),
@@ -204,7 +205,8 @@ impl Twin {
 }
 
 impl Position {
-    /// The position after a trade: average cost, closed part realised, through zero the rest opens anew.
+    /// Returns the position after a trade: average cost; the closed part is realised; beyond zero
+    /// the rest opens a new position.
     pub fn after(self, qty: Qty, price: Price, size: ContractSize) -> Position {
         let worth = |qty: i64| {
             Notional::of(price, Qty::from_raw(qty)).money(size).expect("runs use small numbers").raw()
@@ -221,7 +223,8 @@ impl Position {
         // The closed part with the sign of the position.
         let closed = held.signum() * held.abs().min(traded.abs());
         let cost = self.cost.share(Qty::from_raw(closed), self.qty).expect("a part fits").raw();
-        // What opens costs what the trade is worth without the closed part, so that both add up to the trade.
+        // The opened part costs the value of the trade without the closed part, so that both add up
+        // to the trade.
         let opened = if traded + closed == 0 { 0 } else { worth(traded) + worth(closed) };
         Position {
             qty: Qty::from_raw(held + traded),

@@ -1,4 +1,4 @@
-//! What is checked before an order is sent, in the order of the engine's README.
+//! The checks before an order is sent, in the order of the engine's README.
 
 use pitlane_engine::command::{BudgetKind, Limits, Phase, Scope, Session};
 use pitlane_engine::id::{AdapterId, StrategyId};
@@ -10,7 +10,7 @@ use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 use super::Twin;
 
 impl Twin {
-    /// The first rule that the terms break. `old` is the order they modify.
+    /// Returns the first rule that the terms break. `old` is the order that they modify.
     pub(super) fn check(&self, terms: &Terms, old: Option<usize>) -> Reason {
         let stages = [
             self.check_reference(terms),
@@ -105,7 +105,7 @@ impl Twin {
         Reason::None
     }
 
-    /// Whether position, cash or cost would leave half the range of their types.
+    /// Returns whether position, cash or cost would leave half the range of their types.
     fn cannot_count(&self, terms: &Terms) -> bool {
         const HALF: i128 = (i64::MAX / 2) as i128;
         let open = |mine: &dyn Fn(&Terms) -> bool| {
@@ -140,7 +140,7 @@ impl Twin {
         }
     }
 
-    /// The price an order is valued at; None: there is none yet.
+    /// Returns the price at which an order is valued; `None`: there is none yet.
     pub(super) fn reference_price(&self, terms: &Terms) -> Option<i64> {
         match terms.kind {
             OrderKind::Limit | OrderKind::StopLimit => Some(terms.limit.raw()),
@@ -149,7 +149,7 @@ impl Twin {
         }
     }
 
-    /// What the order is worth: None without a price, Some(None) if it cannot be counted.
+    /// Returns the value of the order: `None` without a price, `Some(None)` if it overflows.
     fn value(&self, terms: &Terms) -> Option<Option<i64>> {
         let price = self.reference_price(terms)?;
         let security = self.reference.security(terms.security).expect("the reference was checked");
@@ -240,7 +240,8 @@ impl Twin {
         }
     }
 
-    /// The same terms in every field, among the last 64 of the strategy or account.
+    /// Returns whether the same terms in every field are among the last 64 of the strategy or
+    /// account.
     fn is_repeated(&self, terms: &Terms, scope: Scope, limits: &Limits) -> bool {
         let window = limits.duplicate_window_ms as u64 * NS_PER_MS;
         let mine = self.sent.iter().rev().filter(|(_, sent)| self.in_scope(sent, scope));
@@ -263,7 +264,7 @@ impl Twin {
         self.orders.iter().filter(|o| !o.is_over() && self.in_scope(&o.terms, scope)).count() as i64
     }
 
-    /// Whether position and open orders of one side could grow above the limit.
+    /// Returns whether position and open orders of one side could exceed the limit.
     fn is_too_much(&self, terms: &Terms, old: Option<usize>, scope: Scope, max: Qty) -> bool {
         let held = match scope {
             Scope::Strategy(strategy) => self.position(strategy, terms.security).qty.raw(),
@@ -278,7 +279,7 @@ impl Twin {
         if growth <= 0 {
             return false;
         }
-        // From here on buys and sells look alike: up is away from zero for a long buyer.
+        // From here on buys and sells look alike: positive is the direction of the order.
         let held = terms.side.signed(Qty::from_raw(held)).raw();
         let after = held + open + growth;
         let only_nearer = held < 0 && after <= 0;

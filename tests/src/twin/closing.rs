@@ -1,4 +1,5 @@
-//! Closing a position: its other orders end first, and orders that may only reduce it never ask for more than is left.
+//! Closing a position: its other orders end first, and reduce-only orders never request more than
+//! is left.
 
 use pitlane_engine::id::{AccountId, IntId, SecurityId, Source, StrategyId};
 use pitlane_engine::number::Qty;
@@ -59,20 +60,21 @@ impl Twin {
         self.send(order);
     }
 
-    /// Whether a close of this position waits.
+    /// Returns whether a close of this position waits.
     pub(super) fn is_closing(&self, terms: &Terms) -> bool {
         let position = (terms.strategy, terms.security);
         self.closings.iter().any(|closing| (closing.terms.strategy, closing.terms.security) == position)
     }
 
-    /// A close of this position comes to nothing: another order of the position goes on.
+    /// Marks a close of this position as failed: another order of the position continues.
     pub(super) fn refuse_closing(&mut self, terms: &Terms, reason: Reason) {
         let position = (terms.strategy, terms.security);
         let meant = |c: &&mut Closing| (c.terms.strategy, c.terms.security) == position;
         self.closings.iter_mut().find(meant).into_iter().for_each(|c| c.refused = reason);
     }
 
-    /// Closes what may be closed: the other orders of the position have ended. Or says that it comes to nothing.
+    /// Performs one close whose position has no other open orders, or rejects one that has failed.
+    /// Returns whether there was one.
     fn release_closing(&mut self) -> bool {
         let is_open = |twin: &Twin, closing: &Closing| {
             let position = (closing.terms.strategy, closing.terms.security);
@@ -99,7 +101,7 @@ impl Twin {
         true
     }
 
-    /// What a command leaves to do when its own consequences are done.
+    /// Does what a command leaves to do after its own consequences.
     pub(super) fn settle_closings(&mut self) {
         loop {
             if let Some((strategy, security)) = self.excess.pop() {
@@ -112,7 +114,7 @@ impl Twin {
         }
     }
 
-    /// Orders that may only reduce a position ask for no more than is left of it.
+    /// Checks that reduce-only orders of a position request no more than is left of it.
     pub(super) fn check_excess(&mut self, order: usize) {
         let Terms { strategy, security, .. } = self.orders[order].terms;
         let reducing = self.reducing(strategy, security);
@@ -130,7 +132,7 @@ impl Twin {
         }
     }
 
-    /// What open orders of a strategy are closing already.
+    /// Returns the quantity that open orders of a strategy are closing already.
     fn reducing(&self, strategy: StrategyId, security: SecurityId) -> i64 {
         let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
         self.orders.iter().filter(|o| o.terms.reduce_only).filter(mine).map(|o| o.leaves()).sum()

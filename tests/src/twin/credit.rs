@@ -1,4 +1,4 @@
-//! The account's credit, counted from the first transaction on whenever it is asked for.
+//! The account's credit, computed from the first transaction on at each request.
 
 use pitlane_engine::command::{BudgetKind, Scope};
 use pitlane_engine::id::{AccountId, SecurityId};
@@ -9,7 +9,7 @@ use pitlane_engine::terms::{OrderKind, Side, Terms};
 use super::{Order, Position, Twin};
 
 impl Twin {
-    /// What an order adds to the credit in use must fit beside what is in use already.
+    /// Checks that the credit which an order adds fits beside the credit in use.
     pub(super) fn check_credit(&self, terms: &Terms, old: Option<usize>) -> Reason {
         let budget = self.budgets.get(&(Scope::Account(terms.account), BudgetKind::Credit));
         let Some(&budget) = budget.filter(|_| self.counts(terms.account, terms.security)) else {
@@ -27,8 +27,9 @@ impl Twin {
         if short { Reason::InsufficientFunds } else { Reason::None }
     }
 
-    /// Credit an account uses: for each security in the credit's currency the cost of the position, long or
-    /// short, less what was earned, and what is set aside for orders that open something.
+    /// Returns the credit that an account uses: for each security in the credit's currency the cost
+    /// of the position, long or short, less its profit, and what is reserved for orders that open a
+    /// position.
     pub fn credit_used(&self, account: AccountId) -> i128 {
         let counted = self.known_securities().into_iter().filter(|&security| self.counts(account, security));
         counted.map(|security| self.credit_used_by(account, security)).sum()
@@ -41,7 +42,7 @@ impl Twin {
         held + opening(Side::Buy) + opening(Side::Sell)
     }
 
-    /// Whether a security is in the currency of the account's credit.
+    /// Returns whether a security is in the currency of the account's credit.
     fn counts(&self, account: AccountId, security: SecurityId) -> bool {
         let (Some(limits), Some(row)) =
             (self.limits.get(&Scope::Account(account)), self.reference.security(security))
@@ -51,8 +52,8 @@ impl Twin {
         self.reference.family_of(row).currency == limits.credit_currency
     }
 
-    /// What an account holds of a security over all strategies, and the commissions it has paid. An expiry
-    /// closes it, whichever strategies it belongs to.
+    /// Returns the position of an account in a security over all strategies, and the commissions
+    /// paid. An expiry closes it, whichever strategies it belongs to.
     pub(super) fn account_position(&self, account: AccountId, security: SecurityId) -> (Position, i64) {
         let size = self.contract_size(security);
         let mut position = Position::default();
@@ -70,14 +71,14 @@ impl Twin {
         (position, fees)
     }
 
-    /// Quantity of open orders of a side that is left when the position is closed.
+    /// Returns the quantity of open orders of a side that remains after closing the position.
     fn opening_qty(&self, (account, security, side): (AccountId, SecurityId, Side), more: i64) -> i128 {
         let held = self.account_qty(account, security) as i128;
         let closable = if side == Side::Buy { -held } else { held }.max(0);
         (self.open_qty(account, security, side) + more as i128 - closable).max(0)
     }
 
-    /// The share of what is set aside that belongs to it, rounded up.
+    /// Returns the share of the reserved credit that belongs to the opening quantity, rounded up.
     fn opening(&self, held: (AccountId, SecurityId, Side), more: i64, aside: i64) -> i128 {
         let (account, security, side) = held;
         let open = self.open_qty(account, security, side) + more as i128;
@@ -97,31 +98,32 @@ impl Twin {
         self.orders.iter().filter(same)
     }
 
-    /// What has to be set aside for an order, or on top for its modification.
+    /// Returns the credit to be reserved for an order, or in addition for its modification.
     pub(super) fn aside_for(&self, terms: &Terms, old: Option<usize>) -> i64 {
         let filled = old.map_or(0, |order| self.orders[order].cum);
         let before = old.map_or(0, |order| self.orders[order].set_aside);
         (self.cost_aside(terms, terms.qty.raw() - filled) - before).max(0)
     }
 
-    /// What has to be set aside for so much of an order; nothing where it does not count or has no price.
+    /// Returns the credit to be reserved for a part of an order; zero where it does not count or
+    /// has no price.
     fn cost_aside(&self, terms: &Terms, qty: i64) -> i64 {
         let price = self.credit_price(terms).filter(|_| self.counts(terms.account, terms.security));
         price.map_or(0, |price| self.cost(terms, qty, price))
     }
 
-    /// What has to be set aside for so much of an order that is open again.
+    /// Returns the credit to be reserved for a part of an order that is open again.
     pub(super) fn credit_again(&self, terms: &Terms, qty: i64) -> i64 {
         self.cost_aside(terms, qty)
     }
 
-    /// The price a modification will be trimmed by: of a market order nobody can tell.
+    /// Returns the price by which a modification will be trimmed; for a market order it is unknown.
     pub(super) fn trim_price(&self, terms: &Terms) -> Option<i64> {
         let tells = terms.kind != OrderKind::Market && self.counts(terms.account, terms.security);
         self.credit_price(terms).filter(|_| tells)
     }
 
-    /// What a modification has made cheaper is free again.
+    /// Frees the credit that a modification no longer needs.
     pub(super) fn trim_credit(&mut self, order: usize) {
         let o = &self.orders[order];
         if let Some(price) = o.asked_price {
@@ -130,7 +132,8 @@ impl Twin {
         }
     }
 
-    /// A sale may bring more than its limit: the last price, or its stop price, if that is more.
+    /// Returns the price for the credit. A sale may bring more than its limit: the last price, or
+    /// its stop price, if that is higher.
     fn credit_price(&self, terms: &Terms) -> Option<i64> {
         let price = self.reference_price(terms)?;
         let other = match (terms.side, terms.kind) {

@@ -1,4 +1,5 @@
-//! What a taker would find in a book, added up order by order and portion by portion.
+//! The quantities that a taker would find in a book, added up order by order and portion by
+//! portion.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +10,12 @@ use pitlane_engine::terms::Side;
 use super::Twin;
 
 impl Twin {
-    /// Whether somebody who watches the book of a security is shown it.
+    /// Returns whether subscribers of a security's book receive it.
     pub fn shows_depth(&self, security: SecurityId) -> bool {
         self.is_simulated(security) && self.subscriptions.iter().any(|(_, of)| *of == security)
     }
 
-    /// Prices and sizes of one side, best first.
+    /// Returns prices and sizes of one side, best first.
     pub fn depth(&self, security: SecurityId, side: Side) -> Vec<(i64, i64)> {
         let mut levels: BTreeMap<i64, i64> = BTreeMap::new();
         for at in self.book_side(security, side) {
@@ -30,7 +31,7 @@ impl Twin {
         all.into_iter().take(DEPTH_LEVELS_MAX).collect()
     }
 
-    /// Every portion of the quote that is left, found by taking them one after the other.
+    /// Returns every remaining portion of the quote, found by taking them one after the other.
     fn portions(&self, security: SecurityId, side: Side) -> Vec<(i64, i64)> {
         let mut market = self.markets[&security].clone();
         let mut list = Vec::new();

@@ -1,4 +1,5 @@
-//! The life of an order: what clients ask, what venues answer, as in the table of engine-rules.md 5.3.
+//! The life cycle of an order: requests of clients, reports of venues. `tests/data/orders.txt`
+//! shows each transition.
 
 use pitlane_engine::command::{self, ExecRef};
 use pitlane_engine::event::{Alert, ExecType, RequestKind};
@@ -10,7 +11,7 @@ use pitlane_engine::terms::{Changes, Status, Terms};
 use super::order::{Base, Place};
 use super::{Refused, Report, Said, Twin};
 
-// What clients ask.
+// Requests of clients.
 impl Twin {
     pub(super) fn submit(&mut self, source: Source, id: IntId, terms: Terms) {
         if id.is_none() {
@@ -29,7 +30,7 @@ impl Twin {
         self.report(order, ExecType::Rejected, reason);
     }
 
-    /// The order has passed the checks.
+    /// Sends an order that has passed the checks.
     pub(super) fn send(&mut self, order: usize) {
         let terms = self.orders[order].terms;
         self.orders[order].set_aside = self.aside_for(&terms, None);
@@ -70,7 +71,7 @@ impl Twin {
         } else if o.terms.reduce_only {
             Reason::ReduceOnly
         } else if stop_here {
-            // It is a cancel of the rest, and a cancel is never checked.
+            // It cancels the rest, and a cancel is never checked.
             Reason::None
         } else {
             self.check(&terms, Some(order))
@@ -101,7 +102,7 @@ impl Twin {
         }
     }
 
-    /// The new quantity is filled already: the order ends as filled.
+    /// Ends the order as filled: the new quantity is filled already.
     fn stop_here(&mut self, order: usize) {
         let o = &mut self.orders[order];
         let (id, mut terms) = o.replace.take().expect("a modification is under way");
@@ -142,7 +143,8 @@ impl Twin {
         }
     }
 
-    /// A cancel goes to the outside venue once it is the next thing to ask; without a connection it is in doubt.
+    /// Passes a cancel to the external venue once it is the next request; without a connection it
+    /// is in doubt.
     pub(super) fn pass_on(&mut self, order: usize) {
         let o = &self.orders[order];
         let asked = o.cancel.is_some() && o.replace.is_none() || o.stop_here;
@@ -156,12 +158,12 @@ impl Twin {
         self.adapters.get(&self.adapter_of(security)).copied().unwrap_or(false)
     }
 
-    /// Whether an order sent now would leave.
+    /// Returns whether an order sent now would leave the shard.
     pub(super) fn takes_orders(&self, security: SecurityId) -> bool {
         self.is_simulated(security) || self.is_connected(security) && !self.suspects.contains(&security)
     }
 
-    /// Cancels open orders without being asked by their source: nobody gave the request an id.
+    /// Cancels open orders without a request of their source, so the request has no id.
     pub(super) fn cancel_where(&mut self, reason: Reason, which: impl Fn(&Twin, &Terms) -> bool) {
         for order in 0..self.orders.len() {
             let o = &self.orders[order];
@@ -178,7 +180,7 @@ impl Twin {
     }
 }
 
-// What a venue says.
+// Reports of a venue.
 impl Twin {
     pub(super) fn venue_report(&mut self, handle: OrderHandle, report: command::Report) {
         let Some(order) = self.order(handle) else {
@@ -214,9 +216,9 @@ impl Twin {
             command::Report::Canceled(reason) => self.end(order, Base::Canceled, ExecType::Canceled, reason),
             command::Report::Expired(_) if over => self.alert(Alert::UnexpectedReport),
             command::Report::Expired(reason) => self.end(order, Base::Expired, ExecType::Expired, reason),
-            // The venue's answer to a request that was answered by the end of the order.
+            // The venue's answer to a request that the end of the order has answered.
             command::Report::CancelRefused(_) | command::Report::ReplaceRefused(_) if over => {}
-            // A cancel waits behind a modification, so it is the modification that was refused.
+            // A cancel waits behind a modification, so the modification was refused.
             command::Report::CancelRefused(reason) if self.orders[order].replace.is_some() => {
                 self.hear(order, command::Report::ReplaceRefused(reason));
             }
@@ -264,7 +266,7 @@ impl Twin {
         }
     }
 
-    /// Whether the pending modification asks for no more than is filled.
+    /// Returns whether the pending modification requests no more than is filled.
     pub(super) fn stops_here(&self, order: usize) -> bool {
         let o = &self.orders[order];
         o.replace.is_some_and(|(_, terms)| terms.qty.raw() <= o.cum)
@@ -283,7 +285,7 @@ impl Twin {
             Base::PendingNew => self.end(order, Base::Rejected, ExecType::Rejected, reason),
             Base::Working => {
                 self.alert(Alert::LateReject);
-                // Nobody answered the cancel: it came to nothing like any other request.
+                // The venue did not answer the cancel: it fails like any other request.
                 let cancel = self.orders[order].cancel.take();
                 self.end(order, Base::Canceled, ExecType::Canceled, reason);
                 if let Some(id) = cancel {
@@ -296,7 +298,7 @@ impl Twin {
         }
     }
 
-    /// A fact of money: whatever the state, it is counted and booked.
+    /// A fill is a fact: whatever the state, it is counted and booked.
     pub(super) fn fill(&mut self, order: usize, qty: i64, price: i64) {
         self.fill_for(order, qty, price, Reason::None);
     }
@@ -338,7 +340,7 @@ impl Twin {
         }
     }
 
-    /// Pending requests of an order that has ended.
+    /// Refuses pending requests of an order that has ended.
     pub(super) fn too_late(&mut self, order: usize) {
         self.orders[order].stop_here = false;
         self.orders[order].unsure = false;
@@ -351,7 +353,7 @@ impl Twin {
         }
     }
 
-    /// The order ends, and not by a fill.
+    /// Ends the order by something other than a fill.
     pub(super) fn end(&mut self, order: usize, base: Base, what: ExecType, reason: Reason) {
         let o = &mut self.orders[order];
         assert!(!o.is_over(), "an order ends once");
@@ -367,7 +369,7 @@ impl Twin {
         self.too_late(order);
     }
 
-    /// The modification takes effect.
+    /// Applies the modification.
     pub(super) fn replaced(&mut self, order: usize) {
         let o = &mut self.orders[order];
         let (id, terms) = o.replace.take().expect("a modification is under way");
@@ -375,7 +377,7 @@ impl Twin {
         (o.orig_id, o.id, o.terms) = (o.id, id, terms);
         o.set_aside += std::mem::take(&mut o.asked_aside);
         if o.cum >= terms.qty.raw() {
-            // Overtaken by fills: what it asks for is there already.
+            // Overtaken by fills: the requested quantity is filled already.
             o.terms.qty = Qty::from_raw(o.cum);
             o.base = Base::Filled;
             o.place = Place::Nowhere;
@@ -391,7 +393,7 @@ impl Twin {
     }
 }
 
-// What is said.
+// Output.
 impl Twin {
     pub(super) fn image(&self, order: usize, what: ExecType, reason: Reason) -> Report {
         let o = &self.orders[order];
@@ -425,7 +427,7 @@ impl Twin {
         self.said.push(Said::Report(line));
     }
 
-    /// A report of a request: under its id, with the order's own behind it.
+    /// Reports a request: under its id, with the order's own id as the original.
     fn report_request(&mut self, order: usize, what: ExecType, reason: Reason, id: IntId) {
         let orig_id = self.orders[order].id;
         let line = Report { id, orig_id, ..self.image(order, what, reason) };
@@ -434,7 +436,8 @@ impl Twin {
 
     fn refuse(&mut self, order: usize, request_id: IntId, request: RequestKind, reason: Reason) {
         if request_id.is_none() && request == RequestKind::Cancel {
-            // Nobody asked by name, so nobody is answered; an order that goes on is told as it stands.
+            // The cancel has no request id, so it gets no answer; an order that continues reports
+            // its status.
             if !self.orders[order].is_over() {
                 self.report(order, ExecType::Snapshot, reason);
             }

@@ -1,4 +1,4 @@
-//! What is known of a security's market: quote, last price, and the queue the feed's own orders form.
+//! The market of a security: quote, last price, and the queue of the feed's own orders.
 
 use pitlane_engine::command::Quote;
 use pitlane_engine::terms::Side;
@@ -6,12 +6,12 @@ use pitlane_engine::terms::Side;
 #[derive(Clone, Debug, Default)]
 pub struct Market {
     pub quote: Quote,
-    /// What was taken from the bid and from the ask since that side last changed.
+    /// Quantity taken from the bid and from the ask since that side last changed.
     pub consumed_bid: i64,
     pub consumed_ask: i64,
     pub last: Option<i64>,
     pub halted: bool,
-    /// Its day has come; nobody trades it any more.
+    /// Whether its expiry has passed; it is no longer traded.
     pub expired: bool,
     pub queue_buy: Option<Queue>,
     pub queue_sell: Option<Queue>,
@@ -26,7 +26,7 @@ pub struct Queue {
 }
 
 impl Market {
-    /// Price and size the quote shows to somebody on the other side of `side`: the bid for buys, the ask for sells.
+    /// Returns price and size of the quote on a side: the bid for buys, the ask for sells.
     pub fn shown(&self, side: Side) -> Option<(i64, i64)> {
         let (price, size) = match side {
             Side::Buy => (self.quote.bid, self.quote.bid_size),
@@ -49,7 +49,7 @@ impl Market {
         }
     }
 
-    /// What the quote shows and nobody took, of its first portion.
+    /// Returns the untaken rest of the first portion of the quote.
     pub fn unconsumed(&self, side: Side) -> Option<(i64, i64)> {
         let (price, size) = self.shown(side)?;
         let left = size - self.consumed(side);

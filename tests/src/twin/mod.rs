@@ -1,11 +1,12 @@
-//! The naive twin: the same rules as the engine, written from the rules alone in the dullest way that can be right.
-//! Plain lists, linear scans, everything recounted whenever it is asked for. It is slow, and that is its use: when it
-//! and the engine disagree, one look at the rules tells who is wrong.
+//! The naive twin: the same rules as the engine, written from the rules alone in the simplest way
+//! that can be right. Plain lists, linear scans, everything recomputed at each request. It is slow,
+//! and that is its use: when it and the engine disagree, one look at the rules shows which is
+//! wrong.
 //!
-//! A twin stands beside one shard. It knows orders by their index in [`Twin::orders`]; which handle the shard gave
-//! them it learns from [`Twin::bind`].
+//! A twin belongs to one shard. It knows orders by their index in [`Twin::orders`]; it learns their
+//! handles from [`Twin::bind`].
 //!
-//! Not here: the venue's dice, its delays, and which port hears what.
+//! Not modelled: the venue's random numbers, its delays, and which port receives what.
 
 mod auction;
 mod books;
@@ -38,12 +39,12 @@ pub use books::{Position, Transaction};
 pub use market::Market;
 pub use order::{Base, Order, Place};
 
-/// What the twin expects a shard to say.
+/// What the twin expects a shard to emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     Report(Report),
     Refused(Refused),
-    /// A new order that is told as rejected, but not recorded.
+    /// A new order that is reported as rejected, but not recorded.
     Unrecorded(Reason),
     Booked(Booked),
     Alert(Alert),
@@ -70,7 +71,7 @@ pub struct Report {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// None: nobody knows the order.
+    /// `None`: the order is unknown.
     pub order: Option<usize>,
     pub request_id: IntId,
     pub request: RequestKind,
@@ -92,24 +93,24 @@ struct Closing {
     source: Source,
     id: IntId,
     terms: Terms,
-    /// Why it comes to nothing, if a cancel was refused.
+    /// Reason of its failure, if a cancel was refused.
     refused: Reason,
 }
 
-/// An execution of an outside venue.
+/// An execution of an external venue.
 #[derive(Clone, Debug)]
 struct Execution {
     order: usize,
     /// Its own id, and those of its corrections.
     ids: Vec<ExecRef>,
-    /// Zero once it was taken back.
+    /// Zero once it was busted.
     qty: i64,
     price: i64,
-    /// Whether it stands for fills that were missed.
+    /// Whether it stands for missed fills.
     presumed: bool,
 }
 
-/// A budget as the budget gave it; absent means that there is no such limit.
+/// Budgets as assigned; an absent one means that there is no such limit.
 type Budgets = BTreeMap<(Scope, BudgetKind), i64>;
 
 #[derive(Debug)]
@@ -133,12 +134,12 @@ pub struct Twin {
     handles: BTreeMap<OrderHandle, usize>,
     executions: Vec<Execution>,
     closings: Vec<Closing>,
-    /// Positions whose reduce-only orders ask for more than is left of them.
+    /// Positions whose reduce-only orders request more than is left of them.
     excess: Vec<(StrategyId, SecurityId)>,
-    /// Securities whose adapter has refused to send something since it last told of itself.
+    /// Securities whose adapter has refused to send something since its last status.
     suspects: Vec<SecurityId>,
     uuids: Vec<Uuid>,
-    /// Expiries: how many transactions there were before, what expired, and at which price.
+    /// Expiries: number of transactions before, security, and price.
     expiries: Vec<(usize, SecurityId, Price)>,
     /// New orders that passed the checks.
     sent: Vec<(Timestamp, Terms)>,
@@ -183,7 +184,7 @@ impl Twin {
         }
     }
 
-    /// What a shard should say to one command, work left included.
+    /// Returns what a shard should emit for one command, including follow-up work.
     pub fn apply(&mut self, now: Timestamp, command: &Command) -> Vec<Said> {
         self.now = now;
         match command.body {
@@ -216,7 +217,7 @@ impl Twin {
             }
             CommandKind::Expiry { exchange, day } => self.expiry(exchange, day),
             CommandKind::Timer => self.timer(),
-            // The workload asks for none of these two: they change nothing, or need files.
+            // The workload contains none of these: they change nothing, or need files.
             CommandKind::Reference { .. } | CommandKind::Validate { .. } | CommandKind::AuditAnchor(_) => {}
             CommandKind::Watch { .. } | CommandKind::Snapshot { .. } | CommandKind::Sender { .. } => {}
         }
@@ -224,17 +225,17 @@ impl Twin {
         std::mem::take(&mut self.said)
     }
 
-    /// The shard knows this order of the twin by that handle.
+    /// Records the handle by which the shard knows this order of the twin.
     pub fn bind(&mut self, handle: OrderHandle, order: usize) {
         self.handles.insert(handle, order);
     }
 
-    /// The shard has forgotten the order.
+    /// Removes the handle of an order that the shard has forgotten, and returns the order.
     pub fn forget(&mut self, handle: OrderHandle) -> Option<usize> {
         self.handles.remove(&handle)
     }
 
-    /// The order behind a handle.
+    /// Returns the order of a handle.
     pub fn order(&self, handle: OrderHandle) -> Option<usize> {
         self.handles.get(&handle).copied()
     }
@@ -252,7 +253,7 @@ impl Twin {
         self.arrivals
     }
 
-    /// Whether the security trades at a venue inside the shard.
+    /// Returns whether the security trades at a venue inside the shard.
     fn is_simulated(&self, security: SecurityId) -> bool {
         self.adapter_of(security) == AdapterId::SIM
     }
@@ -271,7 +272,7 @@ impl Twin {
         self.sessions.get(&self.exchange_of(security)).copied().unwrap_or_default()
     }
 
-    /// Whether anything matches and stops are looked at.
+    /// Returns whether orders match and stops trigger.
     fn is_trading(&self, security: SecurityId) -> bool {
         self.session_of(security) == Session::Continuous && !self.markets[&security].halted
     }
@@ -295,9 +296,9 @@ mod tests {
     use crate::workload::{Deed, Profile, Workload};
     use crate::{pair, world};
 
-    /// The twin alone: nothing it believes contradicts itself.
+    /// Runs the twin alone: its state never contradicts itself.
     #[test]
-    fn the_twin_survives_any_flow() {
+    fn the_twin_is_consistent_in_any_flow() {
         let mut fills = 0;
         for seed in 0..100 {
             let mut dice = Dice::new(seed);

@@ -1,4 +1,4 @@
-//! Switches, limits, phases, sessions and the clock.
+//! Kill switches, limits, phases, sessions and the clock.
 
 use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
 use pitlane_engine::directive::{Directive, Version};
@@ -50,7 +50,7 @@ impl Twin {
             }
         }
         if connected && (!was || was_suspect) {
-            // What stops have waited for may have come meanwhile.
+            // The market may have reached waiting stops meanwhile.
             for security in self.known_securities() {
                 if self.adapter_of(security) == adapter {
                     self.settle_stops(security);
@@ -60,7 +60,8 @@ impl Twin {
         self.done(Reason::None);
     }
 
-    /// Of the directives with one key the newest stands, in whatever order they come.
+    /// Applies a directive. Of the directives with one key the newest counts, in whatever order
+    /// they come.
     pub(super) fn direct(&mut self, version: Version, directive: Directive) {
         let key = directive.key();
         if self.directives.get(&key).is_some_and(|known| *known >= version) {
@@ -81,7 +82,8 @@ impl Twin {
             return self.done(Reason::UnknownScope);
         }
         self.limits.insert(scope, limits);
-        // The only shard takes the whole of a new limit at once, and of a higher one no more than it had: that is the budget's to give.
+        // The only shard takes the whole of a new limit at once, and of a higher one no more than
+        // it had: the budget assigns the rest.
         let wholes = [
             (BudgetKind::OpenOrders, limits.max_open_orders as i64),
             (BudgetKind::OrdersPerSecond, limits.max_orders_per_s as i64),
@@ -101,7 +103,7 @@ impl Twin {
         self.done(Reason::None);
     }
 
-    /// Limits are of strategies and accounts.
+    /// Returns whether a scope can have limits: strategies and accounts can.
     fn has_limits(&self, scope: Scope) -> bool {
         match scope {
             Scope::Strategy(strategy) => self.reference.strategy(strategy).is_some(),
@@ -170,7 +172,7 @@ impl Twin {
                 self.budgets.insert(key, share);
             }
             BudgetAct::Grant(more) => *self.budgets.entry(key).or_default() += more,
-            // What comes back is the shard's to say; compared runs have no budget.
+            // The shard decides what it returns; compared runs have no budget.
             BudgetAct::Recall(_) => {}
         }
         self.done(Reason::None);
@@ -205,7 +207,7 @@ impl Twin {
         self.done(Reason::None);
     }
 
-    /// A session by the calendar, which says whether there is one.
+    /// Sets a session by the calendar, and whether the exchange has hours.
     pub(super) fn schedule(&mut self, exchange: ExchangeId, session: Session, has_hours: bool) {
         self.with_hours.retain(|&id| id != exchange);
         if has_hours {
@@ -214,7 +216,8 @@ impl Twin {
         self.session(exchange, session);
     }
 
-    /// A date is over: what expires on it or before is not traded any more, and its positions wait for a price.
+    /// Ends a date: whatever expires on it or before is no longer traded, and its positions wait
+    /// for a price.
     pub(super) fn expiry(&mut self, exchange: ExchangeId, day: Day) {
         if self.reference.exchange(exchange).is_none() {
             return self.done(Reason::UnknownExchange);
@@ -236,7 +239,7 @@ impl Twin {
         self.done(Reason::None);
     }
 
-    /// One security goes from one session to the next.
+    /// Moves one security from one session to the next.
     fn turn(&mut self, security: SecurityId, before: Session, session: Session) {
         let halted = self.markets[&security].halted;
         let closed = before == Session::ClosingAuction;
@@ -270,7 +273,7 @@ impl Twin {
         }
     }
 
-    /// Where there is no close by a calendar, the day ends the day's orders.
+    /// Expires day orders at the end of the day where no calendar closes the exchange.
     pub(super) fn trading_day(&mut self) {
         for security in self.known_securities() {
             let has_hours = self.with_hours.contains(&self.exchange_of(security));

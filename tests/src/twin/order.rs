@@ -1,4 +1,4 @@
-//! One order: base state, pending requests and quantities apart; the status is derived.
+//! One order: base state, pending requests and quantities are separate; the status is derived.
 
 use pitlane_engine::id::{IntId, Source};
 use pitlane_engine::terms::{Side, Status, Terms};
@@ -21,11 +21,11 @@ pub enum Place {
     Stop,
     /// In the simulated book, at its limit.
     Book,
-    /// In the simulated venue's line of market orders.
+    /// In the simulated venue's queue of market orders.
     Line,
     /// For the closing auction.
     Parked,
-    /// At an outside venue.
+    /// At an external venue.
     Outside,
 }
 
@@ -38,29 +38,29 @@ pub struct Order {
     pub base: Base,
     pub cancel: Option<IntId>,
     pub replace: Option<(IntId, Terms)>,
-    /// Whether the pending modification only ends the order where it is.
+    /// Whether the pending modification only ends the order at its filled quantity.
     pub stop_here: bool,
     pub cum: i64,
     /// Sum of price × quantity over the fills, exact.
     pub notional: i128,
-    /// Credit set aside for what is left of it.
+    /// Credit reserved for the remaining quantity.
     pub set_aside: i64,
-    /// Credit that a pending modification asks for on top.
+    /// Credit that a pending modification requires in addition.
     pub asked_aside: i64,
-    /// The price at which the last modification was valued, if it had one.
+    /// Price at which the last modification was valued, if it had one.
     pub asked_price: Option<i64>,
     pub triggered: bool,
-    /// Whether an outside venue was ever told of it.
+    /// Whether it was ever sent to an external venue.
     pub sent: bool,
     pub in_doubt: bool,
-    /// Whether the doubt ends only when the venue tells how the order stands.
+    /// Whether the doubt ends only when the venue reports the order's status.
     pub unsure: bool,
-    /// Whether the venue was asked how it stands, since it was sent there.
+    /// Whether the venue was queried for its status since it was sent there.
     pub asked: bool,
-    /// Whether the outside venue has taken it, or filled some of it, since it was sent.
+    /// Whether the external venue has accepted it, or filled some of it, since it was sent.
     pub acknowledged: bool,
     pub place: Place,
-    /// Smaller is earlier; of the place it is in.
+    /// Arrival number at its place; smaller is earlier.
     pub arrival: u64,
 }
 
@@ -98,12 +98,13 @@ impl Order {
         }
     }
 
-    /// What is left in the market.
+    /// Returns the quantity left in the market.
     pub fn leaves(&self) -> i64 {
         if self.is_over() { 0 } else { self.terms.qty.raw() - self.cum }
     }
 
-    /// What counts as open: what is left, and what a modification on its way adds to it.
+    /// Returns the quantity that counts as open: what is left, and what a pending modification adds
+    /// to it.
     pub fn open(&self) -> i64 {
         let grown = match self.replace {
             Some((_, terms)) if !self.is_over() && !self.stop_here => {
@@ -118,7 +119,7 @@ impl Order {
         self.terms.side == Side::Buy
     }
 
-    /// The limit it trades by, if it has one.
+    /// Returns the limit that it trades by, if it has one.
     pub fn limit(&self) -> Option<i64> {
         self.terms.kind.has_limit().then_some(self.terms.limit.raw())
     }

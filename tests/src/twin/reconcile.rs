@@ -1,4 +1,5 @@
-//! What an outside venue says after the fact: fills taken back or corrected, and how an order stands after messages were lost.
+//! Later reports of an external venue: busted or corrected fills, and the status of an order after
+//! messages were lost.
 
 use pitlane_engine::command::{ExecRef, Report, Session, VenueState};
 use pitlane_engine::event::{Alert, ExecType};
@@ -10,7 +11,8 @@ use super::order::{Base, Place};
 use super::{Execution, Said, Twin};
 
 impl Twin {
-    /// A reported fill: counted if it is one, and is heard for the first time. Whether it was.
+    /// Counts a reported fill if it is one and comes for the first time. Returns whether it was
+    /// counted.
     pub(super) fn execution(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price) -> bool {
         self.execution_for(order, exec, qty, price, false)
     }
@@ -36,7 +38,7 @@ impl Twin {
         self.executions.iter().any(|known| known.order == order && known.ids.contains(&exec))
     }
 
-    /// A fill with CumQty: a part of what was presumed, or a fill that must add up.
+    /// Counts a fill with CumQty: a part of what was presumed, or a fill that must add up.
     pub(super) fn filled_to(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, cum: Qty) {
         let covered = cum.raw() <= self.orders[order].cum && exec != ExecRef(0) && qty.is_positive();
         if covered && !self.has_heard(order, exec) {
@@ -55,7 +57,8 @@ impl Twin {
         }
     }
 
-    /// A fill is taken back, or given another quantity and price. What is filled and left is counted from the fills that stand.
+    /// Busts a fill, or changes its quantity and price. Filled and remaining quantities are
+    /// computed from the valid fills.
     pub(super) fn amend(
         &mut self,
         order: usize,
@@ -116,7 +119,7 @@ impl Twin {
         }
     }
 
-    /// The corrected fill, in place of the old one.
+    /// Counts the corrected fill, in place of the old one.
     fn count_again(&mut self, order: usize, qty: i64, price: i64) {
         if qty == 0 {
             return;
@@ -133,14 +136,14 @@ impl Twin {
         self.book_fill(order, qty, price);
     }
 
-    /// How an order stands at its venue.
+    /// Processes the status of an order at its venue.
     pub(super) fn standing(&mut self, order: usize, cum: Qty, average: Price, state: VenueState) {
         if cum.raw() > self.orders[order].cum {
             if average.is_zero() {
                 return self.stay_unsure(order);
             }
             let (qty, price) = self.missed(order, cum, average);
-            // Nobody else knows its id, so it needs none here but one of its own.
+            // The venue does not know its id, so any unique one will do.
             let exec = ExecRef(u128::MAX - self.executions.len() as u128);
             self.execution_for(order, exec, qty, price, true);
         }
@@ -155,7 +158,7 @@ impl Twin {
         match state {
             VenueState::Canceled(reason) => self.hear(order, Report::Canceled(reason)),
             VenueState::Expired(reason) => self.hear(order, Report::Expired(reason)),
-            // An answer to a question from before it was sent says nothing about it.
+            // An answer to a query from before it was sent says nothing about it.
             VenueState::Rejected(Reason::UnknownOrder)
                 if self.never_left(order) && !self.orders[order].asked =>
             {
@@ -178,7 +181,8 @@ impl Twin {
         }
     }
 
-    /// What was missed, at the price that makes the average right unless that is absurd.
+    /// Returns the missed quantity, and the price that makes the average right unless that is
+    /// absurd.
     fn missed(&self, order: usize, cum: Qty, average: Price) -> (Qty, Price) {
         let o = &self.orders[order];
         let qty = Qty::from_raw(cum.raw() - o.cum);
@@ -197,7 +201,8 @@ impl Twin {
         if worse || far { average } else { price }
     }
 
-    /// More was presumed than the venue has: it has taken back what it never told.
+    /// Corrects a presumed fill that is larger than the venue's: the venue busted what it never
+    /// reported.
     fn correct_missed(&mut self, order: usize, cum: Qty, average: Price, state: VenueState) {
         let o = &self.orders[order];
         let presumed = |known: &&Execution| known.order == order && known.presumed && known.qty > 0;
@@ -232,7 +237,7 @@ impl Twin {
             return;
         }
         self.report(order, ExecType::Snapshot, Reason::None);
-        // What is pending is asked again, which fails without a connection.
+        // Pending requests are sent again, which fails without a connection.
         let o = &self.orders[order];
         let asks = o.replace.is_some() || o.cancel.is_some() && o.base == Base::Working;
         if asks && !self.is_connected(self.orders[order].terms.security) {
@@ -260,7 +265,7 @@ impl Twin {
         self.alert(Alert::InDoubt);
     }
 
-    /// What the venue says contradicts us: it is to tell how the order stands.
+    /// Queries the status of the order, because the venue contradicts us.
     fn ask_status(&mut self, order: usize) {
         self.unsure(order);
         self.orders[order].asked |=
@@ -273,14 +278,14 @@ impl Twin {
         }
     }
 
-    /// Whether it is a triggered stop of which its venue has never heard.
+    /// Returns whether it is a triggered stop that has never reached its venue.
     pub(super) fn never_left(&self, order: usize) -> bool {
         let o = &self.orders[order];
         let is_stop = o.terms.kind.has_stop() && o.triggered;
         is_stop && o.place == Place::Outside && !o.acknowledged && o.cum == 0 && o.base == Base::Working
     }
 
-    /// It waits again; what was asked of it is done at once.
+    /// Lets a stop wait again; pending requests are performed at once.
     pub(super) fn wait_again(&mut self, order: usize) {
         let o = &mut self.orders[order];
         (o.triggered, o.in_doubt, o.unsure, o.sent) = (false, false, false, false);
@@ -298,7 +303,7 @@ impl Twin {
         }
     }
 
-    /// Why an order that is with us again should have ended before.
+    /// Returns why an order that is ours again should have ended before.
     fn overdue(&self, order: usize) -> Option<Reason> {
         let terms = &self.orders[order].terms;
         let ends = [

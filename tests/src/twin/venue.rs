@@ -29,13 +29,13 @@ impl Next {
     }
 }
 
-// Orders that come.
+// Arriving orders.
 impl Twin {
     pub(super) fn venue_settings(&self, security: SecurityId) -> &VenueSettings {
         self.settings.venues.get(&self.exchange_of(security)).unwrap_or(&self.settings.venue)
     }
 
-    /// The order comes to the venue as the newest.
+    /// Lets the order arrive at the venue as the newest.
     pub(super) fn arrive(&mut self, order: usize) {
         let terms = self.orders[order].terms;
         self.orders[order].arrival = self.next_arrival();
@@ -80,7 +80,8 @@ impl Twin {
         self.orders[order].place = place_of(&terms);
     }
 
-    /// Trades until nothing fits any more. Gives the reason if something stands in the way of the rest.
+    /// Trades until nothing matches any more. Returns the reason if something prevents the rest
+    /// from trading.
     fn aggress(&mut self, order: usize) -> Option<Reason> {
         let band = self.band(self.orders[order].terms.security);
         while self.orders[order].leaves() > 0 {
@@ -106,7 +107,7 @@ impl Twin {
         None
     }
 
-    /// Lowest and highest price at which an order that comes now may trade.
+    /// Returns the lowest and highest price at which an order that arrives now may trade.
     fn band(&self, security: SecurityId) -> Option<(i64, i64)> {
         let bp = self.venue_settings(security).band_bp;
         let last = Price::from_raw(self.markets[&security].last?);
@@ -114,7 +115,7 @@ impl Twin {
         (bp > 0).then_some((last.raw() - width, last.raw() + width))
     }
 
-    /// The best an order can meet now, within its limit.
+    /// Returns the best that an order can meet now, within its limit.
     fn next_for(&self, order: usize) -> Option<Next> {
         let o = &self.orders[order];
         let security = o.terms.security;
@@ -149,7 +150,7 @@ impl Twin {
         }
     }
 
-    /// The next portion of a quote: price and what is left of it.
+    /// Returns the next portion of a quote: its price and its remaining size.
     fn portion(&self, security: SecurityId, side: Side) -> Option<(i64, i64)> {
         self.portion_of(&self.markets[&security], security, side)
     }
@@ -178,7 +179,8 @@ impl Twin {
         self.venue_settings(a.security).self_trade == SelfTrade::CancelNewest && a.account == b.account
     }
 
-    /// Whether a fill-or-kill order would be filled whole, tried on a copy of the world.
+    /// Returns whether a fill-or-kill order would be filled completely, tried on a copy of the
+    /// state.
     fn can_fill_whole(&self, order: usize) -> bool {
         let mut trial = Twin {
             reference: self.reference.clone(),
@@ -193,7 +195,8 @@ impl Twin {
         stopped.is_none() && trial.orders[order].leaves() == 0
     }
 
-    /// One execution: the order, and the resting order it met, if it was not the quote.
+    /// Performs one execution: the order, and the resting order that it met, if it was not the
+    /// quote.
     pub(super) fn execute(&mut self, order: usize, maker: Option<usize>, qty: i64, price: i64) {
         let security = self.orders[order].terms.security;
         self.markets.get_mut(&security).expect("a known security").last = Some(price);
@@ -204,9 +207,9 @@ impl Twin {
     }
 }
 
-// Orders that wait.
+// Waiting orders.
 impl Twin {
-    /// Orders of one place, oldest first.
+    /// Returns the orders of one place, oldest first.
     pub(super) fn waiting(&self, security: SecurityId, place: Place) -> Vec<usize> {
         let here = |&at: &usize| {
             let o = &self.orders[at];
@@ -217,12 +220,12 @@ impl Twin {
         list
     }
 
-    /// Waiting market orders, oldest first.
+    /// Returns the waiting market orders, oldest first.
     pub(super) fn line(&self, security: SecurityId) -> Vec<usize> {
         self.waiting(security, Place::Line)
     }
 
-    /// The side of the book, best first.
+    /// Returns one side of the book, best first.
     pub(super) fn book_side(&self, security: SecurityId, side: Side) -> Vec<usize> {
         let mut list = self.waiting(security, Place::Book);
         list.retain(|&at| self.orders[at].terms.side == side);
@@ -243,14 +246,14 @@ impl Twin {
         list
     }
 
-    /// The terms of a waiting order have changed.
+    /// Handles changed terms of a waiting order.
     pub(super) fn moved(&mut self, order: usize, before: &Terms) {
         let terms = self.orders[order].terms;
         match self.orders[order].place {
             Place::Outside | Place::Nowhere => {}
             Place::Stop => self.place_stop(order),
             Place::Book | Place::Line | Place::Parked => {
-                // Dates, and stop prices that were reached, are not the venue's business.
+                // Dates, and stop prices that were reached, do not concern the venue.
                 let same = (terms.limit, terms.tif) == (before.limit, before.tif);
                 let only_less = same && terms.qty < before.qty;
                 if !only_less {
@@ -268,7 +271,7 @@ impl Twin {
         }
     }
 
-    /// Waiting market orders trade as if they came now.
+    /// Lets waiting market orders trade as if they arrived now.
     pub(super) fn serve_line(&mut self, security: SecurityId) {
         if !self.is_trading(security) {
             return;
@@ -292,7 +295,7 @@ impl Twin {
         self.orders[order].arrival = self.next_arrival();
     }
 
-    /// Triggers every stop the market has reached, one at a time, each to its end.
+    /// Triggers every stop that the market has reached, one at a time, each completely.
     pub(super) fn settle_stops(&mut self, security: SecurityId) {
         while let Some(order) = self.reached_stop(security) {
             self.orders[order].triggered = true;
@@ -307,7 +310,7 @@ impl Twin {
         }
     }
 
-    /// The next stop to trigger: buys before sells, nearest price first, then the oldest.
+    /// Returns the next stop to trigger: buys before sells, nearest price first, then the oldest.
     fn reached_stop(&self, security: SecurityId) -> Option<usize> {
         if !self.is_trading(security) || !self.takes_orders(security) {
             return None;
@@ -333,7 +336,7 @@ impl Twin {
     }
 }
 
-// What the feed says.
+// Prices from the feed.
 impl Twin {
     pub(super) fn feed(&mut self, security: SecurityId, quote: Option<Quote>, trade: Option<Trade>) {
         if self.reference.security(security).is_none() {
@@ -367,11 +370,11 @@ impl Twin {
         for side in Side::BOTH {
             self.quote_crosses(security, side);
         }
-        // Market orders wait ahead of nobody.
+        // Waiting market orders come last.
         self.serve_line(security);
     }
 
-    /// Keeps the queue ahead of our orders on one side.
+    /// Updates the queue ahead of our orders on one side.
     fn requeue(&mut self, security: SecurityId, side: Side, before: &Quote) {
         let market = self.markets.get_mut(&security).expect("a known security");
         let Some((price, size)) = market.shown(side) else {
@@ -400,7 +403,7 @@ impl Twin {
         }
     }
 
-    /// Resting orders that the quote of the other side has come through.
+    /// Fills resting orders that the quote of the other side has crossed.
     fn quote_crosses(&mut self, security: SecurityId, side: Side) {
         let model = self.venue_settings(security).fill_model;
         while let Some((price, left)) = self.markets[&security].unconsumed(side.opposite()) {
@@ -453,7 +456,8 @@ impl Twin {
                 return;
             }
             if let Some(queue) = market.queue(side).as_mut().filter(|queue| queue.price == price) {
-                // Of an unknown size nobody knows how far it moved the queue; conservative: not through it.
+                // With an unknown size, the change of the queue is unknown; conservatively, the
+                // trade did not pass through it.
                 if trade.size.is_zero() && queue.ahead > 0 {
                     return;
                 }
@@ -472,7 +476,7 @@ impl Twin {
         }
     }
 
-    /// Kinds that have a stop become what they are without it once triggered.
+    /// Returns the kind without the stop for an order that has triggered.
     pub fn effective_kind(&self, order: usize) -> OrderKind {
         match (self.orders[order].terms.kind, self.orders[order].triggered) {
             (OrderKind::Stop, true) => OrderKind::Market,
