@@ -1,5 +1,5 @@
-//! The journal stores every command that a shard applies, before the outcome becomes visible. The state
-//! of a shard is the replay of its journal.
+//! The journal stores every command that a shard applies, before the outcome becomes visible. The
+//! state of a shard is the replay of its journal.
 //!
 //! ```text
 //! DATA/journal/identity            owner: a random number, the instance, the number of shards

@@ -1,5 +1,5 @@
-//! Reports who sent which order, from the journal alone: `pitlane audit orders`. It changes nothing, and
-//! the journal may be in use.
+//! Reports who sent which order, from the journal alone: `pitlane audit orders`. It changes
+//! nothing, and the journal may be in use.
 //!
 //! A port registers a sender with each shard before the first command of that sender, so reading
 //! the journal in order always finds the sender first. If the beginning of the journal has been
