@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! loop {
-//!     gateway.drain_lanes(net.sockets());                          events of shards, appended to outputs
+//!     gateway.drain_lanes(net.sockets());                      appends events of shards to outputs
 //!     work = net.turn(now, |sockets, event| gateway.handle(…));    read, handle, write
 //!     if work == 0 { prepare_sleep(); re-check inputs; net.wait(now, …); finish_sleep() }
 //! }

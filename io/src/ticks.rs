@@ -1,14 +1,14 @@
 //! Market data in files: read for simulation and replay, written by the recorder.
 //!
 //! ```text
-//! time,security,bid,bidSize,ask,askSize,last,lastSize    ticks: a quote, a trade, or both; cells may be empty
+//! time,security,bid,bidSize,ask,askSize,last,lastSize    ticks: a quote, a trade or both
 //! time,security,open,high,low,close,volume               bars, `time` is the start of the bar
 //! ```
 //!
-//! The header is exactly one of the two. `time` is nanoseconds since the epoch, or RFC 3339;
-//! `security` is an id or a symbol. Rows of one file are in time order. A Parquet file has the same
-//! columns, with numbers as decimals, floats or texts. Several files are merged by time; for equal
-//! times the file named first comes first.
+//! The header is exactly one of the two. Cells of a tick may be empty. `time` is nanoseconds since
+//! the epoch, or RFC 3339; `security` is an id or a symbol. Rows of one file are in time order. A
+//! Parquet file has the same columns, with numbers as decimals, floats or texts. Several files are
+//! merged by time; for equal times the file named first comes first.
 
 pub mod bars;
 pub mod csv;

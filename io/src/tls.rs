@@ -78,7 +78,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 
 impl Tls {
     /// Reads the certificate. Creates a self-signed one if that is configured and there is none, or
-    /// it has expired.
+    /// it is about to expire.
     pub fn open(settings: TlsSettings, now: Timestamp) -> Result<Tls, TlsError> {
         let provider = provider();
         let in_force = load(&settings, &provider, now)?;

@@ -45,13 +45,14 @@ impl fmt::Display for Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteMode {
     Open,
-    /// No space for another segment. Only cancels and control are accepted, until there is space.
+    /// No space for another segment. Only cancels, reports and control are accepted, until there is
+    /// space.
     Full,
-    /// The broker has no space for the standby's data. Only cancels and control are accepted, until
-    /// it has.
+    /// The broker has no space for the standby's data. Only cancels, reports and control are
+    /// accepted, until it has.
     BrokerFull,
-    /// A sync failed, and its records were written again to another segment. Only cancels and
-    /// control are accepted, until the process restarts.
+    /// A sync failed, and its records were written again to another segment. Only cancels, reports
+    /// and control are accepted, until the process restarts.
     Failed,
     /// No record can be stored any more.
     Shut,

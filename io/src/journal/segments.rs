@@ -2,9 +2,9 @@
 //! archives complete ones, builds snapshots from them, and removes what is no longer needed.
 //!
 //! ```text
-//!                   ┌─ files ──► Syncer ─ closed ─┐
-//! SegmentManager ───┤                             ├─► SegmentManager: archive ─► snapshot ─► retention
-//!                   └─ spares ─► Writer           ┘
+//!                  ┌─ files ──► Syncer ─ closed ──► archive ─► snapshot ─► retention
+//! SegmentManager ──┤
+//!                  └─ spares ─► Writer
 //! ```
 //!
 //! It may share a thread with the syncer. At level `disk` it should not, because a sync then waits

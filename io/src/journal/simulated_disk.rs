@@ -320,7 +320,7 @@ impl World {
     fn lose_power(&mut self) {
         // Disks write sectors; most file systems write pages of eight sectors.
         let run = if self.chance.below(2) == 0 { 1 } else { 8 };
-        // The share that is already written varies from nothing to almost all.
+        // The share that is already written varies from nothing to everything.
         let percent = self.chance.below(101);
         for inode in &mut self.inodes {
             let long = inode.cache.len();

@@ -17,8 +17,8 @@ use super::health::{Health, Level, WriteMode};
 use super::record::{Found, Record, bytes_of};
 use crate::wakeup::Wakeup;
 
-/// Spare segments required before anything but a cancel may start a new one: the last one is the
-/// reserve.
+/// Spare segments required before a record of class `Entry` may start a new one: the last one is
+/// the reserve for class `Needed`.
 const SPARES_FOR_ENTRY: usize = 2;
 /// Capacity of the lane to the syncer: far more entries than there are spare segments to switch to.
 pub(super) const TURNS_MAX: usize = 64;

@@ -349,7 +349,7 @@ impl Sockets {
     }
 
     /// Handles a failed write. Bytes that the peer sent before are still read; after that, or if
-    /// reading is paused, the connection is closed.
+    /// reading is paused or the connection is finishing, it is closed.
     fn broken(
         &mut self,
         id: ConnectionId,

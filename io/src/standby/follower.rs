@@ -1,15 +1,16 @@
 //! Follows the stream, until this server leads.
 //!
 //! ```text
-//! state of the folder, last leader ─► own:    read the stream to compare ─────────────────────┐
-//!   (plan)                         ├► folder: read into the folder, from its position ────────┼─► silence:
-//!      ▲                           └► stage:  read beside the folder ─► verdict ─┬─ folder ───┘   send Lead
-//!      │                                                                         └─ stream:       │     │
-//!      │                                                                            adopt stage   │    won
-//!      └── the stream is not what was read (rolled back, recreated), or another server was first ◄┘
+//! plan: state of the folder, last leader
+//!  ▲  ├► own:    read the stream to compare ──────────────────────────┐
+//!  │  ├► folder: read into the folder, from its position ─────────────┼─► silence ─► Lead ─► won
+//!  │  └► stage:  read beside the folder ─► verdict ─┬─ folder ────────┘                │
+//!  │                                                └─ stream: the stage is adopted    │
+//!  └── the stream is not what was read (rolled back, recreated), or another was first ◄─┘
 //! ```
 //!
-//! A copy is never removed before the stream is known to contain all of it: see [`super::verdict`].
+//! `Lead` is stored directly behind the last message. A copy is never removed before the stream is
+//! known to contain all of it: see [`super::verdict`].
 
 use std::io;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 //! ```text
 //! DATA/standby/member     node, epoch, whether it leads or follows
 //!              lock       held while a process uses the folder
-//!              before/    the previous contents of the folder; acknowledged parts are in the stream
+//!              before/    previous contents of the folder; acknowledged parts are in the stream
 //!              next/      staging folder: the stream is read here while the folder is kept
 //!              adopt      exists while `next/` replaces the folder
 //!              decision   the operator's decision: `pitlane standby`

@@ -17,8 +17,8 @@
 //! ```text
 //! PREFIX.lead                 who leads, and orderly releases            the last ones are kept
 //! PREFIX.beat  .complete      heartbeat; the folder is complete          the last one is kept
-//! PREFIX.reserve.NUMBER       space reserved for cancels                 removed when space runs out
-//! PREFIX.file.PATH            a file, in pieces                          all pieces, until removal replaces them
+//! PREFIX.reserve.NUMBER       space reserved for cancels                 removed if space runs out
+//! PREFIX.file.PATH            a file, in pieces                          all pieces; then the removal
 //! PREFIX.page.PATH.OFFSET     a page of a file that changes in place     the last one is kept
 //! ```
 

@@ -6,7 +6,7 @@
 //! A <id>                            it requests an order
 //! E <shard> <number> <words>        an event
 //! H <number> <number> …             last event received, by shard: nothing before it is missing
-//! B <number> <number> …             restart from the state at these numbers; earlier events are unknown
+//! B <number> <number> …             restart from the state at these numbers; earlier: unknown
 //! ```
 //!
 //! After a restart, a process reads here what its predecessor received, and asks for the events

@@ -320,7 +320,8 @@ impl RemoteRunner {
         }
     }
 
-    /// Delivers a tick to the runner if the strategy follows the security.
+    /// Passes a tick of a followed security to the runner, whose subscriptions decide which
+    /// strategy receives it.
     fn tell_tick(&mut self, now: Timestamp, tick: &Tick) {
         if !self.follows.contains(&tick.security) {
             return;

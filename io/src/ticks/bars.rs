@@ -2,7 +2,7 @@
 //! around it.
 //!
 //! ```text
-//! open ─► extreme nearer to the open ─► other extreme ─► close     at 0, 1/4, 1/2, 3/4 of the interval
+//! open ─► extreme nearer to the open ─► other extreme ─► close   at 0, 1/4, 1/2, 3/4 of interval
 //! ```
 //!
 //! The quote is one tick to each side of the trade. Its size, and the trade's, are a share of the

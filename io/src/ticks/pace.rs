@@ -3,7 +3,7 @@
 //! requests are done.
 //!
 //! ```text
-//! feed: tell a row of time t ─► shards ─► server ─► strategies ─► orders, heartbeats ─► take(t) ─► next row
+//! tell(t) ─► shards ─► server ─► strategies ─► orders, heartbeats ─► take(t) ─► next row
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::wakeup::Wakeup;
 pub struct Pace {
     /// Time of the last published row.
     told: AtomicU64,
-    /// Time of the last processed row, plus one; zero while no strategy is connected.
+    /// Time of the last processed row, plus one; zero before the first strategy is ready.
     taken: AtomicU64,
     /// Wake-up of the feed's thread.
     bell: Wakeup,

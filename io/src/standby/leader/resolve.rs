@@ -4,7 +4,7 @@
 //! ```text
 //!                     ┌ ours ──────────────────► it is settled
 //!  behind the last ───┼ a lead, higher epoch ──► this server no longer leads
-//!  acknowledged       └ foreign ───────────────► it is logged and passed; unstored messages follow it
+//!  acknowledged       └ foreign ───────────────► logged and passed; unstored messages follow it
 //! ```
 //!
 //! Acknowledged messages must still be there. If they are not, the broker has lost data, and this
