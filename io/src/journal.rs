@@ -1,48 +1,53 @@
-//! The journal: every command a shard applies, on disk before anybody hears of it. State is its replay.
+//! The journal stores every command that a shard applies, before the outcome becomes visible. The
+//! state of a shard is the replay of its journal.
 //!
 //! ```text
-//! DATA/journal/identity            whose this is: a random number, the instance, the count of shards
-//!              boot                in which start of the machine it was written last
-//!              lock                held while a process has it
-//!              refdata/HASH        reference data, as long as something below needs them
-//!              shard-00/000000000001.seg     a header and records, one after the other
-//!                       000000000002.seg     made ahead of need, all zeroes: the next
+//! DATA/journal/identity            owner: a random number, the instance, the number of shards
+//!              boot                boot id of the machine when the journal was last written
+//!              lock                locked while a process has the journal open
+//!              refdata/HASH        reference data, kept while a file below needs it
+//!              shard-00/000000000001.seg     a header, then records, one after the other
+//!                       000000000002.seg     the next segment, preallocated, all zeroes
 //!                       00000000000000120000.snap   the state after record 120,000
 //!              shard-01/…
-//!              marks/shard-00      up to which record it was on disk for certain, see `mark`
-//! DATA/notes/KEY.note              what else must be remembered, see `notes`
+//!              marks/shard-00      last record known to be on disk, see `mark`
+//! DATA/notes/KEY.note              other values kept between starts, see `metadata`
 //! ```
 //!
-//! Three owners, each with its thread; between them lanes and numbers, nothing else:
+//! Three owners, each with its own thread, are connected only by lanes and atomic counters:
 //!
 //! ```text
 //!                  ┌───────── spares ─────────┐
 //!                  ▼                          │
-//! shard thread: Writer ── turns ──► Keeper ── closed ──► Steward
+//! shard thread: Writer ── turns ──► Syncer ── closed ──► SegmentManager
 //!                  ▲                  │  ▲                 │
 //!                  └───── synced ─────┘  └───── files ─────┘
 //! ```
 //!
-//! - The [`Writer`] copies a record into a mapped segment whose room on the disk is reserved: no call to the system. At the
-//!   end of a segment it takes the next one from a lane. If there is none the append is not taken, and the caller waits or
-//!   refuses; the thread of a shard never waits for the disk.
-//! - The [`Syncer`] syncs what was written, one sync for all that came since the last. At level `disk` a command is answered
-//!   after that, at level `replicated` when the broker has it too (`standby`); at level `os` at once, and the sync follows within seconds.
-//! - The [`SegmentManager`] makes segments ahead of need, shortens complete ones, builds snapshots from them by replay, and
-//!   removes what two snapshots and the configured days no longer need.
+//! - The [`Writer`] copies a record into a mapped segment whose disk space is already reserved,
+//!   without a system call. At the end of a segment it takes the next one from a lane. If the lane
+//!   is empty the append fails, and the caller waits or refuses the command. The thread of a shard
+//!   never waits for the disk.
+//! - The [`Syncer`] syncs written records; one sync covers everything written since the previous
+//!   one. At level `disk` a command is answered after that sync. At level `replicated` it is
+//!   answered when the broker has the record too (`standby`). At level `os` it is answered at once,
+//!   and the sync follows within seconds.
+//! - The [`SegmentManager`] allocates segments in advance, truncates complete ones, builds
+//!   snapshots from them by replay, and removes what neither the two newest snapshots nor the
+//!   configured days need.
 //!
-//! What happens when the disk does not go along:
+//! Reactions to disk problems:
 //!
-//! | what | answer |
+//! | problem | reaction |
 //! |---|---|
-//! | no room for another segment | entry and prices are refused; the rest of the segment and one reserve are for cancels, reports and control. Opens by itself when there is room |
-//! | a sync fails | never repeated on that file: what it should have kept is written again into a fresh segment, and synced there. Entry is shut until restart |
-//! | that fails too | nothing is taken any more |
-//! | the end is torn | dropped and told, see `trail` for how the end is told from damage |
-//! | the newest segment is missing or full of something else, or a whole folder is | refused: the mark tells |
-//! | of an earlier version, see [`header::RULES`] | taken if the digests come out the same, else refused with instructions |
-//! | damage inside, a segment missing or foreign, another state than was written down | refused, with file, place and advice. Nothing is changed |
-//! | the newest snapshot is damaged | passed over with a warning: the one before it, and more to replay |
+//! | no space for another segment | entry and prices are refused; the rest of the segment and one reserve segment remain for cancels, reports and control. Entry reopens when there is space |
+//! | a sync fails | the sync is never repeated on that file: the unsynced records are written again into a fresh segment and synced there. Entry is shut until restart |
+//! | that sync fails too | every record is refused |
+//! | the end is torn | it is dropped and reported; `scan` explains how a torn end differs from damage |
+//! | the newest segment is missing or holds other data, or a whole folder is missing | refused: the mark reveals it |
+//! | written by an earlier version, see [`header::RULES`] | accepted if the digests are the same, otherwise refused with instructions |
+//! | damage inside, a missing or foreign segment, a state that differs from the recorded digest | refused, with file, offset and advice. No file is changed |
+//! | the newest snapshot is damaged | skipped with a warning: recovery uses the previous snapshot and replays more |
 
 pub mod anchors;
 mod build;
@@ -101,26 +106,28 @@ use record::kind;
 use recovery::recover;
 use writer::TURNS_MAX;
 
-/// Spare segments at most: beyond that they are only room that nobody has.
+/// Maximum number of spare segments. More of them would only reserve disk space.
 const SPARES_MAX: usize = 16;
-/// Smallest segment: a start with its settings fits in, and room for commands behind it.
+/// Minimum segment size. A start record with its settings fits, with room for commands after it.
 pub const SEGMENT_BYTES_MIN: usize = 4 * PAGE_BYTES;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalSettings {
     pub level: Level,
-    /// Of each segment, in whole pages.
+    /// Size of each segment, in whole pages.
     pub segment_bytes: usize,
-    /// Segments made ahead of need, two at least: one to go on in, one for cancels when the disk is full.
+    /// Number of segments allocated in advance, at least two: one to continue in, and one for
+    /// cancels when the disk is full.
     pub spares: usize,
-    /// At level `os`: how long something may wait for a sync that nobody waits for. A page that was written out costs the
-    /// shard some 2 µs when it is written to again, so this should be longer than a segment lasts under load.
+    /// At level `os`: longest time that a record waits for its sync; no client waits for that sync.
+    /// Writing to a page again after it was written back costs the shard about 2 µs, so this should
+    /// be longer than a segment lasts under load.
     pub sync_interval_ns: u64,
-    /// So many bytes of journal, and the next snapshot is built.
+    /// Bytes of journal after which the next snapshot is built.
     pub snapshot_bytes: u64,
-    /// Complete segments are kept so many days even if no snapshot needs them.
+    /// Days for which complete segments are kept even if no snapshot needs them.
     pub keep_days: u32,
-    /// Shards that other servers own: of these nothing is kept here.
+    /// Shards that other servers own. This server keeps no journal of them.
     pub far: ShardMask,
 }
 
@@ -138,7 +145,7 @@ impl Default for JournalSettings {
     }
 }
 
-/// Where things are.
+/// The paths of the journal inside the data folder.
 #[derive(Clone, Debug)]
 pub struct Folders {
     data: PathBuf,
@@ -165,7 +172,7 @@ impl Folders {
         self.journal().join("marks")
     }
 
-    /// The high-water mark of a shard.
+    /// Returns the path of a shard's high-water mark.
     pub fn mark(&self, shard: u16) -> PathBuf {
         self.marks().join(format!("shard-{shard:02}"))
     }
@@ -183,7 +190,7 @@ impl Folders {
     }
 }
 
-/// What a process brings along.
+/// The inputs that a process passes to [`open`].
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
     pub disk: &'a Disk,
@@ -191,21 +198,22 @@ pub struct Setup<'a> {
     pub journal: JournalSettings,
     pub shards: u8,
     pub reference: RefData,
-    /// With the instance: another one's journal is refused.
+    /// Settings of the shards, including the instance. A journal of another instance is refused.
     pub settings: ShardSettings,
-    /// Who may have missed something.
+    /// Receivers that may have missed events.
     pub unheard: Unheard,
 }
 
-/// A journal that was read back and goes on.
+/// A journal that has been recovered and is ready to append.
 #[derive(Debug)]
 pub struct Opened {
     pub shards: Vec<OpenedShard>,
     pub keeper: Syncer,
     pub steward: SegmentManager,
-    /// As long as it lives no other process opens the journal.
+    /// Lock on the journal: no other process can open it while this value lives.
     pub lock: Lock,
-    /// Those of the process, and all that vanished since the journal began, asleep.
+    /// Reference data of the process, plus inactive entries for everything removed since the
+    /// journal began.
     pub reference: Arc<RefData>,
 }
 
@@ -213,21 +221,21 @@ pub struct Opened {
 pub struct OpenedShard {
     pub shard: Shard,
     pub writer: Writer,
-    /// Number of the last event.
+    /// Sequence number of the last event.
     pub event: u64,
-    /// Time of the last record: that of this start.
+    /// Time of the last record, which is the record of this start.
     pub now: Timestamp,
     pub found: Found,
-    /// What it said before it ended and somebody has asked for.
+    /// Events from before the end of the previous process that a receiver asked for.
     pub missed: Vec<Event>,
-    /// What it said of strategies elsewhere.
+    /// Events about strategies that run in other processes.
     pub past: Past,
 }
 
-/// What was there.
+/// The result of recovering one shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Last record of the life before.
+    /// Last record of the previous process.
     pub seq: u64,
     pub snapshot: Option<u64>,
     pub counts: ReplayCounts,
@@ -235,14 +243,14 @@ pub struct Found {
     pub warnings: Vec<String>,
 }
 
-/// An exclusive hold on a journal.
+/// An exclusive lock on a journal.
 #[derive(Debug)]
 pub struct Lock {
     _file: Option<fs::File>,
 }
 
-/// Reads all shards back and begins a new life: each journal has a record of this start, safe at the level, when this
-/// returns.
+/// Recovers all shards and starts a new run. When this returns, each journal contains a record of
+/// this start, stored at the configured level.
 pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)) -> Result<Opened, Fault> {
     let settings = &setup.journal;
     assert!(settings.level != Level::None, "without a journal there is nothing to open");
@@ -261,7 +269,8 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
         read.settle(setup.disk, &folders.shard(shard), boot)?;
         recovered.push(read);
     }
-    // Names that the life before has made and not yet synced: what comes next builds on them.
+    // The previous process may have created these names without syncing them, and the next steps
+    // depend on them.
     setup.disk.sync_folder(&folders.journal()).map_err(Fault::io(&folders.journal()))?;
     let reference = Arc::new(succeed(&setup.reference, &recovered, &folders)?);
     let name = reference::keep(setup.disk, &folders.references(), &reference)?;
@@ -282,12 +291,13 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     Ok(opened)
 }
 
-/// Puts reference data away for a shard that will be told to go by them, and answers with their name.
+/// Stores reference data that a shard will be commanded to use, and returns its name.
 pub fn keep_reference(disk: &Disk, data: &Path, reference: &RefData) -> Result<u64, Fault> {
     reference::keep(disk, &Folders::new(data).references(), reference)
 }
 
-/// Reads all shards back and changes nothing: the states that [`open`] would begin with.
+/// Recovers all shards without changing any file: returns the states that [`open`] would start
+/// with.
 pub fn read_back(disk: &Disk, data: &Path) -> Result<Vec<Recovered>, Fault> {
     let folders = Folders::new(data);
     let Some(found) = read_identity(disk, &folders)? else { return Ok(Vec::new()) };
@@ -314,7 +324,7 @@ fn take_lock(disk: &Disk, folders: &Folders) -> Result<Lock, Fault> {
     }
 }
 
-/// The configured reference data, with all that the shards knew before.
+/// Returns the configured reference data, merged with everything that the shards knew before.
 fn succeed(new: &RefData, recovered: &[Recovered], folders: &Folders) -> Result<RefData, Fault> {
     let mut reference = new.clone();
     for restored in recovered.iter().filter_map(|recovered| recovered.restored.as_ref()) {
@@ -331,19 +341,19 @@ fn succeed(new: &RefData, recovered: &[Recovered], folders: &Folders) -> Result<
     Ok(reference)
 }
 
-/// All that one shard's journal begins its new life with.
+/// The inputs with which the journal of one shard starts its new run.
 struct Life<'a> {
     setup: &'a Setup<'a>,
     folders: &'a Folders,
     owner: Owner,
     boot: u128,
-    /// Of the reference data.
+    /// Name of the reference data.
     name: u64,
     reference: &'a Arc<RefData>,
 }
 
 impl Life<'_> {
-    /// The same that a replay of the first start makes.
+    /// Returns the same shard as a replay of the first start creates.
     fn new_shard(&self) -> Shard {
         let id = ShardId(self.owner.shard as u8);
         Shard::new(id, self.setup.shards, self.reference.clone(), self.setup.settings.clone())
@@ -415,7 +425,7 @@ impl Parts {
 }
 
 impl Opened {
-    /// Makes the first segments, and writes that this process starts.
+    /// Allocates the first segments and writes the start record of this process.
     fn begin(
         &mut self,
         setup: &Setup<'_>,
@@ -425,7 +435,7 @@ impl Opened {
     ) -> Result<(), Fault> {
         self.steward.prepare(now)?;
         setup.disk.make_folder(&folders.marks()).map_err(Fault::io(&folders.marks()))?;
-        // Not before what an earlier start of the machine left torn is out of the way.
+        // The boot id is written only after the segments torn by an earlier boot are removed.
         let (path, boot) = (folders.boot(), setup.disk.boot());
         if recovery::last_boot(setup.disk, folders) != Some(boot) {
             setup.disk.put(&path, &boot.to_le_bytes()).map_err(Fault::io(&path))?;
@@ -433,7 +443,7 @@ impl Opened {
         let payload = replay::encode_start(name, &setup.settings);
         for opened in &mut self.shards {
             let time = now.max(opened.now);
-            // A shard that never was has no state that could be told.
+            // A new shard has no previous state, so it has no digest.
             let digest = if opened.found.seq == 0 { 0 } else { opened.shard.digest() };
             let taken = opened.writer.append(time.0, kind::START, &payload, Class::Needed, || digest);
             if taken.is_err() {
@@ -447,7 +457,7 @@ impl Opened {
             replay::begin(&mut opened.shard, time, reference, setup.settings.clone(), &mut outbox, past);
             (opened.event, opened.now) = (outbox.seq(), time);
         }
-        // On disk at every level, so that the mark may name the segment.
+        // The start is synced at every level, so that the mark can name the segment.
         self.keeper.finish(now);
         for opened in &self.shards {
             let health = opened.writer.health();

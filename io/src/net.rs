@@ -1,15 +1,16 @@
-//! Sockets for gateway threads: TCP and TLS without a runtime, under a duty cycle.
+//! Sockets for gateway threads: TCP and TLS without an async runtime, polled in a duty cycle.
 //!
 //! ```text
 //! loop {
-//!     gateway.drain_lanes(net.sockets());                                   what shards say, appended to outputs
-//!     work = net.turn(now, |sockets, happening| gateway.handle(…));         read, handle, write
-//!     if work == 0 { bell.doze(); look once more; net.wait(now, …); bell.rise() }
+//!     gateway.drain_lanes(net.sockets());                      appends events of shards to outputs
+//!     work = net.turn(now, |sockets, event| gateway.handle(…));    read, handle, write
+//!     if work == 0 { prepare_sleep(); re-check inputs; net.wait(now, …); finish_sleep() }
 //! }
 //! ```
 //!
-//! Sessions are the gateway's; here are only bytes. Reading order: [`settings`], [`happening`], [`sockets`], then what it is made of;
-//! last the seam to the system, `driver`, with `epoll` and `uring` behind it.
+//! Sessions belong to the gateway; this module only handles bytes. Reading order: [`settings`],
+//! [`event`], [`sockets`], then their parts; last the interface to the system, `driver`, with
+//! `epoll` and `uring` behind it.
 
 pub mod settings;
 pub mod event;
@@ -46,7 +47,7 @@ use self::sockets::Sockets;
 pub use self::driver::NOT_BUILT;
 pub use self::slab::ConnectionId;
 
-/// The sockets of one thread, with their driver. Made on the thread that uses it.
+/// The sockets of one thread, with their driver. Must be created on the thread that uses it.
 pub struct Net {
     // Dropped before the driver, to which its streams belong.
     sockets: Sockets,
@@ -61,22 +62,22 @@ impl Net {
         Ok(Net { sockets, driver, fallback })
     }
 
-    /// The one that runs, which may not be the one that was asked for.
+    /// Returns the driver in use, which may differ from the configured one.
     pub fn driver(&self) -> DriverKind {
         self.driver.kind()
     }
 
-    /// One line for the log: why io_uring was asked for and epoll runs.
+    /// Returns one line for the log: why io_uring was configured and epoll is used.
     pub fn fallback(&self) -> Option<&str> {
         self.fallback.as_deref()
     }
 
-    /// Ends a [`Net::wait`] from any thread.
+    /// Returns a wake-up that ends a [`Net::wait`] from any thread.
     pub fn bell(&self) -> Wakeup {
         self.driver.bell()
     }
 
-    /// Accepts from this listener from the next turn on.
+    /// Accepts connections from this listener, starting with the next cycle.
     pub fn listen(&mut self, listener: Listener) -> ListenerId {
         self.sockets.listen(listener)
     }
@@ -85,19 +86,22 @@ impl Net {
         &mut self.sockets
     }
 
-    /// One cycle, without waiting: tells `handle` what has happened, then writes what was said since the last turn. How much was done.
+    /// Runs one cycle without waiting: passes the events to `handle`, then writes what was sent
+    /// since the last cycle. Returns the amount of work done.
     pub fn turn(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let Net { sockets, driver, .. } = self;
         driver.turn(|ready| sockets.turn(ready, now, handle))
     }
 
-    /// A cycle in which nobody asks who is ready: for whoever has something to say, and will look in the next.
+    /// Runs a cycle without polling for readiness: for a thread that has output to send, and polls
+    /// in the next cycle.
     pub fn turn_blind(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let Net { sockets, driver, .. } = self;
         driver.turn_blind(|ready| sockets.turn(ready, now, handle))
     }
 
-    /// Waits until a turn has something to do, the bell rings or the time is over. May end early.
+    /// Waits until a cycle has work, the wake-up is triggered, or the time is over. May return
+    /// early.
     pub fn wait(&mut self, now: Timestamp, at_most: Duration) {
         let patience = self.sockets.patience(now, at_most);
         if !patience.is_zero() {

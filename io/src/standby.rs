@@ -1,63 +1,76 @@
-//! A warm standby: two servers with the same settings and a data folder each. One leads and serves; the other follows, and takes over when
-//! the first is silent for a lease.
+//! A warm standby: two servers with the same settings, each with its own data folder. One leads and
+//! serves clients; the other follows, and takes over when the first is silent for a lease.
 //!
 //! ```text
-//!  leader                                   broker (JetStream)                        follower
-//!  journal, notes, stores ── parcels ──►  one stream: the folder  ── parcels ──►  the same files in its own folder
-//!        ▲                                        │
-//!        └─── shipped: may be told ◄── stored ────┘
+//!  leader                                   broker (JetStream)                   follower
+//!  journal, notes, stores ── messages ──►  one stream: the folder  ── messages ──►  the same files
+//!        ▲                                        │                              in its own folder
+//!        └── shipped: acknowledge ◄── stored ─────┘
 //! ```
 //!
-//! - **The stream holds the folder.** Every change of a file that a start needs is a [`parcel`]; the follower writes the same files, so
-//!   that taking over is an ordinary start on its own folder. What a snapshot makes needless is removed from the stream too.
-//! - **The stream is the fence.** Everything is stored under the condition that it stands behind the last message the sender knows of.
-//!   A server takes the lead by storing a message that says so, with the next epoch; from then on whoever led before is refused, however
-//!   long it was paused or cut off.
-//! - **The lease is its messages.** Whoever leads stores something three times in a lease, if only that it lives. The follower takes the
-//!   lead when it has read everything and heard nothing for a lease; the leader stops when nothing of its was stored for a lease, counted
-//!   from when it was sent. No two clocks are compared, and what is safe depends on the fence alone.
-//! - **The journal is the record.** It is on the leader's own disk as with level `disk`; the stream is a copy. A leader that comes back
-//!   and finds that no other server has led since goes on with its own folder, and sends what the stream lacks. If another has, it reads
-//!   the stream beside its folder, and follows once the stream holds all that it had acknowledged; the folder is then in
-//!   `DATA/standby/before`.
-//! - **A copy is kept until the stream holds it.** A broker may come back with older data, or with none. Then the copy of a follower, or the
-//!   folder of the last leader, is longer than the stream: it leads and restores the stream. The server that led before goes first;
-//!   a follower waits two leases for it. Where each holds records that the other lacks, the server ends with instructions, and an operator
-//!   decides with `pitlane standby`. [`verdict`] has the table. A follower that starts again goes on from the position of its copy, if
-//!   the stream still has the same history up to there.
+//! - **The stream contains the folder.** Every change of a file that a start needs is a
+//!   [`message`]. The follower writes the same files, so that taking over is an ordinary start on
+//!   its own folder. Files that a snapshot makes unnecessary are removed from the stream too.
+//! - **The stream is the fence.** Every message is stored under the condition that it directly
+//!   follows the last message that the sender knows. A server takes the lead by storing a lead
+//!   message with the next epoch. From then on the broker refuses the previous leader, however long
+//!   that was paused or cut off.
+//! - **The messages are the lease.** The leader stores a message three times per lease, a heartbeat
+//!   if there is nothing else. The follower takes the lead when it has read everything and received
+//!   nothing for a lease. The leader stops when none of its messages was stored for a lease,
+//!   counted from the time of sending. No two clocks are compared, and safety depends on the fence
+//!   alone.
+//! - **The journal is the record.** It is on the leader's own disk as with level `disk`; the stream
+//!   is a copy. A leader that restarts and finds that no other server has led since continues with
+//!   its own folder, and sends what the stream lacks. If another server has led, it reads the
+//!   stream beside its folder, and follows once the stream contains everything that it had
+//!   acknowledged; the folder is then in `DATA/standby/before`.
+//! - **A copy is kept until the stream contains it.** A broker may come back with older data, or
+//!   with none. Then the copy of a follower, or the folder of the last leader, is longer than the
+//!   stream: that server leads and restores the stream. The server that led before goes first; a
+//!   follower waits two leases for it. If each has records that the other lacks, the server ends
+//!   with instructions, and an operator decides with `pitlane standby`. [`verdict`] has the table.
+//!   A follower that restarts continues from the position of its copy, if the stream still has the
+//!   same history up to there.
 //!
-//! **What is not from a server of the group does not count.** A broker stores what it is sent on the subjects of a stream. Messages that no server
-//! of the group sent are skipped by readers and passed by the leader; they neither end nor renew a lease. [`origin`] tells which those are.
+//! **Messages from outside the group are ignored.** A broker stores everything that is published on
+//! the subjects of a stream. Readers skip messages that no server of the group sent, and the leader
+//! continues behind them; they neither end nor renew a lease. [`origin`] identifies them.
 //!
-//! A leader that must not go on starts itself anew, as if it had been killed: nothing that was not acknowledged leaves it.
+//! A leader that must not continue restarts its process, as if it had been killed: no
+//! unacknowledged output leaves it.
 //!
-//! **What the broker must do.** It acknowledges a message when it has written it, and by default syncs its files every two minutes
-//! (`sync_interval`). `sync_interval: always` (nats-server 2.10 or later) syncs before the acknowledgement; three replicas
-//! (`standby.replicas`) make it unlikely that all lose the same message. A client sees replicas, storage and limits of the stream, not
-//! `sync_interval`: so the start and `pitlane doctor` warn of a single replica at level `replicated` until the operator confirms
+//! **Requirements on the broker.** The broker acknowledges a message when it has written it, and by
+//! default syncs its files every two minutes (`sync_interval`). `sync_interval: always`
+//! (nats-server 2.10 or later) syncs before the acknowledgement; three replicas
+//! (`standby.replicas`) make it unlikely that all lose the same message. A client can see the
+//! replicas, storage and limits of the stream, but not `sync_interval`. Therefore the start and
+//! `pitlane doctor` warn of a single replica at level `replicated` until the operator confirms
 //! `standby.broker_syncs`. [`broker`] has the checks.
 //!
-//! **When the broker's storage is full** its error is logged, orders are refused and cancels are taken: two megabytes of the stream are
-//! kept in reserve for them. When there is room again orders are taken again. If not even a cancel can be stored for a lease, the leader
-//! stops, and leads again when it can store that it does.
+//! **When the broker's storage is full,** its error is logged, orders are refused and cancels are
+//! accepted: two megabytes of the stream are reserved for them. When there is space again, orders
+//! are accepted again. If not even a cancel can be stored for a lease, the leader stops, and leads
+//! again when it can store a lead message.
 //!
-//! What is lost when, beside what `journal` says:
+//! Possible losses, in addition to those described in `journal`:
 //!
-//! | what fails | level `replicated` | levels below |
+//! | failure | level `replicated` | lower levels |
 //! |---|---|---|
 //! | the leader, or its machine | nothing that was acknowledged | what was not sent yet: some milliseconds |
-//! | the way from the leader to the broker | nothing; it answers nothing any more and stops after a lease | the same as above |
-//! | the broker for a while | nothing; nobody serves until it is back, then the same server leads | the same |
+//! | the path from the leader to the broker | nothing; the leader acknowledges nothing more and stops after a lease | the same as above |
+//! | the broker for a while | nothing; no server serves until it is back, then the same server leads | the same |
 //! | the broker comes back with older data, or none | nothing: the leader sends it again | the same |
-//! | the same, and the leader is gone | what the follower had not read: some milliseconds. The follower leads; the old leader asks an operator when it is back | the same as above |
+//! | the same, and the leader is gone | what the follower had not read: some milliseconds. The follower leads; the old leader requires an operator when it is back | the same as above |
 //!
-//! This holds for two servers. In a group of more, a follower that lags may lead before one with a longer copy; the latter then asks an
-//! operator.
+//! This holds for two servers. In a larger group, a follower that lags may lead before one with a
+//! longer copy; the latter then requires an operator.
 //!
-//! Of FIX sessions the follower has what was sent some ten milliseconds ago. So it begins as after a loss of power: with
-//! numbers further on, which a gap fill explains, and reports that may be told twice; unless the leader has ended in good order, when all
-//! of it was sent. Each server has its own log, certificate, users and
-//! audit trail; reference data come from its own files.
+//! The follower's copy of FIX sessions lags by some ten milliseconds. Therefore it starts as after
+//! a loss of power: with higher sequence numbers, which a gap fill explains, and with reports that
+//! may be sent twice. After an orderly shutdown of the leader this is not needed, because
+//! everything was sent. Each server has its own log, certificate, users and audit log; reference
+//! data comes from its own files.
 
 pub mod broker;
 mod cargo;
@@ -105,14 +118,14 @@ use crate::nats::rights;
 use crate::nats::subjects::Subjects;
 use crate::wakeup::Wakeup;
 
-/// Orders under way: there are three in a life.
+/// Capacity of the order channel. A process sends three orders.
 const ORDERS_MAX: usize = 4;
-/// Between two tries to have a stream.
+/// Pause between two attempts to open the stream.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Answers of the broker may take this part of a lease.
+/// Divisor of the lease that gives the timeout of the broker's answers.
 const PATIENCE_PARTS: u32 = 3;
 
-/// Main's end of the thread `standby`.
+/// The main thread's handle to the thread `standby`.
 #[derive(Debug)]
 pub struct StandbyHandle {
     state: Arc<State>,
@@ -120,44 +133,44 @@ pub struct StandbyHandle {
     orders: mpsc::Sender<Order>,
     bell: Wakeup,
     thread: Option<JoinHandle<()>>,
-    /// As long as it is held no other process takes the folder.
+    /// Lock on the folder: while it is held no other process opens the folder.
     member: Option<Member>,
 }
 
-/// What the thread tells main.
+/// An event from the thread to main.
 #[derive(Debug)]
 enum StandbyEvent {
-    /// It follows, and says so here.
+    /// The server follows, and serves its health at this address.
     Follows(Option<std::net::SocketAddr>),
-    /// It leads: what must be on disk before the folder is opened.
+    /// The server leads: what must be on disk before the folder is opened.
     Leads(Box<Lead>),
-    /// All of the folder is with the broker.
+    /// The whole folder is with the broker.
     Shipped,
 }
 
 #[derive(Debug)]
 struct Lead {
     epoch: u64,
-    /// The message that says so.
+    /// Sequence number of the lead message.
     seq: u64,
     member: Member,
     how: Taken,
 }
 
-/// How far it has come, for whoever waits.
+/// Progress, as [`StandbyHandle::look`] reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     Waiting,
-    /// It follows now; the address at which that is told.
+    /// The server follows; the address of the health server.
     Follows(Option<std::net::SocketAddr>),
     /// The folder may be opened.
     Leads,
-    /// All of it is with the broker.
+    /// The whole folder is with the broker.
     Shipped,
 }
 
 impl StandbyHandle {
-    /// None where there is no group.
+    /// Starts the thread; returns `None` if no group is configured.
     pub fn open(config: &Config, life: &Arc<Lifecycle>) -> io::Result<Option<StandbyHandle>> {
         let Some(group) = config.standby.group.clone() else { return Ok(None) };
         let member = Member::open(&config.service.data_dir)?;
@@ -187,12 +200,12 @@ impl StandbyHandle {
         &self.state
     }
 
-    /// To be rung when something was written.
+    /// Returns the wake-up to trigger when something was written.
     pub fn bell(&self) -> &Wakeup {
         &self.bell
     }
 
-    /// What has happened, if anything has. The thread rings main.
+    /// Returns the next event, if any. The thread wakes main for each event.
     pub fn look(&mut self) -> io::Result<Progress> {
         match self.news.try_recv() {
             Ok(StandbyEvent::Follows(address)) => Ok(Progress::Follows(address)),
@@ -208,24 +221,24 @@ impl StandbyHandle {
         }
     }
 
-    /// The journal is open: from here on it is sent.
+    /// Starts shipping the journal, which is open now.
     pub fn ship(&self, healths: Vec<Arc<Health>>) {
         self.order(Order::Ship(healths));
     }
 
-    /// Whom to wake when something of a shard was acknowledged.
+    /// Sets the wake-ups that are triggered when records of a shard are acknowledged.
     pub fn ring(&self, shards: Vec<Wakeup>) {
         self.order(Order::Ring(shards));
     }
 
     fn order(&self, order: Order) {
-        // If nobody takes it the thread has ended, and said why.
+        // If sending fails, the thread has ended and reported the reason.
         let _ = self.orders.try_send(order);
     }
 }
 
 impl Drop for StandbyHandle {
-    /// Sends what is left, and lets the next one lead at once.
+    /// Sends the rest, and lets the next server lead at once.
     fn drop(&mut self) {
         self.order(Order::End);
         if let Some(thread) = self.thread.take() {
@@ -234,7 +247,7 @@ impl Drop for StandbyHandle {
     }
 }
 
-/// The thread.
+/// The state of the thread `standby`.
 struct StandbyTask {
     config: Config,
     group: String,
@@ -277,11 +290,11 @@ impl StandbyTask {
         let won = tokio::select! {
             won = following => Some(won?),
             () = receiving => return Err("nobody is received any more".to_string()),
-            // Only to end can be asked for before.
+            // Before the lead is won, the only possible order is to end.
             _ = orders.recv() => None,
         };
         let Some((stream, won)) = won else {
-            // Then the next start goes on with the copy, though the machine may have started anew.
+            // The next start can then continue with the copy even after a reboot of the machine.
             let synced = replica::sync(&self.data).and_then(|()| position::mark_synced(&self.data));
             return synced.map(|()| Over::Ended).map_err(|error| error.to_string());
         };
@@ -312,7 +325,7 @@ impl StandbyTask {
         shipper.run(&mut orders, &self.rung, &self.bell).await
     }
 
-    /// Without it everything else is as well.
+    /// Opens the health server. A failure does not affect anything else.
     async fn open_porch(&self) -> Option<StandbyHealthServer> {
         let address = self.config.http.listen?;
         let opened = StandbyHealthServer::open(address).await;
@@ -332,7 +345,8 @@ impl StandbyTask {
         let stream = loop {
             match Stream::open(client, names.clone(), replicas, patience, secret).await {
                 Ok(stream) => break stream,
-                // While the broker is not there it is waited for; what it refuses, somebody has to mend.
+                // While the broker is unreachable, this waits. An error that the broker returns
+                // needs an operator.
                 Err(error) => {
                     if weather.is_up() && error != told {
                         tracing::error!(%error, "there is no stream for the standby yet: it is tried again");
@@ -360,7 +374,8 @@ impl StandbyTask {
         Ok((stream, follower.follow().await?))
     }
 
-    /// Tries whether this login may do what it must, and lets strategies' servers hear whether they share its account.
+    /// Checks that this login has the rights it needs. A server of strategies that receives one of
+    /// the probes detects that both are in one account.
     async fn check_rights(&self, client: &async_nats::Client, weather: &BrokerHealth) {
         let subjects = Subjects::of(&self.config.nats, &self.config.service);
         rights::standby(&subjects, &self.group).probe(client).await;

@@ -1,13 +1,15 @@
-//! `pitlane strategy`: one strategy in a process of its own, on this host or another, joined to its server by the broker.
+//! `pitlane strategy`: one strategy in a process of its own, on this host or another, connected to
+//! its server by the broker.
 //!
 //! ```text
-//! Hello ─► Welcome ─► reference data, state, what was missed ─► Stage ─► … ─► Bye
+//! Hello ─► Welcome ─► reference data, state, missed events ─► RemoteRunner ─► … ─► Bye
 //!   ▲                                                            │
-//!   └──────────── what was missed cannot be had any more ◄───────┘
+//!   └──────────── missed events are no longer available ◄────────┘
 //! ```
 //!
-//! The strategy is the same code as in the service, its runner too: see [`stage`] for what stands in the shards' place. Reference data and,
-//! unless this process has one, the `[[strategy]]` section come from the server, so that both mean the same.
+//! The strategy is the same code as in the service, and so is its runner; [`runner`] describes what
+//! replaces the shards. Reference data comes from the server, and so does the `[[strategy]]`
+//! section unless this process has one, so that both use the same.
 
 pub mod record;
 pub mod requests;
@@ -31,13 +33,13 @@ pub struct StrategyProcessSettings {
     pub config: Config,
 }
 
-/// Why it ended.
+/// The reason why the process ended.
 #[derive(Debug)]
 pub enum StrategyProcessError {
     Link(LinkError),
-    /// The server will not have it; in words.
+    /// The server refuses the strategy; the text is its reason.
     Refused(String),
-    /// The strategy cannot be made with its settings.
+    /// The strategy cannot be created with its settings.
     Settings(String),
     System(String, io::Error),
 }
@@ -64,7 +66,7 @@ fn system(what: &str) -> impl FnOnce(io::Error) -> StrategyProcessError {
     |error| StrategyProcessError::System(what, error)
 }
 
-/// Runs until a signal, or until the server refuses it.
+/// Runs until a signal, or until the server refuses the strategy.
 pub fn run(settings: &StrategyProcessSettings) -> Result<(), StrategyProcessError> {
     let (signals, bell) = UnixStream::pair().map_err(system("cannot hear signals"))?;
     for signal in [SIGINT, SIGTERM] {
@@ -76,13 +78,13 @@ pub fn run(settings: &StrategyProcessSettings) -> Result<(), StrategyProcessErro
 }
 
 impl StrategyProcessSettings {
-    /// The section of this process, if it has one.
+    /// Returns the section in the settings of this process, if there is one.
     fn own(&self) -> Option<&Strategy> {
         self.config.strategies.iter().find(|strategy| strategy.name == self.name)
     }
 }
 
-/// Where we are, for the server's operator.
+/// Returns the host and process id, for the server's operator.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", name.trim(), std::process::id())
@@ -90,6 +92,6 @@ fn host() -> String {
 
 fn say(line: &str) {
     let mut out = io::stdout().lock();
-    // Whoever started us may not listen.
+    // The parent process may not read standard output.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -1,13 +1,14 @@
 //! Market data in files: read for simulation and replay, written by the recorder.
 //!
 //! ```text
-//! time,security,bid,bidSize,ask,askSize,last,lastSize        ticks: a quote, a trade, or both; what is not there is empty
-//! time,security,open,high,low,close,volume                   bars, `time` is when the bar begins
+//! time,security,bid,bidSize,ask,askSize,last,lastSize    ticks: a quote, a trade or both
+//! time,security,open,high,low,close,volume               bars, `time` is the start of the bar
 //! ```
 //!
-//! The header is exactly one of the two. `time` is nanoseconds since the epoch, or RFC 3339; `security` an id or a symbol. Rows of one
-//! file are in the order of their times. A file of Parquet has the same columns, its numbers as decimals, floats or texts. Several files are
-//! merged: by time, and of equal times the file named first comes first.
+//! The header is exactly one of the two. Cells of a tick may be empty. `time` is nanoseconds since
+//! the epoch, or RFC 3339; `security` is an id or a symbol. Rows of one file are in time order. A
+//! Parquet file has the same columns, with numbers as decimals, floats or texts. Several files are
+//! merged by time; for equal times the file named first comes first.
 
 pub mod bars;
 pub mod csv;
@@ -29,7 +30,7 @@ use pitlane_engine::time::Timestamp;
 pub use self::bars::BarPath;
 pub use self::merge::{Merge, open};
 
-/// What a feed says at one time: a quote, a trade or both.
+/// Market data at one time: a quote, a trade or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub at: Timestamp,
@@ -37,11 +38,11 @@ pub struct Row {
     pub body: CommandKind,
 }
 
-/// What is wrong with a file, and where.
+/// An error in a file, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
     pub file: String,
-    /// From 1; 0 if it is about the file as a whole.
+    /// Line number from 1; 0 if the error concerns the file as a whole.
     pub line: u64,
     pub problem: String,
 }

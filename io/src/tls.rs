@@ -1,10 +1,11 @@
 //! TLS for every listener: one rustls configuration, shared by the http thread and the gateways.
 //!
-//! The certificate is the configured one, or a self-signed one that is made in the data folder on the first start. It can be
-//! exchanged while we run: connections made after [`Tls::reload`] see the new one, those before go on as they were.
+//! The certificate is the configured one, or a self-signed one that is created in the data folder
+//! on the first start. It can be replaced at run time: connections made after [`Tls::reload`] use
+//! the new one, earlier ones continue unchanged.
 //!
 //! ```text
-//! Tls ── config() ──► ServerConfig ── asks at each handshake ──► Shelf ◄── reload()
+//! Tls ── config() ──► ServerConfig ── queries at each handshake ──► Shelf ◄── reload()
 //! ```
 
 mod self_signed;
@@ -34,7 +35,7 @@ pub use self::validity::not_after;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSettings {
     pub certificate: Certificate,
-    /// Who signs the certificates of clients; with it, a client without one is turned away.
+    /// Authority that signs the certificates of clients; if set, a client without one is refused.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -42,7 +43,7 @@ pub struct TlsSettings {
 pub enum Certificate {
     /// Two PEM files: the chain, leaf first, and its key.
     Files { chain: PathBuf, key: PathBuf },
-    /// Made and kept in this folder.
+    /// A certificate created and kept in this folder.
     SelfSigned { folder: PathBuf },
 }
 
@@ -53,7 +54,8 @@ pub struct Tls {
     config: Arc<ServerConfig>,
 }
 
-/// What is in force: read at each handshake, written by a reload. The lock is held for the copy of a pointer.
+/// The certificates in force: read at each handshake, written by a reload. The lock is held only
+/// while a pointer is copied.
 #[derive(Debug)]
 struct Shelf {
     provider: Arc<CryptoProvider>,
@@ -67,14 +69,16 @@ struct InForce {
     not_after: Timestamp,
 }
 
-/// Returns the one provider of cryptography of the process. It is never installed globally. It prefers a key exchange that
-/// a quantum computer does not break (X25519MLKEM768) and agrees to older ones with clients that lack it.
+/// Returns the only cryptography provider of the process. It is never installed globally. It
+/// prefers a key exchange that resists quantum computers (X25519MLKEM768) and accepts older ones
+/// from clients that lack it.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
 impl Tls {
-    /// Reads the certificate; makes one if it is to be ours and there is none, or it has run out.
+    /// Reads the certificate. Creates a self-signed one if that is configured and there is none, or
+    /// it is about to expire.
     pub fn open(settings: TlsSettings, now: Timestamp) -> Result<Tls, TlsError> {
         let provider = provider();
         let in_force = load(&settings, &provider, now)?;
@@ -89,28 +93,29 @@ impl Tls {
         };
         let mut config = config.with_cert_resolver(shelf.clone());
         config.alpn_protocols = vec![];
-        // Nobody resumes a session. A resumed one is not verified again, so a client whose issuer was struck off might slip in; and
-        // the ticket for it comes on the heels of a handshake, while clients that read and write in two threads say their first
-        // words: OpenSSL bears no writing beside the reading of a ticket, and what such a client said (stomp.py's STOMP frame) is
-        // lost every few dozen times.
+        // Sessions are not resumed. A resumed session is not verified again, so a client whose
+        // issuer was removed might still connect. In addition, the ticket for it arrives right
+        // after the handshake, while clients that read and write in two threads send their first
+        // message: OpenSSL does not support writing while a ticket is read, and the message of such
+        // a client (stomp.py's STOMP frame) was lost every few dozen times.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Tls { settings, shelf, config: Arc::new(config) })
     }
 
-    /// The same for every listener, for as long as the process lives.
+    /// Returns the configuration, the same for every listener and for the lifetime of the process.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.config.clone()
     }
 
-    /// Reads the files again. If anything is wrong with them, what was in force stays.
+    /// Reads the files again. If there is any error, the certificates in force stay.
     pub fn reload(&self, now: Timestamp) -> Result<(), TlsError> {
         let in_force = load(&self.settings, &self.shelf.provider, now)?;
         *self.shelf.now.write().unwrap_or_else(PoisonError::into_inner) = in_force;
         Ok(())
     }
 
-    /// When the certificate in force runs out.
+    /// Returns when the certificate in force expires.
     pub fn not_after(&self) -> Timestamp {
         self.shelf.in_force().not_after
     }
@@ -132,7 +137,7 @@ impl ResolvesServerCert for Shelf {
     }
 }
 
-/// Verifies clients by the authority in force.
+/// Verifies clients against the authority in force.
 #[derive(Debug)]
 struct Doorman {
     shelf: Arc<Shelf>,
@@ -185,7 +190,7 @@ fn load(settings: &TlsSettings, provider: &Arc<CryptoProvider>, now: Timestamp) 
     let leaf = certificates.first().ok_or_else(|| TlsError::Empty(chain.clone()))?;
     let not_after = not_after(leaf).ok_or_else(|| TlsError::Unreadable(chain.clone()))?;
     let secret = PrivateKeyDer::from_pem_slice(&read(&key)?).map_err(|_| TlsError::NoKey(key.clone()))?;
-    // Fails if the key is not the certificate's.
+    // Fails if the key does not belong to the certificate.
     let certified = CertifiedKey::from_der(certificates, secret, provider).map_err(TlsError::Rustls)?;
     let clients = settings.client_ca.as_deref().map(|path| verifier(path, provider)).transpose()?;
     Ok(InForce { key: Arc::new(certified), clients, not_after })
@@ -213,11 +218,11 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|error| TlsError::Io(path.to_path_buf(), error))
 }
 
-/// Something the operator has to mend; each names its file.
+/// An error for the operator to fix; each names its file.
 #[derive(Debug)]
 pub enum TlsError {
     Io(PathBuf, io::Error),
-    /// Not PEM, or not a certificate.
+    /// The file is not PEM, or not a certificate.
     Unreadable(PathBuf),
     Empty(PathBuf),
     NoKey(PathBuf),

@@ -1,5 +1,5 @@
-//! Where the audit log had come to, by the journal: for `pitlane audit verify`. Nothing is changed, and the journal may be in
-//! use.
+//! Reads the audit anchors from the journal, for `pitlane audit verify`. It changes nothing, and
+//! the journal may be in use.
 
 use std::path::Path;
 
@@ -15,8 +15,9 @@ use super::replay::Replay;
 use super::scan::{self, Hear, Piece};
 use super::snapshot::{Snapshot, snapshots_in};
 
-/// All anchors that the journal still has, oldest first within a shard. Where its beginning has been removed, the oldest snapshot
-/// has the newest anchor from before. No journal has none.
+/// Returns all anchors that the journal still contains, oldest first within a shard. If the
+/// beginning of the journal has been removed, the oldest snapshot contains the newest earlier
+/// anchor. Returns none if there is no journal.
 pub fn anchors(disk: &Disk, data: &Path) -> Result<Vec<AuditAnchor>, VerbError> {
     let folders = Folders::new(data);
     let owners = match owners(disk, data, &Part::default()) {
@@ -27,7 +28,7 @@ pub fn anchors(disk: &Disk, data: &Path) -> Result<Vec<AuditAnchor>, VerbError> 
     let mut found = Found::default();
     for owner in owners {
         let folder = folders.shard(owner.shard);
-        // Of a shard that another server owns there is nothing here.
+        // A shard that another server owns has no folder here.
         if disk.list(&folder).is_err() {
             continue;
         }

@@ -1,5 +1,5 @@
-//! A snapshot being built: the last one, and what was written since, in small steps. Nothing of the living shard is touched:
-//! its state is its replay.
+//! Builds a snapshot in small steps, from the previous snapshot and the segments written since. It
+//! does not touch the live shard: the state is the replay of the journal.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use super::scan::{Hear, Piece, segment_path};
 use super::segments::{Archived, Kept};
 use super::snapshot::{Snapshot, snapshot_path};
 
-/// Records applied in one step: about a millisecond's work.
+/// Records applied in one step, about one millisecond of work.
 const RECORDS_PER_STEP: usize = 2_048;
 
 #[derive(Debug)]
@@ -34,12 +34,12 @@ struct Reading {
     salt: u32,
     bytes: Vec<u8>,
     at: usize,
-    /// The last record that counts.
+    /// Last record to apply.
     last: u64,
 }
 
 impl Build {
-    /// Begins with the newest snapshot and the segments after it.
+    /// Starts with the newest snapshot and the segments after it.
     pub fn new(
         disk: &Disk,
         folders: &Folders,
@@ -59,7 +59,8 @@ impl Build {
         Ok(Build { disk: disk.clone(), folder, replay, todo, reading: None })
     }
 
-    /// Goes on a little; when all is read, writes the snapshot and answers with it and its length.
+    /// Does one step of work. When everything is read, writes the snapshot and returns it with its
+    /// size in bytes.
     pub fn step(&mut self) -> io::Result<Option<(Kept, u64)>> {
         if let Some(reading) = &mut self.reading {
             if reading.step(&mut self.replay).map_err(into_io)? {
@@ -93,7 +94,8 @@ impl Build {
 }
 
 impl Reading {
-    /// True when the segment is read. It is complete and was synced, so a record that is none is damage.
+    /// Applies some records; returns true at the end of the segment. The segment is complete and
+    /// was synced, so anything that is not a record is damage.
     fn step(&mut self, replay: &mut Replay) -> Result<bool, Fault> {
         for _ in 0..RECORDS_PER_STEP {
             let Found::Record { record, bytes, .. } = Record::decode(self.salt, &self.bytes[self.at..])

@@ -1,5 +1,5 @@
-//! Looking into a journal: `pitlane journal dump`, `verify` and `replay`. None of them changes anything, and each may look
-//! at a journal that is being written; its end then looks torn.
+//! Inspects a journal: `pitlane journal dump`, `verify` and `replay`. None of them changes
+//! anything. Each may read a journal that is being written; its end then looks torn.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub enum VerbError {
         shards: u16,
     },
     Fault(Fault),
-    /// Whoever reads us does not.
+    /// The output cannot be written, for example because the reader closed the pipe.
     Output(io::Error),
 }
 
@@ -62,15 +62,15 @@ impl From<io::Error> for VerbError {
     }
 }
 
-/// What part of a journal is meant.
+/// The part of a journal to process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// None: all of them.
+    /// Shard to process; `None` for all.
     pub shard: Option<u16>,
     /// First and last record.
     pub from: u64,
     pub to: u64,
-    /// Lines at most.
+    /// Maximum number of lines.
     pub limit: u64,
 }
 
@@ -80,7 +80,8 @@ impl Default for Part {
     }
 }
 
-/// Prints one line for each record, `segment:offset sequence time kind what`, and answers with their number.
+/// Prints one line for each record, `segment:offset sequence time kind what`, and returns the
+/// number of lines.
 pub fn dump(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Result<u64, VerbError> {
     let mut lines = 0;
     for owner in owners(disk, data, part)? {
@@ -101,20 +102,21 @@ pub fn dump(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Resu
     Ok(lines)
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     pub records: u64,
     pub segments: u64,
     pub snapshots: u64,
     pub digests: u64,
-    /// Things to know that do not stop a start.
+    /// Findings that do not prevent a start.
     pub warnings: u64,
-    /// Things that do.
+    /// Findings that prevent a start.
     pub faults: u64,
 }
 
-/// Checks everything: every sum, every link, every snapshot, and that replay gives each digest that was written down.
+/// Checks every checksum, every link and every snapshot, and that replay gives each recorded
+/// digest.
 pub fn verify(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Result<Verified, VerbError> {
     let folders = Folders::new(data);
     let mut all = Verified::default();
@@ -172,7 +174,8 @@ fn verify_shard(
         }
     }
     all.snapshots += snapshots.len() as u64;
-    // From the beginning if it is still there, else from the oldest snapshot; the others must then be met exactly.
+    // Replays from the beginning if it still exists, otherwise from the oldest snapshot; the replay
+    // must then match every other snapshot exactly.
     let references = folders.references();
     let whole = trail.first().is_none_or(|first| first == 1);
     let replay = match (whole, snapshots.first()) {
@@ -201,16 +204,16 @@ fn verify_shard(
     Ok(())
 }
 
-/// What a replay gave, for all shards asked for.
+/// The result of a replay of all selected shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     pub commands: u64,
     pub open_orders: u64,
-    /// The digests of all shards, one into the other.
+    /// Combined digest of all shards.
     pub digest: u64,
 }
 
-/// Rebuilds the state as a start would, or up to a record, and prints what it is.
+/// Rebuilds the state as a start would, or up to a record, and prints it.
 pub fn replay(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Result<Replayed, VerbError> {
     let folders = Folders::new(data);
     let mut all = Replayed::default();
@@ -270,7 +273,7 @@ pub fn replay(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Re
     Ok(all)
 }
 
-/// From the newest snapshot that is not beyond, or from the beginning.
+/// Replays from the newest snapshot that is not beyond `to`, or from the beginning.
 fn replay_to(disk: &Disk, folders: &Folders, owner: &Owner, to: u64) -> Result<Replay, VerbError> {
     let (folder, references) = (folders.shard(owner.shard), folders.references());
     let trail = survey(disk, folders, owner)?;
@@ -334,7 +337,7 @@ impl<W: Write> Hear for Dump<'_, W> {
     }
 }
 
-/// A record in words.
+/// Describes a record in words.
 fn words(record: &Record<'_>) -> String {
     match record.kind {
         kind::COMMAND => match codec::decode_command(record.payload) {
@@ -359,17 +362,17 @@ fn words(record: &Record<'_>) -> String {
     }
 }
 
-/// A replay that must meet every snapshot on its way.
+/// A replay that must match every snapshot it passes.
 struct Check {
     replay: Replay,
-    /// Oldest first.
+    /// Snapshots still to be compared, oldest first.
     snapshots: Vec<Snapshot>,
     records: u64,
     met: u64,
 }
 
 impl Check {
-    /// Compares with the snapshot of this record, if there is one.
+    /// Compares the state with the snapshot of this record, if there is one.
     fn meet(&mut self) -> Result<(), Fault> {
         let seq = self.replay.seq();
         while self.snapshots.first().is_some_and(|snapshot| snapshot.seq <= seq) {

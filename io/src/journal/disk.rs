@@ -1,5 +1,6 @@
-//! The disk as the journal uses it: the real one, or one in memory that loses what was not synced, tears writes, fails
-//! and runs full when a test says so. Everything the journal does with files goes through here.
+//! The disk as the journal uses it: either the real one, or one in memory that loses unsynced data,
+//! tears writes, fails and runs full when a test asks for it. All file operations of the journal go
+//! through this module.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -13,9 +14,10 @@ use rustix::io::Errno;
 use super::simulated_disk::{Simulated, SimulatedFile};
 use crate::fault;
 
-/// Unit in which segments are mapped, and of their size.
+/// Unit of mapping and of segment size, in bytes.
 pub const PAGE_BYTES: usize = 4_096;
-/// Mode of files: what everybody traded is for whoever runs the service, wherever the folder is.
+/// Mode of files: trading data is readable only by the user that runs the service, wherever the
+/// folder is.
 const PRIVATE: u32 = 0o600;
 
 #[derive(Clone, Debug)]
@@ -25,10 +27,10 @@ pub enum Disk {
 }
 
 impl Disk {
-    /// Makes a file of so many bytes, all zero, with room on the disk for each of them, and maps it. It is an error if the
-    /// file exists. Its name is on disk when this returns; its zeroes are if they are to be `synced`: then a later sync has
-    /// nothing to tell the file system. Every page is touched once, so that whoever writes later does not stop for the
-    /// kernel to find it one.
+    /// Creates a file of `bytes` zeroes, with disk space reserved for all of them, and maps it.
+    /// Fails if the file exists. When this returns, the name is on disk; if `synced` is set, so are
+    /// the zeroes, and a later sync has no metadata to write. Touches every page once, so that
+    /// later writes do not fault.
     pub fn create(&self, path: &Path, bytes: usize, synced: bool) -> io::Result<(File, Region)> {
         assert!(bytes > 0 && bytes.is_multiple_of(PAGE_BYTES), "a segment is some whole pages");
         let made = match self {
@@ -41,14 +43,15 @@ impl Disk {
                     if synced { file.sync().map(|()| (file, region)) } else { Ok((file, region)) }
                 },
             );
-        // What could not be made whole is not left in the way of the next attempt.
+        // A partial file is removed, so that it does not block the next attempt.
         made.inspect_err(|_| drop(self.remove(path)))
     }
 
     fn create_real(&self, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(PRIVATE).open(path)?;
         reserve(&file, 0, bytes)?;
-        // Before the pages are touched: this may write them out, and a page that was must be asked for again.
+        // The folder is synced before the pages are touched: the sync may write pages back, and a
+        // page that was written back faults again.
         self.sync_folder(folder_of(path))?;
         let mut mapped = MappedFile::new(&file, bytes)?;
         mapped.clear();
@@ -61,7 +64,7 @@ impl Disk {
         Ok((File::Simulated(file.clone()), Region(Memory::Simulated(file, bytes))))
     }
 
-    /// Makes or replaces a small file: after a crash the old or the new one is there, whole.
+    /// Creates or replaces a small file. After a crash the old or the new version exists, complete.
     pub fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let beside = path.with_extension("new");
         match self {
@@ -90,7 +93,7 @@ impl Disk {
         }
     }
 
-    /// The first bytes of a file, fewer if it is shorter.
+    /// Returns the first bytes of a file, fewer if the file is shorter.
     pub fn read_head(&self, path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
         match self {
             Disk::Real => {
@@ -106,7 +109,7 @@ impl Disk {
         }
     }
 
-    /// Bytes in a file.
+    /// Returns the size of a file in bytes.
     pub fn len(&self, path: &Path) -> io::Result<u64> {
         match self {
             Disk::Real => Ok(fs::metadata(path)?.len()),
@@ -114,7 +117,7 @@ impl Disk {
         }
     }
 
-    /// Names of the files in a folder, in order; none if there is no folder.
+    /// Returns the sorted names of the files in a folder; none if the folder does not exist.
     pub fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
         let mut names = match self {
             Disk::Real => match fs::read_dir(folder) {
@@ -137,7 +140,7 @@ impl Disk {
         }
     }
 
-    /// Gives a file another name, in place of one that may have it; on disk when this returns.
+    /// Renames a file, replacing any existing target. The new name is on disk when this returns.
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         match self {
             Disk::Real => fs::rename(from, to)?,
@@ -153,7 +156,7 @@ impl Disk {
         }
     }
 
-    /// Syncs a file that somebody else has written.
+    /// Syncs a file that another process or thread has written.
     pub fn sync_file(&self, path: &Path) -> io::Result<()> {
         match self {
             Disk::Real => fs::File::open(path)?.sync_all(),
@@ -161,7 +164,7 @@ impl Disk {
         }
     }
 
-    /// Makes the folder and those above it; their names are on disk when this returns.
+    /// Creates the folder and its parents. Their names are on disk when this returns.
     pub fn make_folder(&self, folder: &Path) -> io::Result<()> {
         match self {
             Disk::Real => {
@@ -175,12 +178,12 @@ impl Disk {
                 }
                 fs::create_dir(folder).or_else(ignore_exists)
             }
-            // Folders of the simulated disk are there as soon as somebody names them.
+            // Folders of the simulated disk exist as soon as a path names them.
             Disk::Simulated(_) => Ok(()),
         }
     }
 
-    /// Names made, changed and removed in this folder are on disk when this returns.
+    /// Syncs a folder: names created, changed and removed in it are on disk when this returns.
     pub fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         match self {
             Disk::Real => fs::File::open(folder)?.sync_all(),
@@ -188,8 +191,9 @@ impl Disk {
         }
     }
 
-    /// A number that changes whenever the machine starts. While it is the same, all that was written is still there,
-    /// synced or not. Where it cannot be told it is random: the careful answer.
+    /// Returns a number that changes with every boot of the machine. While it is the same,
+    /// everything that was written is still there, synced or not. If it cannot be read, the result
+    /// is random, which is the safe answer.
     pub fn boot(&self) -> u128 {
         match self {
             Disk::Real => uuid_in("/proc/sys/kernel/random/boot_id").unwrap_or_else(|| self.random()),
@@ -197,7 +201,7 @@ impl Disk {
         }
     }
 
-    /// A number nobody has had.
+    /// Returns a number that was never used before.
     pub fn random(&self) -> u128 {
         match self {
             Disk::Real => uuid_in("/proc/sys/kernel/random/uuid").unwrap_or_else(random_of_std),
@@ -210,11 +214,11 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-/// Gives bytes of a file room on the disk; a file that is shorter grows.
+/// Reserves disk space for a range of a file. A shorter file grows.
 fn reserve(file: &fs::File, from: usize, to: usize) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), from as u64, (to - from) as u64) {
         Ok(()) => Ok(()),
-        // The file system cannot reserve; zeroes that were written are as good.
+        // The file system cannot reserve space; writing zeroes has the same effect.
         Err(Errno::OPNOTSUPP) => {
             (from..to).step_by(PAGE_BYTES).try_for_each(|at| file.write_all_at(&[0; PAGE_BYTES], at as u64))
         }
@@ -232,14 +236,14 @@ fn uuid_in(path: &str) -> Option<u128> {
     u128::from_str_radix(&digits, 16).ok()
 }
 
-/// The seeds of std's hash maps are random.
+/// Returns a random number, from the random seeds of std's hash maps.
 fn random_of_std() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let half = || RandomState::new().hash_one(0) as u128;
     half() << 64 | half()
 }
 
-/// A file that was made by [`Disk::create`], for what is done beside writing through its [`Region`].
+/// A file created by [`Disk::create`], for all operations except writing through its [`Region`].
 #[derive(Debug)]
 pub enum File {
     Real(fs::File),
@@ -247,7 +251,8 @@ pub enum File {
 }
 
 impl File {
-    /// All that was written is on disk when this returns. After an error nobody knows what is; it must not be called again.
+    /// Syncs all written data to disk. After an error it is unknown what is on disk, and this must
+    /// not be called again.
     pub fn sync(&self) -> io::Result<()> {
         match self {
             File::Real(file) => fault::before_sync().and_then(|()| file.sync_data()),
@@ -255,7 +260,8 @@ impl File {
         }
     }
 
-    /// Gives back what was not used. Nobody may hold the file's region any more.
+    /// Truncates the file to the bytes that were used. The file's region must not be in use any
+    /// more.
     pub fn cut(&self, bytes: u64) -> io::Result<()> {
         match self {
             File::Real(file) => file.set_len(bytes),
@@ -264,10 +270,10 @@ impl File {
     }
 }
 
-/// A mapped file. Writing to it is a copy in memory, and what was copied outlives the process.
+/// A mapped file. A write is a copy in memory, and the copied bytes outlive the process.
 ///
-/// The mapping is of a file that we made ourselves, reserved to the last byte, and nothing shortens it while it is mapped:
-/// that keeps the kernel from sending a signal instead of a page.
+/// The mapped file was created by this process and is reserved to the last byte, and nothing
+/// shortens it while it is mapped. That prevents the kernel from raising SIGBUS on access.
 #[derive(Debug)]
 pub struct Region(Memory);
 
@@ -278,15 +284,15 @@ enum Memory {
 }
 
 impl Region {
-    /// Makes its file longer, to some whole pages. What stands in it stays; the new bytes are zero, have room on the disk, and were
-    /// touched once. Without room nothing has changed.
+    /// Extends the file to `bytes`, a whole number of pages. The contents stay; the new bytes are
+    /// zero, have disk space, and were touched once. If there is no space, nothing changes.
     pub fn grow(&mut self, file: &File, bytes: usize) -> io::Result<()> {
         let from = self.capacity();
         assert!(bytes > from && bytes.is_multiple_of(PAGE_BYTES), "a segment grows by whole pages");
         match (&mut self.0, file) {
             (Memory::Mapped(mapped), File::Real(file)) => {
                 let longer = reserve(file, from, bytes).and_then(|()| MappedFile::new(file, bytes));
-                // Only this end goes back to what it was, which nothing was mapped of.
+                // Only the new end is removed again, and no mapping covers it.
                 *mapped = longer.inspect_err(|_| drop(file.set_len(from as u64)))?;
                 (from..bytes).step_by(PAGE_BYTES).for_each(|at| mapped.write(at, &[0; PAGE_BYTES]));
                 Ok(())
@@ -315,7 +321,7 @@ impl Region {
         }
     }
 
-    /// Appends a copy of what stands there.
+    /// Appends a copy of a range to `into`.
     pub fn read_into(&self, from: usize, to: usize, into: &mut Vec<u8>) {
         match &self.0 {
             Memory::Mapped(mapped) => mapped.read_into(from..to, into),
@@ -323,7 +329,7 @@ impl Region {
         }
     }
 
-    /// A copy of what stands there.
+    /// Returns a copy of a range.
     pub fn read(&self, from: usize, to: usize) -> Vec<u8> {
         let mut copy = Vec::new();
         self.read_into(from, to, &mut copy);

@@ -1,4 +1,5 @@
-//! Why a journal is not taken as it is: the file, the place in it, and what one can do.
+//! The reasons why a journal is not accepted: the file, the offset in it, and advice for the
+//! operator.
 
 use std::fmt;
 use std::io;
@@ -13,14 +14,14 @@ pub struct Fault {
 
 #[derive(Debug)]
 pub enum What {
-    /// The system said no.
+    /// The system returned an error.
     Io(io::Error),
-    /// Another process has the folder.
+    /// Another process has the folder locked.
     Locked,
     HeaderDamaged,
-    /// Of a version that we do not read.
+    /// The format is one that this version does not read.
     Format(u32),
-    /// Made by another journal, or for another shard.
+    /// The file belongs to another journal or another shard.
     Foreign,
     Shards {
         journal: u16,
@@ -30,7 +31,7 @@ pub enum What {
         journal: u64,
         asked: u64,
     },
-    /// The segment that this one continues is not there.
+    /// The segment that this one continues is missing.
     Missing {
         number: u64,
     },
@@ -40,23 +41,24 @@ pub enum What {
         record: u64,
         found: u64,
     },
-    /// There are notes of earlier starts, and no journal.
+    /// There are notes of earlier starts, but no journal.
     JournalMissing,
-    /// The state of a snapshot of an earlier version, which lacks something.
+    /// The snapshot is of an earlier version, and its state lacks something.
     OldState(u32),
-    /// Of an earlier version, and by this version's rules its commands give another state.
+    /// The journal is of an earlier version, and under the rules of this version its commands give
+    /// another state.
     OldRules {
         seq: u64,
     },
-    /// It does not fit to the one it continues.
+    /// The segment does not match the one it continues.
     Chain {
         number: u64,
     },
-    /// Something stands here that was good once: later records tell that it was on disk.
+    /// The record here was intact once: later records show that it was on disk.
     RecordDamaged {
         after: u64,
     },
-    /// Good by its sum, and not understood.
+    /// The record's checksum is correct, but its kind is unknown.
     RecordUnknown {
         seq: u64,
         kind: u8,
@@ -64,13 +66,13 @@ pub enum What {
     CommandUnknown {
         seq: u64,
     },
-    /// Replay gives another state than the one that was written down.
+    /// Replay gives another state than the recorded digest.
     Digest {
         seq: u64,
         told: u64,
         found: u64,
     },
-    /// No snapshot and not the beginning either.
+    /// There is no snapshot, and the beginning of the journal is missing too.
     NoBeginning {
         first: u64,
     },

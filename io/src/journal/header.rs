@@ -1,4 +1,4 @@
-//! The header of a segment: whose it is, and what it continues.
+//! The header of a segment: the owner of the segment, and the segment that it continues.
 //!
 //! ```text
 //!   0 magic (8)          8 format (4)   12 CRC32C (4)
@@ -6,33 +6,34 @@
 //!  48 number (8)        56 first sequence (8)
 //!  64 time (8)          72 digest of the shard's state before the first record (8)
 //!  80 last sequence known to be on disk (8)
-//!  88 number of the segment it continues, zero: none (8)     96 where that one ends (8)
-//! 104 CRC32C of that one's header (4)  108 chain of that one's records (4)
+//!  88 number of the segment it continues, or zero (8)       96 end of that segment (8)
+//! 104 CRC32C of its header (4)         108 chain of its records (4)
 //! 112 shard (2)        114 shards (2)  116 reference data in force (8)        124 rules (4)
 //! ```
 //!
-//! The chain is the CRC32C of the sums of all records up to there. So a segment that is missing, foreign, swapped or
-//! older than it should be does not fit between its neighbours.
+//! The chain is the CRC32C of the checksums of all records up to that point. A segment that is
+//! missing, foreign, swapped or outdated therefore does not fit between its neighbours.
 
 pub const HEADER_BYTES: usize = 128;
 const MAGIC: [u8; 8] = *b"PITLANEJ";
-/// Of header and records. What a payload holds has a format of its own.
+/// Format of header and records. The contents of a payload have their own format.
 pub const FORMAT: u32 = 1;
-/// Of what a shard makes of its commands. It goes up when the same commands may give another state: then what was written by
-/// an earlier version is taken only if its digests still come out. 0 until the trading day's end, busts and stops changed.
+/// Version of the rules by which a shard applies commands. It increases when the same commands may
+/// give another state; a journal written by an earlier version is then accepted only if its digests
+/// still match. It was 0 until the rules for the end of the trading day, busts and stops changed.
 pub const RULES: u32 = 1;
 
-/// Who writes: the same in all headers of one shard's journal.
+/// The owner of a segment, the same in all headers of one shard's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Made at random with the data folder.
+    /// Random number, chosen when the data folder is created.
     pub identity: u128,
     pub shard: u16,
     pub shards: u16,
 }
 
 impl Owner {
-    /// What the sums of a segment's records begin with.
+    /// Returns the initial value of the checksums of a segment's records.
     pub fn salt(&self, number: u64) -> u32 {
         let mut bytes = [0; 26];
         bytes[0..16].copy_from_slice(&self.identity.to_le_bytes());
@@ -42,10 +43,10 @@ impl Owner {
     }
 }
 
-/// A place in a segment, and all that was written up to there in one number.
+/// A position in a segment, with a checksum of everything written up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Zero: the journal begins here.
+    /// Number of the segment; zero at the beginning of the journal.
     pub number: u64,
     pub end: u64,
     pub header_sum: u32,
@@ -55,23 +56,24 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub owner: Owner,
-    /// Random, anew with each start of the machine: tells whether the page cache may have been lost since.
+    /// Boot id of the machine, random for each boot. It shows whether the page cache may have been
+    /// lost since.
     pub boot: u128,
-    /// Counts from one.
+    /// Number of the segment, counted from one.
     pub number: u64,
     pub first: u64,
     pub time: u64,
     pub digest: u64,
     pub durable: u64,
     pub after: Link,
-    /// Name of the reference data that the first record is about.
+    /// Name of the reference data in force at the first record.
     pub reference: u64,
-    /// The [`RULES`] by which its records were applied.
+    /// Version of the [`RULES`] by which the records were applied.
     pub rules: u32,
 }
 
 impl Header {
-    /// The bytes, and their sum.
+    /// Returns the encoded header and its checksum.
     pub fn encode(&self) -> ([u8; HEADER_BYTES], u32) {
         let mut out = [0; HEADER_BYTES];
         out[0..8].copy_from_slice(&MAGIC);
@@ -101,7 +103,7 @@ impl Header {
         (out, sum)
     }
 
-    /// The header and its sum, if that is what `bytes` begin with.
+    /// Decodes the header at the start of `bytes`, and returns it with its checksum.
     pub fn decode(bytes: &[u8]) -> Result<(Header, u32), NoHeader> {
         let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(if bytes.iter().all(|&byte| byte == 0) {
@@ -146,13 +148,13 @@ impl Header {
     }
 }
 
-/// Why there is no header to be read.
+/// The reason why no header can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoHeader {
-    /// Only zeroes: made ahead of need, and never used.
+    /// Only zeroes: the segment was allocated in advance and never used.
     Blank,
     Damaged,
-    /// Sound, and of another version.
+    /// The header is intact, but has another format version.
     Format(u32),
 }
 
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_header_is_read_back() {
         let (bytes, sum) = header().encode();
         assert_eq!(Header::decode(&bytes), Ok((header(), sum)));
         assert_eq!(Header::decode(&[0; 200]), Err(NoHeader::Blank));
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flipped_bit_goes_unseen() {
+    fn every_flipped_bit_is_detected() {
         let (bytes, _) = header().encode();
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes;

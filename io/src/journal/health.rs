@@ -1,24 +1,26 @@
-//! How a shard's journal is: numbers that its three owners write and everybody may read, each by itself.
+//! Health of a shard's journal: atomic counters that the three owners write and any thread may
+//! read, each independently.
 
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// What is promised when something is acknowledged.
+/// The guarantee that an acknowledgement gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// It is on disk, and the broker has it for the standby: survives the loss of this machine.
+    /// The record is on disk, and the broker has it for the standby: it survives the loss of this
+    /// machine.
     Replicated,
-    /// It is on disk: survives loss of power.
+    /// The record is on disk: it survives a loss of power.
     Disk,
-    /// The operating system has it: survives the end of the process.
+    /// The operating system has the record: it survives the end of the process.
     Os,
-    /// Nothing. There is no journal.
+    /// No guarantee: there is no journal.
     None,
 }
 
 impl Level {
-    /// Whether a command is on disk before it is answered.
+    /// Returns whether a command is on disk before it is answered.
     #[inline]
     pub fn is_synced(self) -> bool {
         match self {
@@ -39,18 +41,20 @@ impl fmt::Display for Level {
     }
 }
 
-/// What the journal takes.
+/// Which records the journal accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteMode {
     Open,
-    /// No room for another segment. Cancels and control only, until there is.
+    /// No space for another segment. Only cancels, reports and control are accepted, until there is
+    /// space.
     Full,
-    /// The broker has no room for what the standby needs. Cancels and control only, until it has.
+    /// The broker has no space for the standby's data. Only cancels, reports and control are
+    /// accepted, until it has.
     BrokerFull,
-    /// A sync has failed, and what it should have kept was written again elsewhere. Cancels and control only, until the
-    /// process is started again.
+    /// A sync failed, and its records were written again to another segment. Only cancels, reports
+    /// and control are accepted, until the process restarts.
     Failed,
-    /// Nothing can be stored any more.
+    /// No record can be stored any more.
     Shut,
 }
 
@@ -66,7 +70,7 @@ impl fmt::Display for WriteMode {
     }
 }
 
-/// What the journal was doing when the system said no.
+/// The operation that the journal was performing when the system returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     Nothing,
@@ -93,7 +97,7 @@ impl fmt::Display for Doing {
     }
 }
 
-/// Each part has one writer, and cache lines of its own.
+/// The parts of the health; each has one writer and its own cache lines.
 #[derive(Debug, Default)]
 pub struct Health {
     pub(super) writer: WriterPart,
@@ -105,12 +109,12 @@ pub struct Health {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct WriterPart {
-    /// Last record that was written.
+    /// Last record written.
     pub appended: AtomicU64,
     /// Bytes of all records of this process.
     pub bytes: AtomicU64,
     pub segment: AtomicU64,
-    /// Commands that were not taken.
+    /// Commands that were refused.
     pub refused: AtomicU64,
     pub waits: AtomicU64,
 }
@@ -118,11 +122,11 @@ pub(super) struct WriterPart {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct SyncerPart {
-    /// Last record that is known to be on disk.
+    /// Last record known to be on disk.
     pub synced: AtomicU64,
-    /// Of the bytes of all records, so many at least are on disk.
+    /// Bytes of records known to be on disk, as a lower bound.
     pub synced_bytes: AtomicU64,
-    /// Syncs that failed: the writer moves on once for each.
+    /// Number of failed syncs. The writer moves to a fresh segment once for each.
     pub faults: AtomicU64,
     pub shut: AtomicBool,
     pub syncs: AtomicU64,
@@ -149,7 +153,7 @@ pub(super) struct SegmentManagerPart {
 struct ShipperPart {
     /// Last record that the broker has for the standby.
     shipped: AtomicU64,
-    /// Whether the broker has no room for more.
+    /// Whether the broker has no space for more.
     full: AtomicBool,
 }
 
@@ -161,7 +165,8 @@ pub(super) struct LastError {
 
 impl LastError {
     pub fn set(&self, doing: Doing, error: &io::Error) {
-        // An error without a number of the system's is told as EIO: it comes from us or from std, and hardly ever.
+        // An error without an OS error code is reported as EIO. It comes from this program or from
+        // std, and is rare.
         let eio = rustix::io::Errno::IO.raw_os_error();
         self.code.store(error.raw_os_error().unwrap_or(eio) as u32, Ordering::Relaxed);
         self.doing.store(doing as u8, Ordering::Relaxed);
@@ -174,7 +179,7 @@ impl LastError {
     }
 }
 
-/// All of it at about one moment.
+/// The health at approximately one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub door: WriteMode,
@@ -192,30 +197,30 @@ pub struct Report {
     pub snapshots: u64,
     pub snapshot_seq: u64,
     pub snapshot_bytes: u64,
-    /// When it was written, in nanoseconds since the epoch.
+    /// Time at which the snapshot was written, in nanoseconds since the epoch.
     pub snapshot_at: u64,
     pub removed: u64,
     pub last_error: Option<String>,
 }
 
 impl Health {
-    /// Last record that was written: all of it can be read from the segments.
+    /// Returns the last record written. All records up to it can be read from the segments.
     pub fn appended(&self) -> u64 {
         self.writer.appended.load(Ordering::Acquire)
     }
 
-    /// Last record that the broker has for the standby.
+    /// Returns the last record that the broker has for the standby.
     #[inline]
     pub fn shipped(&self) -> u64 {
         self.shipper.shipped.load(Ordering::Acquire)
     }
 
-    /// For whoever ships, and for him alone.
+    /// Sets the last shipped record. Only the shipper's thread may call this.
     pub fn set_shipped(&self, seq: u64) {
         self.shipper.shipped.store(seq, Ordering::Release);
     }
 
-    /// Whether the broker has no room for more; from the same thread.
+    /// Sets whether the broker has no space for more. Only the shipper's thread may call this.
     pub fn set_broker_full(&self, full: bool) {
         self.shipper.full.store(full, Ordering::Relaxed);
     }
@@ -266,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_state_is_told_first() {
+    fn the_worst_state_is_reported_first() {
         let health = Health::default();
         assert_eq!(health.door(), WriteMode::Open);
         health.steward.full.store(true, Ordering::Relaxed);
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_error_is_told_in_words() {
+    fn the_last_error_is_reported_in_words() {
         let health = Health::default();
         assert_eq!(health.report().last_error, None);
         let error = io::Error::from_raw_os_error(28);

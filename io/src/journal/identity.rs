@@ -1,4 +1,4 @@
-//! Whose a journal is: a small file at its top, made with the first start.
+//! Identity of a journal: a small file in its top folder, created by the first start.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::disk::Disk;
 use super::fault::{Fault, What};
 use super::{Folders, Setup, scan};
 
-/// Reads whose journal this is, or makes it ours.
+/// Reads the identity of the journal and checks it against the configuration, or creates it.
 pub(super) fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fault> {
     let path = folders.identity();
     let asked = (setup.settings.instance, setup.shards as u16);
@@ -26,10 +26,12 @@ pub(super) fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fau
     Ok(found.identity)
 }
 
-/// Notes that a first start writes before there is a journal: when venues were first called, and the member's life.
+/// Notes that a first start writes before the journal exists: the time of the first venue
+/// connection, and the start counter of the cluster member.
 const EARLY_NOTES: [&str; 2] = ["venue-birth.note", "cluster-life.note"];
 
-/// A journal comes before all other notes, so where there are some, there was one.
+/// Checks that no journal was lost. The journal is created before all other notes, so if such notes
+/// exist, there was a journal.
 fn check_absence(disk: &Disk, folders: &Folders) -> Result<(), Fault> {
     let notes = disk.list(&folders.notes()).map_err(Fault::io(&folders.notes()))?;
     match notes.iter().any(|name| name.ends_with(".note") && !EARLY_NOTES.contains(&name.as_str())) {
@@ -38,7 +40,7 @@ fn check_absence(disk: &Disk, folders: &Folders) -> Result<(), Fault> {
     }
 }
 
-/// Whose a journal is.
+/// The owner of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub identity: u128,
@@ -54,13 +56,13 @@ fn write_identity(identity: u128, instance: u64, shards: u16) -> String {
     text
 }
 
-/// None if there is no journal.
+/// Reads the identity, or returns `None` if there is no journal.
 pub fn read_identity(disk: &Disk, folders: &Folders) -> Result<Option<Identity>, Fault> {
     let path = folders.identity();
     let bytes = match disk.read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            // A journal that lost its identity is not an empty one.
+            // A journal without its identity file is not an empty journal.
             let segments = disk.list(&folders.shard(0)).map_err(Fault::io(&path))?;
             return match segments.iter().any(|name| scan::segment_number(name).is_some()) {
                 true => Err(Fault::new(&path, 0, What::IdentityDamaged)),
@@ -91,7 +93,7 @@ mod tests {
     use crate::journal::simulated_disk::Simulated;
 
     #[test]
-    fn notes_beside_no_journal_tell_of_a_lost_one_unless_they_come_first() {
+    fn later_notes_without_a_journal_reveal_a_lost_journal() {
         let disk = Disk::Simulated(Simulated::new(1));
         let data = Path::new("data");
         let folders = Folders::new(data);

@@ -1,13 +1,15 @@
-//! The high-water mark of a shard's journal: which record was on disk for certain, and in which segment. It lies outside the
-//! shard's folder, so that the loss of the newest segment, or of the whole folder, is noticed at the next start.
+//! The high-water mark of a shard's journal: the last record known to be on disk, and its segment.
+//! The mark is stored outside the shard's folder, so that the next start notices the loss of the
+//! newest segment or of the whole folder.
 //!
 //! ```text
 //! DATA/journal/marks/shard-00      segment (8), record (8), identity of the journal (16), CRC32C (4)
 //! ```
 //!
-//! The keeper writes it after the first sync of each segment and at the end of a process: once in 16 MB, not per record. A
-//! segment that is named here had been synced, so a loss of power cannot have taken its header. A journal that is copied to a
-//! standby has no mark until that server leads.
+//! The syncer writes the mark after the first sync of each segment and when the process ends: once
+//! per 16 MB, not per record. A segment that the mark names has been synced, so a loss of power
+//! cannot have erased its header. A journal that is copied to a standby has no mark until that
+//! server becomes the leader.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,14 +24,15 @@ const BYTES: usize = 36;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The newest segment that was synced.
+    /// Newest segment that was synced.
     pub segment: u64,
-    /// The last record that was synced when this was written.
+    /// Last record that was synced when the mark was written.
     pub record: u64,
 }
 
 impl Mark {
-    /// The mark of a shard; none if it has none, with a warning if it should have one.
+    /// Returns the mark of a shard, or `None` if there is none. A mark that is damaged, or belongs
+    /// to another journal, gives `None` and a warning.
     pub fn read(
         disk: &Disk,
         folders: &Folders,
@@ -44,13 +47,13 @@ impl Mark {
         };
         let mark = decode(&bytes, owner);
         if mark.is_none() {
-            // Nothing that was acknowledged is lost by that.
+            // No acknowledged record is lost by this.
             warnings.push(format!("{}: the mark is damaged and is written again", path.display()));
         }
         Ok(mark)
     }
 
-    /// Refuses a journal that ends before what was on disk.
+    /// Refuses a journal that ends before the record known to be on disk.
     pub fn check(&self, folders: &Folders, owner: &Owner, end: &Position) -> Result<(), Fault> {
         if end.seq >= self.record {
             return Ok(());
@@ -84,8 +87,9 @@ impl Marker {
         Marker { disk, path, identity: owner.identity, mark: Mark::default() }
     }
 
-    /// Says that all records up to this one are on disk, the last of them in this segment. Written if the segment is another
-    /// than before, or `now`. An error changes nothing: the older mark is true as well, and the next sync tries again.
+    /// Records that all records up to this one are on disk, the last of them in this segment.
+    /// Writes the file only if the segment differs from the previous mark, or if `now` is set. An
+    /// error changes nothing: the older mark is still true, and the next sync tries again.
     pub(super) fn note(&mut self, mark: Mark, now: bool) -> io::Result<()> {
         if mark == self.mark || mark.segment == self.mark.segment && !now {
             return Ok(());
@@ -110,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_read_as_it_was_written_and_no_flipped_bit_goes_unseen() {
+    fn a_mark_is_read_as_written_and_every_flipped_bit_is_detected() {
         let simulated = Simulated::new(1);
         let (disk, folders) = (Disk::Simulated(simulated.clone()), Folders::new(Path::new("data")));
         let owner = Owner { identity: 7 << 99, shard: 3, shards: 4 };

@@ -1,5 +1,5 @@
-//! Notes: small things to be remembered from one start to the next, one file each, safe before they are used. For what changes
-//! rarely: each note costs a sync.
+//! Small values that persist between starts, one file (a note) each, on disk before they are used.
+//! Meant for values that change rarely, because each write costs a sync.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use pitlane_engine::desk::IdBlock;
 use super::disk::Disk;
 use super::fault::{Fault, What};
 
-/// Longest key: a file name.
+/// Longest key in bytes; the key is part of a file name.
 const KEY_BYTES_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -25,7 +25,8 @@ impl JournalMetadata {
         Ok(JournalMetadata { disk: disk.clone(), folder })
     }
 
-    /// What was noted last under this key; none if nothing ever was. A note that is damaged is an error, not nothing.
+    /// Returns the last value stored under this key, or `None` if there never was one. A damaged
+    /// note is an error, not `None`.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
         let path = self.path_of(key);
         let mut bytes = match self.disk.read(&path) {
@@ -43,7 +44,7 @@ impl JournalMetadata {
         Ok(Some(bytes))
     }
 
-    /// On disk when this returns: after a crash the old or the new one is there.
+    /// Stores a value, on disk when this returns. After a crash the old or the new value exists.
     pub fn put(&self, key: &str, value: &[u8]) -> Result<(), Fault> {
         let path = self.path_of(key);
         let mut bytes = value.to_vec();
@@ -51,7 +52,7 @@ impl JournalMetadata {
         self.disk.put(&path, &bytes).map_err(Fault::io(&path))
     }
 
-    /// The number that was noted last under this key.
+    /// Returns the last number stored under this key.
     pub fn number(&self, key: &str) -> Result<Option<u64>, Fault> {
         let Some(bytes) = self.get(key)? else { return Ok(None) };
         let number = bytes.as_slice().try_into().map_err(|_| {
@@ -60,7 +61,8 @@ impl JournalMetadata {
         Ok(Some(u64::from_le_bytes(number)))
     }
 
-    /// The next `count` numbers under this key. They are taken when this returns, used or not: nobody gets them again.
+    /// Reserves the next `count` numbers under this key. They are taken when this returns, used or
+    /// not, and are never handed out again.
     pub fn reserve(&self, key: &str, count: u64) -> Result<IdBlock, Fault> {
         let next = self.number(key)?.unwrap_or(1);
         let end = next.checked_add(count).ok_or_else(|| {
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_noted_is_there_after_any_crash() {
+    fn a_stored_value_survives_any_crash() {
         for fuse in 0..20 {
             let simulated = Simulated::new(fuse);
             let disk = Disk::Simulated(simulated.clone());
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_given_once() {
+    fn numbers_are_handed_out_once() {
         let simulated = Simulated::new(1);
         let notes = JournalMetadata::open(&Disk::Simulated(simulated.clone()), Path::new("data")).unwrap();
         assert_eq!(notes.reserve("orders", 100).unwrap(), IdBlock { next: 1, end: 101 });
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_note_is_told() {
+    fn a_damaged_note_is_reported() {
         let simulated = Simulated::new(1);
         let notes = JournalMetadata::open(&Disk::Simulated(simulated.clone()), Path::new("data")).unwrap();
         notes.put("a", b"one").unwrap();

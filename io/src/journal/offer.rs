@@ -1,4 +1,4 @@
-//! Commands on their way into the journal.
+//! Passes commands from a worker to the journal writer.
 
 use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::{Command, CommandKind};
@@ -10,8 +10,9 @@ use super::health::Level;
 use super::record::kind;
 use super::writer::{Class, NotTaken, Writer};
 
-/// Who is refused first when the disk does not go along. Orders and changes of orders make new obligations, and prices come
-/// by the thousand: what is left of the journal is for whatever ends or settles something.
+/// Returns the class of a command, which decides what is refused first when the disk fails. Orders
+/// and modifications create new obligations, and prices arrive by the thousand. The remaining space
+/// of the journal is for commands that end or settle something.
 pub fn class_of(body: &CommandKind) -> Class {
     match body {
         CommandKind::Submit { .. }
@@ -50,7 +51,7 @@ pub fn class_of(body: &CommandKind) -> Class {
 }
 
 impl Writer {
-    /// Up to which command a worker may hand on what it said.
+    /// Returns the number of the last command whose events a worker may pass on.
     #[inline]
     pub fn stored(&self) -> u64 {
         match self.level() {
@@ -59,7 +60,7 @@ impl Writer {
         }
     }
 
-    /// Takes the command that a worker is about to apply, or not.
+    /// Stores the command that a worker is about to apply, or returns why not.
     #[inline]
     pub fn take(&mut self, number: u64, now: Timestamp, command: &Command, shard: &Shard) -> JournalOutcome {
         match self.offer(now, command, shard) {
@@ -72,7 +73,7 @@ impl Writer {
         }
     }
 
-    /// Writes a command that `shard` is about to apply, and answers with its number.
+    /// Writes a command that `shard` is about to apply, and returns its sequence number.
     #[inline]
     pub fn offer(&mut self, now: Timestamp, command: &Command, shard: &Shard) -> Result<u64, NotTaken> {
         let mut payload = [0; COMMAND_BYTES_MAX];

@@ -1,4 +1,4 @@
-//! A record: what stands in a segment, one after the other, each at a multiple of eight bytes.
+//! A record of a segment. Records follow each other, each at a multiple of eight bytes.
 //!
 //! ```text
 //! 0      4      8          16         24     28     29        32
@@ -7,20 +7,21 @@
 //! └──────┴──────┴──────────┴──────────┴──────┴──────┴─────────┴─────────┴─────────┘
 //! ```
 //!
-//! The length is that of the whole without the last zeroes, so zero means: nothing stands here yet. The sum begins with
-//! the segment's salt, so that a record of another segment, of another shard or of an earlier life of the same disk
-//! blocks is not taken for one of ours. The lag tells how many records before this one were not yet known to be on
-//! disk when it was written; see [`super::scan`] for what that is good for.
+//! The length covers the whole record without the trailing zeroes, so a length of zero means that
+//! no record is stored here yet. The checksum starts with the segment's salt, so that a record of
+//! another segment, of another shard or of an earlier use of the same disk blocks is not accepted.
+//! The lag is the number of preceding records that were not yet known to be on disk when this one
+//! was written; [`super::scan`] explains its use.
 
 /// Bytes before the payload.
 pub const HEAD_BYTES: usize = 32;
-/// Longest payload. A command has some hundred bytes; the settings of a shard, with one venue for each exchange, are the
-/// longest that is written.
+/// Longest payload in bytes. A command has a few hundred bytes; the longest payload is the settings
+/// of a shard with one venue for each exchange.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
-/// What a record is about. Numbers are for ever: they are on disks.
+/// Kinds of records. The numbers are stored on disk and never change.
 pub mod kind {
-    /// A process starts here: names reference data, holds the settings.
+    /// Start of a process: names the reference data and contains the settings.
     pub const START: u8 = 1;
     /// A command that the shard applied next.
     pub const COMMAND: u8 = 2;
@@ -28,28 +29,29 @@ pub mod kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Counts from one, without gaps, for the whole life of a shard.
+    /// Sequence number, counted from one without gaps over the whole history of a shard.
     pub seq: u64,
-    /// Nanoseconds since the epoch.
+    /// Time in nanoseconds since the epoch.
     pub time: u64,
-    /// How many of the records before it were not known to be on disk.
+    /// Number of preceding records not known to be on disk.
     pub lag: u32,
     pub kind: u8,
     pub payload: &'a [u8],
 }
 
-/// Bytes that a record with such a payload takes in a segment.
+/// Returns the bytes that a record with such a payload takes in a segment.
 pub const fn bytes_of(payload: usize) -> usize {
     (HEAD_BYTES + payload).next_multiple_of(8)
 }
 
 impl<'a> Record<'a> {
-    /// The last record known to be on disk when this one was written.
+    /// Returns the last record known to be on disk when this one was written.
     pub fn durable(&self) -> u64 {
         (self.seq - 1).saturating_sub(self.lag as u64)
     }
 
-    /// Writes the record into `out`, which has room for [`bytes_of`] its payload, and answers with its sum.
+    /// Writes the record into `out`, which has room for [`bytes_of`] its payload, and returns its
+    /// checksum.
     pub fn encode(&self, salt: u32, out: &mut [u8]) -> u32 {
         let length = HEAD_BYTES + self.payload.len();
         assert!(self.payload.len() <= PAYLOAD_BYTES_MAX, "a payload has its bound");
@@ -65,7 +67,7 @@ impl<'a> Record<'a> {
         sum
     }
 
-    /// Reads what stands at the beginning of `bytes`.
+    /// Decodes the record at the start of `bytes`.
     pub fn decode(salt: u32, bytes: &'a [u8]) -> Found<'a> {
         let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else {
             return if bytes.iter().all(|&byte| byte == 0) { Found::Nothing } else { Found::Damage };
@@ -91,12 +93,12 @@ impl<'a> Record<'a> {
             kind: head[28],
             payload: &bytes[HEAD_BYTES..length as usize],
         };
-        // Sequence numbers begin with one, and nobody asks for what is before.
+        // Sequence numbers start at one, so zero is damage.
         if record.seq == 0 { Found::Damage } else { Found::Record { record, bytes: whole, sum: told } }
     }
 }
 
-/// What stands at a place of a segment.
+/// The contents of a segment at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
     Record { record: Record<'a>, bytes: usize, sum: u32 },
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_whatever_its_length() {
+    fn a_written_record_of_any_length_is_read_back() {
         for length in 0..100u8 {
             let payload: Vec<u8> = (0..length).collect();
             let bytes = written(&payload);
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flipped_bit_and_no_cut_goes_unseen() {
+    fn every_flipped_bit_and_every_cut_is_detected() {
         let bytes = written(b"some words of a client");
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_another_segment_is_none() {
+    fn a_record_of_another_segment_is_not_accepted() {
         assert_eq!(Record::decode(SALT + 1, &written(b"x")), Found::Damage);
         assert_eq!(Record::decode(SALT, &[0; 64]), Found::Nothing);
         assert_eq!(Record::decode(SALT, &[]), Found::Nothing);

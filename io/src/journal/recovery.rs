@@ -1,4 +1,4 @@
-//! Recovery: the newest snapshot that can be read, and every record after it.
+//! Recovery: the newest readable snapshot, and every record after it.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::segments::{Archived, Kept};
 use super::snapshot::{Snapshot, snapshots_in};
 use super::writer::Position;
 
-/// How far a recovery has come, for whoever waits for it.
+/// Progress of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub shard: u16,
@@ -22,25 +22,25 @@ pub struct Progress {
     pub bytes_total: u64,
 }
 
-/// What a recovery found.
+/// The result of a recovery.
 #[derive(Debug)]
 pub struct Recovered {
-    /// None: nothing was ever written.
+    /// State of the shard; `None` if nothing was ever written.
     pub restored: Option<Restored>,
     pub position: Position,
     pub counts: ReplayCounts,
-    /// Record of the snapshot it began with.
+    /// Record of the snapshot that the recovery started with.
     pub snapshot: Option<u64>,
-    /// The end was torn, and dropped.
+    /// The torn end that was dropped, if any.
     pub torn: Option<Torn>,
-    /// What an operator should know.
+    /// Warnings for the operator.
     pub warnings: Vec<String>,
     pub(super) trail: JournalScan,
     pub(super) archive: Vec<Archived>,
     pub(super) snapshots: Vec<Kept>,
 }
 
-/// Reads a shard's journal back, changing nothing.
+/// Recovers a shard's journal without changing any file.
 pub fn recover(
     disk: &Disk,
     folders: &Folders,
@@ -51,12 +51,13 @@ pub fn recover(
 ) -> Result<Recovered, Fault> {
     let folder = folders.shard(owner.shard);
     let mut warnings = Vec::new();
-    // Before anything else is read: of a journal that is being written it must not be ahead.
+    // The mark is read first: in a journal that is being written it must not be ahead of what is
+    // read below.
     let mark = Mark::read(disk, folders, owner, &mut warnings)?;
     let trail = scan::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
     let (mut replay, snapshots, old) = newest_state(disk, folders, owner, &mut warnings)?;
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
-    // Somebody elsewhere may ask for what was said before the newest snapshot.
+    // A receiver elsewhere may ask for events from before the newest snapshot.
     if unheard.wants_past()
         && let Some(older) = older_state(disk, folders, owner, &trail, &snapshots)
     {
@@ -71,7 +72,7 @@ pub fn recover(
     let walked = scan::walk(disk, &trail, from, boot, &mut told)?;
     let replay = told.replay;
     if walked.position.seq < snapshot.unwrap_or(0) {
-        // The snapshot was made from segments that are no longer here.
+        // The snapshot was made from segments that are missing now.
         return Err(Fault::new(&folder, 0, What::Missing { number: trail.number + 1 }));
     }
     mark.map_or(Ok(()), |mark| mark.check(folders, owner, &walked.position))?;
@@ -108,25 +109,27 @@ pub fn recover(
 }
 
 impl Recovered {
-    /// Puts on disk whatever was read back and may still be in the page cache only: what comes next builds on it.
+    /// Syncs all recovered files that may still be only in the page cache, because later records
+    /// build on them.
     pub(super) fn settle(&self, disk: &Disk, folder: &Path, boot: u128) -> Result<(), Fault> {
-        // What has been through a start of the machine was on disk, or would not be here.
+        // Files that survived a boot of the machine were on disk, so only those of the current boot
+        // are synced.
         for piece in self.trail.pieces.iter().filter(|piece| piece.header.boot == boot) {
             disk.sync_file(&piece.path).map_err(Fault::io(&piece.path))?;
         }
-        // Snapshots are synced before they have their name, which may not be.
+        // Snapshots are synced before they are renamed, but the rename may not be.
         disk.make_folder(folder).and_then(|()| disk.sync_folder(folder)).map_err(Fault::io(folder))
     }
 }
 
-/// The boot in which the last life wrote.
+/// Returns the boot id under which the previous process wrote.
 pub fn last_boot(disk: &Disk, folders: &Folders) -> Option<u128> {
     let bytes = disk.read(&folders.boot()).ok()?;
     Some(u128::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// The newest snapshot that can be read, or nothing; all snapshots up to that one; and the first that was passed over because an
-/// earlier version wrote it.
+/// Returns the state of the newest readable snapshot, or an empty state; all snapshots up to that
+/// one; and the fault of the first snapshot that was skipped because an earlier version wrote it.
 fn newest_state(
     disk: &Disk,
     folders: &Folders,
@@ -150,7 +153,7 @@ fn newest_state(
                 let kept = older.chain([Kept { seq, reference }]).collect();
                 return Ok((replay, kept, old));
             }
-            // These are no accidents of one file.
+            // These faults concern the whole journal, not one file.
             Err(fault @ Fault { what: What::Shards { .. } | What::Format(_), .. }) => return Err(fault),
             Err(fault @ Fault { what: What::OldState(_), .. }) => {
                 old.get_or_insert(fault);
@@ -161,7 +164,8 @@ fn newest_state(
     Ok((Replay::new(disk, &references, *owner), Vec::new(), old))
 }
 
-/// The snapshot before the newest, or the very beginning, if the segments go back that far.
+/// Returns the state of the snapshot before the newest, or of the very beginning, if the segments
+/// go back that far.
 fn older_state(
     disk: &Disk,
     folders: &Folders,
@@ -182,7 +186,7 @@ fn older_state(
     }
 }
 
-/// The segments must begin where the snapshot ends, or before.
+/// Checks that the segments begin where the snapshot ends, or before.
 pub fn check_beginning(folder: &Path, trail: &JournalScan, snapshot: u64) -> Result<(), Fault> {
     match trail.pieces.first() {
         Some(piece) if piece.header.first > snapshot + 1 => {
@@ -195,7 +199,7 @@ pub fn check_beginning(folder: &Path, trail: &JournalScan, snapshot: u64) -> Res
     }
 }
 
-/// All segments that count are complete now: a new start begins a new one.
+/// Returns all segments that count. They are complete, because a new start begins a new segment.
 fn archive_of(trail: &JournalScan, end: &Position, void: &[std::path::PathBuf]) -> Vec<Archived> {
     let pieces: Vec<&Piece> = trail.pieces.iter().filter(|piece| !void.contains(&piece.path)).collect();
     let last = |at: usize| pieces.get(at + 1).map_or(end.seq, |next: &&Piece| next.header.first - 1);
@@ -210,7 +214,7 @@ fn archive_of(trail: &JournalScan, end: &Position, void: &[std::path::PathBuf]) 
     pieces.iter().enumerate().map(archived).collect()
 }
 
-/// A replay that is watched.
+/// A replay that reports its progress.
 struct Told<'a> {
     replay: Replay,
     at: Progress,

@@ -1,5 +1,5 @@
-//! Reference data as the journal keeps them: one file for each set, under the hash of its bytes, as long as a snapshot or a
-//! segment needs it.
+//! Reference data in the journal: one file for each set, named by the hash of its bytes, kept while
+//! a snapshot or a segment needs it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,21 +12,21 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::disk::Disk;
 use super::fault::{Fault, What};
 
-/// The name of a set: the hash of its bytes.
+/// Returns the name of a set, which is the hash of its bytes.
 pub fn name_of(reference: &RefData) -> u64 {
     let mut bytes = Vec::new();
     reference.save(&mut bytes);
     xxh3_64(&bytes)
 }
 
-/// Puts the set away, unless it is there already, and answers with its name.
+/// Stores the set, unless it exists already, and returns its name.
 pub fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Fault> {
     let mut bytes = Vec::new();
     reference.save(&mut bytes);
     let name = xxh3_64(&bytes);
     let path = path_of(folder, name);
     if disk.read(&path).is_ok_and(|found| found == bytes) {
-        // Whoever put it there may not have lived to see its name on disk.
+        // The process that stored the set may have ended before its name was on disk.
         disk.sync_folder(folder).map_err(Fault::io(folder))?;
         return Ok(name);
     }
@@ -47,13 +47,13 @@ pub fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault
     reference.map(Arc::new).map_err(|damage| Fault::new(&path, damage.at, What::ReferenceDamaged))
 }
 
-/// All sets that are there; none if the folder cannot be read.
+/// Returns the names of all stored sets; none if the folder cannot be read.
 pub fn names(disk: &Disk, folder: &Path) -> BTreeSet<u64> {
     let names = disk.list(folder).unwrap_or_default();
     names.iter().filter_map(|name| u64::from_str_radix(name, 16).ok()).collect()
 }
 
-/// Removes these sets, as far as they are still there.
+/// Removes these sets; sets that are already gone are ignored.
 pub fn remove(disk: &Disk, folder: &Path, names: &[u64]) -> io::Result<()> {
     for name in names {
         match disk.remove(&path_of(folder, *name)) {

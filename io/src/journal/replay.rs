@@ -1,4 +1,4 @@
-//! Replay: records into a shard. A shard's state is nothing but this.
+//! Replay: applies records to a shard. The state of a shard is the result of its replay.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use super::scan::{Hear, Piece};
 use super::snapshot::{Snapshot, snapshot_path};
 use crate::pages::LARGE_PAGES;
 
-/// What a start tells: the format of images, the reference data and the settings.
+/// Encodes the payload of a start record: the format version, the reference data and the settings.
 pub fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
     let mut payload = codec::FORMAT.to_le_bytes().to_vec();
     payload.extend_from_slice(&reference.to_le_bytes());
@@ -33,48 +33,51 @@ pub fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
     payload
 }
 
-/// The reference data's name, and the settings' image.
+/// Decodes a start record into the name of the reference data and the encoded settings.
 pub fn decode_start(payload: &[u8]) -> Option<(u64, &[u8])> {
     let (format, rest) = payload.split_first_chunk::<4>()?;
     let (reference, settings) = rest.split_first_chunk::<8>()?;
     (u32::from_le_bytes(*format) == codec::FORMAT).then(|| (u64::from_le_bytes(*reference), settings))
 }
 
-/// A shard on its way back.
+/// A shard that is being replayed.
 #[derive(Debug)]
 pub struct Replay {
     disk: Disk,
     references: PathBuf,
     owner: Owner,
     state: Option<State>,
-    /// The last record that is in the state.
+    /// Last record applied to the state.
     seq: u64,
     time: u64,
     counts: ReplayCounts,
-    /// What is said again and somebody wants to hear.
+    /// Replayed events that a receiver wants.
     echo: Echo,
 }
 
-/// Who may have missed something when the process ended: the last event of each shard that he has heard.
+/// Receivers that may have missed events when the process ended: the last event of each shard that
+/// each of them received.
 #[derive(Clone, Debug, Default)]
 pub struct Unheard {
     pub sources: Heard,
-    /// Of instructions.
+    /// Last instruction received by each venue adapter, by shard.
     pub venues: BTreeMap<AdapterId, Vec<u64>>,
-    /// Strategies elsewhere, who will say themselves what they have heard: all that the journal still tells of them is kept.
+    /// Strategies in other processes, which report themselves what they received: all of their
+    /// events that the journal still contains are kept.
     pub elsewhere: Vec<Source>,
-    /// Clients of other servers of the cluster, in the same way.
+    /// Whether clients of other servers of the cluster exist; their events are kept in the same
+    /// way.
     pub abroad: bool,
-    /// As many of their events by shard; of more the oldest are given up.
+    /// Maximum number of such events by shard; beyond it the oldest are dropped.
     pub elsewhere_max: usize,
 }
 
-/// The last event of each shard that a source has heard, looked up when an event of the source is met: a start does not read the stores
-/// of all sessions that ever were.
+/// The last event of each shard that a source received, looked up when an event of the source is
+/// replayed: a start does not read the stores of all sessions that ever existed.
 #[derive(Clone, Default)]
 pub struct Heard {
     look: Option<Arc<Look>>,
-    /// What was looked up; none: the source keeps nothing.
+    /// Results of the lookup; `None` if the source stores nothing.
     known: BTreeMap<Source, Option<Vec<u64>>>,
 }
 
@@ -117,7 +120,7 @@ impl Unheard {
         self.sources.is_empty() && self.venues.is_empty()
     }
 
-    /// Whether somebody will ask for the past.
+    /// Returns whether a receiver will ask for past events.
     pub fn wants_past(&self) -> bool {
         self.abroad || !self.elsewhere.is_empty()
     }
@@ -128,7 +131,7 @@ impl Unheard {
     }
 }
 
-/// Events of the past that somebody has missed.
+/// Past events that a receiver missed.
 #[derive(Debug, Default)]
 struct Echo {
     unheard: Unheard,
@@ -136,18 +139,19 @@ struct Echo {
     past: Past,
 }
 
-/// What a shard said of strategies elsewhere, oldest first: all of it after the event of number `from`.
+/// Events of a shard about strategies in other processes, oldest first: all events after number
+/// `from`.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     pub from: u64,
     pub events: VecDeque<Event>,
-    /// Number of the last event of all.
+    /// Number of the last event of any kind.
     seen: u64,
 }
 
 impl Past {
     fn hear(&mut self, unheard: &Unheard, event: &Event) {
-        // What a snapshot shows has the number of what was said last, and was never said.
+        // A snapshot item carries the number of the last event, and was never emitted as an event.
         let is_said = event.seq > self.seen;
         self.seen = event.seq.max(self.seen);
         if !is_said || !unheard.is_past(event) {
@@ -160,12 +164,14 @@ impl Past {
     }
 }
 
-/// Events of one shard that are kept for those who missed them. A lane holds far fewer; of more the oldest are given up.
+/// Events of one shard kept for receivers that missed them. A lane holds far fewer; beyond this the
+/// oldest are dropped.
 const ECHO_MAX: usize = 1 << 18;
 
 impl Echo {
     fn hear(&mut self, shard: ShardId, outbox: &Outbox) {
-        // What other servers were shown was never said, and is marked in its number.
+        // Snapshot items for other servers are marked in their number; they were never emitted as
+        // events.
         let said = || outbox.waiting().iter().filter(|(_, event)| event.seq & Event::SNAPSHOT == 0);
         if self.unheard.wants_past() {
             said().for_each(|(_, event)| self.past.hear(&self.unheard, event));
@@ -193,15 +199,15 @@ struct State {
     reference: u64,
 }
 
-/// What was done by a replay.
+/// Statistics of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounts {
     pub commands: u64,
     pub starts: u64,
     pub segments: u64,
-    /// Those of them that another version wrote, whose rules were others.
+    /// Segments that another version wrote under other rules.
     pub old_segments: u64,
-    /// Digests in segment headers that were found to be right.
+    /// Digests in segment headers that matched.
     pub digests: u64,
 }
 
@@ -214,13 +220,13 @@ pub struct Restored {
     pub event: u64,
     pub time: Timestamp,
     pub reference: u64,
-    /// What it said in its past and was asked for, oldest first.
+    /// Past events that a receiver asked for, oldest first.
     pub missed: Vec<Event>,
     pub past: Past,
 }
 
 impl Replay {
-    /// Nothing yet.
+    /// Returns a replay without state.
     pub fn new(disk: &Disk, references: &Path, owner: Owner) -> Replay {
         Replay {
             disk: disk.clone(),
@@ -234,7 +240,7 @@ impl Replay {
         }
     }
 
-    /// The state of a snapshot, its digest checked.
+    /// Loads the state of a snapshot and checks its digest.
     pub fn from_snapshot(
         disk: &Disk,
         references: &Path,
@@ -257,7 +263,7 @@ impl Replay {
         Ok(replay)
     }
 
-    /// From now on, events that somebody has missed are kept.
+    /// Keeps events that a receiver has missed, from now on.
     pub fn listen(&mut self, unheard: Unheard) {
         self.echo.unheard = unheard;
         let from = self.state.as_ref().map_or(0, |state| state.outbox.seq());
@@ -272,12 +278,12 @@ impl Replay {
         self.counts
     }
 
-    /// None before the first start.
+    /// Returns the shard, or `None` before the first start.
     pub fn shard(&self) -> Option<&Shard> {
         self.state.as_ref().map(|state| &state.shard)
     }
 
-    /// Whether this snapshot, of the same record, is of the same state.
+    /// Checks that a snapshot of the same record has the same state.
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), Fault> {
         let Some(ours) = self.snapshot() else { return Ok(()) };
         if ours == *snapshot {
@@ -287,7 +293,7 @@ impl Replay {
         Err(Fault::new(Path::new("snapshot"), 72, what))
     }
 
-    /// The state as it is now, to be written down.
+    /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let State { shard, outbox, settings, reference } = self.state.as_ref()?;
         let mut snapshot = Snapshot {
@@ -313,7 +319,7 @@ impl Replay {
         Some(Restored { shard, seq: self.seq, event: outbox.seq(), time, reference, missed, past })
     }
 
-    /// A process starts: the first makes the shard.
+    /// Applies the start of a process; the first one creates the shard.
     fn start(&mut self, time: Timestamp, name: u64, settings: ShardSettings) -> Result<(), Fault> {
         let reference: Arc<RefData> = match &self.state {
             Some(state) if state.reference == name => state.shard.reference().clone(),
@@ -337,7 +343,8 @@ impl Replay {
     }
 }
 
-/// A shard that begins, with all that follows from it. Nobody hears it but those elsewhere, to whom it is told as their past.
+/// Starts a shard and completes all resulting work. The events go only to receivers elsewhere, as
+/// part of their past.
 pub fn begin(
     shard: &mut Shard,
     time: Timestamp,
@@ -372,7 +379,8 @@ fn check_digest(path: &Path, seq: u64, told: u64, shard: &Shard) -> Result<(), F
 impl Hear for Replay {
     fn segment(&mut self, piece: &Piece) -> Result<(), Fault> {
         let header = &piece.header;
-        // If the state is ahead of the segment's beginning, or the digest was not told, there is nothing to compare.
+        // If the state is ahead of the segment's first record, or there is no digest, nothing can
+        // be compared.
         if let Some(state) = &self.state
             && header.first == self.seq + 1
             && header.digest != 0
@@ -421,7 +429,7 @@ impl Hear for Replay {
     }
 }
 
-/// Settings as they were stored; the hook for large pages is this process's own.
+/// Decodes stored settings; the hook for large pages is the one of this process.
 fn load_settings(bytes: &[u8]) -> Result<ShardSettings, codec::DecodeError> {
     Ok(ShardSettings { pages: LARGE_PAGES, ..ShardSettings::load(bytes)? })
 }
@@ -436,9 +444,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_events_are_kept_for_those_who_missed_them_and_the_oldest_are_given_up() {
+    fn missed_events_are_kept_up_to_the_bound_and_the_oldest_are_dropped() {
         let adapter = AdapterId(1);
-        // The first two were heard.
+        // The first two were received.
         let unheard = Unheard { venues: [(adapter, vec![2])].into(), ..Unheard::default() };
         let mut echo = Echo { unheard, ..Echo::default() };
         let mut outbox = Outbox::new(0);

@@ -1,15 +1,16 @@
-//! The trail: which segments of a shard follow each other, read back record by record.
+//! Scans the segments of a shard: finds which segments follow each other, and reads their records.
 //!
 //! ```text
-//! 1 ◄── 2 ◄── 3        4 was left after a failed sync, or lost its beginning with the power:
-//!              ◄── 5   5 continues 3, and says up to where
+//! 1 ◄── 2 ◄── 3        4 was abandoned after a failed sync, or lost its beginning in a power loss:
+//!              ◄── 5   5 continues 3, and records where 3 ends
 //! ```
 //!
-//! The last sound header leads back through all others. A segment is read up to where the next one says it ends, the last
-//! one up to the first record that is none. Whether what stands there is the end or damage is told by
-//! what comes behind: while the machine has not been started again, nothing that was written can be missing, so a good
-//! record behind a bad one is damage. After a start of the machine whatever was not synced may be missing in part;
-//! a good record behind a bad one is damage if it was written when the bad one was known to be on disk.
+//! The newest intact header leads back through all others. A segment is read up to the end that the
+//! next one records; the last segment is read up to the first invalid record. The bytes behind that
+//! position decide whether it is the end or damage. While the machine has not rebooted, nothing
+//! that was written can be missing, so a valid record behind an invalid one is damage. After a
+//! reboot any part of the unsynced data may be missing; a valid record behind an invalid one is
+//! damage if it was written when the invalid one was known to be on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ use super::header::{HEADER_BYTES, Header, Link, NoHeader, Owner};
 use super::record::{Found, PAYLOAD_BYTES_MAX, Record, bytes_of};
 use super::writer::{Position, chained};
 
-/// Ending of a segment's file name.
+/// Extension of a segment's file name.
 const ENDING: &str = "seg";
 
 pub fn segment_path(folder: &Path, number: u64) -> PathBuf {
@@ -39,7 +40,7 @@ pub struct Piece {
     pub path: PathBuf,
     pub header: Header,
     pub header_sum: u32,
-    /// Where the next one says that this one ends; none for the last.
+    /// End of this segment as recorded by the next one; `None` for the last segment.
     pub next: Option<Link>,
     pub bytes: u64,
 }
@@ -50,29 +51,33 @@ pub struct JournalScan {
     pub pieces: Vec<Piece>,
     /// Segments that a later one made void.
     pub void: Vec<PathBuf>,
-    /// Made ahead of need and never used, or torn before anything in them counted.
+    /// Segments allocated in advance and never used, or torn before they contained a record that
+    /// counts.
     pub blank: Vec<PathBuf>,
-    /// Segments that continue one whose header went with the power. Nothing in them may be known to have been on disk.
+    /// Segments that continue one whose header was lost in a power loss. None of their records may
+    /// be known to have been on disk.
     pub orphans: Vec<Piece>,
-    /// The first piece continues this one, and it is not there though older ones are: removed in any order when they were no
-    /// longer needed, or missing.
+    /// Number of the segment that the first piece continues, if it is missing although older ones
+    /// exist: either it was removed as no longer needed (removal has no fixed order), or it is
+    /// lost.
     pub gap: Option<u64>,
-    /// The highest number of any.
+    /// Highest segment number found.
     pub number: u64,
 }
 
-/// What was found where the journal ends.
+/// A torn end of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
     pub path: PathBuf,
     pub offset: u64,
-    /// Bytes behind it that were something once.
+    /// Bytes behind the offset, up to the last one that is not zero.
     pub bytes: u64,
-    /// Whole records behind it, which nobody was told to be safe.
+    /// Whole records behind the offset, which were never acknowledged as stored.
     pub records: u64,
 }
 
-/// Reads the headers of a shard's folder. `rebooted` tells whether the machine was started again since the last life.
+/// Reads the headers in a shard's folder. `rebooted` states whether the machine was rebooted since
+/// the last process wrote.
 pub fn survey(disk: &Disk, folder: &Path, owner: &Owner, rebooted: bool) -> Result<JournalScan, Fault> {
     let mut trail = JournalScan::default();
     let mut sound: Vec<Piece> = Vec::new();
@@ -101,10 +106,11 @@ pub fn survey(disk: &Disk, folder: &Path, owner: &Owner, rebooted: bool) -> Resu
     Ok(trail)
 }
 
-/// A header is written before its records, so if there is one of these the header was there; and if one of them knows that
-/// another was on disk, so was the header.
+/// Returns whether a segment had a header. The header is written before the records, so any record
+/// proves it; after a reboot, a record proves that the header was on disk if it shows that another
+/// record of the segment was.
 fn had_header(salt: u32, bytes: &[u8], rebooted: bool) -> bool {
-    // While the machine has not been started again, nothing but a header that was being written can be torn.
+    // While the machine has not rebooted, only a header that was being written can be torn.
     if !rebooted && bytes.iter().skip(HEADER_BYTES).any(|byte| *byte != 0) {
         return true;
     }
@@ -128,13 +134,13 @@ fn check_owner(path: &Path, header: &Header, owner: &Owner, number: u64) -> Resu
 }
 
 impl JournalScan {
-    /// Goes back from the last segment to the first.
+    /// Links the segments, from the last one back to the first.
     fn link(&mut self, folder: &Path, mut sound: Vec<Piece>, rebooted: bool) -> Result<(), Fault> {
         sound.sort_by_key(|piece| piece.header.number);
         let Some(mut piece) = sound.pop() else { return Ok(()) };
         loop {
             let after = piece.header.after;
-            // Whatever lies between was made void by this one.
+            // This segment made all segments in between void.
             while sound.last().is_some_and(|other| other.header.number > after.number) {
                 self.void.extend(sound.pop().map(|other| other.path));
             }
@@ -164,35 +170,35 @@ impl JournalScan {
         Ok(())
     }
 
-    /// First record of all that is here.
+    /// Returns the first record of all segments.
     pub fn first(&self) -> Option<u64> {
         self.pieces.first().map(|piece| piece.header.first)
     }
 
-    /// The piece that holds the record after `seq`, or would hold it.
+    /// Returns the piece that contains the record after `seq`, or would contain it.
     pub fn place_of(&self, seq: u64) -> usize {
         self.pieces.iter().rposition(|piece| piece.header.first <= seq + 1).unwrap_or(0)
     }
 }
 
-/// Whoever hears what is read.
+/// Receives the records that [`walk`] reads.
 pub trait Hear {
-    /// A segment begins; the next record has number `header.first`.
+    /// Called at the start of a segment; the next record has number `header.first`.
     fn segment(&mut self, piece: &Piece) -> Result<(), Fault>;
     fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault>;
 }
 
-/// How far a reading came.
+/// The result of reading the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walked {
     pub position: Position,
     pub torn: Option<Torn>,
-    /// Segments behind the torn one that count no more.
+    /// Segments behind the torn one that no longer count.
     pub void: Vec<PathBuf>,
 }
 
-/// Reads all records from the given piece on, each checked, up to the end or to the first fault. What was heard before a
-/// fault was good.
+/// Reads and checks all records from the given piece on, up to the end or the first fault. All
+/// records delivered before a fault are valid.
 pub fn walk(
     disk: &Disk,
     trail: &JournalScan,
@@ -205,7 +211,7 @@ pub fn walk(
     if let (true, Some(orphan)) = (trail.pieces.is_empty(), orphans.first())
         && count_later(disk, &orphans, 1)?.is_none()
     {
-        // Not even the first record is there, and it was.
+        // Not even the first record is there, although it was on disk.
         return Err(Fault::new(&orphan.path, 88, What::Missing { number: orphan.header.after.number }));
     }
     for (at, piece) in trail.pieces.iter().enumerate().skip(from) {
@@ -218,7 +224,7 @@ pub fn walk(
         let read = read_piece(piece, &bytes, hear)?;
         walked.position = Position { seq: read.seq, link: read.link };
         let whole = match piece.next {
-            // Behind what the next one continues there may be anything.
+            // The bytes behind the recorded end may be anything.
             Some(next) => next.end == read.link.end,
             None => trail.orphans.is_empty() && bytes[read.at..].iter().all(|&byte| byte == 0),
         };
@@ -242,7 +248,7 @@ struct Read {
     link: Link,
 }
 
-/// Reads one segment up to where it ends.
+/// Reads one segment up to its end.
 fn read_piece(piece: &Piece, bytes: &[u8], hear: &mut impl Hear) -> Result<Read, Fault> {
     let salt = piece.header.owner.salt(piece.header.number);
     let end = piece.next.map_or(bytes.len(), |next| (next.end as usize).min(bytes.len()));
@@ -264,7 +270,8 @@ fn read_piece(piece: &Piece, bytes: &[u8], hear: &mut impl Hear) -> Result<Read,
     Ok(read)
 }
 
-/// The record after `read` is none. Says what is lost by that, or refuses if it was on disk.
+/// Judges an invalid record after `read`: returns what is lost, or a fault if the record was on
+/// disk.
 fn judge(
     disk: &Disk,
     piece: &Piece,
@@ -292,14 +299,15 @@ fn judge(
     Ok(Torn { records: torn.records + records, bytes: torn.bytes + bytes, ..torn })
 }
 
-/// Bytes that a process which was killed can have torn: of the one record that it was writing. The first of a segment may be
-/// that of a start, which is longer than a command.
+/// Returns the most bytes that a killed process can have torn: those of the one record it was
+/// writing. The first record of a segment may be a start, which is longer than a command.
 fn torn_bytes_max(read: &Read) -> u64 {
     let payload = if read.at == HEADER_BYTES { PAYLOAD_BYTES_MAX } else { COMMAND_BYTES_MAX };
     bytes_of(payload) as u64
 }
 
-/// Records and bytes of segments behind a lost record; none if one of them knows that it was on disk.
+/// Counts records and bytes of segments behind a lost record; returns `None` if one of them shows
+/// that it was on disk.
 fn count_later(disk: &Disk, rest: &[&Piece], lost: u64) -> Result<Option<(u64, u64)>, Fault> {
     let mut counted = (0, 0);
     for later in rest {
@@ -320,7 +328,7 @@ fn count_later(disk: &Disk, rest: &[&Piece], lost: u64) -> Result<Option<(u64, u
     Ok(Some(counted))
 }
 
-/// Every whole record from `at` on, wherever it stands.
+/// Iterates over every whole record from `at` on, at any position.
 fn records_behind(salt: u32, bytes: &[u8], at: usize) -> impl Iterator<Item = Record<'_>> {
     let mut at = at.next_multiple_of(8);
     std::iter::from_fn(move || {

@@ -1,13 +1,14 @@
-//! The steward: everything about files that may take its time. Makes segments ahead of need, puts complete ones away, builds
-//! snapshots from them, and removes what is no longer needed.
+//! The segment manager: all file operations that may take long. It allocates segments in advance,
+//! archives complete ones, builds snapshots from them, and removes what is no longer needed.
 //!
 //! ```text
-//!             ┌─ files ──► Keeper ─ closed ─┐
-//! Steward ────┤                             ├──► Steward: archive ─► snapshot ─► retention
-//!             └─ spares ─► Writer           ┘
+//!                  ┌─ files ──► Syncer ─ closed ──► archive ─► snapshot ─► retention
+//! SegmentManager ──┤
+//!                  └─ spares ─► Writer
 //! ```
 //!
-//! It may share a thread with the keeper; at level `disk` it should not, since a sync then waits for it.
+//! It may share a thread with the syncer. At level `disk` it should not, because a sync then waits
+//! for it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -30,13 +31,13 @@ use super::syncer::Closed;
 use super::writer::Spare;
 use super::{Folders, JournalSettings};
 
-/// How long to wait when a segment could not be made, or a snapshot not be built.
+/// Pause after a segment could not be allocated or a snapshot could not be built.
 const PAUSE_NS: u64 = 500 * NS_PER_MS;
 
 #[derive(Debug)]
 pub struct SegmentManager {
     shards: Vec<Shard>,
-    /// Sets of reference data that were there when this life began.
+    /// Sets of reference data that existed when the process started.
     references: BTreeSet<u64>,
 }
 
@@ -47,18 +48,19 @@ pub(super) struct Shard {
     pub owner: Owner,
     pub settings: JournalSettings,
     pub folder: PathBuf,
-    /// Number of the next segment to be made.
+    /// Number of the next segment to allocate.
     pub number: u64,
-    /// Segments of an earlier life that were never used, or torn; and before these, those that continue them.
+    /// Segments of an earlier process that were never used, or torn; and the orphans that continue
+    /// such segments, which are removed first.
     pub blank: Vec<PathBuf>,
     pub orphans: Vec<PathBuf>,
     /// Complete segments, oldest first.
     pub archive: VecDeque<Archived>,
-    /// Sequences of the snapshots that can be relied on, oldest first.
+    /// Readable snapshots, oldest first.
     pub snapshots: VecDeque<Kept>,
     pub reference: u64,
     pub build: Option<Build>,
-    /// Not before this is something tried again.
+    /// Earliest time of the next attempt after an error.
     pub again: Timestamp,
     pub ends: Ends,
     pub health: Arc<Health>,
@@ -79,7 +81,7 @@ pub struct Archived {
     pub last: u64,
     pub bytes: u64,
     pub time: u64,
-    /// In force when it began.
+    /// Reference data in force at its first record.
     pub reference: u64,
 }
 
@@ -96,7 +98,7 @@ impl SegmentManager {
         SegmentManager { shards, references: references.unwrap_or_default() }
     }
 
-    /// Makes the segments that each shard begins with, and removes those that were never used.
+    /// Allocates the segments that each shard starts with, and removes those that were never used.
     pub(super) fn prepare(&mut self, now: Timestamp) -> Result<(), Fault> {
         for shard in &mut self.shards {
             shard.clear().map_err(Fault::io(&shard.folder))?;
@@ -111,8 +113,8 @@ impl SegmentManager {
         Ok(())
     }
 
-    /// Does a bounded amount of work and says how much. A segment that is made, or a snapshot that is written, is one piece
-    /// of work, some tens of milliseconds.
+    /// Does a bounded amount of work and returns how much. Allocating a segment, or writing a
+    /// snapshot, is one unit of work and takes some tens of milliseconds.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         let removed = |shards: &[Shard]| -> u64 {
             shards.iter().map(|shard| shard.health.steward.removed.load(Ordering::Relaxed)).sum()
@@ -125,7 +127,8 @@ impl SegmentManager {
         work
     }
 
-    /// Those that were put away in this life stay: whoever will need them may not have said so yet.
+    /// Removes reference data that no shard needs. Sets stored by this process stay, because the
+    /// command that uses them may not be in the journal yet.
     fn retain_references(&self) {
         let needed: BTreeSet<u64> = self.shards.iter().flat_map(Shard::references).collect();
         let Some(shard) = self.shards.first() else { return };
@@ -135,15 +138,15 @@ impl SegmentManager {
         }
     }
 
-    /// Builds a snapshot of all that is complete as soon as it is polled, however little that is.
+    /// Makes the next polls build a snapshot of all complete segments, however small they are.
     pub fn ask_for_snapshots(&mut self) {
         self.shards.iter_mut().for_each(|shard| shard.settings.snapshot_bytes = 1);
     }
 }
 
 impl Shard {
-    /// The folder without what an earlier life left in it to no use. Whoever continues a torn segment goes before it: as long
-    /// as it is there it must be seen what it continues.
+    /// Removes unusable files of an earlier process from the folder. A segment that continues a
+    /// torn one is removed before it: while it exists, the segment it continues must be visible.
     fn clear(&mut self) -> io::Result<()> {
         self.disk.make_folder(&self.folder)?;
         remove_all(&self.disk, &self.folder, &std::mem::take(&mut self.orphans))?;
@@ -170,11 +173,12 @@ impl Shard {
         let full = &self.health.steward.full;
         match made {
             Ok((file, spare)) => {
-                // The keeper must know the file before anybody writes to it.
+                // The syncer must know the file before the writer writes to it.
                 let told = self.ends.files.push((spare.number, file)).is_ok();
                 let given = told && self.ends.spares.push(spare).is_ok();
                 assert!(given, "nobody else fills these lanes");
-                // One is the reserve; entry is open again when there is another one to go on in.
+                // One spare is the reserve. Entry reopens when there is a second one to continue
+                // in.
                 if self.ends.spares.buffer().capacity() - self.ends.spares.slots() >= 2 {
                     full.store(false, Ordering::Relaxed);
                 }
@@ -193,7 +197,7 @@ impl Shard {
         let number = self.number;
         let path = segment_path(&self.folder, number);
         let synced = self.settings.level.is_synced();
-        // A number is never used twice, whatever becomes of the file.
+        // A number is never used twice, whatever happens to the file.
         self.number += 1;
         let (file, region) = self.disk.create(&path, self.settings.segment_bytes, synced)?;
         Ok((file, Spare { number, region }))
@@ -203,7 +207,7 @@ impl Shard {
         drop(closed.region);
         let left = closed.left;
         if let Err(error) = closed.file.cut(left.end) {
-            // It stays as long as it was; nothing but room is lost.
+            // The file keeps its full length; only disk space is lost.
             self.health.steward.error.set(Doing::Retention, &error);
         }
         self.archive.push_back(Archived {
@@ -261,7 +265,7 @@ impl Shard {
         new.map(|segment| segment.bytes).sum::<u64>() >= self.settings.snapshot_bytes
     }
 
-    /// Removes snapshots, segments and reference data that nobody will ask for.
+    /// Removes snapshots and segments that are no longer needed.
     fn retain(&mut self, now: Timestamp) {
         let mut gone = Vec::new();
         while self.snapshots.len() > KEPT {
@@ -273,7 +277,7 @@ impl Shard {
         };
         let young = now.0.saturating_sub(self.settings.keep_days as u64 * NS_PER_DAY);
         while self.archive.pop_front_if(|old| old.last <= needed && old.time < young).is_some() {}
-        // With these go the void ones between them.
+        // The void segments between the removed ones are removed too.
         let oldest = self.archive.front().map_or(0, |segment| segment.number);
         let names = self.disk.list(&self.folder).unwrap_or_default();
         let numbers = names.iter().filter_map(|name| segment_number(name));
@@ -296,7 +300,7 @@ impl Shard {
         steward.segment_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Reference data that a snapshot or a segment of this shard needs.
+    /// Returns the reference data that a snapshot or a segment of this shard needs.
     fn references(&self) -> impl Iterator<Item = u64> {
         let snapshots = self.snapshots.iter().map(|kept| kept.reference);
         let segments = self.archive.iter().map(|segment| segment.reference);

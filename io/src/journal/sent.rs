@@ -1,8 +1,9 @@
-//! Who sent which order, by the journal alone: `pitlane audit orders`. Nothing is changed, and the journal may be in use.
+//! Reports who sent which order, from the journal alone: `pitlane audit orders`. It changes
+//! nothing, and the journal may be in use.
 //!
-//! A port tells each shard about a sender before the first command of that sender, so whoever reads the journal in its
-//! order knows every sender in time. Where the beginning of the journal has been removed, the oldest snapshot has the
-//! senders from before.
+//! A port registers a sender with each shard before the first command of that sender, so reading
+//! the journal in order always finds the sender first. If the beginning of the journal has been
+//! removed, the oldest snapshot contains the earlier senders.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -25,7 +26,7 @@ use super::replay::Replay;
 use super::scan::{self, Hear, Piece};
 use super::snapshot::{Snapshot, snapshots_in};
 
-/// Which orders are asked for; none: all.
+/// Filter of the orders to report; `None` matches all.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub login: Option<String>,
@@ -40,10 +41,11 @@ struct Line<'a> {
     record: u64,
     time: String,
     act: &'static str,
-    /// The id that the sender gave to the order or the request.
+    /// Id that the sender gave to the order or the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     int_id: Option<&'a str>,
-    /// The order that a modification or a cancel is about, as `handle` of `DELETE /rest/execution/order/…` names it.
+    /// Order that a modification or a cancel refers to, in the form of `handle` of
+    /// `DELETE /rest/execution/order/…`.
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,12 +54,13 @@ struct Line<'a> {
     account_id: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     security_id: Option<u32>,
-    /// Absent: the command is of a version that did not record it.
+    /// Sender of the command; absent if the command was written by a version that did not record
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent_by: Option<SenderVO>,
 }
 
-/// Prints one line for each order, modification, cancel and close, and answers with their number.
+/// Prints one line for each order, modification, cancel and close, and returns the number of lines.
 pub fn orders(
     disk: &Disk,
     data: &Path,
@@ -83,7 +86,7 @@ pub fn orders(
     Ok(lines)
 }
 
-/// The senders that were known when the oldest snapshot was made.
+/// Returns the senders known when the oldest snapshot was made.
 fn senders_before(disk: &Disk, folders: &Folders, owner: &Owner) -> Result<SenderTable, Fault> {
     let folder = folders.shard(owner.shard);
     let Some(&oldest) = snapshots_in(disk, &folder)?.first() else { return Ok(SenderTable::default()) };
@@ -129,7 +132,8 @@ impl<W: Write> Hear for Walk<'_, W> {
 }
 
 impl<W: Write> Walk<'_, W> {
-    /// The line of a command that is wanted; none: it is another, or no order.
+    /// Returns the line of a matching command, or `None` if it does not match or is not about an
+    /// order.
     fn line<'a>(&self, record: &Record<'_>, command: &'a Command) -> Option<Line<'a>> {
         let sender = self.senders.get(command.sender);
         let is_by = |login: &str| sender.is_some_and(|sender| sender.login.as_str() == login);

@@ -1,11 +1,12 @@
-//! A disk in memory, with a page cache in front of it and bad days in it.
+//! A disk in memory, with a page cache in front of it and injected faults.
 //!
 //! ```text
-//! write ─► cache ── sync ──► medium          kill:        the cache stays
-//! name  ─► names ── sync of the folder ──►   power loss:  of what was not synced any part may be there, sector by sector
+//! write ─► cache ── sync ──► medium          kill:        the cache survives
+//! name  ─► names ── sync of the folder ──►   power loss:  any sectors of unsynced data may survive
 //! ```
 //!
-//! As on Linux, a sync that failed leaves the cache as if all were well: the same sync again succeeds and writes nothing.
+//! As on Linux, a failed sync leaves the cache clean: the same sync again succeeds and writes
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pitlane_engine::rng::Rng;
 
-/// The smallest piece that a disk writes as one.
+/// Smallest unit that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// A handle to the disk; clones are the same disk.
+/// A handle to the disk; all clones share the same disk.
 #[derive(Clone, Debug)]
 pub struct Simulated {
     world: Arc<Mutex<World>>,
@@ -32,19 +33,19 @@ pub struct SimulatedFile {
 #[derive(Clone, Debug)]
 struct World {
     inodes: Vec<Inode>,
-    /// As a process sees them.
+    /// Names as a process sees them.
     names: BTreeMap<PathBuf, usize>,
-    /// As they are on the medium.
+    /// Names as they are on the medium.
     names_kept: BTreeMap<PathBuf, usize>,
     chance: Rng,
     boot: u128,
-    /// Bytes that files may have in all.
+    /// Maximum total size of all files, in bytes.
     bytes_max: u64,
-    /// Changes until the disk is copied as it is then.
+    /// Number of changes until the disk is copied.
     fuse: Option<u64>,
     wreck: Option<Box<World>>,
     changes: u64,
-    /// Syncs of files until one fails.
+    /// Number of syncs of files until one fails.
     failing: Option<u64>,
     syncs: u64,
 }
@@ -53,7 +54,7 @@ struct World {
 struct Inode {
     cache: Vec<u8>,
     medium: Vec<u8>,
-    /// Sectors that were written since the last sync.
+    /// Sectors written since the last sync.
     dirty: BTreeSet<usize>,
 }
 
@@ -80,36 +81,38 @@ impl Simulated {
         Simulated { world: Arc::new(Mutex::new(world)) }
     }
 
-    /// The disk as it is found after the power came back.
+    /// Returns the disk as it is after a loss of power.
     pub fn power_loss(&self) -> Simulated {
         let mut world = self.world().clone();
         world.lose_power();
         Simulated::of(world)
     }
 
-    /// The disk as the next process finds it: nothing is lost. Whoever holds this one writes no longer to that one.
+    /// Returns the disk as the next process finds it, with nothing lost. Writes through old handles
+    /// do not reach the returned disk.
     pub fn kill(&self) -> Simulated {
         let mut world = self.world().clone();
         (world.fuse, world.wreck) = (None, None);
         Simulated::of(world)
     }
 
-    /// After so many changes the disk is copied, in the middle of the next one.
+    /// Arms a copy of the disk: after `changes` changes, the disk is copied in the middle of the
+    /// next one.
     pub fn light_fuse(&self, changes: u64) {
         self.world().fuse = Some(changes);
     }
 
-    /// Whether the copy was made.
+    /// Returns whether the copy was made.
     pub fn is_wrecked(&self) -> bool {
         self.world().wreck.is_some()
     }
 
-    /// The copy, as the next process finds it.
+    /// Returns the copy, as the next process finds it.
     pub fn wreck(&self) -> Option<Simulated> {
         self.world().wreck.clone().map(|world| Simulated::of(*world))
     }
 
-    /// Changes made so far: writes, syncs, files made, renamed and removed.
+    /// Returns the number of changes so far: writes, syncs, files created, renamed and removed.
     pub fn changes(&self) -> u64 {
         self.world().changes
     }
@@ -118,12 +121,12 @@ impl Simulated {
         self.world().syncs
     }
 
-    /// After so many syncs of files that succeed one fails, once.
+    /// Makes one sync of a file fail, after `after` successful ones.
     pub fn fail_sync(&self, after: u64) {
         self.world().failing = Some(after);
     }
 
-    /// Files may have so many bytes in all.
+    /// Sets the maximum total size of all files.
     pub fn set_bytes_max(&self, bytes: u64) {
         self.world().bytes_max = bytes;
     }
@@ -132,14 +135,14 @@ impl Simulated {
         self.world().used()
     }
 
-    /// Loses a file behind everybody's back.
+    /// Removes a file without the knowledge of the process.
     pub fn lose(&self, path: &Path) {
         let mut world = self.world();
         world.names.remove(path);
         world.names_kept.remove(path);
     }
 
-    /// Changes bytes on the medium behind everybody's back.
+    /// Changes bytes on the medium without the knowledge of the process.
     pub fn meddle(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         let mut world = self.world();
         let inode = world.names[path];
@@ -158,7 +161,7 @@ impl Simulated {
         Ok(world.inodes[*inode].cache.clone())
     }
 
-    /// All files.
+    /// Returns the paths of all files.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.world().names.keys().cloned().collect()
     }
@@ -233,7 +236,7 @@ impl SimulatedFile {
     pub(super) fn write(&self, at: usize, bytes: &[u8]) {
         let mut world = self.disk.world();
         if world.fuse == Some(0) {
-            // The process ends within the copy.
+            // The process ends in the middle of the copy.
             let through = world.chance.below(bytes.len() as u64 + 1) as usize;
             let mut wreck = world.clone();
             wreck.write(self.inode, at, &bytes[..through]);
@@ -315,9 +318,9 @@ impl World {
     }
 
     fn lose_power(&mut self) {
-        // Disks write sectors; most file systems write pages of eight.
+        // Disks write sectors; most file systems write pages of eight sectors.
         let run = if self.chance.below(2) == 0 { 1 } else { 8 };
-        // Sometimes nothing, sometimes all but little is written already.
+        // The share that is already written varies from nothing to everything.
         let percent = self.chance.below(101);
         for inode in &mut self.inodes {
             let long = inode.cache.len();
@@ -383,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_survives_and_the_rest_may_not() {
+    fn synced_data_survives_and_the_rest_may_not() {
         let mut lost = 0;
         for seed in 0..100 {
             let disk = Simulated::new(seed);
@@ -400,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_sync_forgets_and_the_next_one_says_nothing() {
+    fn a_failed_sync_forgets_the_data_and_the_next_one_succeeds() {
         let disk = Simulated::new(1);
         let file = file(&disk);
         file.write(0, &[1; 512]);
@@ -411,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_no_file() {
+    fn a_full_disk_accepts_no_file() {
         let disk = Simulated::new(1);
         let _file = file(&disk);
         disk.set_bytes_max(5_000);
@@ -422,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fuse_keeps_the_disk_as_it_was_in_the_middle_of_a_write() {
+    fn the_armed_copy_shows_the_disk_in_the_middle_of_a_write() {
         let disk = Simulated::new(3);
         let file = file(&disk);
         disk.light_fuse(1);

@@ -23,16 +23,17 @@ const HEADER_BYTES: usize = 128;
 const MAGIC: [u8; 8] = *b"PITLANES";
 const FORMAT: u32 = 1;
 const ENDING: &str = "snap";
-/// Snapshots that are kept: should the newest be unreadable, the one before it is as good with more to replay.
+/// Number of snapshots that are kept. If the newest is unreadable, the previous one serves too,
+/// with more to replay.
 pub const KEPT: usize = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub owner: Owner,
-    /// The last record that is in it.
+    /// Last record contained in the snapshot.
     pub seq: u64,
     pub time: u64,
-    /// The last event that the shard has said.
+    /// Sequence number of the last event that the shard emitted.
     pub event: u64,
     pub digest: u64,
     /// Name of the reference data.
@@ -45,7 +46,7 @@ pub fn snapshot_path(folder: &Path, seq: u64) -> PathBuf {
     folder.join(format!("{seq:020}.{ENDING}"))
 }
 
-/// Numbers of the snapshots in a folder, the newest last.
+/// Returns the sequence numbers of the snapshots in a folder, newest last.
 pub fn snapshots_in(disk: &Disk, folder: &Path) -> Result<Vec<u64>, Fault> {
     let names = disk.list(folder).map_err(Fault::io(folder))?;
     let mut seqs: Vec<u64> = names
@@ -82,7 +83,7 @@ impl Snapshot {
         out
     }
 
-    /// Reads a snapshot of this owner, whole and unchanged.
+    /// Reads a snapshot and checks that it is intact and belongs to this owner.
     pub fn read(disk: &Disk, folder: &Path, seq: u64, owner: &Owner) -> Result<Snapshot, Fault> {
         let path = snapshot_path(folder, seq);
         let bytes = disk.read(&path).map_err(Fault::io(&path))?;
@@ -97,7 +98,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Of a file as it lies there: where something is wrong with it, and what.
+    /// Decodes a file. An error carries the offset and the kind of the fault.
     pub fn decode(bytes: &[u8]) -> Result<Snapshot, (usize, What)> {
         let damaged = |words: &str| What::StateDamaged(words.into());
         let Some((head, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
@@ -160,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_snapshot_is_read_back() {
         assert_eq!(Snapshot::decode(&snapshot().encode()).unwrap(), snapshot());
     }
 
     #[test]
-    fn no_flipped_byte_and_no_cut_goes_unseen() {
+    fn every_flipped_byte_and_every_cut_is_detected() {
         let bytes = snapshot().encode();
         for at in 0..bytes.len() {
             let mut flipped = bytes.clone();

@@ -1,12 +1,14 @@
-//! The keeper: sees to it that what the shards wrote reaches the disk. One sync for all that came since the last one.
+//! The syncer writes the records of the shards to disk. One sync covers everything written since
+//! the previous one.
 //!
 //! ```text
-//! Writer ─ turns ─► Keeper ─ closed ─► Steward
+//! Writer ─ turns ─► Syncer ─ closed ─► SegmentManager
 //!    ▲                 │  ▲               │
 //!    └──── synced ─────┘  └──── files ────┘
 //! ```
 //!
-//! It does nothing that takes long but to sync, since at level `disk` every acknowledgement waits for that.
+//! Its only slow operation is the sync, because at level `disk` every acknowledgement waits for
+//! that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,11 +24,11 @@ use super::mark::{Mark, Marker};
 use super::writer::{Left, Turn};
 use crate::wakeup::Wakeup;
 
-/// Syncs that fail before the journal is given up: one is answered with a fresh segment, and if that fails too the disk
-/// is not to be trusted with anything.
+/// Number of failed syncs that are tolerated. The first one is answered with a fresh segment; if
+/// that fails too, the disk cannot be trusted and the journal is shut.
 const FAULTS_MAX: u64 = 1;
 
-/// One thread's part of all journals of this process.
+/// The part of one thread in all journals of this process.
 #[derive(Debug)]
 pub struct Syncer {
     shards: Vec<Shard>,
@@ -35,21 +37,21 @@ pub struct Syncer {
 #[derive(Debug)]
 pub(super) struct Shard {
     level: Level,
-    /// At level `os`: how long something may wait for a sync that nobody waits for.
+    /// At level `os`: longest time that a record waits for its sync; no client waits for that sync.
     interval_ns: u64,
     due: Timestamp,
-    /// Files in the order in which they are written: left, current, spare.
+    /// Files in the order in which they are written: complete, current, spare.
     files: VecDeque<(u64, File)>,
     marker: Marker,
-    /// Those of them that were left and not yet synced.
+    /// Complete segments among the files that are not yet synced.
     left: VecDeque<Left>,
-    /// Synced, and waiting for their region.
+    /// Synced segments that wait for their region.
     closing: VecDeque<Closed>,
     state: State,
     ends: Ends,
     health: Arc<Health>,
     bell: Option<Wakeup>,
-    /// Whoever sends the journal elsewhere, and up to which record it was rung for.
+    /// Wake-up of the shipper, and the last record for which it was woken.
     shipper: Option<Wakeup>,
     rung: u64,
 }
@@ -57,7 +59,7 @@ pub(super) struct Shard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Sound,
-    /// A sync failed; the writer has not yet moved on.
+    /// A sync failed; the writer has not yet moved to a fresh segment.
     Moving,
     /// Nothing is synced any more.
     Given,
@@ -70,7 +72,7 @@ pub(super) struct Ends {
     pub closed: Producer<Closed>,
 }
 
-/// A complete segment, for the steward.
+/// A complete segment, for the segment manager.
 #[derive(Debug)]
 pub(super) struct Closed {
     pub left: Left,
@@ -83,27 +85,27 @@ impl Syncer {
         Syncer { shards }
     }
 
-    /// Whom to wake when something of a shard has become safe.
+    /// Sets the wake-up for newly synced records of a shard.
     pub fn set_bell(&mut self, shard: usize, bell: Wakeup) {
         self.shards[shard].bell = Some(bell);
     }
 
-    /// Whom to wake when there is something to be sent elsewhere.
+    /// Sets the wake-up of the shipper, which sends new records to the broker.
     pub fn set_shipper(&mut self, bell: &Wakeup) {
         self.shards.iter_mut().for_each(|shard| shard.shipper = Some(bell.clone()));
     }
 
-    /// Does what is to be done and says how much.
+    /// Does the pending work and returns how much.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         self.shards.iter_mut().map(|shard| shard.poll(now)).sum()
     }
 
-    /// When it wants to be polled even if nobody woke it.
+    /// Returns the time of the next poll that is needed without a wake-up.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.shards.iter().filter(|shard| shard.has_unsynced()).map(|shard| shard.due).min()
     }
 
-    /// Syncs everything, for an end in good order.
+    /// Syncs everything, for an orderly shutdown.
     pub fn finish(&mut self, now: Timestamp) {
         for shard in &mut self.shards {
             shard.due = now;
@@ -139,11 +141,12 @@ impl Shard {
     }
 
     fn poll(&mut self, now: Timestamp) -> usize {
-        // In this order: what these numbers count is in files that are heard of below.
+        // The counters are read in this order and before the lanes: the files that they cover are
+        // then received below.
         let bytes = self.health.writer.bytes.load(Ordering::Acquire);
         let seq = self.health.writer.appended.load(Ordering::Acquire);
         if let Some(shipper) = self.shipper.as_ref().filter(|_| seq != self.rung) {
-            // Before the sync: both are waited for.
+            // The shipper is woken before the sync, because commands wait for both.
             self.rung = seq;
             shipper.wake();
         }
@@ -188,10 +191,10 @@ impl Shard {
     fn handle(&mut self, turn: Turn) {
         match turn {
             Turn::Left(left) if self.state == State::Sound => self.left.push_back(left),
-            // Nothing of it counts: it is written again, or given up.
+            // The segment is void: its records are written again, or given up.
             Turn::Left(left) => self.files.retain(|(number, _)| *number != left.number),
             Turn::Returned { number, region } => {
-                // At level `os` it comes before the sync, which needs nothing but the file.
+                // At level `os` the region arrives before the sync, which needs only the file.
                 let mut places = self.closing.iter_mut();
                 if let Some(closed) = places.find(|closed| closed.left.number == number) {
                     closed.region = Some(region);
@@ -208,7 +211,7 @@ impl Shard {
         }
     }
 
-    /// Syncs every file that holds something up to `seq`.
+    /// Syncs every file that contains records up to `seq`.
     fn sync(&mut self, seq: u64, bytes: u64) {
         let begun = Instant::now();
         while let Some(left) = self.left.front().copied() {
@@ -226,7 +229,7 @@ impl Shard {
         {
             return self.fail(&error);
         }
-        // Before anybody is told that it is on disk.
+        // The mark is written before the records are reported as synced.
         self.note_mark(seq, false);
         let keeper = &self.health.keeper;
         let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -248,7 +251,8 @@ impl Shard {
 
     fn note_mark(&mut self, record: u64, now: bool) {
         if let Some((segment, _)) = self.files.front() {
-            // The older mark stays, and is tried again with the next sync: a full disk must not stop what needs no room.
+            // On error the older mark stays, and the next sync tries again: a full disk must not
+            // block operations that need no space.
             let _ = self.marker.note(Mark { segment: *segment, record }, now);
         }
     }
@@ -257,7 +261,8 @@ impl Shard {
         let keeper = &self.health.keeper;
         keeper.error.set(Doing::Syncing, error);
         let faults = keeper.faults.load(Ordering::Relaxed) + 1;
-        // At level `os` nobody waits for a sync: the writer goes on elsewhere, and this thread stops trying.
+        // At level `os` no client waits for a sync: the writer continues in another segment, and
+        // this thread stops syncing.
         self.state = if self.level.is_synced() { State::Moving } else { State::Given };
         if faults > FAULTS_MAX {
             return self.give_up();

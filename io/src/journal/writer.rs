@@ -1,8 +1,9 @@
-//! The shard's end of its journal. An append is a copy into a mapped, reserved segment: no call to the system, no lock, no
-//! waiting. If there is no segment to go on in, the answer is that; the caller decides who waits.
+//! The shard's side of its journal. An append is a copy into a mapped segment with reserved disk
+//! space: no system call, no lock, no waiting. If there is no segment to continue in, the append
+//! reports that, and the caller decides who waits.
 //!
 //! ```text
-//!            spares ─► [ Writer: behind, current ] ─ turns ─► Keeper
+//!            spares ─► [ Writer: behind, current ] ─ turns ─► Syncer
 //! ```
 
 use std::sync::Arc;
@@ -16,61 +17,63 @@ use super::health::{Health, Level, WriteMode};
 use super::record::{Found, Record, bytes_of};
 use crate::wakeup::Wakeup;
 
-/// Spare segments that must be there for anything but a cancel to begin a new one: the last one is the reserve.
+/// Spare segments required before a record of class `Entry` may start a new one: the last one is
+/// the reserve for class `Needed`.
 const SPARES_FOR_ENTRY: usize = 2;
-/// Places of the lane to the keeper: far more turns than there are spare segments to take one for.
+/// Capacity of the lane to the syncer: far more entries than there are spare segments to switch to.
 pub(super) const TURNS_MAX: usize = 64;
-/// Of these, kept for what must be told after a failed sync.
+/// Slots of that lane reserved for messages after a failed sync.
 const TURNS_KEPT: usize = 4;
 
-/// Who may still be served when the disk does not go along.
+/// Priority of a record when the disk fails or is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// New obligations, and prices: these are refused first.
     Entry,
-    /// Whatever ends or settles something: cancels, reports of venues, the clock, the operator.
+    /// Commands that end or settle something: cancels, reports of venues, the clock, the operator.
     Needed,
 }
 
-/// Why a record was not taken. Nothing was written.
+/// The reason why a record was not accepted. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
-    /// There is no segment yet, or too much waits for the disk: try again soon.
+    /// There is no segment yet, or too many bytes wait for the disk: try again soon.
     Wait,
     Refused(WriteMode),
 }
 
-/// A segment ready to be written: made by the steward.
+/// A segment ready to be written, allocated by the segment manager.
 #[derive(Debug)]
 pub(super) struct Spare {
     pub number: u64,
     pub region: Region,
 }
 
-/// What the keeper is told.
+/// A message from the writer to the syncer.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// The segment is complete; from now on the next one is written.
+    /// The segment is complete; from now on the writer writes to the next one.
     Left(Left),
-    /// What was mapped is no longer needed.
+    /// The mapping of a complete segment is no longer needed.
     Returned { number: u64, region: Region },
-    /// A sync failed. What it should have kept is in this segment; those before it are of no use from here on.
+    /// A sync failed, and the writer has written the unsynced records again into this segment. The
+    /// segments before it are unusable from here on.
     Moved { number: u64 },
-    /// It did not fit there, or there is none.
+    /// The records did not fit there, or there is no spare segment.
     Stuck,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub number: u64,
-    /// Name of the reference data in force when it began.
+    /// Name of the reference data in force when the segment started.
     pub reference: u64,
     pub first: u64,
     pub last: u64,
     pub end: u64,
 }
 
-/// Where a writer goes on: all that was written before it.
+/// The position at which a writer continues: everything before it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// Last sequence number.
@@ -85,18 +88,19 @@ pub struct Writer {
     boot: u128,
     reference: u64,
     seq: u64,
-    /// Where the first segment goes on.
+    /// Position at which the first segment continues.
     link: Link,
     current: Option<Open>,
-    /// The segment before, until it is known to be on disk; where commands wait for that.
+    /// Previous segment, at the levels at which commands wait for the disk; kept until it is known
+    /// to be on disk.
     behind: Option<Open>,
     /// Bytes of all records.
     bytes: u64,
-    /// Failed syncs that were answered.
+    /// Number of failed syncs that have been handled.
     faults: u64,
-    /// A failed sync could not be answered: nothing may be written any more.
+    /// Whether a failed sync could not be handled; then no record is accepted any more.
     stuck: bool,
-    /// Whether the keeper has something to do since it was last woken.
+    /// Whether the syncer has new work since it was last woken.
     news: bool,
     scratch: Vec<u8>,
     spares: Consumer<Spare>,
@@ -105,7 +109,7 @@ pub struct Writer {
     bell: Option<Wakeup>,
 }
 
-/// A segment that is written.
+/// A segment that is being written.
 #[derive(Debug)]
 struct Open {
     number: u64,
@@ -117,7 +121,7 @@ struct Open {
     last: u64,
     at: usize,
     capacity: usize,
-    /// Sum of the records' sums.
+    /// Checksum of the records' checksums.
     chain: u32,
     region: Region,
 }
@@ -157,7 +161,7 @@ impl Writer {
         }
     }
 
-    /// Whom to wake when the keeper has something to do.
+    /// Sets the wake-up of the syncer's thread.
     pub fn set_bell(&mut self, keeper: Wakeup) {
         self.bell = Some(keeper);
     }
@@ -170,12 +174,13 @@ impl Writer {
         &self.health
     }
 
-    /// Number of the last record.
+    /// Returns the number of the last record.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Whatever was written up to this record is safe at the level: it may be told.
+    /// Returns the last record that is stored at the configured level: everything up to it may be
+    /// acknowledged.
     #[inline]
     pub fn safe(&self) -> u64 {
         match self.level {
@@ -185,8 +190,8 @@ impl Writer {
         }
     }
 
-    /// Writes one record and answers with its number. `digest` is the shard's before this record; it is asked for when a
-    /// new segment begins.
+    /// Writes one record and returns its number. `digest` returns the shard's digest before this
+    /// record; it is called only when a new segment starts.
     #[inline]
     pub fn append(
         &mut self,
@@ -220,8 +225,8 @@ impl Writer {
         Ok(self.seq)
     }
 
-    /// Begins a segment for other reference data, so that every segment names all that its records need: the change is its
-    /// first record.
+    /// Starts a segment for new reference data, so that every segment names all data that its
+    /// records need: the change is its first record.
     #[cold]
     pub(super) fn turn_to(
         &mut self,
@@ -230,7 +235,8 @@ impl Writer {
         digest: impl FnOnce() -> u64,
     ) -> Result<(), NotTaken> {
         if self.reference == reference {
-            // Turned already, and the record found no room yet; or they are the same as before.
+            // The segment was switched already, and the record found no room yet; or the reference
+            // data is the same as before.
             return Ok(());
         }
         match self.health.door() {
@@ -241,8 +247,8 @@ impl Writer {
         self.turn(Class::Needed, time, digest).inspect_err(|_| self.reference = before)
     }
 
-    /// To be called in every cycle of the shard: answers a failed sync, gives back what is no longer needed, and wakes
-    /// the keeper if it has something to do.
+    /// Must be called in every cycle of the shard: handles a failed sync, returns mappings that are
+    /// no longer needed, and wakes the syncer if it has work.
     pub fn tend(&mut self) -> usize {
         let mut work = 0;
         if self.health.keeper.faults.load(Ordering::Acquire) != self.faults {
@@ -262,7 +268,7 @@ impl Writer {
         self.health.keeper.synced.load(Ordering::Acquire)
     }
 
-    /// Sees to it that the current segment has room for so many bytes.
+    /// Ensures that the current segment has room for so many bytes.
     #[inline]
     fn make_way(
         &mut self,
@@ -287,7 +293,8 @@ impl Writer {
         }
         let Some(open) = &self.current else { return self.turn(class, time, digest) };
         if self.level.is_synced() {
-            // So whatever is not on disk fits into one fresh segment, should a sync fail.
+            // This bound ensures that all unsynced records fit into one fresh segment if a sync
+            // fails.
             let waiting = self.bytes - self.health.keeper.synced_bytes.load(Ordering::Acquire);
             if waiting as usize + bytes > (open.capacity - HEADER_BYTES) / 2 {
                 return Err(NotTaken::Wait);
@@ -300,13 +307,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins the next segment.
+    /// Starts the next segment.
     #[cold]
     fn turn(&mut self, class: Class, time: u64, digest: impl FnOnce() -> u64) -> Result<(), NotTaken> {
         self.give_back();
         let needed = if class == Class::Needed { 1 } else { SPARES_FOR_ENTRY };
         if self.spares.slots() < needed {
-            // Nobody will make one until there is room, or ever.
+            // No segment will be allocated until there is disk space, or at all.
             return Err(match self.health.door() {
                 WriteMode::Open => NotTaken::Wait,
                 door => NotTaken::Refused(door),
@@ -331,7 +338,7 @@ impl Writer {
             Left { number: open.number, reference, first: open.first, last: open.last, end: open.at as u64 };
         self.tell(Turn::Left(left));
         match self.level {
-            // If it cannot be synced it is read once more from here.
+            // If its sync fails, the records are read again from this mapping.
             Level::Replicated | Level::Disk => self.behind = Some(open),
             Level::Os | Level::None => self.tell(Turn::Returned { number: open.number, region: open.region }),
         }
@@ -378,8 +385,8 @@ impl Writer {
         1
     }
 
-    /// A sync has failed. What it should have kept is written again, into a fresh segment that continues from the last
-    /// record known to be on disk. The failed file is not touched any more.
+    /// Handles a failed sync: writes the unsynced records again, into a fresh segment that
+    /// continues from the last record known to be on disk. The failed file is not touched any more.
     #[cold]
     fn move_on(&mut self) {
         self.faults = self.health.keeper.faults.load(Ordering::Acquire);
@@ -388,7 +395,8 @@ impl Writer {
         let Ok(spare) = self.spares.pop() else { return self.give_up() };
         let number = spare.number;
         if !self.level.is_synced() {
-            // What the operating system has is as safe as was promised; only the file is left.
+            // The operating system has the records, which is all that this level promises; the
+            // writer only leaves the file.
             let (link, first) = (open.link(), self.seq + 1);
             self.leave(open);
             return self.begin(spare, link, first, 0, 0);
@@ -397,11 +405,12 @@ impl Writer {
         let mut pieces: Vec<Open> = self.behind.take().into_iter().chain([open]).collect();
         pieces.retain(|piece| piece.last > synced);
         let Some(oldest) = pieces.first() else {
-            // All of it is on disk, though a sync failed: that cannot be.
+            // All records are on disk although a sync failed, which is impossible.
             return self.give_up();
         };
         let (link, from) = oldest.place_after(synced);
-        // The state before its first record is long gone; zero means that it is not told.
+        // The state before its first record is no longer available; zero means that there is no
+        // digest.
         self.begin(spare, link, synced + 1, 0, 0);
         match self.write_again(&pieces, from, synced) {
             true => self.tell(Turn::Moved { number }),
@@ -455,7 +464,7 @@ impl Open {
         Link { number: self.number, end: self.at as u64, header_sum: self.header_sum, chain: self.chain }
     }
 
-    /// The place behind a record of this segment, or before its first.
+    /// Returns the position behind a record of this segment, or before its first.
     fn place_after(&self, seq: u64) -> (Link, usize) {
         if seq < self.first {
             return (self.after, HEADER_BYTES);
@@ -473,7 +482,7 @@ impl Open {
     }
 }
 
-/// The chain with one more record.
+/// Returns the chain extended by one record.
 #[inline]
 pub(super) fn chained(chain: u32, sum: u32) -> u32 {
     crc32c::crc32c_append(chain, &sum.to_le_bytes())

@@ -1,4 +1,5 @@
-//! Whether the logins of these settings may do what they must at the broker, and whether others may do too much: for `pitlane doctor`.
+//! Checks whether the configured logins have the rights they need at the broker, and whether others
+//! have too many: for `pitlane doctor`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +15,11 @@ use super::rights::{self, Rights};
 use super::subjects::{Subjects, segment};
 use crate::config::{Config, Mode, Nats};
 
-/// How long the broker may take for all of it.
+/// Time limit for all checks together.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 const FILE: &str = "give the logins the rights of config/nats/pitlane.conf";
 
-/// A login that these settings use, and what it is for.
+/// A configured login, and its purpose.
 struct Login {
     what: &'static str,
     nats: Nats,
@@ -26,7 +27,7 @@ struct Login {
     rights: Rights,
 }
 
-/// Whether these settings use a broker.
+/// Returns whether these settings use a broker.
 pub fn is_used(config: &Config) -> bool {
     config.service.mode == Mode::Distributed || config.cluster.is_on() || config.standby.group.is_some()
 }
@@ -60,7 +61,7 @@ fn logins(config: &Config) -> Vec<Login> {
 
 const STRATEGIES: &str = "strategies";
 
-/// Asks the broker. Nothing is made there, and nothing of what is sent is stored.
+/// Queries the broker. It creates nothing there, and nothing that it sends is stored.
 pub fn probe(config: &Config) -> Result<Vec<Warning>, String> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
@@ -84,7 +85,8 @@ async fn ask(config: &Config) -> Result<Vec<Warning>, String> {
         }
         warnings.extend(check(&login, &client, &weather).await?);
     }
-    // What a connection between servers has published comes to that of the strategies only within one account.
+    // A message from a connection between servers reaches the strategies' connection only within
+    // one account.
     if let Some((client, mut heard)) = strategies {
         client.flush().await.map_err(|error| error.to_string())?;
         if heard.next().now_or_never().flatten().is_some() {
@@ -97,7 +99,7 @@ async fn ask(config: &Config) -> Result<Vec<Warning>, String> {
 }
 
 async fn check(login: &Login, client: &Client, weather: &Arc<BrokerHealth>) -> Result<Vec<Warning>, String> {
-    // Until it is there.
+    // Waits for the connection.
     client.flush().await.map_err(|error| error.to_string())?;
     for subject in &login.rights.subscribe {
         let _ = client.subscribe(subject.clone()).await;

@@ -1,8 +1,9 @@
-//! Events between strategies: any name, any JSON. The name and the sender stand in headers, so that the body is what was said, readable
-//! for any client of the broker.
+//! Events between strategies: any name, any JSON. The name and the sender are in headers, so that
+//! the body is exactly what was published, readable for any client of the broker.
 //!
-//! A stream keeps them. Each strategy has a consumer of its name that remembers, over its restarts and the broker's, what it has taken; a
-//! sender that does not know whether it was heard says it again under the same id, and the stream takes it once.
+//! A stream keeps them. Each strategy has a consumer of its name that remembers what it has
+//! acknowledged, across restarts of the strategy and of the broker. A sender that does not know
+//! whether an event was stored sends it again under the same id, and the stream stores it once.
 
 use std::time::Duration;
 
@@ -19,29 +20,31 @@ use crate::config::RemoteStrategySettings;
 
 const NAME: &str = "Pitlane-Event";
 const FROM: &str = "Pitlane-From";
-/// Within this time the stream knows an id again: longer than anybody tries.
+/// Time for which the stream recognises an id: longer than any sender retries.
 const KNOWN_AGAIN: Duration = Duration::from_secs(120);
-/// For an answer of JetStream.
+/// Timeout of an answer of JetStream.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Told to a strategy that may have died of it: so often, then it is passed over.
+/// Maximum number of deliveries to a strategy that may crash on the event; then it is skipped.
 const TELL_MAX: i64 = 5;
 
-/// Longest name that is believed: longer than anybody reads.
+/// Longest accepted name in bytes, longer than is readable.
 const NAME_BYTES_MAX: usize = 256;
-/// Longest body that is believed: what a broker takes as a rule.
+/// Longest accepted body in bytes: the usual message limit of a broker.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// What somebody has said. Whoever speaks on the broker may say anything; what is not as clients of the server must say it is no event.
+/// An event between strategies. Any client of the broker can publish anything; a message that does
+/// not meet the rules for clients of the server is not an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generic {
     pub name: String,
     pub body: Bytes,
-    /// A strategy, or the server for its clients; as it says.
+    /// Sender as the message states it: a strategy, or the server for its clients.
     pub from: String,
 }
 
 impl Generic {
-    /// None if it is nothing that could be said here: a short name without control characters, and JSON.
+    /// Creates an event; returns `None` unless both names are short and without control characters,
+    /// and the body is JSON.
     pub fn new(name: &str, body: Bytes, from: &str) -> Option<Generic> {
         let is_name =
             |name: &str| !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control);
@@ -49,14 +52,14 @@ impl Generic {
         is_sound.then(|| Generic { name: name.to_string(), body, from: from.to_string() })
     }
 
-    /// None if it is nothing of ours.
+    /// Decodes a message; returns `None` if it is not an event.
     pub fn of(message: &Message) -> Option<Generic> {
         let headers = message.headers.as_ref()?;
         let text = |name| headers.get(name).map(|value| value.as_str());
         Generic::new(text(NAME)?, message.payload.clone(), text(FROM)?)
     }
 
-    /// Says it, and waits until it is kept. `id` is the same however often this is tried.
+    /// Publishes the event, and waits until it is stored. `id` is the same for every attempt.
     pub async fn say(&self, context: &Context, subjects: &Subjects, id: &str) -> Result<(), String> {
         let mut headers = HeaderMap::new();
         headers.insert(NAME, self.name.as_str());
@@ -75,7 +78,7 @@ pub fn context(client: &Client) -> Context {
     context
 }
 
-/// Sees to it that there is a stream.
+/// Ensures that the stream exists.
 pub async fn keep(
     context: &Context,
     subjects: &Subjects,
@@ -95,8 +98,8 @@ pub async fn keep(
     Ok(())
 }
 
-/// Sees to it that a strategy has a consumer, which begins with what comes. The server makes it: whoever may make consumers can have the
-/// broker deliver messages to any subject.
+/// Ensures that a strategy has a consumer, which starts with new messages. The server creates it: a
+/// client that may create consumers can make the broker deliver messages to any subject.
 pub async fn keep_consumer(context: &Context, subjects: &Subjects, strategy: &str) -> Result<(), String> {
     let stream = context.get_stream(subjects.stream()).await.map_err(|error| error.to_string())?;
     let name = consumer_name(strategy);
@@ -112,7 +115,7 @@ pub async fn keep_consumer(context: &Context, subjects: &Subjects, strategy: &st
     Ok(())
 }
 
-/// What a strategy has not taken yet; an error: the server has not made its consumer.
+/// Returns the consumer of a strategy; fails if the server has not created it.
 pub async fn consumer(
     context: &Context,
     subjects: &Subjects,
@@ -131,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_client_of_the_server_could_say_is_no_event() {
+    fn a_message_that_no_client_could_publish_is_not_an_event() {
         let made = |name: &str, body: &str| Generic::new(name, Bytes::copy_from_slice(body.as_bytes()), "A");
         assert!(made("signal.x", "{\"a\":1}").is_some());
         assert!(made(&"n".repeat(NAME_BYTES_MAX), "1").is_some());

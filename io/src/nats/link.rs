@@ -1,4 +1,4 @@
-//! The connection to the broker: opened once, opened again by itself for ever, and whether it is there.
+//! The connection to the broker: opened once, reconnected forever, with its health.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,42 +11,45 @@ use tokio::sync::Notify;
 
 use crate::config::Nats;
 
-/// Messages on their way to the client's own task. Whoever publishes waits beyond them, and what he would say next becomes
-/// newer meanwhile.
+/// Capacity of the queue to the client's own task. Beyond it a publisher waits, and its next values
+/// become newer in the meantime.
 const MESSAGES_MAX: usize = 1_024;
-/// Messages that have come and nobody took yet, by subscription. What is beyond is dropped by the client; numbers show it.
+/// Capacity of received messages by subscription. The client library drops messages beyond it;
+/// sequence numbers reveal that.
 const HEARD_MAX: usize = 16_384;
-/// Between two tries to reach the broker.
+/// First and longest pause between two attempts to connect.
 const TRY_FIRST: Duration = Duration::from_millis(20);
 const TRY_MOST: Duration = Duration::from_millis(500);
-/// How often a broker that says nothing is asked whether it lives; the second question without an answer ends the connection.
+/// Ping interval for a silent broker; the second ping without an answer ends the connection.
 const PING: Duration = Duration::from_secs(2);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Rights that are missing and are remembered: each subject is one, and there are few.
+/// Maximum number of missing rights that are remembered: each subject is one, and there are few.
 const VIOLATIONS_MAX: usize = 64;
-/// Between two warnings of the same kind: a client can make a connection fail as often as it likes.
+/// Interval between two warnings of the same kind: a client can make a connection fail as often as
+/// it likes.
 const TELL_INTERVAL: Duration = Duration::from_secs(10);
-/// Different complaints that are told while the broker cannot be had.
+/// Maximum number of different errors that are logged while the broker cannot be reached.
 const COMPLAINTS_MAX: usize = 8;
 
 const VIOLATION: &str = "Permissions Violation for ";
-/// What subjects contain that nobody but a server with all rights may publish on.
+/// Part of the subjects on which only a server with all rights may publish.
 const CANARY: &str = ".canary";
 const MISSING: &str =
     "the broker refuses this login something that it needs: config/nats/pitlane.conf lists the rights";
 
-/// Whether the broker is there, for whoever asks and whoever waits.
+/// Whether the broker is connected, for polling and for waiting.
 #[derive(Debug, Default)]
 pub struct BrokerHealth {
     up: AtomicBool,
-    /// Times it came up.
+    /// Number of times that the connection was established.
     risen: AtomicU64,
     changed: Notify,
-    /// What was complained of since it was last there: it is tried twice a second, and once is enough to read it.
+    /// Errors since the last connection: a connect is attempted twice a second, and one log line is
+    /// enough.
     complaints: Mutex<Vec<String>>,
-    /// What the broker has refused for want of rights, in its words, since it was last there.
+    /// Missing rights as the broker reports them, since the last connection.
     violations: Mutex<BTreeSet<String>>,
-    /// When something was last told that may happen often.
+    /// Time of the last warning of a kind that may be frequent.
     told: Mutex<Option<Instant>>,
 }
 
@@ -59,17 +62,18 @@ impl BrokerHealth {
         self.risen.load(Ordering::Acquire)
     }
 
-    /// Until it is another than it was; one task waits.
+    /// Waits until the state changes; only one task may wait.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// What the broker has refused for want of rights, such as `Publish to "pitlane.pitlane.market"`.
+    /// Returns what the broker has refused for lack of rights, such as
+    /// `Publish to "pitlane.pitlane.market"`.
     pub fn violations(&self) -> Vec<String> {
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// Whether something that may happen often is to be told now.
+    /// Returns whether a frequent warning may be logged now.
     fn may_tell(&self) -> bool {
         let now = Instant::now();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +84,7 @@ impl BrokerHealth {
         may
     }
 
-    /// Whether nobody has said this since the broker was last there.
+    /// Returns whether this error has not been logged since the last connection.
     fn is_new(&self, complaint: String) -> bool {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = complaints.len() < COMPLAINTS_MAX && !complaints.contains(&complaint);
@@ -99,7 +103,7 @@ impl BrokerHealth {
     }
 }
 
-/// Why there is no connection, and never will be with these settings.
+/// The reason why there is no connection, and never will be with these settings.
 #[derive(Debug)]
 pub struct LinkError(String);
 
@@ -111,7 +115,8 @@ impl fmt::Display for LinkError {
 
 impl std::error::Error for LinkError {}
 
-/// A client that connects as soon as the broker is there. `name` is how the broker's operator sees us, `inbox` where we are answered.
+/// Opens a client that connects as soon as the broker is reachable. `name` identifies this client
+/// to the broker's operator, `inbox` is the prefix of its reply subjects.
 pub async fn open(
     settings: &Nats,
     name: &str,
@@ -188,7 +193,7 @@ fn note(weather: &BrokerHealth, event: &Event) {
 
 fn note_violation(weather: &BrokerHealth, error: &str) {
     let Some(violation) = violation_in(error) else { return };
-    // It was tried on purpose: this is as it should be.
+    // The canary was tried on purpose: this refusal is correct.
     if violation.contains(CANARY) {
         return tracing::debug!(error, "the broker restricts this login");
     }
@@ -198,7 +203,7 @@ fn note_violation(weather: &BrokerHealth, error: &str) {
     }
 }
 
-/// The right that is missing, of an error such as `Permissions Violation for Publish to "a.b"`.
+/// Extracts the missing right from an error such as `Permissions Violation for Publish to "a.b"`.
 fn violation_in(error: &str) -> Option<&str> {
     let (_, rest) = error.split_once(VIOLATION)?;
     Some(rest.trim_end_matches('\''))
@@ -209,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_complaint_is_told_once_until_the_broker_is_there_again() {
+    fn an_error_is_logged_once_until_the_broker_is_connected_again() {
         let weather = BrokerHealth::default();
         assert!(weather.is_new("who are you".to_string()));
         assert!(!weather.is_new("who are you".to_string()));
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_right_is_remembered_with_its_subject_until_the_broker_is_there_again() {
+    fn a_missing_right_is_remembered_until_the_broker_is_connected_again() {
         let weather = BrokerHealth::default();
         let error = |text: &str| Event::ServerError(async_nats::ServerError::Other(text.to_string()));
         for _ in 0..2 {

@@ -1,17 +1,20 @@
-//! Which subjects each kind of login needs, in one place. `config/nats/pitlane.conf` gives these rights and no others; a test compares the two.
+//! The subjects that each kind of login needs, in one place. `config/nats/pitlane.conf` grants
+//! these rights and no others; a test compares the two.
 //!
-//! | login | account | is for |
+//! | login | account | purpose |
 //! |---|---|---|
-//! | server | STRATEGIES | a server and its strategies: letters, events, prices |
-//! | a strategy | STRATEGIES | one process of `pitlane strategy`: its own letters, events and answers |
+//! | server | STRATEGIES | a server and its strategies: requests, events, prices |
+//! | a strategy | STRATEGIES | one process of `pitlane strategy`: its own requests, events and answers |
 //! | a standby | SERVERS | the stream of a group |
-//! | a member | SERVERS | what servers of a cluster say to each other |
+//! | a member | SERVERS | messages between the servers of a cluster |
 //!
-//! Two accounts, because the broker answers wherever a client says: a strategy that publishes an event between strategies and names a subject
-//! of the standby for the answer has the broker write there. Between accounts nothing passes.
+//! There are two accounts because the broker replies to any subject that a client names: a strategy
+//! that publishes an event between strategies with a subject of the standby as its reply subject
+//! makes the broker write there. Nothing passes between accounts.
 //!
-//! A start checks its own rights: it publishes an empty message on each subject, marked as a `probe`, and the broker complains of those that it
-//! may not use. Whether the rights of others go too far is seen by canaries: see [`super::subjects::Subjects::canary`].
+//! A start checks its own rights: it publishes an empty message on each subject, marked as a probe,
+//! and the broker reports those that it may not use. Canary subjects show whether the rights of
+//! others go too far: see [`super::subjects::Subjects::canary`].
 
 use std::time::Duration;
 
@@ -22,11 +25,11 @@ use tokio::time::sleep;
 use super::generic::consumer_name;
 use super::subjects::Subjects;
 
-/// How long complaints of the broker are waited for: far longer than a round trip.
+/// Time to wait for the broker's errors: far longer than a round trip.
 const COMPLAINTS_WAIT: Duration = Duration::from_millis(300);
-/// On messages that only try whether they may be sent.
+/// Header of messages that only test whether they may be sent.
 const PROBE: &str = "Pitlane-Probe";
-/// A stream that captures the subject refuses a message that expects another.
+/// Header with which a stream that captures the subject refuses the message.
 const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
 
 /// Subjects that a login may publish on and subscribe to.
@@ -36,7 +39,7 @@ pub struct Rights {
     pub subscribe: Vec<String>,
 }
 
-/// Of a server, for its strategies.
+/// Returns the rights of a server, for its strategies.
 pub fn server(subjects: &Subjects, strategies: &[&str]) -> Rights {
     let stream = subjects.stream();
     let api = |what: &str| format!("$JS.API.{what}.{stream}");
@@ -60,7 +63,7 @@ pub fn server(subjects: &Subjects, strategies: &[&str]) -> Rights {
     Rights { publish, subscribe }
 }
 
-/// Of the process of a strategy.
+/// Returns the rights of a strategy's process.
 pub fn strategy(subjects: &Subjects, strategy: &str) -> Rights {
     let (stream, consumer) = (subjects.stream(), consumer_name(strategy));
     Rights {
@@ -80,20 +83,20 @@ pub fn strategy(subjects: &Subjects, strategy: &str) -> Rights {
     }
 }
 
-/// Of a server of a standby group.
+/// Returns the rights of a server of a standby group.
 pub fn standby(subjects: &Subjects, group: &str) -> Rights {
     let (stream, prefix) = subjects.standby(group);
     let calls = ["STREAM.INFO", "STREAM.CREATE", "STREAM.PURGE", "STREAM.MSG.GET", "STREAM.MSG.DELETE"];
     let mut publish = vec![format!("{prefix}>"), subjects.servers_canary(), "$JS.API.INFO".to_string()];
     publish.extend(calls.map(|call| format!("$JS.API.{call}.{stream}")));
-    // The consumer that rings has a name of the client's making.
+    // The client library chooses the name of the consumer that notifies of new messages.
     publish.push(format!("$JS.API.CONSUMER.*.{stream}"));
     publish.push(format!("$JS.API.CONSUMER.*.{stream}.>"));
     publish.push(format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.>"));
     Rights { publish, subscribe: vec![format!("{}.>", subjects.server_inbox())] }
 }
 
-/// Of a member of a cluster whose subjects begin so.
+/// Returns the rights of a cluster member; `prefix` is the prefix of the cluster's subjects.
 pub fn member(subjects: &Subjects, prefix: &str, member: &str) -> Rights {
     Rights {
         publish: vec![
@@ -112,13 +115,15 @@ pub fn member(subjects: &Subjects, prefix: &str, member: &str) -> Rights {
 }
 
 impl Rights {
-    /// A subject of each right to publish that can be tried without a request to the broker itself.
+    /// Returns one subject for each right to publish that can be tested without a request to the
+    /// broker itself.
     fn probes(&self) -> impl Iterator<Item = String> {
         let is_ours = |subject: &&String| !subject.starts_with('$');
         self.publish.iter().filter(is_ours).map(|subject| subject.replace(['>', '*'], "probe"))
     }
 
-    /// Tries all of them. The broker complains of those that are missing before it answers; [`super::link::Weather::violations`] has them then.
+    /// Tests all rights to publish. The broker's errors about missing rights arrive before this
+    /// returns, as a rule; [`super::link::BrokerHealth::violations`] lists them.
     pub async fn probe(&self, client: &Client) {
         for subject in self.probes() {
             let mut headers = HeaderMap::new();
@@ -128,13 +133,14 @@ impl Rights {
                 return;
             }
         }
-        // Flushing only hands the messages to the system: the broker's complaints come back a round trip later, and no answer says when.
+        // A flush only hands the messages to the system: the broker's errors come back a round trip
+        // later, and nothing marks their end.
         let _ = client.flush().await;
         sleep(COMPLAINTS_WAIT).await;
     }
 }
 
-/// Whether a message only tries whether it may be sent.
+/// Returns whether a message is only a probe.
 pub fn is_probe(message: &Message) -> bool {
     message.payload.is_empty() && message.headers.as_ref().is_some_and(|headers| headers.get(PROBE).is_some())
 }
@@ -146,7 +152,7 @@ mod tests {
 
     const FILE: &str = include_str!("../../../config/nats/pitlane.conf");
 
-    /// The lists of subjects of one user in the file: publish and subscribe.
+    /// Returns the publish and subscribe lists of one user in the file.
     fn given(user: &str) -> [Vec<String>; 2] {
         let from = FILE.find(&format!("user: {user},")).unwrap_or_else(|| panic!("no user {user}"));
         ["publish: [", "subscribe: ["].map(|word| {
@@ -184,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_strategy_may_publish_on_is_a_subject_of_the_servers_or_of_another_strategy() {
+    fn a_strategy_cannot_publish_on_subjects_of_servers_or_of_other_strategies() {
         let config = Config::default();
         let subjects = Subjects::of(&config.nats, &config.service);
         let own = strategy(&subjects, "A");

@@ -1,16 +1,16 @@
-//! How things are called at the broker.
+//! The subject names at the broker.
 
 use std::fmt::Write;
 
 use crate::config::{Nats, Service};
 
-/// Longest subject at which a strategy is answered: an inbox, an id of the client and a number.
+/// Longest reply subject of a strategy in bytes: an inbox, an id of the client and a number.
 const REPLY_BYTES_MAX: usize = 256;
 
-/// The names of one installation.
+/// The subjects of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subjects {
-    /// With its last dot.
+    /// Prefix, with its last dot.
     prefix: String,
 }
 
@@ -39,22 +39,25 @@ impl Subjects {
         self.called("ask.") + &segment(strategy)
     }
 
-    /// Where a strategy is answered: a place of its own, so that the broker can keep others from listening there.
+    /// Returns the inbox of a strategy. Each strategy has its own, so that the broker can prevent
+    /// others from subscribing to it.
     pub fn inbox(&self, strategy: &str) -> String {
         self.called("inbox.") + &segment(strategy)
     }
 
-    /// Where a process asks whether the server knows its strategy, when nobody takes its letters.
+    /// Returns the subject on which a process asks whether the server knows its strategy, when its
+    /// requests have no responder.
     pub fn hello(&self, strategy: &str) -> String {
         self.called("hello.") + &segment(strategy)
     }
 
-    /// Such questions of all processes.
+    /// Returns the pattern for such questions of all processes.
     pub fn hellos(&self) -> String {
         self.called("hello.*")
     }
 
-    /// Where no strategy may publish: a process tries it, and if the server hears it, the login has more rights than a strategy needs.
+    /// Returns a subject on which no strategy may publish: a process tries it, and if the server
+    /// receives it, the login has more rights than a strategy needs.
     pub fn canary(&self, strategy: &str) -> String {
         self.called("canary.") + &segment(strategy)
     }
@@ -63,18 +66,20 @@ impl Subjects {
         self.called("canary.*")
     }
 
-    /// Where a connection between servers publishes: if it is heard among the strategies, both are in one account.
+    /// Returns the subject on which a connection between servers publishes: if it arrives among the
+    /// strategies, both are in one account.
     pub fn servers_canary(&self) -> String {
         self.called("canary-servers")
     }
 
-    /// Where the server is.
+    /// Returns the inbox of the server.
     pub fn server_inbox(&self) -> String {
         self.called("server")
     }
 
-    /// Whether a letter of this strategy may be answered here: below its own inbox and nowhere else. The server publishes with its own
-    /// rights, so a strategy that could name any other place would publish with them too.
+    /// Returns whether a request of this strategy may be answered on `reply`: below its own inbox
+    /// and nowhere else. The server publishes with its own rights, so a strategy that could name
+    /// any other subject would publish with them too.
     pub fn is_in_inbox(&self, strategy: &str, reply: &str) -> bool {
         self.is_in_inbox_of(&segment(strategy), reply)
     }
@@ -89,18 +94,21 @@ impl Subjects {
         reply.len() <= REPLY_BYTES_MAX && below.is_some_and(|below| below.split('.').all(is_plain))
     }
 
-    /// Who asks here whether it is known: its name as one segment; none if the answer would go to another place than its own inbox.
+    /// Returns the strategy that asks on this subject, as one segment; `None` if the answer would
+    /// go to a subject outside its own inbox.
     pub fn greeter<'a>(&self, subject: &'a str, reply: &str) -> Option<&'a str> {
         let segment = subject.strip_prefix(&self.called("hello."))?;
         (!segment.is_empty() && self.is_in_inbox_of(segment, reply)).then_some(segment)
     }
 
-    /// The stream that keeps events between strategies. Such names have no dots.
+    /// Returns the name of the stream that keeps events between strategies. Such names have no
+    /// dots.
     pub fn stream(&self) -> String {
         self.prefix.to_uppercase().replace('.', "_") + "GENERIC"
     }
 
-    /// The stream that holds the folder of a group of servers, and how its subjects begin.
+    /// Returns the name of the stream that contains the folder of a group of servers, and the
+    /// prefix of its subjects.
     pub fn standby(&self, group: &str) -> (String, String) {
         let stream = self.prefix.to_uppercase().replace('.', "_") + "STANDBY_" + group;
         (stream, self.called("standby.") + group + ".")
@@ -111,7 +119,7 @@ impl Subjects {
     }
 }
 
-/// A name as one segment of a subject, and as the name of a consumer.
+/// Encodes a name as one segment of a subject, and as the name of a consumer.
 pub fn segment(name: &str) -> String {
     let mut segment = String::new();
     for octet in name.bytes() {
@@ -137,9 +145,10 @@ mod tests {
         assert_eq!(subjects.stream(), "PITLANE_PITLANE_GENERIC");
     }
 
-    /// A restricted login once had the server answer on the subjects of the standby, and so stopped both servers.
+    /// A restricted login once made the server answer on the subjects of the standby, and so
+    /// stopped both servers.
     #[test]
-    fn a_strategy_is_answered_below_its_own_inbox_only() {
+    fn a_strategy_is_answered_only_below_its_own_inbox() {
         let config = Config::default();
         let subjects = Subjects::of(&config.nats, &config.service);
         for good in ["inbox.A.x", "inbox.A.x.1", "inbox.A.x.y.z-_9"] {

@@ -1,4 +1,4 @@
-//! One connection: its socket, its TLS, what was received and what is to be sent.
+//! One connection: its socket, its TLS state, its input and its output.
 //!
 //! ```text
 //! accepted ─► Handshake ─► Fresh ─► Open ─► Finishing ─► Lingering ─► gone
@@ -19,39 +19,40 @@ use super::output::Output;
 use super::settings::Limits;
 use super::tls::Tls;
 
-/// First bytes of a TLS connection: a handshake record. No protocol of ours begins so.
+/// First bytes of a TLS connection: a handshake record. None of our protocols starts with them.
 const TLS_RECORD: [u8; 2] = [0x16, 0x03];
 
 pub(super) struct Connection {
     pub(super) stream: Stream,
     pub(super) peer: SocketAddr,
-    /// None if it was adopted.
+    /// Listener that accepted it; `None` for an adopted or outgoing connection.
     pub(super) listener: Option<ListenerId>,
     pub(super) limits: Limits,
     pub(super) phase: Phase,
     pub(super) tls: Option<Box<Tls>>,
     pub(super) input: Input,
     pub(super) output: Output,
-    /// Reading, or writing, may get somewhere: told by the driver, taken back when a call did not.
+    /// Whether reading, or writing, may make progress: set by the driver, cleared when a call would
+    /// block.
     pub(super) readable: bool,
     pub(super) writable: bool,
-    /// The end is near: a short read does not mean that there is nothing more.
+    /// Whether the peer has ended: a short read does not mean that the socket is empty.
     pub(super) ended: bool,
-    /// All that the peer said has been read.
+    /// Whether all bytes of the peer have been read.
     pub(super) end_seen: bool,
-    /// Writing failed; what was received before is still read.
+    /// Reason why writing failed; bytes received before are still read.
     pub(super) broken: Option<CloseReason>,
     pub(super) paused: bool,
-    /// Unconsumed bytes are to be told of once more.
+    /// Whether unconsumed bytes are to be reported again.
     pub(super) again: bool,
-    /// In the line of those to be read.
+    /// Whether it is in the read queue.
     pub(super) queued: bool,
-    /// In the list of those to be written.
+    /// Whether it is in the list of connections to write.
     pub(super) dirty: bool,
     pub(super) tell_drained: bool,
-    /// When it is closed if it is still in its phase.
+    /// Time at which it is closed if it is still in its phase.
     pub(super) guard: Option<Timestamp>,
-    /// When the gateway wants to be told.
+    /// Time at which the gateway wants a timeout event.
     pub(super) deadline: Option<Timestamp>,
     /// Its entry among the deadlines.
     pub(super) entry: Option<Timestamp>,
@@ -59,18 +60,18 @@ pub(super) struct Connection {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// TLS is not up yet; the gateway does not know of it.
+    /// The TLS handshake is not complete; the gateway does not know the connection yet.
     Handshake,
-    /// Not a byte so far.
+    /// No byte has arrived yet.
     Fresh,
     Open,
-    /// The gateway has let it go; the rest is sent.
+    /// The gateway has released it; the rest of the output is sent.
     Finishing,
-    /// We have said goodbye and wait for the peer to do so.
+    /// The sending direction is closed; the peer's end is awaited.
     Lingering,
 }
 
-/// What came of a read.
+/// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadOutcome {
     Nothing,
@@ -90,7 +91,7 @@ impl Connection {
             input: Input::default(),
             output: Output::default(),
             readable: false,
-            // A new socket takes something; if not, the first write tells.
+            // A new socket usually accepts output; if not, the first write shows it.
             writable: true,
             ended: false,
             end_seen: false,
@@ -106,12 +107,12 @@ impl Connection {
         }
     }
 
-    /// Whether the gateway may do something with it.
+    /// Returns whether the gateway may use it.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Fresh | Phase::Open)
     }
 
-    /// Whether nothing can be said yet: TLS is not up.
+    /// Returns whether nothing can be sent yet, because the TLS handshake is not complete.
     pub(super) fn is_shaking_hands(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
@@ -136,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// One read. While leaving, what comes is thrown away.
+    /// Reads once. While finishing, received bytes are discarded.
     pub(super) fn receive(
         &mut self,
         spare: &mut Spare,
@@ -153,7 +154,8 @@ impl Connection {
         if self.is_leaving() {
             self.input.consume(self.input.bytes().len());
         }
-        // The system tells of a fault once only, and that was when we wrote; then it is as if the peer had said goodbye.
+        // The system reports an error only once, and that was at a write; afterwards the end looks
+        // like a regular close.
         match (took, self.broken) {
             (
                 ReadOutcome::Nothing | ReadOutcome::Over(CloseReason::ByPeer | CloseReason::Truncated),
@@ -193,7 +195,7 @@ impl Connection {
         let result = self.stream.read(&mut wire);
         let took = match self.heard(result, wire.len(), counts) {
             Ok(count) => self.decrypt(&wire[..count], spare),
-            // The end of the stream without a goodbye.
+            // The stream ended without close_notify.
             Err(ReadOutcome::Over(CloseReason::ByPeer)) if self.phase != Phase::Handshake => {
                 ReadOutcome::Over(CloseReason::Truncated)
             }
@@ -207,12 +209,12 @@ impl Connection {
         let Some(tls) = &mut self.tls else { return ReadOutcome::Nothing };
         match tls.decrypt(wire, &mut self.input, spare) {
             Ok(()) => {
-                // The goodbye is acted upon when the bytes before it have been.
+                // The close_notify is handled after the bytes before it.
                 self.readable |= tls.peer_left;
                 ReadOutcome::Bytes
             }
             Err(why) => {
-                // The peer is told by an alert, if it still listens.
+                // The peer receives an alert, if it still reads.
                 _ = tls.write(&mut self.stream);
                 self.stream.shutdown_write();
                 ReadOutcome::Over(why)
@@ -220,7 +222,7 @@ impl Connection {
         }
     }
 
-    /// Bytes read, or what a read without bytes means.
+    /// Returns the bytes read, or the meaning of a read without bytes.
     fn heard(
         &mut self,
         result: io::Result<usize>,
@@ -231,7 +233,7 @@ impl Connection {
         match result {
             Ok(0) => Err(ReadOutcome::Over(CloseReason::ByPeer)),
             Ok(count) => {
-                // A short read has emptied the socket; the driver tells when there is more.
+                // A short read has emptied the socket; the driver reports when there is more.
                 self.readable = count == asked || self.ended;
                 counts.received_bytes += count as u64;
                 Ok(count)
@@ -245,7 +247,8 @@ impl Connection {
         }
     }
 
-    /// Hands bytes to the system past the output, which must be empty: so they are copied once less.
+    /// Passes bytes to the system without the output buffer, which must be empty: this saves a
+    /// copy.
     pub(super) fn write(&mut self, bytes: &[u8], counts: &mut Counts) -> io::Result<usize> {
         if bytes.is_empty() || self.output.pending() > 0 || self.broken.is_some() {
             return Ok(0);
@@ -260,7 +263,8 @@ impl Connection {
         }
     }
 
-    /// Hands to the system what it takes at once: one call with plain text, one for each 64 KiB with TLS. Bytes taken.
+    /// Writes what the system accepts at once: one call with plain text, one for each 64 KiB with
+    /// TLS. Returns the bytes accepted.
     pub(super) fn flush(&mut self, counts: &mut Counts) -> io::Result<usize> {
         let result = match &mut self.tls {
             None if self.output.pending() == 0 => return Ok(0),
@@ -279,7 +283,7 @@ impl Connection {
         self.told(result, counts)
     }
 
-    /// Bytes written, none if the system is full.
+    /// Returns the bytes written, zero if the system's buffer is full.
     fn told(&mut self, result: io::Result<usize>, counts: &mut Counts) -> io::Result<usize> {
         counts.writes += 1;
         match result {

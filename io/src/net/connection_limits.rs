@@ -1,4 +1,4 @@
-//! How many connections there are: in all, of each listener, from each peer.
+//! Counts and limits of connections: in total and from each peer.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -47,7 +47,8 @@ impl ConnectionLimits {
     }
 }
 
-/// An IPv4 address as such, however it is written; the /64 network of an IPv6 address, which is what one host has.
+/// Returns an IPv4 address as such, even if it is mapped to IPv6; or the /64 network of an IPv6
+/// address, which is what one host has.
 fn home(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_has_a_limit() {
+    fn the_total_is_limited() {
         let mut crowd = ConnectionLimits::new(1, 10);
         crowd.enter("10.0.0.1".parse().unwrap());
         assert_eq!(crowd.admits("10.0.0.2".parse().unwrap()), Err(Refused::All));

@@ -1,32 +1,32 @@
-//! What has happened so far, in numbers.
+//! Counters of all that has happened so far.
 
 use super::event::CloseReason;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub accepted: u64,
-    /// Turned away at the door: too many in all, of this listener, of this peer.
+    /// Connections refused by limit: in total, of this listener, of this peer.
     pub refused_all: u64,
     pub refused_listener: u64,
     pub refused_peer: u64,
-    /// Turned away because the process had no file descriptor left.
+    /// Connections refused because the process had no file descriptor left.
     pub refused_no_descriptor: u64,
-    /// `accept` failed otherwise, or the connection was gone before we looked at it.
+    /// Connections for which `accept` failed otherwise, or that were gone before they were set up.
     pub accept_failed: u64,
     pub received_bytes: u64,
     pub sent_bytes: u64,
-    /// Calls of the system; with the bytes they tell how well writes are gathered.
+    /// System calls; together with the bytes they show how well writes are batched.
     pub reads: u64,
     pub writes: u64,
-    /// `send` refused because the output was full.
+    /// Calls of `send` refused because the output was full.
     pub sends_refused: u64,
-    /// Connections that we asked for ourselves.
+    /// Outgoing connections.
     pub called: u64,
     pub adopted: u64,
     pub released: u64,
-    /// Closed by the gateway.
+    /// Connections closed by the gateway.
     pub closed_by_us: u64,
-    /// Closed by others, by reason.
+    /// Connections closed for other reasons, by reason.
     pub closed_by_peer: u64,
     pub closed_reset: u64,
     pub closed_lost: u64,

@@ -1,11 +1,12 @@
-//! What happens in a cycle, in this order.
+//! The steps of a cycle, in order.
 //!
 //! ```text
-//! driver: who is ready ─► accept ─► deadlines ─► read each once ─► gateway ─► all told ─► write each once
+//! readiness ─► accept ─► deadlines ─► read each once ─► gateway ─► end of cycle ─► write each once
 //! ```
 //!
-//! Each step is bounded. A connection is read once in a cycle and then waits for its next turn, so that nobody who sends much
-//! takes the time of others; and whatever was said to it in a cycle leaves in one call.
+//! Each step is bounded. A connection is read once per cycle and then waits for the next one, so
+//! that a heavy sender does not delay others; and all output of a cycle to one connection leaves in
+//! one call.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
@@ -26,11 +27,12 @@ use super::slab::{ConnectionId, Slab};
 use super::sockets::Sockets;
 use super::tls::Tls;
 
-/// Accepted from one listener in one cycle. A storm of connections delays those that are there by some 20 µs each.
+/// Maximum number of connections accepted from one listener in one cycle. A burst of connections
+/// delays the existing ones by about 20 µs each.
 const ACCEPTS_PER_CYCLE_MAX: usize = 16;
-/// Deadlines that are acted upon in one cycle; the others are a little later.
+/// Maximum number of deadlines handled in one cycle; the others are handled a little later.
 const DUE_PER_CYCLE_MAX: usize = 256;
-/// How often outputs are asked for memory that they do not need.
+/// Interval at which outputs free unneeded memory.
 const LOOK_BACK_NS: u64 = NS_PER_S;
 
 impl Sockets {
@@ -58,7 +60,7 @@ impl Sockets {
         ListenerId((self.doors.len() - 1) as u8)
     }
 
-    /// How long a thread may wait from now on without missing anything.
+    /// Returns how long a thread may wait from now on without missing anything.
     pub(super) fn patience(&self, now: Timestamp, at_most: Duration) -> Duration {
         let busy = !self.line.is_empty() || !self.dirty.is_empty() || !self.loose.is_empty();
         if busy || self.doors.iter().any(|door| door.is_open(now)) {
@@ -98,7 +100,8 @@ impl Sockets {
         }
     }
 
-    /// Says how often the bell was rung. That is work: whoever rang brought something, perhaps after the thread had looked.
+    /// Records readiness and returns how often the wake-up was triggered. That counts as work: the
+    /// waking thread brought something, perhaps after this thread had checked its inputs.
     fn note(&mut self, ready: &[Ready]) -> usize {
         let mut rung = 0;
         for ready in ready {
@@ -150,7 +153,7 @@ impl Sockets {
         work
     }
 
-    /// After nobody was left: the driver tells of the next.
+    /// Requests a notification from the driver after no connection was left to accept.
     fn watch(&mut self, index: usize) {
         let door = &mut self.doors[index];
         if door.ready {
@@ -244,7 +247,7 @@ impl Sockets {
 
     fn receive(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let mut work = 0;
-        // Whoever joins the line meanwhile is read in the next cycle.
+        // Connections that join the queue meanwhile are read in the next cycle.
         for _ in 0..self.line.len() {
             let Some(id) = self.line.pop_front() else { break };
             let Some(connection) = self.connections.get_mut(id) else { continue };
@@ -266,7 +269,7 @@ impl Sockets {
         work
     }
 
-    /// Something came: the handshake goes on, or there are bytes for the gateway.
+    /// Handles received bytes: the handshake continues, or the gateway receives them.
     fn heard(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.phase == Phase::Handshake {
@@ -298,7 +301,7 @@ impl Sockets {
 
     fn flush(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let mut work = 0;
-        // What is said from here on, by whoever is told that it is drained, leaves in the next cycle.
+        // Output appended from here on, by handlers of `Drained`, leaves in the next cycle.
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             let Some(connection) = self.connections.get_mut(id) else { continue };
@@ -314,7 +317,7 @@ impl Sockets {
                 Err(error) => self.broken(id, CloseReason::of(&error), handle),
             }
         }
-        // Keeps the memory of the longer one.
+        // Keeps the allocation of the drained list.
         dirty.append(&mut self.dirty);
         self.dirty = dirty;
         work
@@ -336,7 +339,7 @@ impl Sockets {
             }
             return;
         }
-        // While TLS is not up there was nothing to drain.
+        // While the handshake is not complete there was nothing to drain.
         if connection.is_open()
             && !connection.is_shaking_hands()
             && std::mem::take(&mut connection.tell_drained)
@@ -345,7 +348,8 @@ impl Sockets {
         }
     }
 
-    /// Writing failed. What the peer sent before is still read; after that, or if nobody reads, it is over.
+    /// Handles a failed write. Bytes that the peer sent before are still read; after that, or if
+    /// reading is paused or the connection is finishing, it is closed.
     fn broken(
         &mut self,
         id: ConnectionId,
@@ -362,7 +366,7 @@ impl Sockets {
         self.line_up(id);
     }
 
-    /// The same for what a gateway wrote itself: it is told in the next cycle.
+    /// Handles a failed write of the gateway itself: the close is reported in the next cycle.
     pub(super) fn give_up(&mut self, id: ConnectionId, why: CloseReason) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.broken = Some(why);
@@ -370,7 +374,7 @@ impl Sockets {
         self.line_up(id);
     }
 
-    /// Ends a connection for a reason that is not the gateway's.
+    /// Ends a connection for a reason other than the gateway.
     fn over(
         &mut self,
         id: ConnectionId,
@@ -380,7 +384,8 @@ impl Sockets {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (known, leaving) = (connection.is_open(), connection.is_leaving());
         connection.end_seen = true;
-        // A goodbye is answered by one where there is such a thing; and answers to what came before it are still sent.
+        // A close is answered by one where the protocol has it; and answers to earlier messages are
+        // still sent.
         let more_to_say = connection.has_output() || connection.tls.is_some();
         if known && why == CloseReason::ByPeer && more_to_say {
             self.begin_finishing(id);
@@ -411,7 +416,7 @@ impl Sockets {
     }
 
     pub(super) fn remove(&mut self, id: ConnectionId) {
-        // The socket is closed when it is dropped.
+        // Dropping the connection closes the socket.
         drop(self.take_out(id));
     }
 

@@ -1,7 +1,8 @@
-//! When which connection has to be looked at. One entry for each at most.
+//! The times at which connections must be checked. Each connection has at most one entry.
 //!
-//! Most deadlines are only ever moved back, with each message that comes. So an entry stays where it is until its time, and is then
-//! put where it belongs by that time: moving a deadline back costs nothing.
+//! Most deadlines are only ever postponed, with each message that arrives. So an entry stays until
+//! its time, and is then moved to the deadline valid at that time: postponing a deadline costs
+//! nothing.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,8 @@ pub(super) struct Deadlines {
 }
 
 impl Deadlines {
-    /// Looks at a connection at `wanted` or earlier. `entry` is where the connection keeps its present entry.
+    /// Requests a check of a connection at `wanted` or earlier. `entry` is the connection's current
+    /// entry.
     pub(super) fn want(
         &mut self,
         id: ConnectionId,
@@ -37,7 +39,7 @@ impl Deadlines {
         }
     }
 
-    /// Takes out one whose time has come. Its connection has no entry then.
+    /// Removes one entry whose time has come. Its connection has no entry afterwards.
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<ConnectionId> {
         let &(when, id) = self.entries.first()?;
         if when > now {

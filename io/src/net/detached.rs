@@ -1,4 +1,5 @@
-//! A connection between two threads: taken out of one's sockets, not yet in the other's.
+//! A connection in transfer between two threads: removed from one thread's sockets, not yet added
+//! to the other's.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +9,8 @@ use super::output::Output;
 use super::settings::Limits;
 use super::tls::Tls;
 
-/// The socket, its TLS, what was received and not consumed, what was said and not sent. Dropped, it closes the connection.
+/// The socket, its TLS state, the unconsumed input and the unsent output. Dropping it closes the
+/// connection.
 pub struct Detached {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
@@ -27,7 +29,7 @@ impl Detached {
         &self.stream
     }
 
-    /// Received and not consumed.
+    /// Returns the bytes received and not consumed.
     pub fn input(&self) -> &[u8] {
         self.input.bytes()
     }

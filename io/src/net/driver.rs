@@ -1,7 +1,9 @@
-//! The seam between sockets and the system: who is ready, and reading and writing without waiting.
+//! The interface between sockets and the system: readiness, and reading and writing without
+//! waiting.
 //!
-//! Two drivers: epoll everywhere, io_uring where the host allows it. A driver knows tokens and byte streams; connections, TLS and
-//! limits live above the seam and are the same for both.
+//! There are two drivers: epoll everywhere, io_uring where the host allows it. A driver knows
+//! tokens and byte streams; connections, TLS and limits are implemented above it and are the same
+//! for both.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,24 +17,26 @@ use super::settings::DriverKind;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 use super::uring::{self, Uring};
 
-/// Tokens: the bell's, then those of listeners, then one for each slot of a connection.
+/// Tokens: first the wake-up, then the listeners, then one for each connection slot.
 pub(super) const BELL: usize = 0;
 pub(super) const FIRST_LISTENER: usize = 1;
-/// A thread listens for FIX and STOMP, each plain and with TLS, at a few addresses.
+/// Maximum number of listeners of a thread: FIX and STOMP, each plain and with TLS, at a few
+/// addresses.
 pub(super) const LISTENERS_MAX: usize = 63;
 pub(super) const FIRST_SLOT: usize = FIRST_LISTENER + LISTENERS_MAX;
 
-/// Something can be done without waiting. May be said in vain, but is never left out.
+/// Readiness of one token: an operation can proceed without waiting. It may be reported spuriously,
+/// but is never missed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ready {
     pub(super) token: usize,
     pub(super) readable: bool,
     pub(super) writable: bool,
-    /// The peer will send no more: reading goes on until the end is seen.
+    /// Whether the peer will send no more: reading continues until the end of the stream.
     pub(super) ended: bool,
 }
 
-/// Why there is no io_uring driver in this build.
+/// Reason why this build has no io_uring driver.
 pub const NOT_BUILT: &str = "this build has no io_uring driver (it was built without the feature `uring`)";
 
 pub(super) enum Driver {
@@ -42,7 +46,7 @@ pub(super) enum Driver {
 }
 
 impl Driver {
-    /// With the reason, in words, why it is not the one that was asked for.
+    /// Opens a driver, and returns it with the reason why it is not the configured one.
     pub(super) fn open(kind: DriverKind) -> io::Result<(Driver, Option<String>)> {
         let reason = match kind {
             DriverKind::Epoll => None,
@@ -81,7 +85,8 @@ impl Driver {
         }
     }
 
-    /// Looks who is ready, without waiting, and does `inside` with them. Streams are attached, read and written there only.
+    /// Polls for readiness without waiting, and calls `inside` with the result. Streams are
+    /// attached, read and written only there.
     pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
         match self {
             Driver::Epoll(epoll) => epoll.turn(inside),
@@ -90,7 +95,8 @@ impl Driver {
         }
     }
 
-    /// The same without a look, where that costs a call of the system. Who is ready is told by the next turn.
+    /// Runs `inside` without polling, where polling costs a system call. The next cycle reports
+    /// readiness.
     pub(super) fn turn_blind<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
         match self {
             Driver::Epoll(_) => inside(&[]),
@@ -99,7 +105,8 @@ impl Driver {
         }
     }
 
-    /// Returns when somebody is ready, the bell has rung or the time is over. The next turn is told who is ready.
+    /// Waits until a token is ready, the wake-up is triggered, or the time is over. The next cycle
+    /// receives the readiness.
     pub(super) fn wait(&mut self, at_most: Duration) {
         match self {
             Driver::Epoll(epoll) => epoll.wait(at_most),
@@ -109,7 +116,7 @@ impl Driver {
     }
 }
 
-/// Puts sockets under the eyes of a driver.
+/// Registers sockets with a driver.
 pub(super) enum Registrar {
     Epoll(epoll::Registrar),
     #[cfg(all(feature = "uring", target_os = "linux"))]
@@ -138,8 +145,8 @@ impl Registrar {
         }
     }
 
-    /// Tells once that somebody may be accepted. Once there was nobody left, [`Registrar::watch`] is to be called again, with what it
-    /// gave the time before.
+    /// Requests one notification of a pending connection. After no connection was left, it must be
+    /// called again, with the result of the previous call.
     pub(super) fn watch(
         &self,
         token: usize,
@@ -170,7 +177,7 @@ pub(super) enum Watch {
 
 /// A connected socket.
 pub(super) enum Stream {
-    /// Its socket is still to be attached.
+    /// The socket is not attached yet.
     Loose,
     Epoll(TcpStream),
     #[cfg(all(feature = "uring", target_os = "linux"))]
@@ -184,11 +191,11 @@ impl Stream {
         }
     }
 
-    /// We have said everything. The peer hears of it.
+    /// Shuts down the sending direction, which signals the end to the peer.
     pub(super) fn shutdown_write(&mut self) {
         match self {
             Stream::Loose => {}
-            // It may be gone already, which is as good.
+            // The peer may be gone already, which has the same effect.
             Stream::Epoll(stream) => _ = stream.shutdown(Shutdown::Write),
             #[cfg(all(feature = "uring", target_os = "linux"))]
             Stream::Uring(stream) => stream.shutdown_write(),

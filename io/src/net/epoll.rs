@@ -1,4 +1,4 @@
-//! The portable driver: readiness by epoll (or what the system has instead), told once for each change.
+//! The portable driver: edge-triggered readiness by epoll, or by the equivalent of the system.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -13,13 +13,13 @@ use crate::wakeup::Wakeup;
 
 use super::driver::{BELL, Ready};
 
-/// Told in one look. If more are ready, the next look tells of them.
+/// Maximum number of events per poll. The next poll reports the rest.
 const EVENTS_MAX: usize = 1_024;
 
 pub(super) struct Epoll {
     poll: Poll,
     events: Events,
-    /// Heard and not yet handled.
+    /// Reported and not yet handled.
     ready: Vec<Ready>,
     bell: Wakeup,
 }
@@ -51,7 +51,7 @@ impl Epoll {
     }
 
     pub(super) fn wait(&mut self, at_most: Duration) {
-        // Each change is told once: what a wait has heard is kept until the next turn.
+        // Each change is reported once, so the events of a wait are kept until the next cycle.
         if self.ready.is_empty() {
             self.look(at_most);
         }

@@ -1,4 +1,4 @@
-//! What a gateway is told about its connections.
+//! The events of connections that a gateway handles.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,45 +8,47 @@ use super::slab::ConnectionId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketEvent {
-    /// Somebody is there; with TLS, after the handshake.
+    /// A connection is established; with TLS, after the handshake.
     Accepted { id: ConnectionId, listener: ListenerId, peer: SocketAddr },
-    /// There are bytes in `Sockets::input` that were not there before, or reading was resumed and some are left.
+    /// `Sockets::input` has new bytes, or reading was resumed and some are left.
     Received { id: ConnectionId },
-    /// All that was said has been taken by the system; told once after `Sockets::tell_drained`, and after a
-    /// `Sockets::write` that was not taken whole.
+    /// The system has accepted all output. Emitted once after `Sockets::tell_drained`, and after a
+    /// `Sockets::write` that was not accepted completely.
     Drained { id: ConnectionId },
-    /// The deadline set by the gateway has come. The connection stays as it is.
+    /// The deadline set by the gateway has passed. The connection is unchanged.
     Timeout { id: ConnectionId },
-    /// It is over, and `id` means nothing any more. Not told for what the gateway itself closed.
+    /// The connection is closed, and `id` is no longer valid. Not emitted if the gateway itself
+    /// closed it.
     Closed { id: ConnectionId, why: CloseReason },
-    /// All that came in this cycle has been told. Told in every cycle, once: what is said now leaves with it.
+    /// All events of this cycle have been emitted. Emitted once in every cycle: output appended now
+    /// leaves with the cycle.
     EndOfCycle,
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The peer said goodbye.
+    /// The peer closed it.
     ByPeer,
-    /// The peer broke it off.
+    /// The peer reset it.
     Reset,
-    /// The peer has vanished: no acknowledgement and no answer to keep-alive.
+    /// The peer has vanished: it acknowledges nothing and does not answer keep-alive probes.
     Lost,
-    /// No first byte in time.
+    /// No first byte arrived in time.
     Silent,
-    /// More unconsumed bytes than the connection may have.
+    /// There are more unconsumed bytes than the connection may have.
     InputFull,
-    /// No TLS handshake in time.
+    /// The TLS handshake did not complete in time.
     HandshakeSlow,
-    /// What came to a TLS listener was something else.
+    /// A TLS listener received something else.
     NotTls,
-    /// TLS came to a listener for plain text.
+    /// A plain-text listener received TLS.
     TlsToPlain,
-    /// TLS failed: no common version, a certificate refused, a damaged record.
+    /// TLS failed: no common version, a refused certificate, a damaged record.
     TlsFailed,
-    /// The peer of a TLS connection left without a goodbye: the end may have been cut off.
+    /// The peer of a TLS connection closed it without close_notify: the end may have been cut off.
     Truncated,
-    /// Another fault of the socket.
+    /// Another error of the socket.
     Failed(io::ErrorKind),
 }
 

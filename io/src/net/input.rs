@@ -5,13 +5,15 @@
 //!                 head     tail
 //! ```
 //!
-//! A connection without unconsumed bytes has no storage: what is read goes into a spare one, which wanders from connection to
-//! connection and stays in the cache. Only the beginning of a message whose end is still to come keeps it.
+//! A connection without unconsumed bytes has no storage: a read uses a spare one, which is passed
+//! from connection to connection and stays in the cache. A connection keeps it only while a message
+//! is incomplete.
 
-/// Spare storages kept: more are only needed by as many connections with half a message each.
+/// Number of spare storages kept. More are needed only if as many connections have an incomplete
+/// message each.
 const SPARES_MAX: usize = 64;
 
-/// Storages of one size, all of their bytes initialised.
+/// Storages of one size, with all bytes initialised.
 #[derive(Debug)]
 pub(super) struct Spare {
     storages: Vec<Vec<u8>>,
@@ -27,7 +29,7 @@ impl Spare {
         self.storages.pop().unwrap_or_else(|| vec![0; self.size])
     }
 
-    /// Those that grew are let go.
+    /// Returns a storage to the pool. A storage that grew is freed.
     pub(super) fn give(&mut self, storage: Vec<u8>) {
         if storage.len() == self.size && self.storages.len() < SPARES_MAX {
             self.storages.push(storage);
@@ -35,7 +37,7 @@ impl Spare {
     }
 }
 
-/// `head <= tail <= storage.len()`; without bytes both are 0.
+/// Invariant: `head <= tail <= storage.len()`; without bytes both are 0.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     storage: Vec<u8>,
@@ -60,7 +62,7 @@ impl Input {
         }
     }
 
-    /// Room to read into, at most `cap` bytes in all. None: it is full.
+    /// Returns space to read into, up to `cap` bytes in total; `None` if the input is full.
     pub(super) fn space(&mut self, spare: &mut Spare, cap: usize) -> Option<&mut [u8]> {
         if self.storage.is_empty() {
             self.storage = spare.take();
@@ -77,13 +79,13 @@ impl Input {
         if self.tail < end { Some(&mut self.storage[self.tail..end]) } else { None }
     }
 
-    /// So many bytes were read into `space`.
+    /// Records that `count` bytes were read into `space`.
     pub(super) fn filled(&mut self, count: usize) {
         self.tail += count;
         assert!(self.tail <= self.storage.len(), "no more is read than there was room for");
     }
 
-    /// Room for exactly so many bytes, however many there are.
+    /// Returns space for exactly `count` bytes, whatever is stored already.
     pub(super) fn room(&mut self, spare: &mut Spare, count: usize) -> &mut [u8] {
         if self.storage.is_empty() {
             self.storage = spare.take();
@@ -97,7 +99,7 @@ impl Input {
         &mut self.storage[self.tail..self.tail + count]
     }
 
-    /// Gives the storage back if nothing is in it.
+    /// Returns the storage to the pool if it is empty.
     pub(super) fn rest(&mut self, spare: &mut Spare) {
         if self.is_empty() && !self.storage.is_empty() {
             spare.give(std::mem::take(&mut self.storage));
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_to_its_cap_and_no_further() {
+    fn an_input_grows_to_its_cap_and_no_further() {
         let mut spare = Spare::new(8);
         let mut input = Input::default();
         let mut taken = 0;

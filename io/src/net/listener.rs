@@ -1,4 +1,4 @@
-//! A bound listener, and accepting without ever standing still.
+//! A bound listener, and accepting connections without blocking.
 
 use std::fs::File;
 use std::io;
@@ -11,10 +11,10 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use super::driver::Watch;
 use super::settings::{ListenerSettings, NetSettings};
 
-/// How long nobody is accepted after the system refused for want of something.
+/// Pause of accepting after the system lacked a resource.
 const PAUSE_NS: u64 = 100 * NS_PER_MS;
 
-/// Numbers the listeners of one thread, in the order in which they were given to it.
+/// Number of a listener within one thread, in the order of registration.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ListenerId(pub u8);
 
@@ -25,7 +25,8 @@ pub struct BoundAddress {
     pub address: SocketAddr,
 }
 
-/// A bound socket, to be given to the thread that shall accept. Bound by whoever starts the threads, so that a port in use is told at once.
+/// A bound socket, for the thread that will accept. The thread that starts the others binds it, so
+/// that a port in use is reported at once.
 #[derive(Debug)]
 pub struct Listener {
     pub(super) socket: TcpListener,
@@ -37,14 +38,14 @@ impl Listener {
     pub fn bind(settings: ListenerSettings) -> io::Result<Listener> {
         let address = settings.address;
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        // A restart does not wait for the connections of the run before.
+        // A restart does not wait for the connections of the previous process to expire.
         socket.set_reuse_address(true)?;
         if address.is_ipv6() && address.ip().is_unspecified() {
-            // `[::]` means everybody.
+            // `[::]` means all IPv4 and IPv6 addresses.
             socket.set_only_v6(false)?;
         }
         if settings.send_kernel_bytes > 0 {
-            // Connections inherit it.
+            // Accepted connections inherit the size.
             socket.set_send_buffer_size(settings.send_kernel_bytes)?;
         }
         socket.bind(&address.into())?;
@@ -55,12 +56,13 @@ impl Listener {
         Ok(Listener { socket, settings, address })
     }
 
-    /// With the port that it really has.
+    /// Returns the bound address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Another handle of the same socket: several threads may accept from it, and each connection comes to one of them.
+    /// Returns another handle of the same socket: several threads may accept from it, and each
+    /// connection goes to one of them.
     pub fn try_clone(&self) -> io::Result<Listener> {
         let socket = self.socket.try_clone()?;
         Ok(Listener { socket, settings: self.settings.clone(), address: self.address })
@@ -69,22 +71,23 @@ impl Listener {
 
 /// A listener in service.
 pub(super) struct Door {
-    /// None: it is shut.
+    /// Bound socket; `None` after it was shut.
     pub(super) socket: Option<TcpListener>,
     pub(super) settings: ListenerSettings,
     pub(super) watch: Option<Watch>,
     pub(super) connections: u32,
-    /// Somebody may be waiting.
+    /// Whether a connection may be pending.
     pub(super) ready: bool,
-    /// Nobody is accepted before this.
+    /// Time before which no connection is accepted.
     pub(super) paused_until: Option<Timestamp>,
-    /// Let go when the process has no descriptor left, so that whoever waits can be accepted and turned away.
+    /// Spare descriptor, released when the process has none left, so that a pending client can be
+    /// accepted and closed.
     reserve: Option<File>,
 }
 
 pub(super) enum AcceptOutcome {
     Connection(TcpStream, SocketAddr),
-    /// There was somebody; no more.
+    /// The pending connection is gone.
     Aborted,
     FdLimit,
     WouldBlock,
@@ -98,7 +101,7 @@ impl Door {
         Door { socket, settings, watch, connections, ready, paused_until, reserve: reserve() }
     }
 
-    /// Nobody comes in any more; those who are in stay.
+    /// Stops accepting; existing connections stay.
     pub(super) fn shut(&mut self) {
         (self.socket, self.watch, self.ready, self.reserve) = (None, None, false, None);
     }
@@ -120,7 +123,7 @@ impl Door {
                 AcceptOutcome::WouldBlock
             }
             Some(Errno::MFILE | Errno::NFILE) => self.turn_away(now),
-            // Faults of the connection that was to be accepted.
+            // These are errors of the pending connection.
             Some(Errno::CONNABORTED | Errno::PROTO | Errno::PERM | Errno::INTR) => AcceptOutcome::Aborted,
             _ => {
                 self.pause(now);
@@ -134,7 +137,8 @@ impl Door {
         self.paused_until = Some(now.plus(PAUSE_NS));
     }
 
-    /// No descriptor left: accepts with the reserve and hangs up, so that the client knows and does not wait.
+    /// Handles the lack of descriptors: accepts with the spare one and closes, so that the client
+    /// learns it and does not wait.
     fn turn_away(&mut self, now: Timestamp) -> AcceptOutcome {
         let accepts = |socket: &TcpListener| socket.accept().is_ok();
         let turned_away = self.reserve.take().is_some() && self.socket.as_ref().is_some_and(accepts);
@@ -150,7 +154,7 @@ fn reserve() -> Option<File> {
     File::open("/dev/null").ok()
 }
 
-/// What every connection gets. Fails when the peer is gone already.
+/// Sets the options of a connection. Fails if the peer is gone already.
 pub(super) fn prepare(stream: &TcpStream, settings: &NetSettings) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let socket = SockRef::from(stream);
@@ -163,22 +167,24 @@ pub(super) fn prepare(stream: &TcpStream, settings: &NetSettings) -> io::Result<
     {
         socket.set_tcp_user_timeout(Some(settings.user_timeout))?;
         if let Some(us) = settings.busy_poll_us {
-            // Raising it needs a privilege; without it the connection is as good, only not as quick.
+            // Raising the value needs a privilege; without it the connection works, with higher
+            // latency.
             _ = socket.set_busy_poll(us);
         }
     }
     Ok(())
 }
 
-/// The peer hears at once that its words have come. Unless it has asked not to (Nagle), it waits for that before it says more, and where
-/// nothing is answered the system lets it wait for 40 ms: after the last word of a handshake, for one.
+/// Makes the system acknowledge received bytes at once. Unless the peer has disabled Nagle's
+/// algorithm, it waits for the acknowledgement before it sends more, and if there is no answer to
+/// carry it the system delays it by 40 ms: after the last message of a handshake, for example.
 pub(crate) fn acknowledge<'a, S>(stream: &'a S)
 where
     SockRef<'a>: From<&'a S>,
 {
     #[cfg(target_os = "linux")]
     {
-        // Without it the connection is as good, only not as quick.
+        // Without it the connection works, with higher latency.
         _ = SockRef::from(stream).set_tcp_quickack(true);
     }
 }

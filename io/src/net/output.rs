@@ -1,14 +1,14 @@
-//! Bytes said and not yet taken by the system.
+//! Bytes queued for sending and not yet accepted by the system.
 
-/// Memory that an output may keep while it has nothing to send.
+/// Bytes of memory that an empty output may keep.
 const KEPT_BYTES: usize = 4 * 1024;
 
-/// `sent <= bytes.len()`.
+/// Invariant: `sent <= bytes.len()`.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
     sent: usize,
-    /// Whether something was said since the last look.
+    /// Whether something was appended since the last check.
     used: bool,
 }
 
@@ -21,9 +21,10 @@ impl Output {
         &self.bytes[self.sent..]
     }
 
-    /// Where to append. What is in it already is not to be touched.
+    /// Returns the buffer to append to. The caller must not change its existing contents.
     pub(super) fn tail(&mut self) -> &mut Vec<u8> {
-        // What was sent makes room as soon as it is the larger part: so each byte is moved once at most.
+        // Sent bytes are removed as soon as they are the larger part, so each byte is moved at most
+        // once.
         if self.sent > 0 && self.sent >= self.pending() {
             self.bytes.drain(..self.sent);
             self.sent = 0;
@@ -32,7 +33,7 @@ impl Output {
         &mut self.bytes
     }
 
-    /// Forgets the last so many bytes, as if they had never been said.
+    /// Removes the last `count` bytes, as if they had never been appended.
     pub(super) fn take_back(&mut self, count: usize) {
         assert!(count <= self.pending(), "what was sent cannot be taken back");
         self.bytes.truncate(self.bytes.len() - count);
@@ -51,7 +52,7 @@ impl Output {
         self.sent = 0;
     }
 
-    /// To be called now and then: lets memory go that was not needed since the last time.
+    /// Frees memory that was not needed since the last call. To be called from time to time.
     pub(super) fn look_back(&mut self) {
         if !self.used && self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
             self.bytes = Vec::new();
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_leave_in_order_and_the_memory_does_not_grow_with_them() {
+    fn bytes_leave_in_order_and_memory_stays_bounded() {
         let mut output = Output::default();
         let (mut next_in, mut next_out) = (0u8, 0u8);
         for step in 0..10_000usize {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_let_go_after_a_quiet_time() {
+    fn memory_is_freed_after_a_quiet_time() {
         let mut output = Output::default();
         output.tail().extend_from_slice(&[0; 100_000]);
         output.sent(100_000);

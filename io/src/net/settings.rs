@@ -1,4 +1,4 @@
-//! How the sockets of a gateway thread are set up. Where the numbers come from is not known here.
+//! Settings of the sockets of a gateway thread.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,27 +6,31 @@ use std::time::Duration;
 
 use crate::config::{Driver, Net};
 
-/// Of one thread's sockets.
+/// The settings of one thread's sockets.
 #[derive(Clone, Debug)]
 pub struct NetSettings {
     pub driver: DriverKind,
-    /// Connections of all listeners together. Each may take `input_bytes_max` and `output_bytes_max`.
+    /// Maximum number of connections of all listeners together. Each may take `input_bytes_max` and
+    /// `output_bytes_max`.
     pub connections_max: u32,
-    /// Connections from one address; from one /64 network with IPv6, since that is what one host has.
+    /// Maximum number of connections from one address; with IPv6 from one /64 network, because that
+    /// is what one host has.
     pub per_peer_max: u32,
-    /// Most that is read from one connection in one cycle, so that none starves the others.
+    /// Maximum number of bytes read from one connection in one cycle, so that none starves the
+    /// others.
     pub read_bytes: usize,
     pub keep_alive: KeepAlive,
-    /// How long sent bytes may stay without an acknowledgement before the connection is given up.
+    /// Time that sent bytes may stay unacknowledged before the connection is closed.
     pub user_timeout: Duration,
-    /// How long a connection that we finish may take to accept the rest and to say goodbye itself.
+    /// Time that a finishing connection may take to accept the rest and to close its own side.
     pub linger: Duration,
-    /// Microseconds in which a read asks the network card itself. Only for cards whose driver can.
+    /// Microseconds for which a read polls the network card itself. Only for cards whose driver
+    /// supports it.
     pub busy_poll_us: Option<u32>,
 }
 
 impl NetSettings {
-    /// As the config has it.
+    /// Creates the settings from the configuration.
     pub fn of(config: &Net) -> NetSettings {
         let usual = NetSettings::default();
         let idle = match config.keep_alive_s {
@@ -49,7 +53,7 @@ impl NetSettings {
     }
 }
 
-/// Longest silence that the system can be told to bear, nearly.
+/// Close to the longest idle time that the system accepts.
 const NEVER: Duration = Duration::from_secs(30_000);
 
 impl Default for NetSettings {
@@ -67,7 +71,7 @@ impl Default for NetSettings {
     }
 }
 
-/// A peer that vanished is noticed after `idle + probes * interval`.
+/// Keep-alive times: a vanished peer is noticed after `idle + probes * interval`.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepAlive {
     pub idle: Duration,
@@ -84,26 +88,28 @@ impl Default for KeepAlive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverKind {
     Epoll,
-    /// Falls back to [`DriverKind::Epoll`] where the host forbids it.
+    /// Falls back to [`DriverKind::Epoll`] where the host forbids io_uring.
     Uring,
 }
 
-/// Of one listener and of the connections that come through it.
+/// The settings of one listener and of its connections.
 #[derive(Clone, Debug)]
 pub struct ListenerSettings {
-    /// Port 0: any free one.
+    /// Address; port 0 selects any free port.
     pub address: SocketAddr,
-    /// Connections speak TLS with this, and plain text without.
+    /// TLS configuration; connections use plain text without one.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     pub connections_max: u32,
-    /// Connections that the system keeps until we accept them.
+    /// Maximum number of connections that the system queues until they are accepted.
     pub backlog: i32,
-    /// The kernel's send buffer of each connection; 0: the system's own. A small one shows early that a reader is slow.
+    /// Size of the kernel's send buffer of each connection, in bytes; 0 for the system's default. A
+    /// small one reveals a slow reader early.
     pub send_kernel_bytes: usize,
     pub limits: Limits,
-    /// From the connection to the end of the TLS handshake.
+    /// Time limit from the connection to the end of the TLS handshake.
     pub handshake: Duration,
-    /// From there to the first byte. Whoever says nothing so long is a scanner or a mistake.
+    /// Time limit from there to the first byte. A client that stays silent that long is a scanner
+    /// or a mistake.
     pub first_byte: Duration,
 }
 
@@ -122,21 +128,22 @@ impl ListenerSettings {
     }
 }
 
-/// Whom we call, and how.
+/// The target of an outgoing connection, and its settings.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub address: SocketAddr,
-    /// Who he must be.
+    /// TLS configuration, and the name that the peer must prove.
     pub tls: Option<(Arc<rustls::ClientConfig>, rustls::pki_types::ServerName<'static>)>,
     pub limits: Limits,
 }
 
-/// Memory that one connection may take. With TLS, add what one cycle reads and 64 KiB of encrypted bytes.
+/// Memory limits of one connection. With TLS, one cycle's read and 64 KiB of encrypted bytes come
+/// on top.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Received and not yet consumed: at least the longest message of the protocol.
+    /// Bytes received and not yet consumed: at least the longest message of the protocol.
     pub input_bytes_max: usize,
-    /// Said and not yet taken by the system.
+    /// Bytes appended and not yet accepted by the system.
     pub output_bytes_max: usize,
 }
 

@@ -1,6 +1,7 @@
-//! Connections in numbered slots. A slot is used again under another generation, so that an old id finds nothing.
+//! Connections in numbered slots. A slot is reused under a new generation, so that an old id finds
+//! nothing.
 
-/// Names one connection of one thread for as long as it lives, and nothing afterwards.
+/// Identifies one connection of one thread while it exists, and nothing afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(u64);
 
@@ -9,12 +10,13 @@ impl ConnectionId {
         ConnectionId(u64::from(generation) << 32 | slot as u64)
     }
 
-    /// Small and dense: a gateway may keep its sessions in a table by slot. At most one living connection has it.
+    /// Returns the slot, a small and dense number: a gateway may keep its sessions in a table by
+    /// slot. At most one existing connection has it.
     pub fn slot(self) -> usize {
         (self.0 & 0xffff_ffff) as usize
     }
 
-    /// For tests of tables by slot.
+    /// Creates an id for tests of tables by slot.
     #[cfg(test)]
     pub(crate) fn of_slot(slot: usize) -> ConnectionId {
         ConnectionId::new(slot, 1)
@@ -73,7 +75,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// The id of whoever is in a slot now.
+    /// Returns the id of the connection in a slot.
     pub(super) fn id_at(&self, slot: usize) -> Option<ConnectionId> {
         let place = self.slots.get(slot)?;
         place.value.as_ref().map(|_| ConnectionId::new(slot, place.generation))
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_id_does_not_find_the_new_tenant() {
+    fn an_old_id_does_not_find_a_new_connection() {
         let mut slab = Slab::new();
         let first = slab.insert("first");
         assert_eq!(slab.remove(first), Some("first"));

@@ -1,4 +1,5 @@
-//! All connections of one thread, and what a gateway may do with them. What happens in a cycle is in `cycle`.
+//! All connections of one thread, and the operations of a gateway on them. The steps of a cycle are
+//! in `cycle`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,11 +27,11 @@ use super::tls::Tls;
 pub struct Sockets {
     pub(super) connections: Slab<Connection>,
     pub(super) doors: Vec<Door>,
-    /// In the order in which they are read. Each is in it once.
+    /// Read queue, in order. Each connection is in it once.
     pub(super) line: VecDeque<ConnectionId>,
-    /// Those with something to write, each once.
+    /// Connections with output to write, each once.
     pub(super) dirty: Vec<ConnectionId>,
-    /// Adopted, and to be attached in the next cycle.
+    /// Adopted or outgoing connections, to be attached in the next cycle.
     pub(super) loose: Vec<(ConnectionId, TcpStream)>,
     pub(super) deadlines: Deadlines,
     pub(super) crowd: ConnectionLimits,
@@ -42,17 +43,18 @@ pub struct Sockets {
     pub(super) looked_back: Timestamp,
 }
 
-/// Why nothing was appended.
+/// The reason why nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// The output would be longer than the listener's limits allow: a slow consumer. What to do about it is the gateway's choice.
+    /// The output would exceed the listener's limit: a slow consumer. The gateway chooses how to
+    /// react.
     Full,
-    /// There is no such connection any more.
+    /// The connection no longer exists.
     Gone,
 }
 
 impl Sockets {
-    /// What was received and not yet consumed.
+    /// Returns the bytes received and not yet consumed.
     pub fn input(&self, id: ConnectionId) -> &[u8] {
         self.open(id).map_or(&[], |connection| connection.input.bytes())
     }
@@ -63,7 +65,7 @@ impl Sockets {
         }
     }
 
-    /// Appends to what leaves at the end of the cycle. All of it or nothing.
+    /// Appends to the output that leaves at the end of the cycle: all bytes or none.
     pub fn send(&mut self, id: ConnectionId, bytes: &[u8]) -> Result<(), SendError> {
         let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_open()) else {
             return Err(SendError::Gone);
@@ -80,7 +82,8 @@ impl Sockets {
         Ok(())
     }
 
-    /// As [`Sockets::send`], for what is encoded in place: `encode` appends. If it was too much, all of it is taken back.
+    /// Works as [`Sockets::send`], with encoding in place: `encode` appends. If that exceeds the
+    /// limit, all of it is removed again.
     pub fn send_with(
         &mut self,
         id: ConnectionId,
@@ -106,8 +109,9 @@ impl Sockets {
         Ok(())
     }
 
-    /// Hands bytes to the system at once, in one call, and says how many it took; with TLS, how many were encrypted. What
-    /// was not taken stays with the caller, who is told by `Drained` when more can be. To be called while something is told.
+    /// Passes bytes to the system at once, in one call, and returns how many were accepted; with
+    /// TLS, how many were encrypted. The rest stays with the caller, and `Drained` reports when
+    /// more can be written. Must be called while an event is handled.
     pub fn write(&mut self, id: ConnectionId, bytes: &[u8]) -> Result<usize, SendError> {
         let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_open()) else {
             return Err(SendError::Gone);
@@ -115,7 +119,8 @@ impl Sockets {
         let taken = connection.write(bytes, &mut self.counts);
         let is_short = taken.as_ref().is_ok_and(|count| *count < bytes.len());
         connection.tell_drained |= is_short;
-        // What was encrypted leaves with the cycle; and one call more finds out whether the system is really full.
+        // Encrypted bytes leave with the cycle; and one more call shows whether the system's buffer
+        // is really full.
         if connection.has_output() || (is_short && connection.writable && !connection.is_shaking_hands()) {
             self.mark_dirty(id);
         }
@@ -128,19 +133,20 @@ impl Sockets {
         }
     }
 
-    /// Bytes said and not yet taken by the system.
+    /// Returns the bytes appended and not yet accepted by the system.
     pub fn unsent(&self, id: ConnectionId) -> usize {
         self.open(id).map_or(0, |connection| connection.output.pending())
     }
 
-    /// Reads no more: the client is slowed by TCP. Its end is not noticed meanwhile, but deadlines are.
+    /// Stops reading: TCP slows the client down. Meanwhile its end is not noticed, but deadlines
+    /// are.
     pub fn pause(&mut self, id: ConnectionId) {
         if let Some(connection) = self.open_mut(id) {
             connection.paused = true;
         }
     }
 
-    /// Reads again. What lies unconsumed is told of in the next cycle.
+    /// Resumes reading. Unconsumed bytes are reported in the next cycle.
     pub fn resume(&mut self, id: ConnectionId) {
         if let Some(connection) = self.open_mut(id) {
             connection.again |= connection.paused && !connection.input.is_empty();
@@ -149,14 +155,14 @@ impl Sockets {
         self.line_up(id);
     }
 
-    /// Tells once when everything said has been taken by the system.
+    /// Requests one `Drained` event when the system has accepted all output.
     pub fn tell_drained(&mut self, id: ConnectionId) {
         let Some(connection) = self.open_mut(id) else { return };
         connection.tell_drained = true;
         self.mark_dirty(id);
     }
 
-    /// The gateway is told at this time, unless it changes its mind. None: never.
+    /// Sets the time of a `Timeout` event, replacing the previous one; `None` cancels it.
     pub fn set_deadline(&mut self, id: ConnectionId, deadline: Option<Timestamp>) {
         if let Some(connection) = self.open_mut(id) {
             connection.deadline = deadline;
@@ -164,7 +170,7 @@ impl Sockets {
         }
     }
 
-    /// Ends it now; what was not sent is lost. Nothing more is heard of it.
+    /// Closes the connection now; unsent bytes are lost. No further events follow.
     pub fn close(&mut self, id: ConnectionId) {
         if self.open(id).is_some() {
             self.counts.closed_by_us += 1;
@@ -172,7 +178,8 @@ impl Sockets {
         }
     }
 
-    /// Sends the rest, says goodbye, and gives the peer a little time to do the same. Nothing more is heard of it.
+    /// Sends the rest, closes the sending direction, and gives the peer a little time to do the
+    /// same. No further events follow.
     pub fn finish(&mut self, id: ConnectionId) {
         if self.open(id).is_some() {
             self.counts.closed_by_us += 1;
@@ -184,19 +191,21 @@ impl Sockets {
         self.open(id).map(|connection| connection.peer)
     }
 
-    /// For new connections; those that are there keep what they have.
+    /// Sets the TLS configuration for new connections; existing ones keep theirs.
     pub fn set_tls(&mut self, listener: ListenerId, config: Arc<ServerConfig>) {
         if let Some(door) = self.doors.get_mut(usize::from(listener.0)) {
             door.settings.tls = Some(config);
         }
     }
 
-    /// Nobody is accepted any more; those who are in stay. To be called while something is told.
+    /// Stops accepting on all listeners; existing connections stay. Must be called while an event
+    /// is handled.
     pub fn shut_doors(&mut self) {
         self.doors.iter_mut().for_each(Door::shut);
     }
 
-    /// Takes a connection out, for another thread to adopt. None: there is none, or the system did not let it go and it is closed.
+    /// Removes a connection, for another thread to adopt. Returns `None` if there is none, or if
+    /// the system failed to detach it and it is closed.
     pub fn release(&mut self, id: ConnectionId) -> Option<Detached> {
         self.open(id)?;
         let at = self.loose.iter().position(|(loose, _)| *loose == id);
@@ -223,7 +232,8 @@ impl Sockets {
         })
     }
 
-    /// Calls somebody. Whether he answers shows later: what is said leaves when he does, and `Closed` tells that he does not.
+    /// Starts a non-blocking connect. Buffered output is sent once it succeeds; failure is reported
+    /// as `Closed`.
     pub fn call(&mut self, call: &Call) -> io::Result<ConnectionId> {
         let socket = Socket::new(Domain::for_address(call.address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -248,14 +258,14 @@ impl Sockets {
         Ok(id)
     }
 
-    /// Takes a connection in. What it has received and not consumed is told of in the next cycle. Limits do not stand in its
-    /// way: it was admitted where it came from.
+    /// Adopts a connection. Its unconsumed bytes are reported in the next cycle. Limits do not
+    /// apply: the connection was admitted by its previous thread.
     pub fn adopt(&mut self, detached: Detached) -> ConnectionId {
         let Detached { stream, peer, limits, tls, input, output } = detached;
         let mut connection = Connection::new(peer, limits);
         (connection.phase, connection.tls) = (Phase::Open, tls);
         (connection.input, connection.output) = (input, output);
-        // Whoever had it before may have been told already.
+        // The previous thread may already have received the readiness.
         (connection.readable, connection.again) = (true, true);
         self.counts.adopted += 1;
         self.crowd.enter(peer.ip());
@@ -270,7 +280,7 @@ impl Sockets {
         &self.counts
     }
 
-    /// Connections, with those that are on their way in or out.
+    /// Returns the number of connections, including those that are being set up or finished.
     pub fn len(&self) -> usize {
         self.connections.len()
     }

@@ -1,6 +1,7 @@
-//! TLS of one connection: between what the wire carries and what the gateway reads and says.
+//! TLS of one connection: translates between the bytes on the wire and the bytes of the gateway.
 //!
-//! rustls keeps the records; nothing here waits. Unlike plain text, each record costs an allocation in rustls.
+//! rustls handles the records; nothing here blocks. Unlike plain text, each record costs an
+//! allocation in rustls.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -13,12 +14,13 @@ use super::event::CloseReason;
 use super::input::{Input, Spare};
 use super::output::Output;
 
-/// Encrypted bytes that may wait for the system to take them; the rest waits in plain text, where it is bounded by the gateway.
+/// Maximum number of encrypted bytes that wait for the system; the rest waits in plain text, where
+/// the gateway limits it.
 const RECORDS_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) struct Tls {
     connection: Connection,
-    /// The peer said goodbye.
+    /// Whether the peer sent close_notify.
     pub(super) peer_left: bool,
     left: bool,
 }
@@ -28,7 +30,7 @@ impl Tls {
         ServerConnection::new(config).map(|connection| Tls::of(connection.into()))
     }
 
-    /// Of somebody we have called, who must be the one of this name.
+    /// Creates the client side, for a peer that must prove this name.
     pub(super) fn calling(
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
@@ -49,7 +51,7 @@ impl Tls {
         self.connection.wants_write()
     }
 
-    /// Takes in what the wire carried. Plain text goes to `input`, what must be answered waits for `write`.
+    /// Processes received bytes. Plain text goes to `input`; answers wait for `write`.
     pub(super) fn decrypt(
         &mut self,
         mut wire: &[u8],
@@ -72,7 +74,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Encrypts of `output` what fits.
+    /// Encrypts as much of `output` as fits.
     pub(super) fn encrypt(&mut self, output: &mut Output) -> io::Result<()> {
         if output.pending() > 0 {
             let count = self.take(output.unsent())?;
@@ -81,17 +83,17 @@ impl Tls {
         Ok(())
     }
 
-    /// Encrypts what fits, and says how much.
+    /// Encrypts as much as fits, and returns how much.
     pub(super) fn take(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.is_handshaking() { Ok(0) } else { self.connection.writer().write(bytes) }
     }
 
-    /// One call of the system.
+    /// Writes encrypted bytes, in one system call.
     pub(super) fn write(&mut self, stream: &mut Stream) -> io::Result<usize> {
         self.connection.write_tls(stream)
     }
 
-    /// After everything was said: tells the peer that nothing was cut off.
+    /// Sends close_notify after all output, which proves to the peer that nothing was cut off.
     pub(super) fn leave(&mut self) {
         if !self.left {
             self.left = true;

@@ -1,12 +1,15 @@
 //! The io_uring driver, on glommio.
 //!
-//! glommio reads and writes sockets by plain non-blocking calls and uses the ring to learn when they are ready. So it fits behind
-//! the same seam as epoll: each of our cycles is one run of its executor, and each stream has a waker that notes its token.
+//! glommio reads and writes sockets by plain non-blocking calls and uses the ring to learn when
+//! they are ready. So it fits behind the same interface as epoll: each of our cycles is one run of
+//! its executor, and each stream has a waker that records its token.
 //!
-//! Three things it cannot do by itself, and how they are done:
-//! - It binds listeners its own way (always SO_REUSEPORT, a fixed backlog) and takes none of ours. So we accept ourselves, and learn when
-//!   by a stream made of the listening socket: the ring tells that it is readable, which is all we want.
-//! - It gives no socket back. A released connection is fetched from our own process by `pidfd_getfd`.
+//! It lacks three things, which are worked around:
+//! - It binds listeners in its own way (always SO_REUSEPORT, a fixed backlog) and accepts none of
+//!   ours. So this driver accepts connections itself, and learns of them through a stream made from
+//!   the listening socket: the ring reports that it is readable, which is sufficient.
+//! - It does not return sockets. A released connection is duplicated from our own process by
+//!   `pidfd_getfd`.
 //! - It writes one buffer at a time, so a large TLS output takes a call for each record.
 
 use std::future::{Future, poll_fn};
@@ -32,11 +35,11 @@ use crate::wakeup::Wakeup;
 
 use super::driver::{BELL, Ready};
 
-/// What glommio asks for at least.
+/// Bytes of lockable memory that glommio requires at least.
 const MEMLOCK_BYTES_MIN: u64 = 512 * 1024;
-/// Entries of each ring. What does not fit waits in glommio's own queue.
+/// Entries of each ring. Requests beyond it wait in glommio's own queue.
 const RING_DEPTH: usize = 1_024;
-/// Registered for file I/O, which we do not do there: the least it takes.
+/// Bytes registered for file I/O, which is not used here: the minimum.
 const IO_MEMORY_BYTES: usize = 64 * 1024;
 
 pub(super) struct Uring {
@@ -50,7 +53,7 @@ pub(super) struct Uring {
 }
 
 impl Uring {
-    /// Or the reason, in words, why it cannot be.
+    /// Opens the driver, or returns the reason why it cannot be used.
     pub(super) fn open() -> Result<Uring, String> {
         probe()?;
         let process =
@@ -70,7 +73,8 @@ impl Uring {
         Ok(uring)
     }
 
-    /// Sandboxes may forbid what `detach` needs. Better to know now.
+    /// Checks that `detach` works. Sandboxes may forbid what it needs, and that is better known at
+    /// the start.
     fn try_handing_back(&self) -> Result<(), String> {
         let end = self.bell_end.as_ref().expect("the bell has just been attached");
         let back = self.registrar().detach(end);
@@ -89,7 +93,7 @@ impl Uring {
         let Uring { bell_end, woken, ready, executor, .. } = self;
         executor.run(async {
             ready.clear();
-            // The waker is one for reading and writing, so both may be.
+            // One waker serves reading and writing, so both may be possible.
             ready.extend(lock(woken).tokens.drain(..).map(|token| Ready {
                 token,
                 readable: true,
@@ -122,13 +126,13 @@ impl Uring {
     }
 }
 
-/// Whether glommio would run here. Asked first, since it panics where it would not.
+/// Checks whether glommio can run here. It is checked first because glommio panics where it cannot.
 fn probe() -> Result<(), String> {
     let ring = IoUring::new(8).map_err(|error| format!("the kernel refuses io_uring ({error})"))?;
     let mut probe = Probe::new();
     let asked = ring.submitter().register_probe(&mut probe);
     asked.map_err(|error| format!("io_uring of this kernel is too old ({error}); 5.8 is needed"))?;
-    // The youngest of what it uses.
+    // The newest operations that glommio uses.
     let needed = [opcode::Accept::CODE, opcode::OpenAt::CODE, opcode::Send::CODE, opcode::Recv::CODE];
     if !needed.iter().all(|&code| probe.is_supported(code)) {
         return Err("io_uring of this kernel is too old; 5.8 is needed".to_owned());
@@ -141,7 +145,8 @@ fn probe() -> Result<(), String> {
     }
 }
 
-/// A byte through a pair of sockets wakes the thread. If it does not fit, some are there already.
+/// Creates a wake-up that sends a byte through a socket pair. If the byte does not fit, others are
+/// pending already.
 fn bell() -> io::Result<(Wakeup, TcpStream)> {
     use std::io::Write;
     let (ours, theirs) = UnixStream::pair()?;
@@ -150,18 +155,18 @@ fn bell() -> io::Result<(Wakeup, TcpStream)> {
     Ok((bell, TcpStream::from(OwnedFd::from(theirs))))
 }
 
-/// Takes the bytes out of the bell, up to where it tells of the next.
+/// Reads the pending bytes of the wake-up, until the driver reports the next one.
 fn hush(end: &mut Stream) {
     let mut bytes = [0; 64];
     while matches!(end.read(&mut bytes), Ok(count) if count > 0) {}
 }
 
-/// Who was woken. Written by wakers on our own thread, so nobody ever waits for it.
+/// The woken tokens. Only wakers on the same thread write it, so the lock is never contended.
 #[derive(Default)]
 struct Woken {
-    /// At most two for each stream: one for reading, one for writing.
+    /// Woken tokens, at most two for each stream: one for reading, one for writing.
     tokens: Vec<usize>,
-    /// The waiting thread's task.
+    /// Waker of the waiting thread's task.
     sleeper: Option<Waker>,
 }
 
@@ -207,7 +212,8 @@ impl Registrar {
         Ok(TcpStream::from(socket))
     }
 
-    /// A stream that is never read: its waker fires when the listener has somebody.
+    /// Creates a stream that is never read: its waker fires when the listener has a pending
+    /// connection.
     pub(super) fn watch(&self, token: usize, listener: &TcpListener) -> io::Result<Stream> {
         let socket = OwnedFd::from(listener.try_clone()?);
         Ok(self.attach(token, TcpStream::from(socket)))
@@ -241,11 +247,11 @@ impl Stream {
 
     pub(super) fn shutdown_write(&mut self) {
         let mut context = Context::from_waker(&self.waker);
-        // It may be gone already, which is as good.
+        // The peer may be gone already, which has the same effect.
         _ = Pin::new(&mut self.stream).poll_close(&mut context);
     }
 
-    /// glommio asks the ring by itself when a read fell short; this only says who is to be woken.
+    /// Registers the waker; glommio queries the ring by itself after a short read.
     fn expect_more(&mut self) {
         let mut context = Context::from_waker(&self.waker);
         _ = Pin::new(&mut self.stream).poll_read(&mut context, &mut []);

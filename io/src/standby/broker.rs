@@ -1,8 +1,10 @@
-//! What a client can see of the broker, and whether that can keep the promise of level `replicated`: for the start and for `pitlane doctor`.
+//! What a client can see of the broker, and whether that is enough for level `replicated`: for the
+//! start and for `pitlane doctor`.
 //!
-//! A client sees the replicas, the storage and the limits of the stream, and the limits of its account. It does not see
-//! `sync_interval`, how much room `max_file_store` leaves, nor the free space of the disk. So the start warns of the first unless the
-//! operator confirms it (`standby.broker_syncs`), and of the others only when the broker refuses to store something.
+//! A client sees the replicas, the storage and the limits of the stream, and the limits of its
+//! account. It does not see `sync_interval`, the space that `max_file_store` leaves, or the free
+//! space of the disk. Therefore the start warns of the first unless the operator confirms it
+//! (`standby.broker_syncs`), and of the others only when the broker refuses to store something.
 
 use std::time::Duration;
 
@@ -18,27 +20,28 @@ use crate::config::{Config, Durability};
 use crate::nats::subjects::Subjects;
 use crate::nats::{Warning, link};
 
-/// How long the doctor waits for the broker.
+/// Longest time that the doctor waits for the broker.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
-/// Messages at the end of the stream that the doctor looks at.
+/// Number of messages at the end of the stream that the doctor examines.
 const LOOKED_AT: u64 = 64;
-/// What two snapshots of a shard and the journal between them take, in bytes of journal.
+/// Space for two snapshots of a shard and the journal between them, in multiples of the snapshot
+/// interval.
 const SNAPSHOTS: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// None: there is no stream yet.
+    /// Number of replicas; `None` if there is no stream yet.
     pub replicas: Option<usize>,
     pub is_in_memory: bool,
-    /// Whether it removes messages by itself, by age or number.
+    /// Whether the stream removes messages by itself, by age or number.
     pub forgets: bool,
-    /// Bytes that may still be stored, by the limits that a client sees; none: it sees no limit.
+    /// Bytes that may still be stored under the limits that a client sees; `None` without a limit.
     pub room: Option<u64>,
-    /// Of the last messages of the stream, those that no server of the group has sent.
+    /// Number of messages at the end of the stream that no server of the group sent.
     pub foreign: usize,
 }
 
-/// What the broker tells of our account. Fields beyond these differ between its versions.
+/// The broker's report about our account. Further fields differ between its versions.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct AccountUse {
     storage: u64,
@@ -47,7 +50,7 @@ pub struct AccountUse {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct AccountLimits {
-    /// Negative: none.
+    /// Storage limit in bytes; negative if there is none.
     max_storage: i64,
 }
 
@@ -82,7 +85,7 @@ impl Facts {
         }
     }
 
-    /// What these settings ask of the broker and it does not give.
+    /// Returns warnings for the requirements of these settings that the broker does not meet.
     pub fn warnings(&self, config: &Config) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut warn = |found: String, mend: &str| warnings.push(Warning { found, mend: mend.to_string() });
@@ -142,13 +145,13 @@ impl Facts {
     }
 }
 
-/// Bytes that the stream may hold at once.
+/// Returns the bytes that the stream may contain at once.
 fn needed(config: &Config) -> u64 {
     let journal = &config.journal;
     (journal.segment_bytes as u64 + SNAPSHOTS * journal.snapshot_every_bytes) * config.topology.shards as u64
 }
 
-/// Asks the broker, for the doctor. Nothing is made there.
+/// Queries the broker, for the doctor. It creates nothing there.
 pub fn probe(config: &Config) -> Result<Facts, String> {
     let group = config.standby.group.clone().unwrap_or_default();
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_broker_tells_of_an_account_is_read_whatever_its_version() {
+    fn account_information_of_any_broker_version_is_read() {
         for (text, room) in [
             (
                 r#"{"memory":0,"storage":5,"limits":{"max_memory":-1,"max_storage":-1},"api":{"total":1}}"#,
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_that_cannot_keep_the_promise_is_warned_of() {
+    fn a_broker_that_cannot_keep_the_guarantee_is_warned_of() {
         let sound = Facts { replicas: Some(3), is_in_memory: false, forgets: false, room: None, foreign: 0 };
         assert_eq!(words(sound, &config(3, false)), Vec::<String>::new());
         let alone = Facts { replicas: Some(1), ..sound };

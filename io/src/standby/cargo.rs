@@ -1,4 +1,4 @@
-//! What a leader sends: where it stands in each journal, and what else has changed in the folder.
+//! The data that a leader sends: its position in each journal, and other changes in the folder.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,18 +14,18 @@ use super::message::Piece;
 use super::scan::Scan;
 use crate::journal::Health;
 
-/// How often stores and snapshots are looked at.
+/// Interval at which stores and snapshots are scanned.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What is sent.
+/// The data that a leader sends.
 pub struct Cargo {
     pub healths: Vec<Arc<Health>>,
     pub cursors: Vec<Cursor>,
     pub scan: Scan,
-    /// Pages that have changed; they go when the records that they may tell of have gone.
+    /// Changed pages. They are sent after the records that they may refer to.
     pub pages: VecDeque<Piece>,
     pub pages_after: Vec<u64>,
-    /// There was no room for a file that others build on.
+    /// Whether the window had no room for a file that others depend on.
     pub is_held_up: bool,
     pub tick: Instant,
     pub ticks: u64,
@@ -45,25 +45,25 @@ impl Cargo {
         }
     }
 
-    /// Looks at what nobody rings for.
+    /// Scans the files that do not trigger a wake-up.
     pub fn tick(&mut self, sent: &Manifest) -> io::Result<()> {
         self.tick = Instant::now() + TICK;
         self.ticks += 1;
         self.scan.find_snapshots(self.healths.len(), sent)?;
         if self.pages.is_empty() {
             self.pages = self.scan.changed_pages(sent)?.into();
-            // What a store tells of was written before.
+            // A store refers only to records that were written before.
             self.pages_after = self.healths.iter().map(|health| health.appended()).collect();
         }
         Ok(())
     }
 
-    /// Whether the whole round is done that was begun at the end.
+    /// Returns whether the whole round that was started at shutdown is done.
     pub fn is_all_looked_at(&self) -> bool {
         self.scan.is_whole_round_over() && self.pages.is_empty() && !self.scan.has_snapshots()
     }
 
-    /// Records that were written and not acknowledged.
+    /// Returns the number of records written and not yet acknowledged.
     pub fn behind(&self) -> u64 {
         self.healths.iter().map(|health| health.appended().saturating_sub(health.shipped())).sum()
     }

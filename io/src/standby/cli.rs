@@ -1,4 +1,4 @@
-//! `pitlane standby`: what an operator decides when a folder and the stream have diverged.
+//! `pitlane standby`: the operator's decision when a folder and the stream have diverged.
 
 use std::io;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use super::node::{Member, Role};
 use super::verdict::Choice;
 
-/// The next start leads with this folder, and makes the stream from it.
+/// Makes the next start lead with this folder, and restore the stream from it.
 pub fn lead(data: &Path) -> io::Result<&'static str> {
     decide(data, Choice::Lead)?;
     Ok("the next start of this server leads with this folder, if no other server leads by then")
 }
 
-/// The next start puts this folder aside, and follows the stream.
+/// Makes the next start put this folder aside, and follow the stream.
 pub fn follow(data: &Path) -> io::Result<&'static str> {
     decide(data, Choice::Follow)?;
     Ok("the next start of this server puts its folder aside in standby/before, and follows the stream")

@@ -1,4 +1,5 @@
-//! How far a shard's journal was sent: its segments read while they are written, record by record, up to what the writer says is there.
+//! The position up to which a shard's journal was sent. Reads segments while they are written,
+//! record by record, up to the last record that the writer has published.
 
 use std::fs::File;
 use std::io;
@@ -14,19 +15,19 @@ use crate::journal::header::{HEADER_BYTES, Header};
 use crate::journal::record::{Found, HEAD_BYTES, PAYLOAD_BYTES_MAX, Record};
 use crate::journal::scan::{segment_number, segment_path};
 
-/// Bytes of a record, more or less: so many are looked at for each that is to be sent.
+/// Approximate bytes of a record: so many are read for each record to be sent.
 const RECORD_BYTES: u64 = 256;
-/// The least that is looked at.
+/// Minimum number of bytes to read.
 const LOOK_BYTES: u64 = 4 << 10;
 
 #[derive(Debug)]
 pub struct Cursor {
     folder: PathBuf,
-    /// Of the folder within the data folder.
+    /// Name of the folder within the data folder.
     name: String,
     current: Option<Segment>,
     buffer: Vec<u8>,
-    /// The last record that was handed out, or is known to have been sent before.
+    /// Last record that was returned, or is known to have been sent before.
     pub seq: u64,
 }
 
@@ -35,16 +36,16 @@ struct Segment {
     number: u64,
     file: File,
     salt: u32,
-    /// Up to where it was handed out: the end of a record, or the very beginning.
+    /// Offset up to which the segment was returned: the end of a record, or zero.
     at: u64,
 }
 
 /// Some whole records.
 #[derive(Debug)]
 pub struct Portion {
-    /// At most so many bytes each as fit into a parcel.
+    /// Pieces, each small enough for one message.
     pub pieces: Vec<Piece>,
-    /// The last record of them.
+    /// Last record of the portion.
     pub seq: u64,
 }
 
@@ -54,14 +55,15 @@ impl Cursor {
         Cursor { folder: data.join(&name), name, current: None, buffer: Vec::new(), seq: 0 }
     }
 
-    /// The next records that were not sent, up to number `limit`.
+    /// Returns the next unsent records, up to number `limit`.
     pub fn next(&mut self, limit: u64, sent: &Manifest) -> io::Result<Option<Portion>> {
         while self.seq < limit {
             if let Some(found) = self.read(limit)? {
                 return Ok(Some(found));
             }
             let Some((number, header)) = self.successor()? else { return Ok(None) };
-            // The next one is begun when the last word was written into this one; which may have been just now.
+            // The next segment is started after the last record of this one was written; that
+            // record may have been written just now.
             if let Some(segment) = &self.current
                 && header.after.number == segment.number
                 && header.after.end > segment.at
@@ -100,14 +102,14 @@ impl Cursor {
         Ok(Some(Portion { pieces: pieces.collect(), seq }))
     }
 
-    /// The segment after the current one that something was written into.
+    /// Returns the next segment after the current one that has a header.
     fn successor(&self) -> io::Result<Option<(u64, Header)>> {
         let after = self.current.as_ref().map_or(0, |segment| segment.number);
         for name in Disk::Real.list(&self.folder)? {
             let Some(number) = segment_number(&name).filter(|number| *number > after) else { continue };
             let head = match Disk::Real.read_head(&segment_path(&self.folder, number), HEADER_BYTES) {
                 Ok(head) => head,
-                // It is no longer needed: a snapshot was made of it.
+                // The segment is no longer needed: a snapshot covers it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
@@ -120,7 +122,8 @@ impl Cursor {
 }
 
 impl Segment {
-    /// Whole records from where it was read to, with the header before the first; and the number of the last.
+    /// Returns whole records from the current offset, with the header before the first; and the
+    /// number of the last.
     fn read(&self, limit: u64, guess: usize, buffer: &mut Vec<u8>) -> io::Result<Option<(Bytes, u64)>> {
         for room in [guess, HEADER_BYTES + HEAD_BYTES + PAYLOAD_BYTES_MAX + 8] {
             buffer.resize(buffer.len().max(room), 0);
@@ -140,7 +143,7 @@ impl Segment {
             if let Some(seq) = last {
                 return Ok(Some((Bytes::copy_from_slice(&bytes[..end]), seq)));
             }
-            // Nothing that fits: perhaps one that is longer.
+            // No record fits: the next one may be longer than the buffer.
             let rest = bytes.get(end..).unwrap_or_default();
             let begun = rest.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length) as usize);
             if begun <= rest.len() {

@@ -1,14 +1,16 @@
-//! Following, until this server leads.
+//! Follows the stream, until this server leads.
 //!
 //! ```text
-//! what is the folder, who led last? ─► own:    the stream is read to compare ───────────────────────┐
-//!   (plan)                          ├► folder: it is read into the folder, from where that stands ──┼─► silence: Lead, behind the last message ─► won
-//!      ▲                            └► stage:  it is read beside the folder ─► verdict ─┬─ folder ──┘                     │
-//!      │                                                                               └─ stream: the stage is adopted   │
-//!      └────────────── the stream is not what was read (rolled back, made anew), or another server was quicker ◄──────────┘
+//! plan: state of the folder, last leader
+//!  ▲  ├► own:    read the stream to compare ──────────────────────────┐
+//!  │  ├► folder: read into the folder, from its position ─────────────┼─► silence ─► Lead ─► won
+//!  │  └► stage:  read beside the folder ─► verdict ─┬─ folder ────────┘                │
+//!  │                                                └─ stream: the stage is adopted    │
+//!  └── the stream is not what was read (rolled back, recreated), or another was first ◄─┘
 //! ```
 //!
-//! A copy is never removed before the stream is known to hold all of it: see [`super::verdict`].
+//! `Lead` is stored directly behind the last message. A copy is never removed before the stream is
+//! known to contain all of it: see [`super::verdict`].
 
 use std::io;
 use std::path::PathBuf;
@@ -27,13 +29,14 @@ use super::stream::{LastLead, Leader, Stream};
 use super::verdict::{Folder, LastLeader, Overlap, Refusal, Verdict, decide};
 use crate::nats::link::BrokerHealth;
 
-/// Between two tries of something that the broker did not answer, or that another server has just done.
+/// Pause before repeating a request that the broker did not answer, or that another server has just
+/// won.
 pub const AGAIN: Duration = Duration::from_millis(50);
 
-/// The longest pause before a stream is read once more that cannot be read to its end.
+/// Longest pause before reading again a stream that cannot be read to its end.
 const AGAIN_MOST: Duration = Duration::from_secs(5);
 
-/// What is needed to follow.
+/// The parts needed to follow.
 #[derive(Debug)]
 pub struct Follower {
     pub stream: Stream,
@@ -44,38 +47,38 @@ pub struct Follower {
     pub state: Arc<State>,
 }
 
-/// This server leads.
+/// The result of winning the lead.
 #[derive(Debug)]
 pub struct Won {
     pub epoch: u64,
-    /// The message that says so, behind which it goes on.
+    /// Sequence number of the lead message, behind which this server continues.
     pub seq: u64,
     pub id: String,
     pub at: Instant,
     pub manifest: Manifest,
     pub member: Member,
-    /// Whether the folder is a copy, which must be put on disk before it is opened.
+    /// Whether the folder is a copy, which must be synced before it is opened.
     pub is_copy: bool,
-    /// Whether the folder held more than the stream, which is restored from it.
+    /// Whether the folder contained more than the stream, which is restored from it.
     pub restores: bool,
-    /// Whether the one before has ended in good order.
+    /// Whether the previous leader shut down in good order.
     pub released: bool,
 }
 
-/// How the stream is read.
+/// How to read the stream.
 enum Plan {
-    /// To compare: this folder counts.
+    /// Only to compare: this folder is authoritative.
     Own { at_once: bool },
     /// Into the folder: from this position, or from its beginning.
     Folder { from: Option<Position> },
-    /// Beside the folder, which is kept until the stream is known to hold all of it.
+    /// Beside the folder, which is kept until the stream is known to contain all of it.
     Stage,
     /// Not at all: another server has to start first.
     Wait,
 }
 
 impl Follower {
-    /// Until this server leads. An error is for the operator.
+    /// Follows until this server leads. An error is meant for the operator.
     pub async fn follow(mut self) -> Result<Won, String> {
         let (mut lacking, mut distrust, mut told_empty) = (false, false, false);
         let mut pause = AGAIN;
@@ -124,7 +127,7 @@ impl Follower {
                         position = reading.position,
                         "the stream is not what was read: it is compared with this folder"
                     );
-                    // Once is enough to find out that a copy is no beginning of the stream.
+                    // One attempt is enough to show that a copy is not a prefix of the stream.
                     distrust = is_resumed || distrust && is_staged;
                     let was_long = begun.elapsed() > AGAIN_MOST;
                     pause = if was_long { AGAIN } else { (2 * pause).min(AGAIN_MOST) };
@@ -167,7 +170,8 @@ impl Follower {
         }
     }
 
-    /// Whether the numbers of the stream show that all which this leader's folder has told is in it. If not, records are compared.
+    /// Returns whether the numbers of the stream show that it contains everything that this
+    /// leader's folder has acknowledged. If not, records are compared.
     pub async fn is_all_acknowledged_there(&self) -> bool {
         if !matches!(self.member.role, Role::Leads { .. }) {
             return false;
@@ -185,7 +189,7 @@ impl Follower {
         match plan {
             Plan::Own { at_once } => Ok(Reading::new(Into::Own { at_once })),
             Plan::Folder { from: Some(position) } => {
-                // Nothing has to be decided any more.
+                // There is nothing left to decide.
                 self.member.forget_choice()?;
                 let manifest = Manifest::of_copy(&self.data, position.complete)?;
                 tracing::info!(position = position.done, "the copy that is here is gone on with");
@@ -212,7 +216,7 @@ impl Follower {
         }
     }
 
-    /// For the operator.
+    /// Explains a refusal to the operator.
     fn explain(&self, why: Refusal) -> String {
         let data = self.data.display();
         let choices = format!(
@@ -238,7 +242,7 @@ impl Follower {
     }
 }
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 enum Unplanned {
     Broker(String),
     Refused(String),

@@ -1,5 +1,6 @@
-//! What is heard of a server that follows: it lives, it is not ready, and how far it has come. On the port of `http.listen`, until the
-//! http thread takes that over. Nobody logs in here, and nothing of the folder is shown.
+//! The health server of a follower: reports that it is live, not ready, and how far it has read. It
+//! uses the port of `http.listen` until the http thread takes that over. It requires no login, and
+//! shows nothing of the folder.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,11 +21,11 @@ use tokio::time::{sleep, timeout};
 use super::state::{StandbyVO, State};
 use crate::metrics::exposition::{self, Exposition, Kind};
 
-/// Connections at once: those who ask are few machines.
+/// Maximum number of simultaneous connections; only a few machines ask.
 const CONNECTIONS_MAX: usize = 64;
-/// For a request and its answer.
+/// Time limit for a request and its answer.
 const VISIT_MAX: Duration = Duration::from_secs(5);
-/// After the system had no descriptor for a connection.
+/// Pause after the system had no descriptor for a connection.
 const BREATH: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -41,12 +42,13 @@ impl StandbyHealthServer {
         self.listener.local_addr()
     }
 
-    /// Answers until it is dropped; then the port is free.
+    /// Serves requests until it is dropped; then the port is free.
     pub async fn receive(self, state: Arc<State>) {
         let mut visits = JoinSet::new();
         loop {
             let accepted = self.listener.accept().await;
-            // Only now: whoever left since the last one came has made room.
+            // Finished connections are reaped only now, so that those that ended since the last
+            // accept make room.
             while visits.try_join_next().is_some() {}
             match accepted {
                 Ok((socket, _)) if visits.len() < CONNECTIONS_MAX => {
@@ -64,7 +66,7 @@ async fn visit(socket: TcpStream, state: &State) {
     let service = service_fn(async |request: hyper::Request<hyper::body::Incoming>| {
         Ok::<_, Infallible>(answer(request.uri().path(), state))
     });
-    // Whoever goes before he has his answer does not want it.
+    // A client that disconnects before the answer does not need it.
     let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(socket), service).await;
 }
 
@@ -102,7 +104,7 @@ mod tests {
     use crate::standby::state::Stand;
 
     #[test]
-    fn one_that_follows_lives_and_is_not_ready() {
+    fn a_follower_is_live_and_not_ready() {
         let state = State::default();
         state.set_stand(Stand::Following);
         state.set_epoch(3);
@@ -115,17 +117,17 @@ mod tests {
         assert!(answer("/metrics", &state).body().contains("pitlane_standby_epoch 3\n"));
     }
 
-    /// What it answers; nothing if it hangs up.
+    /// Returns the answer; empty if the server closes the connection.
     async fn ask(socket: &mut TcpStream) -> String {
         let mut heard = String::new();
-        // Whoever was turned away may hear of it as he speaks.
+        // A refused client may get the error already while writing.
         let _ = socket.write_all(b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n").await;
         let _ = socket.read_to_string(&mut heard).await;
         heard
     }
 
     #[test]
-    fn so_many_are_received_at_once_and_the_next_is_turned_away() {
+    fn connections_are_bounded_and_the_next_one_is_refused() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let porch = StandbyHealthServer::open(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
@@ -137,7 +139,7 @@ mod tests {
             }
             let mut one_more = TcpStream::connect(address).await.unwrap();
             assert_eq!(ask(&mut one_more).await, "");
-            // Those who are there are answered; then there is room.
+            // The accepted connections are answered; then there is room.
             let mut first = silent.remove(0);
             assert!(ask(&mut first).await.starts_with("HTTP/1.1 200 OK"));
             let mut next = TcpStream::connect(address).await.unwrap();

@@ -1,14 +1,15 @@
-//! Leading: whatever changes in the data folder is sent, in an order in which every part of it is a folder that can be gone on with; and
-//! the lease is kept.
+//! Leading: sends every change of the data folder, in an order in which every prefix is a usable
+//! folder, and renews the lease.
 //!
 //! ```text
-//!  notes, reference data ─► records ─► snapshots, stores ─► what was removed        again and again
+//!  notes, reference data ─► records ─► snapshots, stores ─► removed files        repeatedly
 //!                               │
-//!                  acknowledged │  Health::shipped: the writer tells what it said up to there
+//!                  acknowledged │  Health::shipped: the writer releases events up to there
 //! ```
 //!
-//! Messages are numbered by the stream, one after the other, so what was sent and not acknowledged is known by its number: after a lost
-//! connection the end of the stream says which of it was stored, and the rest is sent again, under the same numbers.
+//! The stream numbers messages consecutively, so unacknowledged messages are identified by their
+//! numbers: after a lost connection the end of the stream shows which of them were stored, and the
+//! rest is sent again, under the same numbers.
 
 mod reserve;
 mod resolve;
@@ -35,47 +36,47 @@ use crate::journal::Health;
 use crate::nats::link::BrokerHealth;
 use crate::wakeup::Wakeup;
 
-/// Ticks until it is looked for what was removed.
+/// Ticks between two checks for removed files.
 const TICKS_PER_SWEEP: u64 = 20;
-/// Between two tries of something that the broker did not answer.
+/// Pause before repeating a request that the broker did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
-/// He who leads speaks so often within his lease.
+/// Heartbeats that a leader sends per lease.
 const BEATS_PER_LEASE: u32 = 3;
-/// How long an end in good order waits for the broker.
+/// Longest time that an orderly shutdown waits for the broker.
 const END_MAX: Duration = Duration::from_secs(2);
 
 const NOT_HEARD: &str = "the broker was not heard for a lease";
 
-/// What main asks of it.
+/// A request from main.
 #[derive(Debug)]
 pub enum Order {
-    /// The journal is open: from here on it is sent.
+    /// Ships the journal, which is open now.
     Ship(Vec<Arc<Health>>),
-    /// Whom to wake when something of a shard was acknowledged.
+    /// Sets the wake-ups for acknowledged records, by shard.
     Ring(Vec<Wakeup>),
-    /// Everything is written: send the rest, and let the next one lead.
+    /// Ends: everything is written; send the rest, and let the next server lead.
     End,
 }
 
-/// Why it leads no longer.
+/// The reason why the server no longer leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// It was asked to end.
+    /// Main asked it to end.
     Ended,
-    /// It must not go on.
+    /// It must not continue.
     Deposed(String),
 }
 
-/// Where a lead begins.
+/// The start of a lead.
 #[derive(Debug)]
 pub struct Beginning {
     pub node: u128,
     pub epoch: u64,
-    /// The message that says so, its id, and when it was sent.
+    /// Lead message: its sequence number, its id, and the time at which it was sent.
     pub seq: u64,
     pub id: String,
     pub at: Instant,
-    /// What the stream holds.
+    /// Contents of the stream.
     pub manifest: Manifest,
 }
 
@@ -85,38 +86,39 @@ pub struct Shipper {
     node: u128,
     epoch: u64,
     lease: Duration,
-    /// Up to when nobody else takes the lead.
+    /// Time until which no other server takes the lead.
     lease_until: Instant,
     weather: Arc<BrokerHealth>,
     state: Arc<State>,
     manifest: Manifest,
-    /// The last message that was sent, and its id.
+    /// Last message sent, and its id.
     seq: u64,
     last_id: String,
-    /// The id of the last message that was acknowledged.
+    /// Id of the last acknowledged message.
     acked_id: String,
-    /// The last foreign message that was passed.
+    /// Last foreign message that was passed.
     passed: u64,
     window: Window,
     spoke: Instant,
     cargo: Option<Cargo>,
     bells: Vec<Wakeup>,
-    /// Told once, when all of the folder is with the broker.
+    /// Callback for the moment when the whole folder is with the broker; called once.
     shipped: Option<Box<dyn FnOnce() + Send>>,
-    /// Whether it was said in this epoch that all of the folder is there.
+    /// Whether a `Complete` message was sent in this epoch.
     told_complete: bool,
     acked: Acked,
-    /// What was last written of it; it is kept from when all of the folder is with the broker.
+    /// Sequence number last written to the `acked` file; written from the moment when the whole
+    /// folder is with the broker.
     acked_written: u64,
-    /// What was last synced of it.
+    /// Sequence number last synced to the `acked` file.
     acked_synced: u64,
-    /// Messages of the reserve that are stored.
+    /// Number of stored reserve messages.
     reserved: u8,
-    /// Whether the reserve of the leader before was given back.
+    /// Whether the reserve of the previous leader was released.
     has_cleared: bool,
-    /// Whether the broker had no room, and the reserve is not whole again.
+    /// Whether the broker had no space, and the reserve is not complete again.
     is_full: bool,
-    /// Why the broker has refused the last message.
+    /// Error with which the broker refused the last message.
     refused: Option<String>,
 }
 
@@ -159,14 +161,15 @@ impl Shipper {
         }
     }
 
-    /// Who is told how it goes, and when everything that was there is with the broker.
+    /// Sets the state to update, and the callback for the moment when everything is with the
+    /// broker.
     pub fn telling(self, state: Arc<State>, shipped: Box<dyn FnOnce() + Send>) -> Shipper {
         state.set_stand(Stand::Leading);
         state.set_epoch(self.epoch);
         Shipper { state, shipped: Some(shipped), ..self }
     }
 
-    /// Leads until it is asked to end, or must not go on.
+    /// Leads until main asks it to end, or until it must not continue.
     pub async fn run(
         mut self,
         orders: &mut mpsc::Receiver<Order>,
@@ -176,7 +179,8 @@ impl Shipper {
         let mut risen = self.weather.risen();
         loop {
             bell.prepare_sleep();
-            // A server that was paused may find a broker that has forgotten who leads since: it sends nothing any more.
+            // A server that was paused may reach a broker that has forgotten the newer leader, so
+            // it sends nothing after its lease.
             if Instant::now() >= self.lease_until {
                 return Ok(Over::Deposed(self.silence()));
             }
@@ -193,7 +197,7 @@ impl Shipper {
                 return Ok(Over::Deposed(self.silence()));
             }
             if worked && self.has_room() {
-                // The connection has its turn.
+                // Lets the connection's task run.
                 yield_now().await;
                 continue;
             }
@@ -240,7 +244,7 @@ impl Shipper {
         self.spoke + self.lease / BEATS_PER_LEASE
     }
 
-    /// Sends what there is room for; says whether that was anything.
+    /// Sends what the window has room for; returns whether anything was sent.
     async fn cycle(&mut self) -> io::Result<bool> {
         let before = self.seq;
         if let Some(mut cargo) = self.cargo.take() {
@@ -260,7 +264,8 @@ impl Shipper {
     }
 
     async fn load(&mut self, cargo: &mut Cargo) -> io::Result<()> {
-        // In this order: whatever these records build on was on disk before them.
+        // The counters are read first: everything that these records depend on was on disk before
+        // them.
         let written: Vec<u64> = cargo.healths.iter().map(|health| health.appended()).collect();
         let is_due = Instant::now() >= cargo.tick;
         let is_new = cargo.cursors.iter().zip(&written).any(|(cursor, written)| cursor.seq < *written);
@@ -293,7 +298,7 @@ impl Shipper {
                 self.sweep(cargo).await;
             }
         }
-        // A snapshot would take the room that is left for cancels.
+        // A snapshot would take the space that is left for cancels.
         if self.has_room()
             && !self.is_full
             && let Some(piece) = cargo.scan.next_of_snapshot()?
@@ -303,7 +308,8 @@ impl Shipper {
         self.tell_if_shipped(cargo, &written).await
     }
 
-    /// Files that have changed or were made, one after the other. False: there is no room for more, and what builds on them has to wait.
+    /// Sends changed and new files, one after the other. Returns false if there is no room for
+    /// more, and dependent records must wait.
     async fn load_files(
         &mut self,
         cargo: &mut Cargo,
@@ -330,7 +336,7 @@ impl Shipper {
         }
     }
 
-    /// Tells of files that were removed, and has the broker forget those of long ago.
+    /// Sends the removals of files, and makes the broker forget those of long ago.
     async fn sweep(&mut self, cargo: &Cargo) {
         while self.has_room()
             && let Some(path) = cargo.scan.gone(&self.manifest).map(str::to_string)
@@ -338,7 +344,7 @@ impl Shipper {
             self.send(What::Removed(path), None).await;
         }
         while let Some(path) = self.manifest.next_forgotten() {
-            // Reference data may have come back under their name.
+            // Reference data may have been created again under the same name.
             if !self.manifest.has(&path) {
                 let stream = self.stream.clone();
                 tokio::spawn(async move { stream.forget(&path).await });
@@ -346,17 +352,19 @@ impl Shipper {
         }
     }
 
-    /// When all that was there at the beginning is on its way, this is said; when it has arrived, whoever waits is told.
+    /// Sends `Complete` when the initial contents of the folder are sent, and calls the callback
+    /// when all of them are acknowledged.
     async fn tell_if_shipped(&mut self, cargo: &Cargo, written: &[u64]) -> io::Result<()> {
         if self.shipped.is_none() {
             return Ok(());
         }
         let is_sent = cargo.cursors.iter().zip(written).all(|(cursor, written)| cursor.seq >= *written);
-        // The first round through the stores finds out which there are, the second looks at them.
+        // The first round through the stores finds out which exist, the second reads them.
         if !is_sent || cargo.scan.rounds < 2 || cargo.scan.has_snapshots() || !cargo.pages.is_empty() {
             return Ok(());
         }
-        // In each epoch: a server whose folder is longer than the stream waits for it before it compares the two.
+        // `Complete` is sent in each epoch: a server whose folder is longer than the stream waits
+        // for it before it compares the two.
         if !std::mem::replace(&mut self.told_complete, true) {
             self.send(What::Complete, None).await;
         }
@@ -380,7 +388,8 @@ impl Shipper {
         let bytes = parcel.encode();
         self.seq += 1;
         let id = self.stream.id(&parcel, &bytes, self.node, self.seq);
-        // The one before is always ours. After a roll-back another server may have given the same number to another message.
+        // The preceding message is always ours. After a rollback another server may have given the
+        // same number to another message.
         let after = Some(std::mem::replace(&mut self.last_id, id.clone()));
         let place = Place { seq: self.seq, id: id.clone(), after };
         let kept = self.stream.send(&parcel, bytes.clone(), place).await.ok();
@@ -388,7 +397,8 @@ impl Shipper {
         self.window.push(Sent { parcel, bytes, seq: self.seq, id, at: self.spoke, mark, kept });
     }
 
-    /// Takes every answer that is there. An error: something was not stored, or nobody knows.
+    /// Handles every answer that has arrived. An error means that a message was not stored, or that
+    /// this is unknown.
     fn settle_ready(&mut self) -> Result<(), ()> {
         loop {
             let Some(sent) = self.window.sent.front_mut() else { return Ok(()) };
@@ -405,9 +415,9 @@ impl Shipper {
         }
     }
 
-    /// The first of the window was stored, or not.
+    /// Handles the outcome of the oldest message in the window.
     fn settle(&mut self, stored: bool) -> bool {
-        // A lease that has run out is not renewed: another server may have led meanwhile.
+        // An expired lease is not renewed: another server may have led in the meantime.
         if !stored || Instant::now() >= self.lease_until {
             return false;
         }
@@ -422,7 +432,7 @@ impl Shipper {
         }
         if let (Some((shard, seq)), Some(cargo)) = (sent.mark, &self.cargo) {
             let health = &cargo.healths[shard];
-            // After a failed sync records are written again, and sent again.
+            // After a failed sync, records are written again and sent again.
             health.set_shipped(seq.max(health.shipped()));
             if let Some(bell) = self.bells.get(shard) {
                 bell.wake();
@@ -431,7 +441,7 @@ impl Shipper {
         true
     }
 
-    /// Says that the next one may lead; true: it is stored.
+    /// Releases the lead; returns whether the release is stored.
     async fn release(&self) -> bool {
         let parcel = ReplicationMessage { epoch: self.epoch, what: What::Release { node: self.node } };
         let (bytes, seq) = (parcel.encode(), self.seq + 1);
@@ -443,7 +453,7 @@ impl Shipper {
         }
     }
 
-    /// Sends the rest, and says that the next one may lead.
+    /// Sends the rest, and releases the lead.
     async fn end(mut self) -> Over {
         let until = Instant::now() + END_MAX;
         if let Some(cargo) = &mut self.cargo {
@@ -470,7 +480,7 @@ impl Shipper {
                 }
                 yield_now().await;
             }
-            // A foreign message may have come in between.
+            // A foreign message may have been stored in between.
             if !self.release().await && self.resolve().await.is_ok() {
                 self.release().await;
             }

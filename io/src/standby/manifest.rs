@@ -1,4 +1,5 @@
-//! The manifest: what the stream holds of every file. Whoever leads sends what differs from it; it comes from the parcels alone.
+//! The manifest: what the stream contains of every file, derived from the replication messages
+//! alone. The leader sends what differs from it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -15,27 +16,27 @@ use crate::fix::store;
 use crate::journal::disk::{Disk, PAGE_BYTES};
 use crate::journal::scan::segment_number;
 
-/// Removed files of which the stream says so: more than anybody misses who follows.
+/// Number of removed files that the stream remembers: more than a follower can miss.
 pub const REMOVED_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Manifest {
     files: BTreeMap<String, Held>,
-    /// Files that were removed, the first one first, of which the stream still says so.
+    /// Removed files that the stream still records, oldest first.
     removed: VecDeque<String>,
-    /// Whether all of a folder is there.
+    /// Whether the stream contains a whole folder.
     pub complete: bool,
 }
 
-/// What is there of one file.
+/// What the stream contains of one file.
 #[derive(Clone)]
 enum Held {
-    /// It grows.
+    /// The file grows.
     Growing {
         bytes: u64,
         hash: Box<Xxh3>,
     },
-    /// It is made anew; the last piece is not there yet.
+    /// The file is being replaced; its last piece is still missing.
     Partial {
         bytes: u64,
         hash: Box<Xxh3>,
@@ -43,7 +44,7 @@ enum Held {
     Whole {
         hash: u64,
     },
-    /// Hashes of its pages, by number; zero: all zeroes, or nothing came yet.
+    /// Hashes of its pages, by number; zero if the page is all zeroes, or nothing arrived yet.
     Paged {
         total: u64,
         pages: Vec<u64>,
@@ -61,12 +62,12 @@ impl std::fmt::Debug for Held {
     }
 }
 
-/// Why a parcel does not fit behind those before it.
+/// A message does not fit behind those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misfit;
 
 impl Manifest {
-    /// Takes one more parcel in.
+    /// Into the folder: from this position, or from its beginning.
     pub fn note(&mut self, what: &What) -> Result<(), Misfit> {
         match what {
             What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } => {}
@@ -125,8 +126,8 @@ impl Manifest {
         let held = self.files.entry(piece.path.clone());
         let held = held.or_insert_with(|| Held::Paged { total: 0, pages: Vec::new() });
         if let Held::Paged { total, pages } = held {
-            // A store grows as it is used; those who follow keep the pages they have. Pages beyond the end of one that was made shorter
-            // are still in the stream, and are sent again should it grow.
+            // A store grows as it is used; followers keep the pages they have. Pages beyond the end
+            // of a shortened store are still in the stream, and are sent again if it grows.
             *total = piece.total;
             if pages.len() < count {
                 pages.resize(count, 0);
@@ -137,7 +138,7 @@ impl Manifest {
         Err(Misfit)
     }
 
-    /// Bytes that are there of a file that grows.
+    /// Returns the bytes that the stream contains of a file that grows.
     pub fn grown(&self, path: &str) -> u64 {
         match self.files.get(path) {
             Some(Held::Growing { bytes, .. }) => *bytes,
@@ -145,23 +146,24 @@ impl Manifest {
         }
     }
 
-    /// Whether all of a file is there, and is this.
+    /// Returns whether the stream contains the whole file with this hash.
     pub fn holds(&self, path: &str, hash: u64) -> bool {
         matches!(self.files.get(path), Some(Held::Whole { hash: held }) if *held == hash)
     }
 
-    /// Whether anything of a file is there.
+    /// Returns whether the stream contains anything of a file.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
 
-    /// Whether all of a file that never changes is there.
+    /// Returns whether the stream contains all of a file that never changes.
     pub fn holds_any(&self, path: &str) -> bool {
         matches!(self.files.get(path), Some(Held::Whole { .. }))
     }
 
-    /// Whether a page of a file of so many bytes is there as it is. The first page of a file of another length is not: with it the length
-    /// is told.
+    /// Returns whether the stream contains the current version of a page of a file of `total`
+    /// bytes. It is false for the first page of a file of another length, because that page carries
+    /// the length.
     pub fn holds_page(&self, path: &str, total: u64, at: usize, bytes: &[u8]) -> bool {
         match self.files.get(path) {
             Some(Held::Paged { total: held, .. }) if *held != total && at == 0 => false,
@@ -170,7 +172,7 @@ impl Manifest {
         }
     }
 
-    /// A file that was removed before so many others that the stream need not say so any longer.
+    /// Returns a file whose removal is so old that the stream need not remember it any longer.
     pub fn next_forgotten(&mut self) -> Option<String> {
         if self.removed.len() > REMOVED_MAX { self.removed.pop_front() } else { None }
     }
@@ -179,7 +181,8 @@ impl Manifest {
         self.files.keys().map(String::as_str)
     }
 
-    /// What a copy holds, by its files. An unfinished one is begun anew.
+    /// Creates the manifest of a copy from its files. An unfinished file is removed, and starts
+    /// from its beginning.
     pub fn of_copy(data: &Path, complete: bool) -> io::Result<Manifest> {
         let mut manifest = Manifest { complete, ..Manifest::default() };
         for file in files(data)? {
@@ -206,13 +209,13 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Forgets a file of which the stream lacks a part, so that it is sent from its beginning.
+    /// Drops a file of which the stream lacks a part, so that it is sent from its beginning.
     pub fn drop_file(&mut self, path: &str) {
         self.files.remove(path);
     }
 
-    /// Forgets files that grow and are others in this folder, so that they are sent from their beginning: an operator has decided that
-    /// this folder counts.
+    /// Drops growing files that differ in this folder, so that they are sent from their beginning:
+    /// an operator has decided that this folder is authoritative.
     pub fn drop_foreign(&mut self, folder: &Path) -> io::Result<()> {
         let mut foreign = Vec::new();
         for (path, held) in &self.files {
@@ -221,7 +224,7 @@ impl Manifest {
                 Ok(found)
                     if found.get(..*bytes as usize).is_some_and(|same| xxh3_64(same) == hash.digest()) => {}
                 Ok(_) => foreign.push(path.clone()),
-                // That it is gone is told.
+                // The removal of the file is sent separately.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -230,13 +233,15 @@ impl Manifest {
         Ok(())
     }
 
-    /// Whether the files that grow are in this folder as far as the stream has them: then the folder knows all that the stream does.
+    /// Returns whether this folder contains the growing files as far as the stream has them: then
+    /// it has every record of the stream.
     pub fn is_within(&self, folder: &Path) -> io::Result<bool> {
         for (path, held) in &self.files {
             let Held::Growing { bytes, hash } = held else { continue };
             let found = match fs::read(folder.join(path)) {
                 Ok(found) => found,
-                // It was no longer needed, and the stream has not heard of it yet. Then a later one is there.
+                // The segment was no longer needed, and the stream does not record its removal yet.
+                // Then a later one exists.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let names = Disk::Real.list(&folder.join(folder_of(path)))?;
                     if names
@@ -259,7 +264,7 @@ impl Manifest {
     }
 }
 
-/// Of a page; zero only if all of it is.
+/// Returns the hash of a page; zero only if the page is all zeroes.
 fn page_hash(bytes: &[u8]) -> u64 {
     if bytes.iter().all(|&byte| byte == 0) { 0 } else { xxh3_64(bytes).max(1) }
 }
@@ -275,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_grows_is_known_by_its_length() {
+    fn a_growing_file_is_known_by_its_length() {
         let mut manifest = Manifest::default();
         assert_eq!(manifest.note(&What::Append(piece(3, 5, b"xx"))), Err(Misfit), "the beginning is missing");
         manifest.note(&What::Append(piece(0, 3, b"abc"))).unwrap();
@@ -287,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_there_with_its_last_piece() {
+    fn a_file_is_complete_with_its_last_piece() {
         let mut manifest = Manifest::default();
         manifest.note(&What::Whole(piece(0, 5, b"abc"))).unwrap();
         assert!(!manifest.holds_any("a/b"));
@@ -305,7 +310,8 @@ mod tests {
         manifest.note(&What::Page(piece(PAGE_BYTES as u64, total, b"x"))).unwrap();
         assert!(manifest.holds_page("a/b", total, 1, b"x"));
         assert!(!manifest.holds_page("a/b", total, 2, b"x"));
-        // A file that has grown: what is there stays there, and its length is told with the first page.
+        // The file has grown: existing pages stay valid, and the new length is sent with the first
+        // page.
         assert!(manifest.holds_page("a/b", total + 1, 1, b"x"));
         assert!(!manifest.holds_page("a/b", total + 1, 0, &[0; 8]));
         manifest.note(&What::Page(piece(0, total + PAGE_BYTES as u64, b"y"))).unwrap();
@@ -316,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_removed_files_are_remembered_and_then_the_first_are_forgotten() {
+    fn removed_files_are_remembered_up_to_the_bound_and_the_oldest_are_dropped() {
         let mut manifest = Manifest::default();
         let mut remove = |n: usize| {
             manifest.note(&What::Removed(format!("notes/{n}"))).unwrap();

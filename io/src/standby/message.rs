@@ -1,4 +1,5 @@
-//! A parcel: what one message of the stream holds. All of them in their order are the data folder of the server that leads.
+//! A replication message: the contents of one message of the stream. Applied in order, they produce
+//! the data folder of the leader.
 //!
 //! ```text
 //! 0        1      2         10          12        ..
@@ -19,65 +20,66 @@ use crate::journal::scan::segment_number;
 pub const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 12;
 const PLACE_BYTES: usize = 16;
-/// Longest name of a file within the data folder.
+/// Longest path of a file within the data folder, in bytes.
 const PATH_BYTES_MAX: usize = 240;
-/// Bytes of a file in one parcel: half of what a broker takes in a message unless told otherwise.
+/// Most bytes of a file in one message: half of a broker's default message limit.
 pub const BYTES_MAX: usize = 512 << 10;
 /// Bytes of the largest message that a server sends.
 pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX + PLACE_BYTES + BYTES_MAX;
-/// Bytes of the largest file that changes in place, as `fix.store_bytes` allows it. A reader keeps eight bytes for each of its pages, so a
-/// parcel must not promise more.
+/// Bytes of the largest file that changes in place, as `fix.store_bytes` allows it. A reader keeps
+/// eight bytes for each page, so a message must not announce a larger file.
 const PAGED_BYTES_MAX: u64 = 1 << 32;
-/// Bytes of a parcel that only keeps room: it is on its way alone, so it is short.
+/// Bytes of a message that only reserves space. It is sent alone, so it is short.
 pub const RESERVE_BYTES: usize = 128 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicationMessage {
-    /// Of the leader who sent it.
+    /// Epoch of the leader that sent it.
     pub epoch: u64,
     pub what: What,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A server takes the lead: the epoch is its own from here on, and whoever led before is refused.
+    /// A server takes the lead: the epoch is its own from here on, and the previous leader is
+    /// refused.
     Lead {
         node: u128,
     },
-    /// It ended in good order: nobody need wait for its lease to run out.
+    /// The leader shut down in good order: no server needs to wait for its lease to expire.
     Release {
         node: u128,
     },
-    /// Nothing but that it lives.
+    /// Heartbeat: the leader is alive.
     Beat,
-    /// Room that is given back when the broker's storage is full, so that cancels can still be stored. It is read as a [`What::Beat`], by
-    /// earlier versions too.
+    /// Reserved space, released when the broker's storage is full so that cancels can still be
+    /// stored. It decodes as a [`What::Beat`], in earlier versions too.
     Reserve {
         number: u8,
     },
-    /// From here on the parcels up to any place are a folder that can be gone on with.
+    /// From here on, the messages up to any position produce a usable folder.
     Complete,
-    /// Bytes behind those that the file has.
+    /// Bytes to append to the file.
     Append(Piece),
-    /// Of a file that is made anew: it takes its name with the last piece.
+    /// A piece of a file that is replaced as a whole: it gets its name with the last piece.
     Whole(Piece),
-    /// Bytes in their place.
+    /// Bytes to write in place.
     Page(Piece),
     Removed(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Within the data folder, with slashes.
+    /// Path within the data folder, with slashes.
     pub path: String,
     pub offset: u64,
-    /// Bytes of the file; of one that grows: up to the end of this piece.
+    /// Size of the file in bytes; for a file that grows, the end of this piece.
     pub total: u64,
     pub bytes: Bytes,
 }
 
 impl What {
-    /// The file that it is about.
+    /// Returns the path of the file that the message is about.
     pub fn path(&self) -> Option<&str> {
         match self {
             What::Append(piece) | What::Whole(piece) | What::Page(piece) => Some(&piece.path),
@@ -135,7 +137,7 @@ impl ReplicationMessage {
         out.freeze()
     }
 
-    /// None if it is none of ours, or of a version that we do not know.
+    /// Decodes a message; returns `None` if the format is not ours, or of an unknown version.
     pub fn decode(message: &Bytes) -> Option<ReplicationMessage> {
         let head = message.first_chunk::<HEAD_BYTES>()?;
         if head[0] != FORMAT {
@@ -187,7 +189,8 @@ impl ReplicationMessage {
     }
 }
 
-/// Whether a path stays within the folder, whoever wrote it: folders and files with plain names, at most two folders deep.
+/// Returns whether a path stays within the data folder: plain names of folders and files, at most
+/// two folders deep.
 fn is_plain(path: &str) -> bool {
     let is_name = |name: &str| {
         !name.is_empty()
@@ -197,19 +200,20 @@ fn is_plain(path: &str) -> bool {
     path.len() <= PATH_BYTES_MAX && (2..=3).contains(&path.split('/').count()) && path.split('/').all(is_name)
 }
 
-/// Whether a leader sends a file of this name. All other names are refused: what lies beside these (`audit/`, `standby/`, certificates,
-/// logs) belongs to each server alone.
+/// Returns whether a leader sends a file of this name. All other names are refused: the files
+/// beside these (`audit/`, `standby/`, certificates, logs) belong to each server alone.
 fn is_replicated(path: &str) -> bool {
     is_segment(path) || is_replaced(path) || is_paged(path)
 }
 
-/// A segment of a shard's journal, which grows.
+/// Returns whether this is a segment of a shard's journal, which grows.
 fn is_segment(path: &str) -> bool {
     in_shard(path)
         .is_some_and(|name| segment_number(name).is_some() && name.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// A file that is sent as a whole: the identity, reference data, snapshots, notes, and the mark beside stores.
+/// Returns whether this file is sent as a whole: the identity, reference data, snapshots, notes,
+/// and the mark beside stores.
 fn is_replaced(path: &str) -> bool {
     let is_snapshot = || in_shard(path).is_some_and(|name| name.ends_with(".snap"));
     let is_small = || SMALL.iter().any(|folder| folder_of(path) == *folder) && !is_unfinished(path);
@@ -217,19 +221,19 @@ fn is_replaced(path: &str) -> bool {
     path == IDENTITY || is_small() || is_snapshot() || is_mark()
 }
 
-/// A store, which changes in place.
+/// Returns whether this is a store, which changes in place.
 fn is_paged(path: &str) -> bool {
     STORES.iter().any(|folder| folder_of(path) == *folder) && !is_unfinished(path)
 }
 
-/// The name of a file in the folder of a shard's journal.
+/// Returns the name of a file in the folder of a shard's journal.
 fn in_shard(path: &str) -> Option<&str> {
     let (shard, name) = path.strip_prefix("journal/shard-")?.split_once('/')?;
     let is_number = (2..=3).contains(&shard.len()) && shard.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && !name.contains('/')).then_some(name)
 }
 
-/// A reader writes a file under such a name until it is whole.
+/// Returns whether this is the temporary name that a reader uses until a file is complete.
 fn is_unfinished(path: &str) -> bool {
     path.ends_with(&format!(".{PART}"))
 }
@@ -259,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_message_is_read_back() {
         for parcel in all() {
             assert_eq!(ReplicationMessage::decode(&parcel.encode()), Some(parcel));
         }
     }
 
     #[test]
-    fn what_only_keeps_room_is_read_as_a_beat() {
+    fn a_reserve_message_is_read_as_a_heartbeat() {
         let reserve = ReplicationMessage { epoch: 9, what: What::Reserve { number: 3 } }.encode();
         assert!(reserve.len() > RESERVE_BYTES);
         assert_eq!(
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_are_too_strange() {
+    fn decoding_survives_any_bytes() {
         for parcel in all() {
             let bytes = parcel.encode();
             for length in 0..bytes.len() {
@@ -293,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_writes_outside_of_the_folder() {
+    fn no_path_leads_outside_the_folder() {
         for path in ["/etc/passwd", "../a/b", "a/../b", "a", "", "a//b", "a/.b", "notes/\n"] {
             let piece =
                 Piece { path: path.to_string(), offset: 0, total: 1, bytes: Bytes::from_static(b"x") };
@@ -307,9 +311,9 @@ mod tests {
         }
     }
 
-    /// A follower used to write wherever a parcel said, below `audit/` too.
+    /// A follower used to write to any path that a message named, even below `audit/`.
     #[test]
-    fn a_parcel_names_files_that_a_leader_sends_and_no_others() {
+    fn a_message_names_only_files_that_a_leader_sends() {
         let piece = |path: &str| Piece {
             path: path.to_string(),
             offset: 0,
@@ -362,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paged_file_has_its_bound() {
+    fn a_paged_file_has_a_size_limit() {
         let page = |total: u64| {
             let piece =
                 Piece { path: "fix/a.store".to_string(), offset: 0, total, bytes: Bytes::from_static(b"x") };
@@ -373,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_its_bound() {
+    fn a_path_has_a_length_limit() {
         let removed = |bytes: usize| {
             let path = format!("notes/{}", "x".repeat(bytes - 6));
             ReplicationMessage { epoch: 1, what: What::Removed(path) }
@@ -381,7 +385,7 @@ mod tests {
         let longest = removed(PATH_BYTES_MAX);
         let mut bytes = longest.encode().to_vec();
         assert_eq!(ReplicationMessage::decode(&bytes.clone().into()), Some(longest));
-        // One letter more, which no server of ours would send.
+        // One letter more, which no server of the group would send.
         bytes.push(b'x');
         bytes[10..12].copy_from_slice(&(PATH_BYTES_MAX as u16 + 1).to_le_bytes());
         assert_eq!(ReplicationMessage::decode(&bytes.into()), None);

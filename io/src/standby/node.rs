@@ -1,12 +1,13 @@
-//! Who this server is among those of its group, and what its folder is worth: a small file beside the journal.
+//! Identity of this server within its group, and the role of its folder: a small file beside the
+//! journal.
 //!
 //! ```text
 //! DATA/standby/member     node, epoch, whether it leads or follows
-//!              lock       held while a process has the folder
-//!              before/    what the folder held before it began to follow: in the stream as far as it was acknowledged
-//!              next/      the stream, read anew beside a folder that is kept until then
-//!              adopt      while `next/` takes the folder's place
-//!              decision   what an operator has decided: `pitlane standby`
+//!              lock       held while a process uses the folder
+//!              before/    previous contents of the folder; acknowledged parts are in the stream
+//!              next/      staging folder: the stream is read here while the folder is kept
+//!              adopt      exists while `next/` replaces the folder
+//!              decision   the operator's decision: `pitlane standby`
 //! ```
 
 use std::fs;
@@ -21,11 +22,11 @@ use crate::journal::disk::Disk;
 
 const ADOPT: &str = "adopt";
 const DECISION: &str = "decision";
-/// Where a folder goes that `next/` takes the place of, and which holds nothing that the other lacks.
+/// Where `next/` moves the folder that it replaces, if that contains nothing that the other lacks.
 const OLD: &str = "old";
 const BEFORE: &str = "before";
 
-/// What a stream makes a copy of.
+/// Folders that are replicated through the stream.
 pub const REPLICATED: [&str; 4] = ["journal", "notes", "fix", "venue"];
 
 #[derive(Debug)]
@@ -39,22 +40,22 @@ pub struct Member {
 /// How the lead was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// The folder is a copy.
+    /// Whether the folder is a copy.
     pub is_copy: bool,
-    /// The folder may hold more than the stream.
+    /// Whether the folder may contain more than the stream.
     pub restores: bool,
-    /// The server before has ended in good order.
+    /// Whether the previous leader shut down in good order.
     pub released: bool,
 }
 
-/// What the folder is worth.
+/// The role of the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It never belonged to a group.
+    /// The folder never belonged to a group.
     New,
-    /// Its journal was the one that counts, from this epoch on.
+    /// The folder has been the authoritative journal since this epoch.
     Leads { epoch: u64 },
-    /// It is a copy of what the stream held, not necessarily whole.
+    /// The folder is a copy of the stream, possibly incomplete.
     Follows,
 }
 
@@ -82,7 +83,7 @@ impl Member {
         Ok(member)
     }
 
-    /// What the folder is worth.
+    /// Returns the state of the folder.
     pub fn folder(&self) -> Folder {
         match (self.role, self.position()) {
             (Role::New, _) if self.has_journal() => Folder::Foreign,
@@ -91,7 +92,7 @@ impl Member {
             (Role::Follows, Some(position)) => {
                 Folder::Copy { complete: position.complete, sound: position.is_sound() }
             }
-            // An earlier version wrote none.
+            // An earlier version wrote no position.
             (Role::Follows, None) => Folder::Copy { complete: self.has_journal(), sound: false },
         }
     }
@@ -100,22 +101,22 @@ impl Member {
         Position::read(&self.file(POSITION))
     }
 
-    /// The records that may have been told to a client.
+    /// Returns the records that may have been acknowledged to a client.
     pub fn told(&self) -> io::Result<Extents> {
         match (self.role, Acked::read(&self.data)) {
             (Role::Leads { .. }, Some(acked)) => overlap::acknowledged(&self.data, &acked),
-            // A leader of an earlier version kept none.
+            // A leader of an earlier version did not store them.
             (Role::Leads { .. }, None) if !Acked::path(&self.data).exists() => Ok(Extents::new()),
             (Role::New | Role::Leads { .. } | Role::Follows, _) => overlap::extents(&self.data),
         }
     }
 
-    /// The last epoch that this server led.
+    /// Returns the last epoch that this server led.
     pub fn led(&self) -> u64 {
         if let Role::Leads { epoch } = self.role { epoch } else { 0 }
     }
 
-    /// The highest epoch that it knows of.
+    /// Returns the highest epoch that this server knows of.
     pub fn epoch(&self) -> u64 {
         let led = self.led();
         self.position().map_or(led, |position| led.max(position.leader.epoch))
@@ -129,18 +130,18 @@ impl Member {
         self.file(POSITION)
     }
 
-    /// Where the stream is read anew.
+    /// Returns the staging folder, into which the stream is read from its beginning.
     pub fn stage(&self) -> PathBuf {
         self.file("next")
     }
 
-    /// An empty place to read the stream into, beside the folder.
+    /// Creates an empty staging folder beside the data folder.
     pub fn clear_stage(&self) -> io::Result<()> {
         remove_folder(&self.stage())?;
         REPLICATED.iter().try_for_each(|name| Disk::Real.make_folder(&self.stage().join(name)))
     }
 
-    /// What the operator has decided.
+    /// Returns the operator's decision.
     pub fn choice(&self) -> Option<Choice> {
         match fs::read_to_string(self.file(DECISION)).ok()?.trim() {
             "lead" => Some(Choice::Lead),
@@ -157,22 +158,24 @@ impl Member {
         Disk::Real.put(&self.file(DECISION), word.as_bytes())
     }
 
-    /// A decision holds once.
+    /// Removes the decision, which applies once.
     pub fn forget_choice(&self) -> io::Result<()> {
         remove_file(&self.file(DECISION))
     }
 
-    /// Makes this the folder of the leader of an epoch, which began with message `seq`. Safe when it returns; interrupted, the folder is a
-    /// copy as before.
+    /// Makes this the folder of the leader of an epoch, which began with message `seq`. The change
+    /// is on disk when this returns; if it is interrupted, the folder is a copy as before.
     pub fn lead(&mut self, epoch: u64, seq: u64, how: Taken) -> io::Result<()> {
         if how.is_copy {
             if let Some(position) = self.position() {
-                // From here on it is more than was read: it must be compared before it is gone on with.
+                // From here on the folder contains more than was read from the stream, so it must
+                // be compared before it is used as a copy again.
                 PositionFile::open(&self.file(POSITION))?.write(&Position { reach: u64::MAX, ..position })?;
             }
             replica::finish(&self.data, how.released)?;
             if how.restores {
-                // All of it may have been acknowledged, and is in the stream only when that is restored.
+                // All records may have been acknowledged, and the stream contains them only after
+                // it is restored.
                 let mut acked = Acked { epoch, lead: seq, seq: u64::MAX, ends: Vec::new() };
                 let extents = overlap::extents(&self.data)?;
                 extents.iter().filter(|(_, end)| **end > 0).for_each(|(path, end)| acked.note(path, *end));
@@ -185,20 +188,20 @@ impl Member {
         remove_folder(&self.stage())
     }
 
-    /// A copy that is written to by a leader is at no position any more.
+    /// Removes the position: a copy that a leader writes to has no position in the stream.
     pub fn forget_position(&self) -> io::Result<()> {
         remove_file(&self.file(POSITION))?;
         Disk::Real.sync_folder(&self.data.join("standby"))
     }
 
-    /// The stage, which is on disk, takes the place of the folder. `keep`: the folder holds something that the stage lacks, and is put
-    /// aside.
+    /// Replaces the folder with the staging folder, which is on disk. If `keep` is set, the folder
+    /// contains something that the staging folder lacks, and is put aside.
     pub fn adopt(&mut self, keep: bool) -> io::Result<()> {
         Disk::Real.put(&self.file(ADOPT), if keep { BEFORE.as_bytes() } else { OLD.as_bytes() })?;
         self.go_on_adopting()
     }
 
-    /// Each step may have been done before a crash.
+    /// Continues an adoption. Each step may have been done before a crash.
     fn go_on_adopting(&mut self) -> io::Result<()> {
         let aside = match fs::read_to_string(self.file(ADOPT))?.as_str() {
             BEFORE => self.file(BEFORE),
@@ -228,7 +231,7 @@ impl Member {
         remove_folder(&self.file(OLD))
     }
 
-    /// Safe when this returns.
+    /// Sets the role, on disk when this returns.
     pub fn set_role(&mut self, role: Role) -> io::Result<()> {
         let words = match role {
             Role::New => "new 0".to_string(),
@@ -245,16 +248,17 @@ impl Member {
         self.data.join("standby").join("member")
     }
 
-    /// Whether there is a journal.
+    /// Returns whether there is a journal.
     pub fn has_journal(&self) -> bool {
         self.data.join("journal").join("identity").exists()
     }
 
-    /// An empty folder to follow into, for a server that has nothing worth keeping: it is new, or its copy was never complete.
+    /// Empties the folder for a server that has nothing worth keeping: it is new, or its copy was
+    /// never complete.
     pub fn clear(&mut self) -> io::Result<()> {
         let aside = self.file(BEFORE);
         if self.role != Role::Follows {
-            // One that was interrupted goes on.
+            // An interrupted call is continued.
             if self.data.join(REPLICATED[0]).exists() {
                 remove_folder(&aside)?;
             }
@@ -305,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_stays_who_it_is_and_what_it_had_is_put_aside_once() {
+    fn a_member_keeps_its_identity_and_its_old_folder_is_put_aside_once() {
         let data = std::env::temp_dir().join(format!("pitlane-member-{}", std::process::id()));
         let put = |text: &str| {
             fs::create_dir_all(data.join("journal")).unwrap();
@@ -331,8 +335,8 @@ mod tests {
     }
 
     #[test]
-    fn the_stage_takes_the_place_of_the_folder_wherever_it_is_interrupted() {
-        // After how many of the renames it is interrupted; and whether the folder is kept.
+    fn the_staging_folder_replaces_the_folder_wherever_it_is_interrupted() {
+        // The number of renames before the interruption, and whether the folder is kept.
         for (interrupted, keep) in (0..=8).flat_map(|after| [(after, true), (after, false)]) {
             let name = format!("pitlane-adopt-{}-{interrupted}-{keep}", std::process::id());
             let data = std::env::temp_dir().join(name);

@@ -1,18 +1,20 @@
-//! Tells the messages of this group's servers from everything else that was stored in the stream.
+//! Distinguishes the messages of this group's servers from everything else that is stored in the
+//! stream.
 //!
-//! A broker stores whatever it is sent on the subjects of a stream, and the answers that it sends itself: a client that names such
-//! a subject as the place for its answer has the broker write there. So each message of ours carries an id,
+//! A broker stores everything that is published on the subjects of a stream, including the answers
+//! that it sends itself: a client that names such a subject as its reply subject makes the broker
+//! write there. Therefore each message of the group carries an id,
 //!
 //! ```text
 //! NODE . EPOCH . SEQUENCE [ . MAC ]
 //! ```
 //!
-//! and counts only if the id, the subject, the sequence number that the broker gave it and the content belong together. A message that is
-//! sent again later has another sequence number. With `standby.secret` the MAC covers all of it, and a client that knows the format cannot
-//! make such a message either.
+//! and counts only if the id, the subject, the sequence number given by the broker and the content
+//! match. A replayed message has another sequence number. With `standby.secret` the MAC covers all
+//! of these, so a client that knows the format cannot forge a message either.
 //!
-//! A foreign message says nothing. Readers skip it, and the leader goes on behind it. [`from_leader`] is the rule that both follow,
-//! so they always agree on which messages count.
+//! A foreign message carries no information. Readers skip it, and the leader continues behind it.
+//! [`from_leader`] is the rule that both apply, so they always agree on which messages count.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -22,30 +24,30 @@ use super::message::{self, ReplicationMessage, What};
 use super::stream::{Stored, subject_of};
 use crate::config::Secret;
 
-/// How the description of a stream begins whose servers share a secret.
+/// Prefix of the description of a stream whose servers share a secret.
 pub const LABEL: &str = "pitlane standby, secret ";
-/// The block of SHA-256, in bytes.
+/// Block size of SHA-256, in bytes.
 const BLOCK_BYTES: usize = 64;
-/// Bytes of a MAC that are kept: 128 bits, which nobody guesses.
+/// Bytes of a MAC that are kept: 128 bits, which cannot be guessed.
 const MAC_BYTES: usize = 16;
 
-/// Why a message is not one of ours.
+/// The reason why a message does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// Larger than any parcel.
+    /// It is larger than any message of the group.
     Oversized,
-    /// Without an id as our servers write it.
+    /// It has no id in the format of the group's servers.
     NoId,
-    /// Its id is of another place in the stream.
+    /// Its id belongs to another position in the stream.
     Replayed,
     NotAParcel,
-    /// On a subject on which no server sends such a parcel.
+    /// It is on a subject on which no server sends such a message.
     WrongSubject,
     /// Its MAC is missing or wrong.
     NotAuthentic,
-    /// Sound, but its sender did not lead when it was stored.
+    /// It is valid, but its sender did not lead when it was stored.
     WrongSender,
-    /// A lead of a server whose format this version does not know.
+    /// It is the lead message of a server whose format this version does not know.
     OtherVersion {
         epoch: u64,
     },
@@ -66,18 +68,18 @@ impl Foreign {
     }
 }
 
-/// A message of a server of the group.
+/// Into the folder: from this position, or from its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sound {
     pub node: u128,
     pub parcel: ReplicationMessage,
 }
 
-/// What stands in the stream at one place.
+/// The message at one position of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub seq: u64,
-    /// Hash of the id and the content: the same message has the same.
+    /// Hash of the id and the content; equal messages have equal hashes.
     pub mark: u64,
     pub bytes: usize,
     pub subject: String,
@@ -85,24 +87,25 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether a server says that it leads.
+    /// Returns whether this is a lead message.
     pub fn is_lead(&self) -> bool {
         matches!(&self.message, Ok(Sound { parcel: ReplicationMessage { what: What::Lead { .. }, .. }, .. }))
     }
 
-    /// Whether this server sent it in this epoch.
+    /// Returns whether this server sent it in this epoch.
     pub fn is_from(&self, sender: u128, epoch: u64) -> bool {
         matches!(&self.message, Ok(Sound { node, parcel }) if *node == sender && parcel.epoch == epoch)
     }
 }
 
-/// Hash of an id and a content.
+/// Returns the hash of an id and a content.
 pub fn mark(id: &str, payload: &[u8]) -> u64 {
     xxh3_64(payload) ^ xxh3_64(id.as_bytes()).rotate_left(1)
 }
 
-/// Whether a sound message counts, for a reader that knows who leads. `first` is the epoch of the first leader that the stream remembers:
-/// before that leader's first message, messages of forgotten leaders may be left.
+/// Returns whether a valid message counts, for a reader that knows the leader. `first` is the epoch
+/// of the first leader that the stream remembers: messages of forgotten leaders may remain before
+/// that leader's first message.
 pub fn from_leader(sound: &Sound, leader: Option<(u64, u128)>, first: u64) -> Result<(), Foreign> {
     let Sound { node, parcel: ReplicationMessage { epoch, what } } = sound;
     let counts = match (what, leader) {
@@ -114,10 +117,10 @@ pub fn from_leader(sound: &Sound, leader: Option<(u64, u128)>, first: u64) -> Re
     if counts { Ok(()) } else { Err(Foreign::WrongSender) }
 }
 
-/// Makes the ids of messages, and checks those that were stored.
+/// Creates the ids of messages, and checks stored messages.
 #[derive(Clone)]
 pub struct Verifier {
-    /// How the subjects of the stream begin.
+    /// Prefix of the subjects of the stream.
     prefix: String,
     key: Option<[u8; 32]>,
 }
@@ -134,14 +137,15 @@ impl Verifier {
         Verifier { prefix: prefix.to_string(), key: secret.map(key) }
     }
 
-    /// What the stream is called by those who share the secret; none: there is no secret. It tells nothing of the secret itself.
+    /// Returns the description of the stream for servers that share the secret; `None` without a
+    /// secret. It does not reveal the secret.
     pub fn label(&self) -> Option<String> {
         let key = self.key.as_ref()?;
         let mac = hmac(key, &[b"label\0", self.prefix.as_bytes()]);
         Some(format!("{LABEL}{}", hex(&mac[..MAC_BYTES])))
     }
 
-    /// The id of a parcel at its place in the stream.
+    /// Returns the id of a message at its position in the stream.
     pub fn id(&self, parcel: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
         let bare = format!("{node:x}.{}.{seq}", parcel.epoch);
         let subject = subject_of(&self.prefix, &parcel.what).0;
@@ -197,7 +201,8 @@ impl Verifier {
         Ok(Sound { node, parcel })
     }
 
-    /// Whether a server of ours sends this on that subject. What keeps room is read as a beat.
+    /// Returns whether a server of the group sends this message on that subject. A reserve message
+    /// decodes as a heartbeat.
     fn belongs(&self, subject: &str, what: &What) -> bool {
         let is_reserve = || {
             let number = subject.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix("reserve."));
@@ -207,12 +212,12 @@ impl Verifier {
     }
 }
 
-/// An id as our servers write it.
+/// An id in the format of the group's servers.
 struct Id<'a> {
     node: u128,
     epoch: u64,
     seq: u64,
-    /// Without the MAC.
+    /// Id without the MAC.
     bare: &'a str,
     mac: Option<&'a str>,
 }
@@ -235,7 +240,7 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// HMAC with SHA-256, RFC 2104.
+/// Computes HMAC with SHA-256, RFC 2104.
 fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
     let pad = |with: u8| {
         let mut block = [with; BLOCK_BYTES];
@@ -298,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_ours_counts_at_its_own_place_only() {
+    fn a_valid_message_counts_only_at_its_own_position() {
         for verifier in [verifier(None), verifier(Some("a secret of the two"))] {
             for what in whats() {
                 let parcel = ReplicationMessage { epoch: 4, what };
@@ -310,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_was_changed_or_is_missing_makes_a_message_foreign() {
+    fn any_changed_or_missing_part_makes_a_message_foreign() {
         for verifier in [verifier(None), verifier(Some("a secret of the two"))] {
             for what in whats() {
                 let parcel = ReplicationMessage { epoch: 4, what };
@@ -330,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_secret_only_those_who_know_it_make_messages() {
+    fn with_a_secret_only_its_holders_can_create_messages() {
         let (ours, none, other) = (verifier(Some("of the two")), verifier(None), verifier(Some("of others")));
         let parcel = ReplicationMessage { epoch: 4, what: What::Lead { node: NODE } };
         let bytes = parcel.encode();
@@ -368,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mac_is_the_one_of_the_standard() {
+    fn the_mac_matches_the_standard() {
         // RFC 4231, test case 1, with its key padded to 32 bytes as HMAC pads it anyway.
         let mut key = [0; 32];
         key[..20].fill(0x0b);

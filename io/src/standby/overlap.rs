@@ -1,7 +1,7 @@
-//! Compares the journals of two folders, record by record: which of them holds what the other has.
+//! Compares the journals of two folders, record by record: which of them contains the other.
 //!
-//! Only whole, valid records count. A leader's segments are full of zeros ahead of need, and those of a machine that lost its power may
-//! end in garbage.
+//! Only whole, valid records count. A leader's segments are preallocated with zeroes, and those of
+//! a machine that lost its power may end in garbage.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,10 +17,10 @@ use crate::journal::scan::segment_number;
 /// Segments with their valid bytes, by path within the data folder.
 pub type Extents = BTreeMap<String, u64>;
 
-/// Whether every record of folder `a`, as far as `known` says, is in folder `b` too.
+/// Returns whether every record of folder `a`, as far as `known` says, is in folder `b` too.
 ///
-/// A segment before the first one of `b` was removed after a snapshot. Then a later one that both have must show that they are of the
-/// same history.
+/// A segment before the first one of `b` was removed after a snapshot. Then a later segment that
+/// both have must show that they share the same history.
 pub fn is_held(a: &Path, b: &Path, known: &Extents) -> io::Result<bool> {
     for shard in shards(known) {
         let ours = || known.iter().filter(|(path, end)| folder_of(path) == shard && **end > 0);
@@ -45,7 +45,7 @@ pub fn is_held(a: &Path, b: &Path, known: &Extents) -> io::Result<bool> {
     Ok(true)
 }
 
-/// All valid records of a folder.
+/// Returns all valid records of a folder.
 pub fn extents(folder: &Path) -> io::Result<Extents> {
     let mut extents = Extents::new();
     let journal = folder.join("journal");
@@ -60,7 +60,8 @@ pub fn extents(folder: &Path) -> io::Result<Extents> {
     Ok(extents)
 }
 
-/// What a leader may have told to clients: of its records those that the broker had acknowledged.
+/// Returns what a leader may have acknowledged to clients: those of its records that the broker had
+/// acknowledged.
 pub fn acknowledged(folder: &Path, acked: &Acked) -> io::Result<Extents> {
     let mut extents = extents(folder)?;
     extents.retain(|path, end| {
@@ -75,7 +76,7 @@ pub fn acknowledged(folder: &Path, acked: &Acked) -> io::Result<Extents> {
     Ok(extents)
 }
 
-/// Bytes up to the end of the last valid record; none if there is no record.
+/// Returns the bytes up to the end of the last valid record; zero if there is no record.
 fn valid_end(bytes: &[u8], number: u64) -> usize {
     let Ok((header, _)) = Header::decode(bytes.get(..HEADER_BYTES).unwrap_or_default()) else { return 0 };
     let salt = header.owner.salt(number);
@@ -110,7 +111,7 @@ pub fn number_of(path: &str) -> u64 {
     path.rsplit_once('/').and_then(|(_, name)| segment_number(name)).unwrap_or(0)
 }
 
-/// Nothing if it is not there.
+/// Reads a file; a missing file is empty.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -132,7 +133,7 @@ mod tests {
         format!("{SHARD}/{number:012}.seg")
     }
 
-    /// A segment with these payloads, and zeros behind it.
+    /// Returns a segment with these payloads, and zeroes behind them.
     fn segment(number: u64, payloads: &[&[u8]]) -> Vec<u8> {
         let owner = Owner { identity: 7, shard: 0, shards: 1 };
         let after = Link { number: number - 1, end: 0, header_sum: 0, chain: 0 };
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_holds_another_if_it_has_each_of_its_records() {
+    fn a_journal_contains_another_if_it_has_each_of_its_records() {
         let [short, long, other]: [&[&[u8]]; 3] = [&[b"x"], &[b"x", b"y"], &[b"x", b"z"]];
         assert!(holds(&[(1, long)], &[(1, short)]));
         assert!(holds(&[(1, long)], &[(1, long)]));
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_leaders_journal_only_what_was_acknowledged_counts() {
+    fn only_acknowledged_records_of_a_leaders_journal_count() {
         let data = folder("led", &[(1, &[b"x", b"y"]), (2, &[b"x", b"y", b"z"]), (3, &[b"x"])]);
         let record = bytes_of(1) as u64;
         let end = HEADER_BYTES as u64 + 2 * record;

@@ -1,12 +1,13 @@
-//! How far a folder has come in the stream, in small files beside the journal.
+//! The position of a folder in the stream, in small files beside the journal.
 //!
 //! ```text
-//! DATA/standby/position     of a copy: the last message that is in it
-//!              acked        of a leader: the last record of each shard that the broker has acknowledged
+//! DATA/standby/position     of a copy: the last message that it contains
+//!              acked        of a leader: the last acknowledged record of each shard
 //! ```
 //!
-//! Both are written without a sync, so they outlive the process. `position` counts only while the machine runs on, or after an end in
-//! good order; `acked` is synced once a second, and says at least how much was acknowledged.
+//! Both are written without a sync, so they outlive the process. `position` counts only while the
+//! machine is not rebooted, or after an orderly shutdown; `acked` is synced once a second, and is a
+//! lower bound of what was acknowledged.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,22 +20,22 @@ use crate::journal::disk::Disk;
 pub const POSITION: &str = "position";
 pub const ACKED: &str = "acked";
 
-/// Where a copy stands.
+/// The position of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub leader: Leader,
-    /// All messages up to this one are in the copy.
+    /// Last message up to which the copy contains everything.
     pub done: u64,
-    /// Nothing of a message behind this one is in the copy.
+    /// Last message of which the copy may contain anything.
     pub reach: u64,
-    /// Whether the copy can be led with.
+    /// Whether the copy is sufficient to lead.
     pub complete: bool,
-    /// Which start of the machine wrote it; zero: all of it is on disk.
+    /// Boot id of the machine that wrote it; zero if everything is on disk.
     pub boot: u128,
 }
 
 impl Position {
-    /// None if there is none, or it is damaged.
+    /// Reads the position; returns `None` if there is none, or it is damaged.
     pub fn read(path: &Path) -> Option<Position> {
         let text = fs::read_to_string(path).ok()?;
         let (words, sum) = text.trim_end().rsplit_once(' ')?;
@@ -56,12 +57,12 @@ impl Position {
         })
     }
 
-    /// Whether what was written is there.
+    /// Returns whether everything that was written is still there.
     pub fn is_sound(&self) -> bool {
         self.boot == 0 || self.boot == Disk::Real.boot()
     }
 
-    /// Of one length, so that it is written over in its place.
+    /// Encodes the position with a fixed length, so that it can be overwritten in place.
     fn encode(&self) -> String {
         let Leader { epoch, node, seq } = self.leader;
         let Position { done, reach, complete, boot, .. } = *self;
@@ -73,7 +74,7 @@ impl Position {
     }
 }
 
-/// The file of a position, held open.
+/// The open file of a position.
 #[derive(Debug)]
 pub struct PositionFile {
     file: File,
@@ -90,11 +91,11 @@ impl PositionFile {
     }
 }
 
-/// Says that all of the copy in a data folder is on disk, when it is.
+/// Records that the whole copy in a data folder is on disk; called when it is.
 pub fn mark_synced(data: &Path) -> io::Result<()> {
     let path = data.join("standby").join(POSITION);
     match Position::read(&path) {
-        // What was lost before stays so.
+        // A copy that was lost before stays lost.
         Some(position) if !position.is_sound() => Ok(()),
         Some(position) => Disk::Real.put(&path, Position { boot: 0, ..position }.encode().as_bytes()),
         None => Ok(()),
@@ -105,11 +106,12 @@ pub fn mark_synced(data: &Path) -> io::Result<()> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acked {
     pub epoch: u64,
-    /// The message by which it took the lead.
+    /// Sequence number of the lead message.
     pub lead: u64,
-    /// The last message acknowledged; [`u64::MAX`] while the stream is restored from the folder, when numbers say nothing.
+    /// Last acknowledged message; [`u64::MAX`] while the stream is restored from the folder, when
+    /// numbers have no meaning.
     pub seq: u64,
-    /// By shard the last segment, and up to where it was acknowledged.
+    /// Last segment of each shard, and the offset up to which it was acknowledged.
     pub ends: Vec<(String, u64)>,
 }
 
@@ -118,7 +120,7 @@ impl Acked {
         data.join("standby").join(ACKED)
     }
 
-    /// None if there is none, or it is damaged.
+    /// Reads the file; returns `None` if there is none, or it is damaged.
     pub fn read(data: &Path) -> Option<Acked> {
         let text = fs::read_to_string(Acked::path(data)).ok()?;
         let (text, sum) = text.trim_end().rsplit_once('\n')?;
@@ -135,7 +137,7 @@ impl Acked {
         Some(Acked { epoch, lead, seq, ends: lines.map(end).collect::<Option<_>>()? })
     }
 
-    /// Outlives the process, not a loss of power.
+    /// Writes the file. It outlives the process, but not a loss of power.
     pub fn write(&self, data: &Path) -> io::Result<()> {
         let path = Acked::path(data);
         let beside = path.with_extension("tmp");
@@ -152,7 +154,7 @@ impl Acked {
         format!("{text}\n{sum:08x}\n")
     }
 
-    /// One more was acknowledged.
+    /// Records one more acknowledged piece.
     pub fn note(&mut self, path: &str, end: u64) {
         let folder = super::overlap::folder_of(path);
         match self.ends.iter_mut().find(|(last, _)| super::overlap::folder_of(last) == folder) {
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_read_as_it_was_written_and_damage_is_noticed() {
+    fn a_position_is_read_as_written_and_damage_is_noticed() {
         let folder = place("read");
         let path = folder.join("standby").join(POSITION);
         assert_eq!(Position::read(&path), None);
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_is_the_last_of_each_shard() {
+    fn the_acknowledged_position_is_the_last_one_of_each_shard() {
         let folder = place("acked");
         let mut acked = Acked { epoch: 2, lead: 9, seq: 12, ends: Vec::new() };
         acked.note("journal/shard-00/000000000001.seg", 200);

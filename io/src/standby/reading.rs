@@ -1,4 +1,4 @@
-//! One reading of the stream: into the folder, into a stage beside it, or only to compare.
+//! One reading of the stream: into the folder, into a staging folder beside it, or only to compare.
 
 mod lead;
 
@@ -24,22 +24,24 @@ use super::stream::Leader;
 use super::verdict::{Refusal, Verdict};
 use crate::journal::disk::Disk;
 
-/// How often it is looked how far behind this one is.
+/// Interval at which the lag of this server is measured.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Messages without a gap after which many are asked for at once; and how many at most, of half a megabyte each.
+/// Number of consecutive messages after which several are requested at once; and the largest such
+/// batch, of half a megabyte per message.
 const RUN_MIN: u64 = 8;
 const RUN_MAX: u64 = 64;
 
-/// For so many leases a copy that is longer than the stream leaves the lead to the server that led before: that one knows at least as much.
+/// Number of leases for which a copy that is longer than the stream leaves the lead to the server
+/// that led before, because that has at least as many records.
 const RESTORE_LEASES: u32 = 2;
 
 const FORGOTTEN: &str = "the broker has forgotten what it had";
 
-/// Where the stream is read to.
+/// The target of a reading.
 #[derive(Debug)]
 pub enum Into {
-    /// Nowhere: it is compared with this folder, which counts.
+    /// No target: the stream is compared with this folder, which is authoritative.
     Own {
         at_once: bool,
     },
@@ -47,17 +49,17 @@ pub enum Into {
     Stage(Replica),
 }
 
-/// Why a reading ended.
+/// The reason why a reading ended.
 #[derive(Debug)]
 pub enum Ended {
     Won {
         epoch: u64,
         seq: u64,
-        /// Of the message that says so.
+        /// Id of the lead message.
         id: String,
         at: Instant,
     },
-    /// It must be begun again: what was read is no longer what the stream holds.
+    /// The reading must start again: the stream no longer contains what was read.
     Again(&'static str),
     /// The folder lacks something that the stream has.
     Lacking,
@@ -69,33 +71,33 @@ pub enum Ended {
 pub struct Reading {
     into: Into,
     pub manifest: Manifest,
-    /// The last message that was read, or skipped.
+    /// Last message that was read or skipped.
     pub position: u64,
-    /// Of that message, to know it again; none: it is not known.
+    /// Hash of that message, to recognise it; `None` if it is unknown.
     mark: Option<u64>,
     epoch: Option<u64>,
-    /// The epoch of the first leader that the stream remembers, once it is known.
+    /// Epoch of the first leader that the stream remembers, once it is known.
     first_epoch: Option<u64>,
     leader: Option<Leader>,
     pub released: bool,
-    /// When something was last heard, or the broker came back.
+    /// Time of the last message, or of the broker's return.
     heard: Instant,
-    /// Not before this is the lead asked for.
+    /// Earliest time at which the lead is requested.
     not_before: Instant,
     file: Option<PositionFile>,
-    /// Files of which the last piece is missing, by the message with the first.
+    /// Files whose last piece is missing, with the message of the first piece.
     parts: BTreeMap<String, u64>,
-    /// Up to this message the copy may hold what is read.
+    /// Last message whose contents the copy may already contain.
     held_to: u64,
-    /// Files that were removed since the copy was gone on with, until it has caught up.
+    /// Number of files removed since the copy was resumed, until it has caught up.
     removed: usize,
-    /// Of a leader of this epoch the stream has all of its folder.
+    /// Epoch of a leader whose whole folder is in the stream.
     restored: Option<u64>,
-    /// The message up to which folder and stage were last compared, and when.
+    /// Message up to which folder and staging folder were last compared, and when.
     weighed: Option<(u64, Instant)>,
-    /// How the folder may lead, as folder and stage were last compared.
+    /// How the folder may lead, according to the last comparison.
     may_lead: Option<Verdict>,
-    /// How often the broker had come up when the stream was last known to be what was read.
+    /// Broker connection count at which the stream was last verified to be what was read.
     risen: u64,
     told_full: bool,
 }
@@ -126,12 +128,12 @@ impl Reading {
         }
     }
 
-    /// Its position is kept here.
+    /// Stores the position in this file.
     pub fn writing(self, position: &Path) -> io::Result<Reading> {
         Ok(Reading { file: Some(PositionFile::open(position)?), ..self })
     }
 
-    /// Goes on with a copy.
+    /// Resumes with a copy.
     pub fn resumed(
         into: Into,
         member: &Member,
@@ -151,7 +153,7 @@ impl Reading {
         reading.writing(&member.position_path())
     }
 
-    /// Whether the lead was taken with a folder that may hold more than the stream.
+    /// Returns whether the lead was taken with a folder that may contain more than the stream.
     pub fn restores(&self) -> bool {
         !matches!(self.into, Into::Folder(_))
     }
@@ -192,7 +194,8 @@ impl Reading {
                     follower.state.behind.set(end.seq.saturating_sub(self.position));
                 },
                 () = follower.weather.changed() => if self.risen != follower.weather.risen() {
-                    // Who was silent because the broker was away has not been silent; and it may not know us any more.
+                    // A leader that was silent because the broker was away has not been silent; and
+                    // the broker may have lost the subscription.
                     self.heard = Instant::now();
                     bell = None;
                 }
@@ -200,17 +203,19 @@ impl Reading {
         }
     }
 
-    /// Reads what there is: one by one, or many at once where one follows the other without a gap.
+    /// Reads the available messages: one by one, or in batches where numbers are consecutive.
     async fn catch_up(&mut self, follower: &Follower) -> io::Result<Option<Ended>> {
         let mut run: u64 = 0;
-        // Nobody asks for what is behind the end: nats-server 2.9.10 was seen to die of that when the stream had just been made anew.
+        // The loop never asks for a message behind the end: nats-server 2.9.10 was seen to crash on
+        // that when the stream had just been recreated.
         let Ok(last) = follower.stream.last().await else { return Ok(None) };
         if last < self.position {
             return Ok(Some(Ended::Again(FORGOTTEN)));
         }
         let before = self.position;
         if self.risen != follower.weather.risen() {
-            // A broker that came back may have lost messages that others have stored anew since.
+            // A broker that came back may have lost messages, and others may have stored new ones
+            // since.
             match self.is_still_there(follower).await {
                 Some(true) => self.risen = follower.weather.risen(),
                 Some(false) => return Ok(Some(Ended::Again(FORGOTTEN))),
@@ -265,7 +270,8 @@ impl Reading {
         Ok(None)
     }
 
-    /// Whether the stream still has what was read; none: the broker does not say.
+    /// Returns whether the stream still contains what was read; `None` if the broker does not
+    /// answer.
     async fn is_still_there(&self, follower: &Follower) -> Option<bool> {
         match self.leader {
             Some(leader) => follower.stream.has_history(leader, self.position.max(self.held_to)).await.ok(),
@@ -273,7 +279,7 @@ impl Reading {
         }
     }
 
-    /// Up to `reach` something may be in the copy as soon as this was written.
+    /// Writes the position. From then on the copy may contain parts of messages up to `reach`.
     fn note_position(&self, reach: u64) -> io::Result<()> {
         let (Some(file), Some(leader)) = (&self.file, self.leader) else { return Ok(()) };
         let done = self.parts.values().min().map_or(self.position, |first| self.position.min(first - 1));
@@ -282,12 +288,12 @@ impl Reading {
         file.write(&Position { leader, done, reach, complete: self.manifest.complete, boot })
     }
 
-    /// When the lead may be asked for, as things are.
+    /// Returns when the lead may be requested.
     fn due(&self, follower: &Follower) -> Option<Instant> {
         if !follower.weather.is_up() {
             return None;
         }
-        // An earlier life of this server does not live: it would have the folder.
+        // An earlier process of this server cannot be alive: it would hold the lock on the folder.
         let is_vacant = self.released || self.leader.is_none_or(|leader| leader.node == follower.member.node);
         let due = match &self.into {
             Into::Folder(_) if !self.manifest.complete => return None,
@@ -331,7 +337,7 @@ impl Reading {
         if let Some(ended) = self.take(seq, what)? {
             return Ok(Some(ended));
         }
-        // Whoever leads has the broker forget them.
+        // The leader makes the broker forget these files.
         while self.manifest.next_forgotten().is_some() {}
         self.epoch = Some(epoch);
         (self.position, self.mark) = (seq, Some(mark));
@@ -343,9 +349,9 @@ impl Reading {
         Ok(None)
     }
 
-    /// Goes past a message that is not the leader's. It is no sign of life.
+    /// Skips a message that is not the leader's. It does not renew the lease.
     fn skip(&mut self, follower: &Follower, found: &Found, why: Foreign) -> Option<Ended> {
-        // Whoever sent it leads, and this version cannot follow: it waits.
+        // The sender leads, and this version cannot follow it, so this server waits.
         if matches!(why, Foreign::OtherVersion { .. }) {
             return Some(Ended::Again("a server of another version leads"));
         }
@@ -354,7 +360,7 @@ impl Reading {
         None
     }
 
-    /// Writes what a message brings.
+    /// Applies the contents of a message.
     fn take(&mut self, seq: u64, what: What) -> io::Result<Option<Ended>> {
         let what = match what {
             What::Append(piece) => match self.trim(seq, piece)? {
@@ -380,7 +386,8 @@ impl Reading {
         }
         if self.manifest.note(&what).is_err() {
             return match (&self.into, what.path()) {
-                // This folder counts: what the stream lacks of a file is sent again.
+                // This folder is authoritative: the parts of the file that the stream lacks are
+                // sent again.
                 (Into::Own { .. }, Some(path)) => {
                     self.manifest.drop_file(path);
                     Ok(None)
@@ -395,7 +402,8 @@ impl Reading {
         Ok(None)
     }
 
-    /// What is not there yet: a copy that is gone on with may hold the last messages already.
+    /// Returns the part of a piece that is not in the copy yet: a resumed copy may already contain
+    /// the last messages.
     fn trim(&mut self, seq: u64, piece: Piece) -> io::Result<Result<Option<Piece>, &'static str>> {
         let held = self.manifest.grown(&piece.path);
         match &mut self.into {

@@ -1,5 +1,5 @@
-//! The follower's copy: what the parcels say, written into its own data folder, or into a stage beside it. Nothing of it is synced
-//! before this server takes over, or ends; then all of it is.
+//! The follower's copy: applies replication messages to its own data folder, or to a staging folder
+//! beside it. Nothing is synced before this server takes over or ends; then everything is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -14,9 +14,9 @@ use super::scan::STORES;
 use crate::fix::store;
 use crate::journal::disk::Disk;
 
-/// Files held open: the segments that grow, and some stores.
+/// Maximum number of open files: the segments that grow, and some stores.
 const OPEN_MAX: usize = 64;
-/// Beside a file of which the last piece is missing.
+/// Extension of a file whose last piece is missing.
 pub const PART: &str = "part";
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Into this folder, which is empty or holds what was read before.
+    /// Creates a replica in this folder, which is empty or contains what was read before.
     pub fn new(data: &Path) -> Replica {
         Replica { data: data.to_path_buf(), open: BTreeMap::new() }
     }
@@ -38,7 +38,8 @@ impl Replica {
             }
             What::Append(piece) => {
                 let file = self.file(&piece.path)?;
-                // A file that begins anew. Otherwise it only grows, so that whatever is there is right.
+                // The file starts from its beginning. Otherwise it only grows, so the existing
+                // bytes are right.
                 if piece.offset == 0 {
                     file.set_len(0)?;
                 }
@@ -98,7 +99,8 @@ impl Replica {
         Ok(self.open.get(path).expect("it was just put there"))
     }
 
-    /// What is left to write of a piece of which `held` bytes of the file are there already; an error of the second kind: they differ.
+    /// Returns the part of a piece that is not yet written, if `held` bytes of the file exist
+    /// already. The inner error means that the bytes differ.
     pub fn trim(&mut self, piece: &Piece, held: u64) -> io::Result<Result<Option<Piece>, Misfit>> {
         if held <= piece.offset {
             return Ok(Ok(Some(piece.clone())));
@@ -115,8 +117,9 @@ impl Replica {
     }
 }
 
-/// Makes a copy the folder of a server that takes over, all of it on disk. Unless the one before has ended in good order, what sessions
-/// sent last may have been lost on the way, as with the power.
+/// Turns a copy into the folder of a server that takes over, with everything on disk. Unless the
+/// previous leader shut down in good order, the last messages of sessions may have been lost, as in
+/// a loss of power.
 pub fn finish(data: &Path, in_good_order: bool) -> io::Result<()> {
     let boot = if in_good_order { Disk::Real.boot() } else { 0 };
     for path in files(data)? {
@@ -134,19 +137,19 @@ pub fn finish(data: &Path, in_good_order: bool) -> io::Result<()> {
     sync(data)
 }
 
-/// Puts all files of a copy on disk.
+/// Syncs all files of a copy.
 pub fn sync(data: &Path) -> io::Result<()> {
     let mut folders = BTreeSet::new();
     for path in files(data)? {
         File::open(&path)?.sync_all()?;
-        // Of the file, and of all folders up to ours.
+        // The names of the file and of all folders up to the data folder are synced too.
         let above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(data));
         folders.extend(above.map(Path::to_path_buf));
     }
     folders.iter().try_for_each(|folder| File::open(folder)?.sync_all())
 }
 
-/// All files of a copy.
+/// Returns all files of a copy.
 pub fn files(data: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut folders, mut files): (Vec<PathBuf>, _) =
         (REPLICATED.iter().map(|name| data.join(name)).collect(), Vec::new());
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_files_are_held_open_and_one_more_is_written_as_well() {
+    fn open_files_are_bounded_and_one_more_file_is_still_written() {
         let data = std::env::temp_dir().join(format!("pitlane-replica-{}", std::process::id()));
         let mut replica = Replica::new(&data);
         let path = |n: usize| format!("venue/{n}");
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_piece_only_what_is_not_there_is_written() {
+    fn only_the_missing_part_of_a_piece_is_written() {
         let data = std::env::temp_dir().join(format!("pitlane-trim-{}", std::process::id()));
         let mut replica = Replica::new(&data);
         let piece = |offset: u64, text: &'static str| Piece {

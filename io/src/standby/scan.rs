@@ -1,7 +1,8 @@
-//! What changes in the data folder beside the segments: small files that are replaced, snapshots, and stores that change in place.
+//! Finds changes in the data folder other than segments: small files that are replaced, snapshots,
+//! and stores that change in place.
 //!
-//! Whoever sends looks for changed small files before he sends records: so whatever a record builds on (numbers that were noted as taken,
-//! reference data) is in the stream before it.
+//! The shipper looks for changed small files before it sends records: so everything that a record
+//! depends on (numbers that were reserved, reference data) is in the stream before it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
@@ -17,18 +18,19 @@ use super::message::{BYTES_MAX, Piece};
 use crate::fix::store;
 use crate::journal::disk::{Disk, PAGE_BYTES};
 
-/// Where small files lie that are replaced as a whole.
+/// Folders of small files that are replaced as a whole.
 pub const SMALL: [&str; 2] = ["notes", "journal/refdata"];
 pub const IDENTITY: &str = "journal/identity";
-/// Where stores lie that change in place.
+/// Folders of stores that change in place.
 pub const STORES: [&str; 2] = ["fix", "venue"];
-/// Ending of a snapshot's name.
+/// Extension of a snapshot's name.
 const SNAPSHOT: &str = "snap";
-/// What a file is called until it is whole.
+/// Extensions of files that are not complete yet.
 const UNFINISHED: [&str; 2] = ["new", "fresh"];
-/// Bytes of stores looked at in one go: a millisecond or two. More stores than that take turns.
+/// Bytes of stores examined at once: a millisecond or two. More stores than that take turns.
 const LOOK_BYTES: u64 = 4 << 20;
-/// A store whose first page, with its numbers, is as it was is looked at as a whole in every so manieth round only.
+/// A store whose first page, with its sequence numbers, is unchanged is examined as a whole only
+/// once in this many rounds.
 const ROUNDS_PER_WHOLE: u64 = 20;
 
 #[derive(Debug)]
@@ -36,18 +38,18 @@ pub struct Scan {
     data: PathBuf,
     /// Small files as they were when they were last found to be in the stream.
     seen: BTreeMap<String, Stamp>,
-    /// Stores that the stream knew nothing of when their folder was last looked at.
+    /// Stores that were not in the stream when their folder was last examined.
     new_stores: BTreeSet<String>,
-    /// Stores that are still to be looked at in this round.
+    /// Stores still to be examined in this round.
     stores: VecDeque<String>,
-    /// Rounds through all stores.
+    /// Number of rounds through all stores.
     pub rounds: u64,
-    /// The snapshot that is being sent.
+    /// Snapshot that is being sent.
     sending: Option<Sending>,
     snapshots: VecDeque<String>,
 }
 
-/// A file that is another has another one of these.
+/// Identifies a version of a file: a replaced file has another stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -76,7 +78,8 @@ impl Scan {
         }
     }
 
-    /// Pages of a store that the stream knows nothing of: of a session that has just been made.
+    /// Returns the pages of a store that is not in the stream: of a session that has just been
+    /// created.
     pub fn next_new_store(&mut self, sent: &Manifest) -> io::Result<Option<Vec<Piece>>> {
         for folder in STORES {
             let Some(stamp) = found(Stamp::of(&self.data.join(folder)))? else { continue };
@@ -95,7 +98,7 @@ impl Scan {
         Ok(None)
     }
 
-    /// A small file that is not in the stream as it is now, in pieces.
+    /// Returns a small file that is not in the stream in its current version, in pieces.
     pub fn next_small(&mut self, sent: &Manifest) -> io::Result<Option<Vec<Piece>>> {
         for folder in SMALL {
             for name in Disk::Real.list(&self.data.join(folder))? {
@@ -143,7 +146,7 @@ impl Scan {
         Ok(())
     }
 
-    /// A piece of a snapshot, if one is to be sent.
+    /// Returns a piece of a snapshot, if one is to be sent.
     pub fn next_of_snapshot(&mut self) -> io::Result<Option<Piece>> {
         while self.sending.is_none() {
             let Some(path) = self.snapshots.pop_front() else { return Ok(None) };
@@ -166,7 +169,7 @@ impl Scan {
         self.sending.is_some() || !self.snapshots.is_empty()
     }
 
-    /// The next round is of whole stores, however little seems to have changed.
+    /// Makes the next round examine whole stores, even if little seems to have changed.
     pub fn begin_whole_round(&mut self) {
         self.rounds = ROUNDS_PER_WHOLE - 1;
         self.stores.clear();
@@ -176,8 +179,8 @@ impl Scan {
         self.rounds > ROUNDS_PER_WHOLE
     }
 
-    /// Pages of stores that have changed, of as many stores as may be looked at in one go. The first page of a store, with its numbers,
-    /// comes last.
+    /// Returns changed pages of stores, for as many stores as may be examined at once. The first
+    /// page of a store, with its sequence numbers, comes last.
     pub fn changed_pages(&mut self, sent: &Manifest) -> io::Result<Vec<Piece>> {
         let mut pages = Vec::new();
         let mut looked = 0;
@@ -200,7 +203,7 @@ impl Scan {
         Ok(pages)
     }
 
-    /// Of one store, what has changed; its first page last.
+    /// Returns the changed pages of one store, its first page last.
     fn pages_of(&self, path: &str, sent: &Manifest) -> io::Result<Vec<Piece>> {
         let Some(bytes) = found(fs::read(self.data.join(path)))? else { return Ok(Vec::new()) };
         let bytes = Bytes::from(bytes);
@@ -218,7 +221,7 @@ impl Scan {
         Ok(changed.collect())
     }
 
-    /// Whether the first page of a store is in the stream as it is.
+    /// Returns whether the first page of a store is in the stream in its current version.
     fn is_at_rest(&self, path: &str, sent: &Manifest) -> io::Result<bool> {
         let Some(file) = found(File::open(self.data.join(path)))? else { return Ok(true) };
         let mut page = [0; PAGE_BYTES];
@@ -232,7 +235,7 @@ impl Scan {
         Ok(stores.map(|name| format!("{folder}/{name}")).collect())
     }
 
-    /// A file that the stream holds and that is not here any more.
+    /// Returns a file that the stream contains and that no longer exists.
     pub fn gone<'a>(&self, sent: &'a Manifest) -> Option<&'a str> {
         sent.paths().find(|path| !self.data.join(path).exists())
     }
@@ -254,11 +257,11 @@ fn in_pieces(path: &str, bytes: &Bytes) -> Vec<Piece> {
         total: total as u64,
         bytes: bytes.slice(start..(start + BYTES_MAX).min(total)),
     };
-    // An empty file is a piece too.
+    // An empty file is one piece too.
     (0..total.max(1)).step_by(BYTES_MAX).map(piece).collect()
 }
 
-/// None if it is not there: whoever owns the folder goes on with it.
+/// Converts "not found" into `None`: the owner of the folder may remove files at any time.
 fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -280,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_is_no_larger_than_fits_into_a_parcel() {
+    fn a_piece_is_no_larger_than_fits_into_a_message() {
         for (bytes, pieces) in [
             (0, vec![0]),
             (BYTES_MAX, vec![BYTES_MAX]),

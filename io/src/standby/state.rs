@@ -1,4 +1,5 @@
-//! How a server stands in its group, for health and metrics: written by the thread `standby`, read by whoever shows it.
+//! State of a server within its group, for health and metrics: written by the thread `standby`,
+//! read by other threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +12,12 @@ use super::origin::{Foreign, Found};
 use crate::metrics::Counter;
 use crate::metrics::exposition::{Exposition, Kind};
 
-/// Between two reports of skipped messages: the number of them is in the metrics.
+/// Interval between two reports of skipped messages; the metrics have their number.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
-    /// It looks for the broker, or for what the stream holds.
+    /// The server looks for the broker, or for the contents of the stream.
     Joining,
     Following,
     Leading,
@@ -38,14 +39,15 @@ impl Stand {
 pub struct State {
     stand: AtomicU8,
     epoch: AtomicU64,
-    /// Whether what the stream holds is enough to go on with.
+    /// Whether the stream contains enough to take over.
     complete: AtomicBool,
-    /// Of whoever leads: records that the broker has not acknowledged. Of whoever follows: messages that it has not read.
+    /// For a leader: records that the broker has not acknowledged. For a follower: messages that it
+    /// has not read.
     pub behind: Counter,
-    /// Sent and acknowledged, or read.
+    /// Messages sent and acknowledged, or read.
     pub messages: Counter,
     pub bytes: Counter,
-    /// Messages of the stream that no server of the group has sent, and that were skipped.
+    /// Messages of the stream that no server of the group sent, and that were skipped.
     pub foreign: Counter,
     foreign_told: Mutex<Option<Instant>>,
 }
@@ -75,13 +77,14 @@ impl State {
         self.complete.store(complete, Ordering::Relaxed);
     }
 
-    /// One more message.
+    /// Counts one message.
     pub fn count(&self, bytes: usize) {
         self.messages.add(1);
         self.bytes.add(bytes as u64);
     }
 
-    /// Counts a message that was skipped, and reports it: at once, and then once in a while, since a client may send many.
+    /// Counts a skipped message and logs it: at once, and then at most once per interval, because a
+    /// client may send many.
     pub fn note_foreign(&self, found: &Found, why: Foreign) {
         self.foreign.add(1);
         let now = Instant::now();
@@ -100,7 +103,7 @@ impl State {
         );
     }
 
-    /// What `/metrics` shows of it.
+    /// Writes the metrics of the standby.
     pub fn expose(&self, out: &mut Exposition) {
         let leads = (self.stand() == Stand::Leading) as u8;
         out.single("pitlane_standby_is_leader", Kind::Gauge, "1 while this server leads its group.", leads);
@@ -116,18 +119,18 @@ impl State {
     }
 }
 
-/// Of two servers that stand in for each other, this one.
+/// The state of this server in its standby group.
 #[derive(Serialize, ToSchema)]
 pub struct StandbyVO {
     /// `LEADING` while it serves; `JOINING` or `FOLLOWING` before.
     stand: &'static str,
-    /// Leaders that the group has had.
+    /// Number of leaders that the group has had.
     epoch: u64,
-    /// Whether the other one could take over.
+    /// Whether the other server could take over.
     complete: bool,
-    /// Records that the broker has not acknowledged; of one that follows, messages that it has not read.
+    /// Records that the broker has not acknowledged; on a follower, messages that it has not read.
     behind: u64,
-    /// Messages in the group's stream that none of its servers sent, and that were skipped since the start.
+    /// Messages in the group's stream that none of its servers sent, skipped since the start.
     foreign: u64,
 }
 

@@ -1,19 +1,24 @@
-//! The stream of a group at the broker: parcels in one order, for all who ask.
+//! The stream of a group at the broker: replication messages in one total order, readable by all
+//! servers.
 //!
-//! Everything is sent under the condition that nothing was stored since the sender last looked (`Nats-Expected-Last-Sequence`). So the order
-//! has one writer at a time: whoever takes the lead has stored something, and whoever led before is refused from then on.
+//! Every message is sent under the condition that nothing was stored since the sender last looked
+//! (`Nats-Expected-Last-Sequence`). So the stream has one writer at a time: a server that takes the
+//! lead has stored a message, and the previous leader is refused from then on.
 //!
-//! A number alone says so only if the message with that number is known to be the sender's. Of several that are under way it is not: whoever
-//! takes the lead may have got the number of the first that was lost, and the second would fit behind that. So each has an id too, and what is
-//! sent behind something that is not acknowledged yet names the id of that (`Nats-Expected-Last-Msg-Id`).
+//! The sequence number alone is a sufficient condition only if the message with that number is
+//! known to be the sender's. With several messages under way it is not: a new leader may have
+//! received the number of the first lost message, and the second one would fit behind that.
+//! Therefore each message has an id too, and a message sent behind an unacknowledged one names the
+//! id of that one (`Nats-Expected-Last-Msg-Id`).
 //!
-//! Whoever else may publish on these subjects, and the broker itself, can put messages between ours: [`super::origin`] tells them apart.
+//! Other clients that may publish on these subjects, and the broker itself, can store messages in
+//! between: [`super::origin`] identifies them.
 //!
 //! ```text
-//! PREFIX.lead                 who leads, and that he ended               the last ones are kept
-//! PREFIX.beat  .complete      that he lives; that all is there           the last one is kept
-//! PREFIX.reserve.NUMBER       room for cancels                           removed when there is no other
-//! PREFIX.file.PATH            a file, piece by piece                     all of it, until it is removed: then that
+//! PREFIX.lead                 who leads, and orderly releases            the last ones are kept
+//! PREFIX.beat  .complete      heartbeat; the folder is complete          the last one is kept
+//! PREFIX.reserve.NUMBER       space reserved for cancels                 removed if space runs out
+//! PREFIX.file.PATH            a file, in pieces                          all pieces; then the removal
 //! PREFIX.page.PATH.OFFSET     a page of a file that changes in place     the last one is kept
 //! ```
 
@@ -41,17 +46,17 @@ use super::origin::{Found, LABEL, Sound, Verifier};
 use crate::config::Secret;
 use crate::nats::subjects::segment;
 
-/// Leaders that the stream remembers: far more than anybody follows late.
+/// Leaders that the stream remembers: far more than any late follower needs.
 const LEADS_MAX: usize = 1_000;
 const ROLLUP: &str = "Nats-Rollup";
 const MESSAGE_ID: &str = "Nats-Msg-Id";
-/// What the broker says when there is no such message.
+/// Error code of the broker for a message that does not exist.
 const NO_MESSAGE_FOUND: u64 = 10_037;
-/// Any subject: a message that the broker hands on into the stream keeps the subject that it had.
+/// Any subject: a message that the broker routes into the stream keeps its original subject.
 const ANY: &str = ">";
 const OTHER_SECRET: &str = "the stream was made by servers with another standby.secret, or with none. To change the secret: stop both \
                             servers, remove the stream, set the same standby.secret on both, and start the one that led last first";
-/// For so long the broker knows the ids of messages: much longer than one is under way.
+/// Time for which the broker remembers message ids: much longer than a message is under way.
 const IDS_KEPT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
@@ -63,50 +68,51 @@ pub struct Stream {
     verifier: Verifier,
 }
 
-/// What is stored at the end of the stream.
+/// The end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     pub seq: u64,
     pub is_empty: bool,
-    /// The last message; none: it was removed since.
+    /// Last message; `None` if it was removed since.
     pub last: Option<Found>,
 }
 
-/// Who leads, by the stream.
+/// The current leader according to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leader {
     pub epoch: u64,
     pub node: u128,
-    /// The message by which it took the lead.
+    /// Sequence number of the lead message.
     pub seq: u64,
 }
 
-/// What was last said about who leads.
+/// The last lead or release message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastLead {
     pub epoch: u64,
     pub node: u128,
     pub seq: u64,
-    /// Whether it has ended in good order.
+    /// Whether the leader has released the lead in an orderly shutdown.
     pub is_released: bool,
 }
 
-/// Where something is to be stored, and nowhere else.
+/// The only position at which a message may be stored.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The number that it is to have.
+    /// Sequence number that the message must get.
     pub seq: u64,
     pub id: String,
-    /// The id of the message before, if that is the sender's own, of the same epoch, and not acknowledged yet; none: it is known to be
-    /// stored.
+    /// Id of the preceding message, if that is the sender's own, of the same epoch, and not
+    /// acknowledged yet; `None` if it is known to be stored.
     pub after: Option<String>,
 }
 
-/// What became of something that was sent.
+/// The pending acknowledgement of a sent message.
 pub type Kept = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>> + Send>>;
 
 impl Stream {
-    /// The stream, made if need be. `patience` is how long an answer of the broker may take.
+    /// Opens the stream, and creates it if necessary. `patience` is the timeout of the broker's
+    /// answers.
     pub async fn open(
         client: &Client,
         (name, prefix): (String, String),
@@ -122,7 +128,8 @@ impl Stream {
             subjects: vec![format!("{prefix}>")],
             storage: StorageType::File,
             num_replicas: replicas,
-            // It never forgets by itself: whoever leads removes what a snapshot has made needless.
+            // The stream never discards messages: the leader removes what a snapshot has made
+            // unnecessary.
             discard: DiscardPolicy::New,
             allow_rollup: true,
             duplicate_window: IDS_KEPT,
@@ -130,7 +137,7 @@ impl Stream {
             ..StreamConfig::default()
         };
         let stream = context.get_or_create_stream(config).await.map_err(|error| error.to_string())?;
-        // Servers that take each other's messages for foreign would lead side by side.
+        // Servers that consider each other's messages foreign would lead side by side.
         let label = stream.cached_info().config.description.clone().filter(|label| label.starts_with(LABEL));
         if label != verifier.label() {
             return Err(OTHER_SECRET.to_string());
@@ -138,7 +145,7 @@ impl Stream {
         Ok(Stream::of(context, stream, prefix, verifier))
     }
 
-    /// A stream that is there.
+    /// Wraps an existing stream.
     pub fn of(
         context: Context,
         stream: jetstream::stream::Stream,
@@ -149,7 +156,7 @@ impl Stream {
         Stream { context, stream, name, prefix, verifier }
     }
 
-    /// Of the last so many messages, those that no server of the group has sent.
+    /// Returns how many of the last `count` messages no server of the group sent.
     pub async fn foreign_of_last(&self, count: u64) -> Result<usize, String> {
         let last = self.last().await?;
         let (mut at, mut foreign) = (last.saturating_sub(count), 0);
@@ -162,12 +169,12 @@ impl Stream {
         Ok(foreign)
     }
 
-    /// The id of a parcel at its place.
+    /// Returns the id of a message at its position.
     pub fn id(&self, parcel: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
         self.verifier.id(parcel, bytes, node, seq)
     }
 
-    /// Sends a parcel. What comes back tells whether it was stored.
+    /// Sends a message. The returned future resolves to whether it was stored.
     pub async fn send(
         &self,
         parcel: &ReplicationMessage,
@@ -175,7 +182,8 @@ impl Stream {
         place: Place,
     ) -> Result<Kept, PublishError> {
         let (subject, replaces) = subject_of(&self.prefix, &parcel.what);
-        // Two who ask for the same lead have different ids: otherwise the second would be told that it is stored.
+        // Two servers that ask for the same lead use different ids: otherwise the broker would
+        // report the second one as stored.
         let Place { seq, id, after } = place;
         let mut message = PublishMessage::build().payload(bytes).message_id(id);
         if replaces {
@@ -192,15 +200,15 @@ impl Stream {
         file_of(&self.prefix, path)
     }
 
-    /// Forgets that a file was removed, long after. If it fails only a little room is lost.
+    /// Purges the removal message of a file, long after. If it fails, only a little space is lost.
     pub async fn forget(&self, path: &str) {
         if let Err(error) = self.stream.purge().filter(self.file(path)).await {
             tracing::debug!(path, %error, "the broker keeps a file that is gone");
         }
     }
 
-    /// Gives back the room that is kept for cancels. Message by message: nats-server 2.9.10 was seen to count what was purged by subject
-    /// until it is started again.
+    /// Releases the space that is reserved for cancels, message by message: nats-server 2.9.10 was
+    /// seen to count messages purged by subject until it is restarted.
     pub async fn release_reserve(&self) {
         let reserve = format!("{}reserve.*", self.prefix);
         let Ok(last) = self.last().await else { return };
@@ -214,14 +222,14 @@ impl Stream {
         }
     }
 
-    /// What the broker tells of how it keeps the stream.
+    /// Returns the broker's facts about the stream.
     pub async fn facts(&self) -> Result<Facts, String> {
         let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
         Ok(Facts::of(Some(&info), AccountUse::of(&self.context).await?))
     }
 
-    /// Forgets who led long ago. Foreign messages on the same subject do not count: otherwise they would push out the leaders that are
-    /// remembered.
+    /// Purges old leaders. Foreign messages on the same subject do not count: otherwise they would
+    /// displace the remembered leaders.
     pub async fn forget_leaders(&self) {
         let mut kept = VecDeque::new();
         let mut seq = 0;
@@ -242,7 +250,7 @@ impl Stream {
         }
     }
 
-    /// The number of the last message, whether it is still there or not.
+    /// Returns the number of the last message, whether it still exists or not.
     pub async fn last(&self) -> Result<u64, String> {
         Ok(self.state().await?.last_sequence)
     }
@@ -251,7 +259,7 @@ impl Stream {
         Ok(self.stream.get_info().await.map_err(|error| error.to_string())?.state)
     }
 
-    /// What was stored last.
+    /// Returns the end of the stream.
     pub async fn end(&self) -> Result<End, String> {
         let State { last_sequence: seq, messages, .. } = self.state().await?;
         let is_empty = messages == 0;
@@ -259,12 +267,12 @@ impl Stream {
         Ok(End { seq, is_empty, last })
     }
 
-    /// What stands at this place; none: nothing, or it was removed.
+    /// Returns the message at this position; `None` if there is none, or it was removed.
     pub async fn at(&self, seq: u64) -> Result<Option<Found>, String> {
         self.get(&Wanted { seq: Some(seq), ..Wanted::default() }).await
     }
 
-    /// Who led last; none: nobody ever did.
+    /// Returns the last leader; `None` if there never was one.
     pub async fn leader(&self) -> Result<Option<LastLead>, String> {
         let wanted = Wanted { last_by_subj: Some(&self.lead()), ..Wanted::default() };
         let Some(last) = self.get(&wanted).await? else { return Ok(None) };
@@ -274,7 +282,7 @@ impl Stream {
         }
     }
 
-    /// The last lead before foreign messages on its subject.
+    /// Returns the last valid lead before foreign messages on its subject.
     async fn last_sound_lead(&self) -> Result<Option<LastLead>, String> {
         let mut last: Option<LastLead> = None;
         while let Some(next) = self.lead_from(last.map_or(0, |last| last.seq) + 1).await? {
@@ -283,14 +291,15 @@ impl Stream {
         Ok(last)
     }
 
-    /// The epoch of the first leader that is remembered; zero: none is.
+    /// Returns the epoch of the first leader that is remembered, or zero.
     pub async fn first_epoch(&self) -> Result<u64, String> {
         Ok(self.lead_from(1).await?.map_or(0, |first| first.epoch))
     }
 
-    /// Whether the stream still is the one that was read up to message `reach` under this leader: it took the lead at the same place, no
-    /// other did before `reach`, and nothing was lost. A broker that comes back with older data shows here, even if others have
-    /// stored something since.
+    /// Returns whether the stream is still the one that was read up to message `reach` under this
+    /// leader: the leader took the lead at the same position, no other did before `reach`, and
+    /// nothing was lost. This detects a broker that comes back with older data, even if others have
+    /// stored messages since.
     pub async fn has_history(&self, leader: Leader, reach: u64) -> Result<bool, String> {
         if self.last().await? < reach.max(leader.seq) {
             return Ok(false);
@@ -312,7 +321,8 @@ impl Stream {
         Ok(true)
     }
 
-    /// What was first said about who leads, from this message on. Foreign messages are passed over.
+    /// Returns the first lead or release message from this position on. Foreign messages are
+    /// skipped.
     async fn lead_from(&self, mut seq: u64) -> Result<Option<LastLead>, String> {
         let last = self.last().await?;
         while seq <= last {
@@ -329,27 +339,28 @@ impl Stream {
         format!("{}lead", self.prefix)
     }
 
-    /// The next message behind this one that is still there.
+    /// Returns the next existing message after this one.
     ///
-    /// One after the other, by number: a consumer of the broker passes over messages that it has not told yet when others are purged (seen with
-    /// nats-server 2.9.10), and nothing would tell.
+    /// Messages are read one after the other, by number: a consumer of the broker silently skips
+    /// messages that it has not delivered yet when others are purged (seen with nats-server
+    /// 2.9.10).
     pub async fn next(&self, after: u64) -> Result<Option<Found>, String> {
         self.first(ANY, after + 1).await
     }
 
-    /// These messages, as far as they are there: in their order, up to the first that is not.
+    /// Returns these messages in order, up to the first that does not exist.
     pub async fn some(&self, from: u64, count: u64) -> Vec<Found> {
         let asked = (from..from + count).map(|seq| self.at(seq));
         join_all(asked).await.into_iter().map_while(|found| found.ok().flatten()).collect()
     }
 
-    /// The first message of a subject from this one on.
+    /// Returns the first message of a subject from this position on.
     async fn first(&self, subject: &str, from: u64) -> Result<Option<Found>, String> {
         self.get(&Wanted { seq: Some(from), next_by_subj: Some(subject), ..Wanted::default() }).await
     }
 
-    /// Asks for a message as the broker has it. The client's own call fails on headers that it cannot read, and nobody would get past such a
-    /// message.
+    /// Requests a message as the broker stores it. The client library's own call fails on headers
+    /// that it cannot parse, and no reader would get past such a message.
     async fn get(&self, wanted: &Wanted<'_>) -> Result<Option<Found>, String> {
         let asked = self.context.request(format!("STREAM.MSG.GET.{}", self.name), wanted);
         let answer: Answer = asked.await.map_err(|error| error.to_string())?;
@@ -364,7 +375,8 @@ impl Stream {
         }
     }
 
-    /// Rings for messages from this one on, with the number of each but without what is in it.
+    /// Subscribes to notifications of messages from this position on, with their numbers but
+    /// without contents.
     pub async fn bell(&self, from: u64) -> Result<Ordered, String> {
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: from.max(1) };
         let config = OrderedConfig { deliver_policy, headers_only: true, ..OrderedConfig::default() };
@@ -378,12 +390,12 @@ impl Stream {
 pub struct Stored {
     pub subject: String,
     pub seq: u64,
-    /// Empty: it has none.
+    /// Message id; empty if there is none.
     pub id: String,
     pub payload: Bytes,
 }
 
-/// Which message is asked for.
+/// A request for one message.
 #[derive(Debug, Default, Serialize)]
 struct Wanted<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -408,7 +420,7 @@ struct RawError {
     description: String,
 }
 
-/// Headers and content in base 64.
+/// A message whose headers and content are in base 64.
 #[derive(Debug, Deserialize)]
 struct RawMessage {
     subject: String,
@@ -431,7 +443,7 @@ impl RawMessage {
     }
 }
 
-/// What a message says about who leads; none: it is foreign.
+/// Returns the lead or release that a message contains; `None` for any other message.
 fn lead_in(found: &Found) -> Option<LastLead> {
     let Ok(Sound { node, parcel: ReplicationMessage { epoch, what } }) = &found.message else { return None };
     let is_released = match what {
@@ -442,14 +454,14 @@ fn lead_in(found: &Found) -> Option<LastLead> {
     Some(LastLead { epoch: *epoch, node: *node, seq: found.seq, is_released })
 }
 
-/// The subject of a parcel, and whether only the last message of it counts.
+/// Returns the subject of a message, and whether only its last message counts.
 pub fn subject_of(prefix: &str, what: &What) -> (String, bool) {
     match what {
         What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
         What::Beat => (format!("{prefix}beat"), true),
         What::Reserve { number } => (format!("{prefix}reserve.{number}"), false),
         What::Complete => (format!("{prefix}complete"), true),
-        // It takes the place of all that was sent of the file.
+        // The removal replaces everything that was sent of the file.
         What::Removed(path) => (file_of(prefix, path), true),
         What::Append(piece) | What::Whole(piece) => (file_of(prefix, &piece.path), piece.offset == 0),
         What::Page(piece) => (format!("{prefix}page.{}.{}", segment(&piece.path), piece.offset), true),

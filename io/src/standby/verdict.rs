@@ -1,73 +1,78 @@
-//! Decides who leads when a server's folder and the stream differ: a pure function, with a test for every pair.
+//! Decides who leads when a server's folder and the stream differ: a pure function, with a test for
+//! every pair.
 //!
-//! Each of the two may hold records that the other lacks. The stream loses records when its broker comes back with older data or is
-//! made anew; the folder lacks what it has not read yet.
+//! Each of the two may have records that the other lacks. The stream loses records when its broker
+//! comes back with older data or the stream is recreated; the folder lacks records that it has not
+//! read yet.
 //!
-//! | the stream holds the folder's records | the folder holds the stream's records | what follows |
+//! | the stream has the folder's records | the folder has the stream's records | result |
 //! |---|---|---|
-//! | yes | yes or no | the stream leads: this server follows it |
-//! | no  | yes | the folder leads, and restores the stream |
+//! | yes | yes or no | the stream is authoritative: this server follows it |
+//! | no  | yes | the folder is authoritative, and restores the stream |
 //! | no  | no  | they have diverged: an operator decides |
 //!
-//! So nothing that this folder may have told a client is given up without an operator.
+//! So no record that this folder may have acknowledged to a client is discarded without an
+//! operator.
 
-/// What a server's data folder is worth.
+/// The state of a server's data folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folder {
-    /// Nothing is in it.
+    /// The folder is empty.
     Empty,
-    /// A journal that never belonged to the group.
+    /// The journal never belonged to the group.
     Foreign,
-    /// The journal of a leader. Only what the broker had acknowledged may have been told to clients.
+    /// The journal of a leader. Only records that the broker acknowledged may have been
+    /// acknowledged to clients.
     Led,
-    /// A copy of the stream. All of it may have been told to clients.
+    /// A copy of the stream. All of its records may have been acknowledged to clients.
     Copy {
-        /// Whether it was ever enough to lead with.
+        /// Whether the copy was ever complete enough to lead with.
         complete: bool,
-        /// Whether it is known to be as it was written: false after a loss of power.
+        /// Whether the copy is known to be as it was written: false after a loss of power.
         sound: bool,
     },
 }
 
-/// Who led last, as the stream has it.
+/// The last leader according to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLeader {
     /// The stream is empty.
     Nobody,
     Us,
     Other,
-    /// Another server, in an epoch before one that this server has led: the stream has lost that. The other was refused when this one took
-    /// the lead, so it does not lead.
+    /// Another server, in an epoch before one that this server has led: the stream has lost that
+    /// epoch. The other server was refused when this one took the lead, so it does not lead.
     Superseded,
 }
 
-/// Which of folder and stream holds the records of the other.
+/// Which of folder and stream contains the records of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// The folder holds every record of the stream.
+    /// Whether the folder contains every record of the stream.
     pub folder_has_stream: bool,
-    /// The stream is complete, and holds every record of the folder that may have been told to a client.
+    /// Whether the stream is complete, and contains every record of the folder that may have been
+    /// acknowledged to a client.
     pub stream_has_folder: bool,
 }
 
-/// What an operator has decided, once, with `pitlane standby`.
+/// The operator's decision, made once with `pitlane standby`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This folder counts.
+    /// This folder is authoritative.
     Lead,
-    /// The stream counts; the folder is put aside.
+    /// The stream is authoritative; the folder is put aside.
     Follow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The folder counts, and no other server can be leading.
+    /// The folder is authoritative, and no other server can be leading.
     LeadNow,
-    /// The folder counts, unless another server shows within a lease that it leads.
+    /// The folder is authoritative, unless another server shows within a lease that it leads.
     LeadWhenSilent,
-    /// The stream counts.
+    /// The stream is authoritative.
     Follow,
-    /// Neither can be led with: another server has to start first.
+    /// Neither is sufficient to lead: another server has to start first.
     Wait,
     /// An operator has to decide.
     Refuse(Refusal),
@@ -81,7 +86,7 @@ pub enum Refusal {
     Unsound,
 }
 
-/// Decides. Without a leader in the stream `overlap` says nothing, and is not looked at.
+/// Returns the verdict. If the stream has no leader, `overlap` has no meaning and is ignored.
 pub fn decide(folder: Folder, last: LastLeader, overlap: Overlap, choice: Option<Choice>) -> Verdict {
     let verdict = judge(folder, last, overlap);
     match (verdict, choice) {
@@ -107,7 +112,8 @@ fn judge(folder: Folder, last: LastLeader, overlap: Overlap) -> Verdict {
         (Folder::Copy { complete: false, .. }, LastLeader::Nobody) => Verdict::Wait,
         (Folder::Copy { complete: false, .. }, _) => Verdict::Follow,
         (Folder::Copy { sound, .. }, LastLeader::Nobody) => lead_if(sound),
-        // No other server has led since: its own folder may go on even where the stream holds as much.
+        // No other server has led since: the own folder may continue even if the stream contains as
+        // much.
         (Folder::Led, LastLeader::Us) if folder_has_stream => Verdict::LeadNow,
         (Folder::Led, LastLeader::Superseded) if folder_has_stream && !stream_has_folder => Verdict::LeadNow,
         (Folder::Led | Folder::Copy { .. }, _) if stream_has_folder => Verdict::Follow,
@@ -121,8 +127,9 @@ fn lead_if(sound: bool) -> Verdict {
     if sound { Verdict::LeadWhenSilent } else { Verdict::Refuse(Refusal::Unsound) }
 }
 
-/// The epoch of the next leader: beyond all that the stream and this server know of. A stream that was rolled back has forgotten its
-/// last epochs, and one that is given twice would let an old leader's messages pass for those of the new one.
+/// Returns the epoch of the next leader: higher than every epoch that the stream or this server
+/// knows. A stream that was rolled back has forgotten its last epochs, and if an epoch were used
+/// twice, an old leader's messages could be taken for those of the new one.
 pub fn next_epoch(stream: Option<u64>, known: u64) -> u64 {
     stream.unwrap_or(0).max(known) + 1
 }
@@ -149,14 +156,16 @@ mod tests {
             .map(|(folder_has_stream, stream_has_folder)| Overlap { folder_has_stream, stream_has_folder })
     }
 
-    /// Every pair, one line for each folder and last leader; the columns are the overlaps: same, folder longer, stream longer, diverged.
+    /// Covers every pair: one line for each folder and last leader; the columns are the overlaps:
+    /// same, folder longer, stream longer, diverged.
     #[test]
     fn every_pair_of_folder_and_stream_has_its_verdict() {
         use Verdict::{Follow, LeadNow, LeadWhenSilent, Refuse, Wait};
         let (foreign, diverged, unsound) =
             (Refuse(Refusal::Foreign), Refuse(Refusal::Diverged), Refuse(Refusal::Unsound));
         let table = [
-            // The lines of a folder: nobody led (then the overlap says nothing), this server, another, one that is superseded.
+            // The lines of a folder: no leader (then the overlap is ignored), this server, another,
+            // a superseded one.
             [LeadNow; 4],
             [Follow; 4],
             [Follow; 4],
@@ -181,7 +190,7 @@ mod tests {
             [Follow, unsound, Follow, diverged],
             [Follow, unsound, Follow, diverged],
             [Follow, unsound, Follow, diverged],
-            // Never complete: nothing can be led with.
+            // Never complete: not sufficient to lead.
             [Wait; 4],
             [Follow; 4],
             [Follow; 4],
@@ -199,7 +208,8 @@ mod tests {
         }
     }
 
-    /// Whatever the pair: a folder with records that the stream lacks is never given up without an operator.
+    /// For every pair: a folder with records that the stream lacks is never given up without an
+    /// operator.
     #[test]
     fn a_longer_folder_never_follows_unless_an_operator_says_so() {
         for folder in FOLDERS {
@@ -213,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A server that leads with less than the stream holds would lose what the stream holds.
+    /// A server that led with less than the stream contains would lose the difference.
     #[test]
     fn a_shorter_folder_never_leads_unless_an_operator_says_so() {
         for folder in FOLDERS {

@@ -1,4 +1,4 @@
-//! What was sent to the broker and not acknowledged.
+//! The window of messages that were sent to the broker and not yet acknowledged.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,13 @@ use tokio::time::Instant;
 use super::message::{ReplicationMessage, What};
 use super::stream::Kept;
 
-/// Messages sent and not acknowledged, and bytes of them: what a line of 10 Gbit/s holds in some milliseconds.
+/// Maximum number and bytes of unacknowledged messages: what a 10 Gbit/s link carries in some
+/// milliseconds.
 const WINDOW_MAX: usize = 128;
 const WINDOW_BYTES_MAX: usize = 8 << 20;
 
-/// What was sent and not acknowledged, the first one first. Files that are sent as a whole may go beyond its bounds by one of them.
+/// Unacknowledged messages, oldest first. Files that are sent as a whole may exceed the bounds by
+/// one file.
 #[derive(Default)]
 pub struct Window {
     pub sent: VecDeque<Sent>,
@@ -20,7 +22,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// What only keeps room is on its way alone: if the broker refuses it, nothing was sent behind it.
+    /// Returns whether another message may be sent. A reserve message is sent alone: if the broker
+    /// refuses it, no message was sent behind it.
     pub fn has_room(&self) -> bool {
         let is_alone = self.sent.front().is_some_and(Sent::is_reserve);
         self.sent.len() < WINDOW_MAX && self.bytes < WINDOW_BYTES_MAX && !is_alone
@@ -38,16 +41,16 @@ impl Window {
     }
 }
 
-/// A message on its way.
+/// A message that is under way.
 pub struct Sent {
     pub parcel: ReplicationMessage,
     pub bytes: Bytes,
     pub seq: u64,
     pub id: String,
     pub at: Instant,
-    /// The last record that it brings, by shard.
+    /// Shard and number of the last record that it contains.
     pub mark: Option<(usize, u64)>,
-    /// None: it could not even be sent.
+    /// Pending acknowledgement; `None` if the message could not be sent.
     pub kept: Option<Kept>,
 }
 
@@ -68,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn so_much_is_on_its_way_and_the_rest_waits() {
+    fn the_window_is_bounded_in_messages_and_bytes() {
         for (bytes, count) in [(0, WINDOW_MAX), (WINDOW_BYTES_MAX / 16, 16)] {
             let mut window = Window::default();
             for _ in 0..count {

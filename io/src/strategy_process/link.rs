@@ -1,4 +1,4 @@
-//! A strategy's process and its broker: the greeting, and the loop around the stage.
+//! Connects a strategy's process to the broker: the handshake, and the loop around the runner.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -29,20 +29,21 @@ use crate::nats::generic::{self, Generic};
 use crate::nats::link::{self, BrokerHealth};
 use crate::nats::subjects::Subjects;
 
-/// For an answer during the greeting, and between two tries.
+/// Timeout of an answer during the handshake, and pause between two attempts.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(100);
-/// How long an orderly end may take.
+/// Longest time of an orderly shutdown.
 const END_MAX: Duration = Duration::from_secs(3);
-/// Longest sleep of the loop, for want of anything due.
+/// Longest wait of the loop if nothing is due.
 const LONG: Duration = Duration::from_secs(1);
-/// Events between strategies on their way in and out; beyond them the broker keeps what comes, and the newest that go are dropped.
+/// Maximum number of queued events between strategies, in and out. Beyond it the broker keeps
+/// incoming events, and the newest outgoing ones are dropped.
 const GENERICS_MAX: usize = 256;
 
-/// How subjects begin at which JetStream takes acknowledgements.
+/// Prefix of the subjects on which JetStream takes acknowledgements.
 const ACKS: &str = "$JS.ACK.";
 
-/// What one process has of the broker.
+/// The connections of one process to the broker.
 struct Wire<'a> {
     settings: &'a StrategyProcessSettings,
     client: Client,
@@ -58,7 +59,7 @@ struct Wire<'a> {
     clock: Clock,
 }
 
-/// What a greeting has brought.
+/// The result of a handshake.
 struct Greeted {
     welcome: Box<Welcome>,
     props: RunnerParts,
@@ -98,7 +99,8 @@ pub async fn run(
         clock: Clock::new(),
     };
     let life = wire.clock.now().0;
-    // Events between strategies come over a connection of their own: one with headers that cannot be read would end this one.
+    // Events between strategies use a separate connection: one with unreadable headers would end
+    // this one.
     let (generics, _) = link::open(&config.nats, &subjects.generic(), subjects.inbox(&settings.name)).await?;
     tokio::spawn(say_generics(client.clone(), subjects.clone(), to_say, life));
     tokio::spawn(hear_generics(generics, subjects.clone(), settings.name.clone(), to_hear));
@@ -126,9 +128,9 @@ pub async fn run(
     }
 }
 
-/// The greeting.
+/// The handshake.
 impl Wire<'_> {
-    /// Until the server welcomes us; None if a signal comes first.
+    /// Repeats the handshake until the server accepts; returns `None` if a signal comes first.
     async fn greet(
         &mut self,
         mut record: Option<Record>,
@@ -162,7 +164,7 @@ impl Wire<'_> {
     async fn ask(&self, letter: &RemoteRequest) -> Option<RemoteReply> {
         let name = &self.settings.name;
         let answered = match self.request(self.subjects.ask(name), letter).await? {
-            // Nobody takes its letters: the server is away, or does not know the strategy.
+            // The requests have no responder: the server is away, or does not know the strategy.
             Err(error) if error.kind() == RequestErrorKind::NoResponders => {
                 self.request(self.subjects.hello(name), letter).await?
             }
@@ -175,7 +177,7 @@ impl Wire<'_> {
         }
     }
 
-    /// None if there was no answer in time.
+    /// Sends a request; returns `None` if there was no answer in time.
     async fn request(
         &self,
         subject: String,
@@ -184,7 +186,7 @@ impl Wire<'_> {
         timeout(ANSWER_MAX, self.client.request(subject, letter.encode().into())).await.ok()
     }
 
-    /// Fetches what was promised; None if the server went away meanwhile.
+    /// Fetches the announced data; returns `None` if the server went away in the meantime.
     async fn unpack(
         &self,
         life: u64,
@@ -229,7 +231,7 @@ impl Wire<'_> {
         Some(bytes)
     }
 
-    /// What was said between what was heard and the state.
+    /// Returns the events between the last one received and the state.
     async fn missed(&self, life: u64, welcome: &Welcome, heard: &[u64]) -> Option<Vec<NumberedEvent>> {
         let (mut heard, mut all) = (heard.to_vec(), Vec::new());
         loop {
@@ -244,7 +246,7 @@ impl Wire<'_> {
                     return None;
                 };
                 *heard = told.event.seq;
-                // What came after the state is told in its turn.
+                // Events after the state are delivered later.
                 if told.event.seq <= head.seen {
                     all.push(told);
                 }
@@ -256,7 +258,7 @@ impl Wire<'_> {
     }
 }
 
-/// What makes the strategy: its own section, or the server's.
+/// Returns the settings of the strategy: from its own section, or from the server's.
 fn host_settings(
     settings: &StrategyProcessSettings,
     section: &StrategySetup,
@@ -316,7 +318,7 @@ impl Wire<'_> {
         }
     }
 
-    /// Takes in what comes first; true if it is a signal.
+    /// Handles the first input; returns true if it is a signal.
     async fn hear(&mut self, stage: &mut RemoteRunner, wait: Duration, minds_signals: bool) -> bool {
         tokio::select! {
             Some(message) = self.replies.next() => {
@@ -328,7 +330,8 @@ impl Wire<'_> {
                     stage.handle_reply(now, number, reply);
                 }
             }
-            // The server asks for no answers: what does was delivered here by the broker for somebody else.
+            // The server's messages expect no reply: one that does was put here by the broker for
+            // another client.
             Some(message) = self.events.next() => {
                 if message.reply.is_none() && let Ok(post) = EventBatch::decode(&message.payload) {
                     stage.handle_post(self.clock.now(), &post);
@@ -347,14 +350,15 @@ impl Wire<'_> {
         false
     }
 
-    /// Tells it, then takes it off the broker's hands.
+    /// Delivers an event between strategies, then acknowledges it to the broker.
     async fn hear_generic(&mut self, stage: &mut RemoteRunner, message: jetstream::Message) {
         if let Some(said) = Generic::of(&message)
             && said.from != self.settings.name
         {
             stage.handle_generic(self.clock.now(), &said.name, &said.body);
         }
-        // An acknowledgement goes where the message says, so that has to be JetStream.
+        // An acknowledgement is sent to the subject that the message names, so that must be
+        // JetStream's.
         if message.reply.as_ref().is_some_and(|reply| reply.starts_with(ACKS)) {
             let _ = message.ack_with(AckKind::Ack).await;
         }
@@ -363,7 +367,7 @@ impl Wire<'_> {
     async fn send_all(&mut self, stage: &mut RemoteRunner) {
         let subject = self.subjects.ask(&self.settings.name);
         while let Some((number, letter)) = stage.poll_letter() {
-            // What cannot leave now is asked for again later.
+            // Messages that cannot be sent now are requested again later.
             if !self.weather.is_up() {
                 continue;
             }
@@ -392,7 +396,7 @@ impl Wire<'_> {
     }
 }
 
-/// False: it is dropped, since as many wait as may.
+/// Queues an event; returns false if the queue is full and the event is dropped.
 fn hand_on(said: &mpsc::Sender<Generic>, generic: Generic) -> bool {
     let taken = said.try_send(generic).is_ok();
     if !taken {
@@ -401,7 +405,7 @@ fn hand_on(said: &mpsc::Sender<Generic>, generic: Generic) -> bool {
     taken
 }
 
-/// Each until it is kept, in their order.
+/// Publishes events in order, each until it is stored.
 async fn say_generics(client: Client, subjects: Subjects, mut said: mpsc::Receiver<Generic>, life: u64) {
     let context = generic::context(&client);
     let mut number: u64 = 0;
@@ -426,7 +430,8 @@ async fn try_canary(client: Client, weather: Arc<BrokerHealth>, subject: String)
     }
 }
 
-/// What others say, from where this strategy has taken it up to; again and again, since streams end with their broker.
+/// Receives the events of others, from the strategy's last acknowledged one; reconnects, because
+/// streams end with their broker.
 async fn hear_generics(
     client: Client,
     subjects: Subjects,
@@ -453,7 +458,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_events_for_others_wait_for_the_broker_and_the_newest_are_dropped() {
+    fn events_for_others_are_queued_up_to_the_bound_and_the_newest_are_dropped() {
         let (said, mut to_say) = mpsc::channel(GENERICS_MAX);
         let generic = |n: usize| Generic::new("a", n.to_string().into(), "A").unwrap();
         for n in 0..GENERICS_MAX {

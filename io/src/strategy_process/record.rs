@@ -1,14 +1,16 @@
-//! A strategy's own record of the order events it was told, one line each, written before the strategy hears of it.
+//! A strategy's own record of the order events it received, one line each, written before the
+//! strategy receives the event.
 //!
 //! ```text
-//! L <life>                          a process begins
-//! A <id>                            it asks for an order
+//! L <life>                          a process starts
+//! A <id>                            it requests an order
 //! E <shard> <number> <words>        an event
-//! H <number> <number> …             heard up to here, by shard: nothing of it is lacking
-//! B <number> <number> …             begun anew from the state at these numbers; what was before is unknown
+//! H <number> <number> …             last event received, by shard: nothing before it is missing
+//! B <number> <number> …             restart from the state at these numbers; earlier: unknown
 //! ```
 //!
-//! Started again, a process reads here what the one before it has heard, and asks for what came since.
+//! After a restart, a process reads here what its predecessor received, and asks for the events
+//! since.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -28,7 +30,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// What was heard before; empty if there is no record, or it says nothing.
+    /// Opens the record, and returns it with the last event received by shard; empty if there is no
+    /// record, or it contains none.
     pub fn open(folder: &Path, strategy: &str) -> io::Result<(Record, Vec<u64>)> {
         fs::create_dir_all(folder)?;
         let path: PathBuf = folder.join(segment(strategy) + ".told");
@@ -38,7 +41,7 @@ impl Record {
             Err(error) => return Err(error),
         };
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
-        // A line that was cut off by the end of the machine counts as not written.
+        // A line that was cut off by a crash of the machine counts as not written.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         if whole < text.len() {
             file.set_len(whole as u64)?;
@@ -99,7 +102,7 @@ fn heard_of(text: &str) -> Vec<u64> {
     heard
 }
 
-/// An event as a line.
+/// Writes an event as a line.
 pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
     let _ = write!(line, "E {} {} ", shard.0, event.seq);
     let _ = match &event.body {
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_about_each_shard_counts() {
+    fn the_last_entry_about_each_shard_counts() {
         assert_eq!(heard_of(""), Vec::<u64>::new());
         let text = "B 10 20\nE 0 12 order s1 Entered\nE 1 25 phase Init\nH 15 25\nE 0 17 forgotten s1\n";
         assert_eq!(heard_of(text), [17, 25]);

@@ -1,7 +1,7 @@
-//! What a strategy has asked the server for and has no answer to: each is sent again until there is one.
+//! A strategy's unanswered requests to the server: each is sent again until there is an answer.
 //!
-//! Orders and requests about them go side by side, each under its id. The rest (phases, subscriptions, what it follows) goes one after the
-//! other, since their order matters.
+//! Orders and requests about them are sent concurrently, each under its id. The others (phases,
+//! subscriptions, followed securities) are sent one after the other, because their order matters.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,14 +14,15 @@ use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
-/// A server without room has some after this time.
+/// Time after which a busy server is asked again.
 const BUSY_NS: u64 = 5 * NS_PER_MS;
 
-/// Letters whose answer is looked for: several of each request. Beyond them those go whose request was answered otherwise, then the
-/// oldest; the request is sent again, and the answer to that is heard.
+/// Maximum number of sent messages whose answers are awaited: several for each request. Beyond it,
+/// messages of requests that were answered otherwise are forgotten first, then the oldest; the
+/// request is sent again, and the answer to that counts.
 const NUMBERS_MAX: usize = 16_384;
 
-/// What came of a letter.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Done,
@@ -31,14 +32,14 @@ pub enum Answer {
 
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// By the id of the request.
+    /// Requests about orders, by their ids.
     orders: BTreeMap<IntId, Sent>,
-    /// The first of them is under way.
+    /// Other requests; the first of them is under way.
     rest: VecDeque<RemoteRequest>,
     rest_sent: Option<(u64, Timestamp)>,
-    /// By number of the letter: whose answer it will be.
+    /// Request that the answer to each message belongs to, by message number.
     numbers: BTreeMap<u64, IntId>,
-    /// By order: its id, for those who refuse in a shard's place.
+    /// Id of each order, for refusals in place of a shard.
     ids: BTreeMap<OrderHandle, IntId>,
 }
 
@@ -46,19 +47,19 @@ pub struct Requests {
 struct Sent {
     letter: RemoteRequest,
     command: Command,
-    /// When it is to be sent, again or for the first time.
+    /// Time at which it is to be sent, again or for the first time.
     due: Timestamp,
 }
 
 impl Requests {
-    /// An order, or a request about one. Its bound is that of the strategy's orders.
+    /// Adds an order, or a request about one. The bound is that of the strategy's orders.
     pub fn order(&mut self, life: u64, command: Command) {
         let Some(id) = id_of(&command) else { return };
         let letter = RemoteRequest::Command { life, command };
         self.orders.insert(id, Sent { letter, command, due: Timestamp::ZERO });
     }
 
-    /// Anything else.
+    /// Adds any other request.
     pub fn ask(&mut self, letter: RemoteRequest) {
         self.rest.push_back(letter);
     }
@@ -67,12 +68,12 @@ impl Requests {
         self.orders.is_empty() && self.rest.is_empty()
     }
 
-    /// An event has answered a request.
+    /// Removes a request that an event has answered.
     pub fn is_answered(&mut self, id: &IntId) {
         self.orders.remove(id);
     }
 
-    /// Everything that was not answered is due.
+    /// Makes all unanswered requests due.
     pub fn send_again(&mut self) {
         self.orders.values_mut().for_each(|sent| sent.due = Timestamp::ZERO);
         self.numbers.clear();
@@ -118,7 +119,8 @@ impl Requests {
         }
     }
 
-    /// What came of a letter of this number; gives the request about an order that came to nothing, and why.
+    /// Handles the answer to the message of this number; returns the request about an order that
+    /// was declined, with the reason.
     pub fn handle_answer(
         &mut self,
         now: Timestamp,
@@ -149,7 +151,7 @@ impl Requests {
         }
     }
 
-    /// Which id an order has.
+    /// Records the id of an order.
     pub fn note(&mut self, event: &Event) {
         match &event.body {
             EventKind::Order(told) => _ = self.ids.insert(told.order, told.id),
@@ -162,7 +164,7 @@ impl Requests {
         }
     }
 
-    /// What a shard would say of a request that it did not take.
+    /// Returns the event that a shard would emit for a request that it did not accept.
     pub fn refusal(&self, command: &Command, reason: Reason, shards: u8) -> Option<(ShardId, EventKind)> {
         let Route::One(shard) = route(&command.body, shards) else { return None };
         let source = command.source;
@@ -211,7 +213,7 @@ fn id_of(command: &Command) -> Option<IntId> {
 mod tests {
     use super::*;
 
-    /// A strategy with so many requests under way.
+    /// Returns a strategy's requests, with `count` of them under way.
     fn requests(count: u64) -> Requests {
         let mut requests = Requests::default();
         for n in 0..count {
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_so_many_letters_are_looked_for_however_often_a_server_is_asked_in_vain() {
+    fn the_number_of_awaited_answers_is_bounded_however_often_requests_are_repeated() {
         const COUNT: u64 = 1_000;
         let (mut requests, mut out, mut last) = (requests(COUNT), VecDeque::new(), 0);
         let turns = NUMBERS_MAX as u64 / COUNT + 1;
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_otherwise_goes_before_what_is_awaited() {
+    fn messages_of_answered_requests_are_forgotten_before_awaited_ones() {
         let (mut requests, mut out, mut last) = (requests(2), VecDeque::new(), 0);
         let mut poll = |requests: &mut Requests, turn: u64| {
             requests.poll(

@@ -1,22 +1,25 @@
-//! The stage of one strategy: its runner as everywhere, with somebody who stands in for the shards and speaks with a server far away. Told the
-//! time, without a socket.
+//! The remote runner of one strategy: the ordinary runner, with a part that replaces the shards and
+//! communicates with a remote server. Time is an argument, and there is no socket.
 //!
 //! ```text
 //! Post, Prices, Reply ─► handle_* ─► lanes ─► Runner ─► Strategy
 //!                                                │ commands
-//! letters ◄─ poll_letter ◄─ requests ◄─ lanes ◄──┘
+//! Letter ◄─ poll_letter ◄─ requests ◄─ lanes ◄───┘
 //! ```
 //!
-//! **The way to the server** is up, lost, or being found again:
+//! **The link to the server** is up, lost, or being restored:
 //!
 //! ```text
-//! Up ── the broker is gone, no answer, a stranger ──► Lost ── Resume ──► Asking ── Welcome ──► Catching ── Missed ──► Up
-//!                                                       ▲                  │ silence             │ silence
-//!                                                       └──────────────────┴─────────────────────┘
+//!      broker lost, no answer,
+//!      unknown to the server
+//! Up ─────────────────────────► Lost ── Resume ──► Asking ── Welcome ──► Catching ── Missed ──► Up
+//!                                ▲                  │ timeout              │ timeout
+//!                                └──────────────────┴──────────────────────┘
 //! ```
 //!
-//! While it is not up nothing new is sent: orders are refused with a reason, cancels wait. What was sent and not answered is sent
-//! again under its id when the way is up, and the server takes it once.
+//! While the link is not up nothing new is sent: orders are refused with a reason, cancels wait.
+//! Unanswered requests are sent again under their ids when the link is up, and the server accepts
+//! each once.
 
 use std::collections::VecDeque;
 use std::io;
@@ -41,15 +44,16 @@ use super::record::Record;
 use super::requests::{Answer, Requests};
 use crate::strategies;
 
-/// Between two tries to find the server again.
+/// Pause between two attempts to reach the server again.
 const RESUME_NS: u64 = 100 * NS_PER_MS;
-/// For the answer to a question of ours.
+/// Timeout of an answer.
 const ANSWER_NS: u64 = 500 * NS_PER_MS;
-/// A process speaks so often within its lease.
+/// Heartbeats that a process sends per lease.
 const BEATS_PER_LEASE: u64 = 3;
-/// Letters that wait to be sent; requests are bounded by what a strategy may have open.
+/// Maximum number of events per poll, and of rounds in one poll; requests are bounded by the orders
+/// that a strategy may have open.
 const EVENTS_PER_POLL_MAX: usize = 4_096;
-/// Notes of the record on how far it has heard: at most so often.
+/// Minimum interval between two entries of received numbers in the record.
 const NOTE_NS: u64 = 1_000 * NS_PER_MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +64,12 @@ enum LinkState {
     Catching { number: u64, until: Timestamp },
 }
 
-/// Why a stage cannot go on as it is.
+/// The reason why a runner cannot continue as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// What was missed cannot be had any more: a new life, with the state.
+    /// Missed events are no longer available: the strategy restarts from the state.
     Anew,
-    /// The server will not have it; in words.
+    /// The server refuses the strategy; the text is its reason.
     Refused(String),
     /// The record could not be written.
     Record(String),
@@ -78,15 +82,15 @@ pub struct RemoteRunner {
     lease_ns: u64,
     runner: Runner,
     ends: Vec<ShardEnd>,
-    /// By shard: what the runner begins with, until it asks.
+    /// Initial state by shard, until the runner asks for it.
     state: Vec<Vec<Event>>,
-    /// By shard: up to here nothing is lacking.
+    /// Last event received by shard; nothing before it is missing.
     heard: Vec<u64>,
     requests: Requests,
     follows: Vec<SecurityId>,
     way: LinkState,
     broker_up: bool,
-    /// A question for what was missed is on its way, while the way is up.
+    /// Request for missed events that is under way while the link is up: its number and timeout.
     fetching: Option<(u64, Timestamp)>,
     out: VecDeque<(u64, RemoteRequest)>,
     generics: VecDeque<(Arc<str>, Arc<[u8]>)>,
@@ -101,13 +105,13 @@ pub struct RemoteRunner {
     broken: Option<Broken>,
 }
 
-/// What a stage is made of, beside the welcome.
+/// The parts of a runner, beside the welcome.
 pub struct RunnerParts {
     pub life: u64,
     pub reference: Arc<RefData>,
     pub host: HostSettings,
     pub state: Vec<StateItem>,
-    /// What came between what was heard before and the state.
+    /// Events between the last one received before and the state.
     pub missed: Vec<NumberedEvent>,
     pub record: Option<Record>,
     pub seed: u64,
@@ -117,7 +121,7 @@ impl RemoteRunner {
     pub fn new(now: Timestamp, welcome: &Welcome, props: RunnerParts) -> RemoteRunner {
         let Welcome { epoch, shards, port, numbers, lease_ms, heads, .. } = welcome;
         let RunnerParts { life, reference, host, state, missed, record, seed } = props;
-        // The port has the number that it has at the server, so that orders are known by it.
+        // The port has the same number as at the server, because orders are identified by it.
         let classes = vec![PortClass::Client; port.0 as usize + 1];
         let (mut ports, ends) = mesh(&classes, *shards, Depths::default());
         let own = ports.pop().expect("there is one for each class");
@@ -174,7 +178,7 @@ impl RemoteRunner {
         self.broken.as_ref()
     }
 
-    /// The record, for the stage that comes after this one.
+    /// Returns the record, for the next runner.
     pub fn take_record(&mut self) -> (Option<Record>, Vec<u64>) {
         (self.record.take(), std::mem::take(&mut self.heard))
     }
@@ -183,12 +187,12 @@ impl RemoteRunner {
         self.out.pop_front()
     }
 
-    /// An event for the other strategies.
+    /// Returns an event for the other strategies.
     pub fn poll_generic(&mut self) -> Option<(Arc<str>, Arc<[u8]>)> {
         self.generics.pop_front()
     }
 
-    /// When it wants to be polled, even if nothing comes.
+    /// Returns when it must be polled even if nothing arrives.
     pub fn deadline(&self) -> Timestamp {
         let way = match self.way {
             LinkState::Up => self.beat_at.min(self.requests.deadline()),
@@ -199,13 +203,13 @@ impl RemoteRunner {
         way.min(fetch).min(self.runner.deadline())
     }
 
-    /// Every strategy stops and exits.
+    /// Makes every strategy stop and exit.
     pub fn wind_down(&mut self, now: Timestamp) {
         self.runner.stop_all(now);
         self.poll(now);
     }
 
-    /// Whether all that it asked for was answered.
+    /// Returns whether all requests are answered.
     pub fn has_left(&self) -> bool {
         !self.runner.is_waiting() && self.requests.is_empty()
     }
@@ -215,7 +219,7 @@ impl RemoteRunner {
     }
 }
 
-/// What it hears.
+/// Input.
 impl RemoteRunner {
     pub fn set_broker(&mut self, now: Timestamp, up: bool) {
         self.broker_up = up;
@@ -226,7 +230,7 @@ impl RemoteRunner {
         }
     }
 
-    /// Nobody listened to a letter of ours.
+    /// Handles a message of ours that had no responder.
     pub fn handle_silence(&mut self, now: Timestamp) {
         self.lose(now, "the server is away");
     }
@@ -254,7 +258,8 @@ impl RemoteRunner {
         self.note(now);
     }
 
-    /// Tells an event, unless it was told; false if something before it is lacking.
+    /// Delivers an event, unless it was delivered before; returns false if an event before it is
+    /// missing.
     fn take_in(&mut self, now: Timestamp, told: &NumberedEvent) -> bool {
         let Some(heard) = self.heard.get_mut(told.shard.0 as usize) else { return true };
         if told.event.seq <= *heard {
@@ -291,7 +296,7 @@ impl RemoteRunner {
         self.keep_record(|record| record.heard(&heard));
     }
 
-    /// Gives the runner an event, as its shard would.
+    /// Passes an event to the runner, as its shard would.
     fn tell(&mut self, now: Timestamp, shard: ShardId, event: Event) {
         let Some(end) = self.ends.get_mut(shard.0 as usize) else { return };
         self.requests.note(&event);
@@ -308,7 +313,8 @@ impl RemoteRunner {
         }
         (self.prices, self.paced) = (prices.number, prices.paced);
         for tick in &prices.ticks {
-            // Two of one moment are told both, as a trade and the quote after it.
+            // Two ticks of the same time are both delivered, such as a trade and the quote after
+            // it.
             let known = self.runner.market().tick(tick.security);
             if known.is_none_or(|known| known.at <= tick.at) {
                 self.tell_tick(now, tick);
@@ -316,7 +322,8 @@ impl RemoteRunner {
         }
     }
 
-    /// The subscription component has the last word on whether anybody here wants it.
+    /// Passes a tick of a followed security to the runner, whose subscriptions decide which
+    /// strategy receives it.
     fn tell_tick(&mut self, now: Timestamp, tick: &Tick) {
         if !self.follows.contains(&tick.security) {
             return;
@@ -391,7 +398,7 @@ impl RemoteRunner {
         let answer = match reply {
             RemoteReply::Accepted => Answer::Done,
             RemoteReply::Follows { tick } => {
-                // The picture as it is, unless prices have come since.
+                // The current tick is used unless newer prices have arrived.
                 if let Some(tick) = tick.filter(|tick| self.runner.market().tick(tick.security).is_none()) {
                     self.tell_tick(now, &tick);
                 }
@@ -413,12 +420,13 @@ impl RemoteRunner {
     }
 }
 
-/// What it says.
+/// Output.
 impl RemoteRunner {
-    /// Lets the strategy act, and sends what is due.
+    /// Runs the strategy, and sends what is due.
     pub fn poll(&mut self, now: Timestamp) {
         self.runner.begin();
-        // Each round answers what the one before asked; a strategy that asks for ever goes on in the next poll.
+        // Each round answers the requests of the previous one; a strategy that never stops asking
+        // continues in the next poll.
         for _ in 0..EVENTS_PER_POLL_MAX {
             let work = self.runner.drain_events(now, EVENTS_PER_POLL_MAX)
                 + self.runner.poll(now)
@@ -463,7 +471,7 @@ impl RemoteRunner {
         taken
     }
 
-    /// A command that a shard would take.
+    /// Handles a command in place of a shard.
     fn handle_command(&mut self, now: Timestamp, shard: ShardId, command: Command) {
         let life = self.life;
         match command.body {
@@ -481,7 +489,7 @@ impl RemoteRunner {
                 }
                 self.requests.ask(RemoteRequest::Follow { life, security, on });
             }
-            // The server tells all shards.
+            // The server forwards it to all shards.
             CommandKind::Phase { .. } if shard == ShardId(0) => {
                 self.requests.ask(RemoteRequest::Command { life, command })
             }
@@ -498,7 +506,7 @@ impl RemoteRunner {
         }
     }
 
-    /// Tells the strategy that a request came to nothing, in a shard's place.
+    /// Reports a failed request to the strategy, in place of a shard.
     fn decline(&mut self, now: Timestamp, command: &Command, reason: Reason) {
         let Some((shard, body)) = self.requests.refusal(command, reason, self.ends.len() as u8) else {
             return;
@@ -520,7 +528,7 @@ impl RemoteRunner {
         }
     }
 
-    /// Says that it lives; at once, if somebody waits for what it has taken in.
+    /// Sends a heartbeat; at once, if the server waits for what the strategy has received.
     fn beat(&mut self, now: Timestamp) {
         let idle = self.has_left();
         let is_news = (self.told.0, self.told.2) != (self.prices, idle) || self.told.1 != self.heard;
@@ -549,7 +557,7 @@ impl RemoteRunner {
         self.fetching = None;
     }
 
-    /// Looks whether the server is silent, and asks for it if it was lost.
+    /// Detects a silent server, and tries to reach it again if the link is lost.
     fn find_way(&mut self, now: Timestamp) {
         match self.way {
             LinkState::Up if now.since(self.spoke_at) > self.lease_ns => {

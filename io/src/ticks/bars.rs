@@ -1,11 +1,12 @@
-//! A bar as the market that the venue sees: four trades along a path, each with a quote around it.
+//! Converts a bar into the market that the venue sees: four trades along a path, each with a quote
+//! around it.
 //!
 //! ```text
-//! open ─► the extreme nearer to the open ─► the other extreme ─► close        at 0, 1/4, 1/2 and 3/4 of the interval
+//! open ─► extreme nearer to the open ─► other extreme ─► close   at 0, 1/4, 1/2, 3/4 of interval
 //! ```
 //!
-//! The quote is one tick to each side of the trade; its size, and the trade's, are a share of the bar's volume, so that nobody trades more
-//! than the bar allows.
+//! The quote is one tick to each side of the trade. Its size, and the trade's, are a share of the
+//! bar's volume, so that no more is traded than the bar allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,16 +19,17 @@ use pitlane_engine::time::Timestamp;
 
 use super::Row;
 
-/// Steps of a bar.
+/// Number of steps of a bar.
 pub const STEPS: usize = 4;
-/// Steps that wait for their time: those of all bars that overlap. More than all securities of a large market have.
+/// Maximum number of steps that wait for their time: those of all bars that overlap. More than all
+/// securities of a large market have.
 pub const WAITING_MAX: usize = STEPS << 17;
 
 /// How bars become prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarPath {
     pub interval_ns: u64,
-    /// How much of a bar's volume can be traded against, in hundredths of a percent.
+    /// Share of a bar's volume that can be traded against, in hundredths of a percent.
     pub volume_bp: u32,
 }
 
@@ -44,7 +46,7 @@ pub struct BarRow {
 }
 
 impl BarPath {
-    /// The rows of a bar, first first. `tick` and `lot` are the security's.
+    /// Returns the rows of a bar, earliest first. `tick` and `lot` are the security's.
     pub fn rows(&self, bar: &BarRow, tick: Price, lot: Qty) -> [Row; STEPS] {
         let to_high = bar.high.raw().abs_diff(bar.open.raw());
         let to_low = bar.low.raw().abs_diff(bar.open.raw());
@@ -66,7 +68,7 @@ impl BarPath {
         })
     }
 
-    /// A quarter of the share, in whole lots; one at least.
+    /// Returns a quarter of the share, in whole lots; at least one lot.
     fn size(&self, volume: Qty, lot: Qty) -> Qty {
         let share = volume.raw() as i128 * self.volume_bp as i128 / 10_000 / STEPS as i128;
         let lots = (share / lot.raw() as i128).max(1);
@@ -74,15 +76,16 @@ impl BarPath {
     }
 }
 
-/// The bars of one file, on their way to becoming rows: in the order of time, also where several securities have bars at once.
+/// Converts the bars of one file into rows, in time order even if several securities have bars at
+/// once.
 #[derive(Debug)]
 pub struct Unfolding {
     path: BarPath,
     reference: Arc<RefData>,
-    /// By time, and of equal times in the order they came.
+    /// Rows by time, and for equal times in order of arrival.
     waiting: BTreeMap<(Timestamp, u64), Row>,
     unfolded: u64,
-    /// The bar that is next, whose begin says how far the others may go.
+    /// Next bar, whose start limits how far the other bars may proceed.
     next: Option<BarRow>,
 }
 
@@ -91,7 +94,7 @@ impl Unfolding {
         Unfolding { path, reference, waiting: BTreeMap::new(), unfolded: 0, next: None }
     }
 
-    /// Whether it must be given a bar, if there is another, before it gives a row.
+    /// Returns whether it needs the next bar, if there is one, before it returns a row.
     pub fn wants(&self) -> bool {
         self.next.is_none()
     }
@@ -100,7 +103,8 @@ impl Unfolding {
         self.next = Some(bar);
     }
 
-    /// A row whose time has come. Without one the bar was unfolded, or nothing is left.
+    /// Returns a row whose time has come. `None` means that the bar was converted, or that nothing
+    /// is left.
     pub fn poll(&mut self) -> Result<Option<Row>, String> {
         let until = self.next.map_or(Timestamp::MAX, |bar| bar.at);
         if let Some(first) = self.waiting.first_entry()

@@ -1,4 +1,5 @@
-//! A file of comma-separated ticks or bars, row by row and without a copy: millions of rows a second.
+//! Reads a file of comma-separated ticks or bars, row by row and without a copy: millions of rows
+//! per second.
 
 use std::io::{self, Read};
 
@@ -13,9 +14,10 @@ use super::entry::{Entry, TickCells, bar_of};
 use super::symbols::Symbols;
 use super::{DataError, Row};
 
-/// Read at once: large enough that the calls do not count, small enough to stay in the cache.
+/// Bytes read at once: large enough that the system calls do not matter, small enough to stay in
+/// the cache.
 const BLOCK_BYTES: usize = 1 << 18;
-/// Longest line: ten times a long one of ours.
+/// Longest line in bytes: ten times a long line of the recorder.
 const LINE_BYTES_MAX: usize = 2_048;
 
 pub const TICKS: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize";
@@ -34,12 +36,12 @@ pub struct CsvFile {
     file: Box<dyn Source>,
     symbols: Symbols,
     kind: Kind,
-    /// Bytes that were read: those from `from` to `to` are still to be looked at.
+    /// Buffer; the bytes from `from` to `to` are still to be processed.
     block: Vec<u8>,
     from: usize,
     to: usize,
     line: u64,
-    /// Of the row before.
+    /// Time of the previous row.
     last: Timestamp,
     consumed: u64,
 }
@@ -80,12 +82,12 @@ impl CsvFile {
         Ok(())
     }
 
-    /// Bytes of the file that were looked at.
+    /// Returns the bytes of the file that were processed.
     pub fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// The next row; None at the end.
+    /// Returns the next row; `None` at the end.
     #[inline]
     pub fn next_entry(&mut self) -> Result<Option<Entry>, DataError> {
         loop {
@@ -107,7 +109,7 @@ impl CsvFile {
         }
     }
 
-    /// A line without its end; None at the end of the file.
+    /// Returns a line without its terminator; `None` at the end of the file.
     #[inline]
     fn next_line(&mut self) -> Result<Option<(usize, usize)>, DataError> {
         loop {
@@ -124,7 +126,7 @@ impl CsvFile {
             (self.from, self.to) = (0, left);
             match self.file.read(&mut self.block[left..]) {
                 Ok(0) if left == 0 => return Ok(None),
-                // The last line may lack its end.
+                // The last line may lack its terminator.
                 Ok(0) => return Ok(Some(self.take_line(left, 0))),
                 Ok(read) => self.to += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -175,11 +177,11 @@ fn bar(mut cells: Cells<'_>, symbols: &mut Symbols) -> Result<BarRow, String> {
     bar_of(at, security, prices, volume)
 }
 
-/// The cells of a line, one after the other.
+/// The cells of a line, in order.
 struct Cells<'a> {
-    /// The line and what was read behind it, so that numbers are looked at in whole words.
+    /// The line and the bytes behind it, so that numbers can be read in whole words.
     text: &'a [u8],
-    /// Where the line ends.
+    /// Offset of the line's end.
     end: usize,
     at: usize,
 }
@@ -192,13 +194,13 @@ impl<'a> Cells<'a> {
     #[inline]
     fn next(&mut self, name: &str) -> Result<&'a [u8], String> {
         let rest = self.text[..self.end].get(self.at..).ok_or_else(|| format!("there is no {name}"))?;
-        // Cells are short: a loop is sooner done than a search by vectors begins.
+        // Cells are short: a loop finishes before a vectorised search starts.
         let length = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
         self.at += length + 1;
         Ok(&rest[..length])
     }
 
-    /// Passes a number that was read ahead, if the cell ends with it.
+    /// Skips a number that was read ahead, if the cell ends with it.
     #[inline]
     fn pass<T>(&mut self, (value, length): (T, usize)) -> Option<T> {
         let end = self.at + length;
@@ -228,7 +230,7 @@ impl<'a> Cells<'a> {
         parsed.map(|moment| moment.0).ok_or_else(problem)
     }
 
-    /// None if it is empty.
+    /// Returns the decimal of a cell; `None` if it is empty.
     #[inline]
     fn decimal(&mut self, name: &str) -> Result<Option<i64>, String> {
         if let Some(raw) = text::scaled_ahead(self.rest()).and_then(|read| self.pass(read)) {
@@ -262,7 +264,7 @@ mod tests {
 
     const PATH: BarPath = BarPath { interval_ns: 60_000_000_000, volume_bp: 1_000 };
 
-    /// Gives a byte at a time.
+    /// Returns one byte per read.
     #[derive(Debug)]
     struct Drip(Vec<u8>, usize);
 
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_not_longer_than_it_may_be() {
+    fn a_line_has_a_length_limit() {
         let row = |len: usize| {
             let row = "1000,1,232.50,100,232.51,200,,";
             format!("{TICKS}\n{}{row}\n", " ".repeat(len - row.len()))
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_are_reported_with_their_line() {
         let cases = [
             ("", 0, "empty"),
             ("time,security\n", 1, "the first line must be"),
@@ -365,7 +367,8 @@ mod tests {
         assert_eq!(rows[7].at, Timestamp(105_000_000_000));
     }
 
-    /// Bars of several securities begin together, and what they become goes forward in time nevertheless.
+    /// Bars of several securities start together, and the resulting rows are in time order
+    /// nevertheless.
     #[test]
     fn bars_of_several_securities_unfold_side_by_side() {
         let bars = ["0,AAPL", "0,MSFT", "30000000000,AAPL", "60000000000,MSFT"];

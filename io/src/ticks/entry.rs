@@ -1,4 +1,4 @@
-//! What a line of a file says, whatever the file's format, and what it comes to.
+//! A line of a file, independent of the file's format, and its conversion.
 
 use pitlane_engine::command::{CommandKind, Quote, Trade};
 use pitlane_engine::id::SecurityId;
@@ -25,7 +25,7 @@ impl Entry {
     }
 }
 
-/// The cells of a tick, scaled; None where one is empty.
+/// The cells of a tick, scaled; `None` for an empty cell.
 #[derive(Clone, Copy, Debug)]
 pub struct TickCells {
     pub at: Timestamp,
@@ -39,7 +39,7 @@ pub struct TickCells {
 }
 
 impl TickCells {
-    /// A quote, a trade or both.
+    /// Converts the cells into a quote, a trade or both.
     #[inline]
     pub fn row(&self) -> Result<Row, String> {
         let TickCells { at, security, .. } = *self;
@@ -62,7 +62,7 @@ impl TickCells {
     }
 }
 
-/// One side of a quote; without a size it is not there.
+/// Returns one side of a quote; a side without a size does not exist.
 #[inline]
 fn side(price: Option<i64>, size: Option<i64>, name: &str) -> Result<(Price, Qty), String> {
     match (price, size) {
@@ -74,7 +74,7 @@ fn side(price: Option<i64>, size: Option<i64>, name: &str) -> Result<(Price, Qty
     }
 }
 
-/// A bar of open, high, low and close, if they fit together.
+/// Returns a bar of open, high, low and close, if they are consistent.
 pub fn bar_of(
     at: Timestamp,
     security: SecurityId,

@@ -1,4 +1,5 @@
-//! One file of market data, whatever its format: told by its first bytes, not by its name.
+//! One file of market data of any format. The format is detected from the first bytes, not from the
+//! name.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -14,7 +15,7 @@ use super::entry::Entry;
 use super::parquet::ParquetFile;
 use super::{DataError, Row};
 
-/// What a file of Parquet begins and ends with.
+/// Magic bytes at the beginning and the end of a Parquet file.
 pub const PARQUET: [u8; 4] = *b"PAR1";
 
 #[derive(Debug)]
@@ -30,7 +31,8 @@ enum Format {
 }
 
 impl DataFile {
-    /// Whole parts of it that end before the range or begin behind it may be left out at once.
+    /// Opens a file. Parts of it that end before the range or begin after it may be skipped as a
+    /// whole.
     pub fn open(
         path: &Path,
         reference: &Arc<RefData>,
@@ -55,7 +57,7 @@ impl DataFile {
         Ok(DataFile { format, bars: Unfolding::new(bars, reference.clone()) })
     }
 
-    /// Of a file that is open.
+    /// Wraps an open file.
     pub fn of_csv(file: CsvFile, reference: &Arc<RefData>, bars: BarPath) -> DataFile {
         DataFile { format: Format::Csv(file), bars: Unfolding::new(bars, reference.clone()) }
     }
@@ -64,7 +66,7 @@ impl DataFile {
         matches!(self.format, Format::Parquet(_))
     }
 
-    /// Bytes of the file that were looked at.
+    /// Returns the bytes of the file that were processed.
     pub fn consumed(&self) -> u64 {
         match &self.format {
             Format::Csv(file) => file.consumed(),
@@ -72,7 +74,7 @@ impl DataFile {
         }
     }
 
-    /// The next row; None at the end.
+    /// Returns the next row; `None` at the end.
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<Row>, DataError> {
         loop {

@@ -1,4 +1,4 @@
-//! Several files as one stream in the order of time.
+//! Merges several files into one stream in time order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,23 +12,24 @@ use super::bars::BarPath;
 use super::file::DataFile;
 use super::{DataError, Row};
 
-/// Files at once: each has a buffer and an open handle.
+/// Maximum number of files at once: each has a buffer and an open handle.
 pub const FILES_MAX: usize = 1_024;
-/// Of these in Parquet: each holds a page of every column, usually of a megabyte.
+/// Maximum number of Parquet files among them: each holds a page of every column, usually of a
+/// megabyte.
 pub const PARQUET_FILES_MAX: usize = 128;
 
 /// Invariant: a file is in `heads` as long as it has a row, under the time of that row.
 #[derive(Debug)]
 pub struct Merge {
     files: Vec<DataFile>,
-    /// By file: its next row.
+    /// Next row of each file.
     rows: Vec<Option<Row>>,
     heads: BinaryHeap<Reverse<(Timestamp, usize)>>,
     bytes: u64,
     until: Timestamp,
 }
 
-/// Opens files; rows before `from` and from `to` on are left out.
+/// Opens files; rows before `from` and from `to` on are skipped.
 pub fn open(
     paths: &[PathBuf],
     reference: &Arc<RefData>,
@@ -65,7 +66,7 @@ pub fn open(
 }
 
 impl Merge {
-    /// Of all files together.
+    /// Returns the size of all files together, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -74,12 +75,12 @@ impl Merge {
         self.files.iter().map(DataFile::consumed).sum()
     }
 
-    /// The time of the next row; None at the end.
+    /// Returns the time of the next row; `None` at the end.
     pub fn peek(&self) -> Option<Timestamp> {
         self.heads.peek().map(|Reverse((at, _))| *at).filter(|at| *at < self.until)
     }
 
-    /// The next row; None at the end.
+    /// Returns the next row; `None` at the end.
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<Row>, DataError> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
@@ -89,7 +90,7 @@ impl Merge {
         }
         let row = std::mem::replace(&mut self.rows[file], self.files[file].next_row()?);
         match &self.rows[file] {
-            // Put in its new place when `head` goes.
+            // The heap is reordered when `head` is dropped.
             Some(next) => head.0.0 = next.at,
             None => _ = std::collections::binary_heap::PeekMut::pop(head),
         }
@@ -111,7 +112,7 @@ mod tests {
     use crate::ticks::csv::TICKS;
 
     #[test]
-    fn there_are_so_many_files_at_once() {
+    fn the_number_of_files_is_limited() {
         let reference = Arc::new(refdata::shipped().unwrap());
         let bars = BarPath { interval_ns: 1, volume_bp: 1 };
         let paths = vec![PathBuf::from("/nowhere.csv"); FILES_MAX + 1];
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_several_files_come_in_the_order_of_time() {
+    fn rows_of_several_files_come_in_time_order() {
         let folder = std::env::temp_dir().join(format!("pitlane-merge-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let plan: [(u32, &[u64]); 3] = [(1, &[5, 10, 10, 40]), (2, &[10, 20, 30]), (3, &[])];

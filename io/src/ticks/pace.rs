@@ -1,8 +1,9 @@
-//! The pace of a market that is played back as fast as it can be taken, when those who take it are elsewhere: the next row is told when all
-//! have said that they have taken in the one before, and what they asked for because of it is done.
+//! The pace of a market that is replayed as fast as possible to strategies in other processes: the
+//! next row is published when all strategies have processed the previous one and their resulting
+//! requests are done.
 //!
 //! ```text
-//! feed: tell a row of time t ─► shards ─► server ─► strategies ─► orders, and "taken in" ─► take(t) ─► feed: the next
+//! tell(t) ─► shards ─► server ─► strategies ─► orders, heartbeats ─► take(t) ─► next row
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,11 +14,11 @@ use crate::wakeup::Wakeup;
 
 #[derive(Debug)]
 pub struct Pace {
-    /// Time of the last row that was told.
+    /// Time of the last published row.
     told: AtomicU64,
-    /// Time of the last row that was taken in, plus one; zero: nobody is there yet.
+    /// Time of the last processed row, plus one; zero before the first strategy is ready.
     taken: AtomicU64,
-    /// Of the feed's thread.
+    /// Wake-up of the feed's thread.
     bell: Wakeup,
 }
 
@@ -26,19 +27,20 @@ impl Pace {
         Pace { told: AtomicU64::new(0), taken: AtomicU64::new(0), bell }
     }
 
-    /// Whether the next row may be told.
+    /// Returns whether the next row may be published.
     pub fn is_free(&self) -> bool {
         self.taken.load(Ordering::Acquire) > self.told.load(Ordering::Acquire)
     }
 
-    /// A row is told. Its time, which is later than that of the one before.
+    /// Records that a row is published. Returns its time, which is later than that of the previous
+    /// one.
     pub fn tell(&self, now: Timestamp) -> Timestamp {
         let at = now.0.max(self.told.load(Ordering::Acquire) + 1);
         self.told.store(at, Ordering::Release);
         Timestamp(at)
     }
 
-    /// Everything up to this time was taken in.
+    /// Records that everything up to this time was processed.
     pub fn take(&self, at: u64) {
         if self.taken.swap(at + 1, Ordering::AcqRel) != at + 1 {
             self.bell.wake();

@@ -1,12 +1,13 @@
-//! A file of ticks or bars in Parquet, as pandas, pyarrow, polars and our recorder write it: the columns of the CSV files, by name and in
-//! any order; others are not looked at.
+//! Reads a file of ticks or bars in Parquet, as pandas, pyarrow, polars and our recorder write it:
+//! the columns of the CSV files, by name and in any order; other columns are ignored.
 //!
 //! ```text
-//! file ─► row groups, those outside the range of time left out ─► batches of every column ─► Entry
+//! file ─► row groups, without those outside the time range ─► batches of every column ─► Entry
 //! ```
 //!
-//! It is read page by page, so a file may be larger than the memory. The decoder is not ours and a file may hold anything: a panic in it is a
-//! fault of the file.
+//! It is read page by page, so a file may be larger than the memory. The decoder is a third-party
+//! crate and a file may contain anything: a panic in the decoder is reported as an error of the
+//! file.
 
 mod column;
 mod guarded;
@@ -27,17 +28,19 @@ use super::csv::{BARS, TICKS};
 use super::entry::{Entry, TickCells, bar_of};
 use super::symbols::Symbols;
 
-/// Rows of a batch: enough that a call to the decoder does not count, few enough to stay in the cache.
+/// Rows of a batch: enough that a call to the decoder does not matter, few enough to stay in the
+/// cache.
 const ROWS_PER_BATCH: usize = 2_048;
 
 /// Rows that any file may have: they are read in less than a second.
 const ROWS_FREE: u64 = 1 << 20;
-/// Rows beyond those, for each byte of the file. Runs of equal rows take no bytes at all, so a file of some hundred
-/// bytes could hold billions of rows and take half a minute to read, or a day. Recorded ticks have less than one row
-/// for a byte.
+/// Rows beyond those, for each byte of the file. Runs of equal rows take no bytes at all, so a file
+/// of some hundred bytes could contain billions of rows and take half a minute to read, or a day.
+/// Recorded ticks have less than one row per byte.
 const ROWS_PER_BYTE_MAX: u64 = 64;
 
-/// Rows that may still be read of a file: the work is bounded by its length, whatever its description says.
+/// Rows that may still be read of a file: the work is bounded by the file's size, whatever its
+/// metadata says.
 #[derive(Clone, Copy, Debug)]
 struct RowBudget {
     length: u64,
@@ -49,7 +52,7 @@ impl RowBudget {
         RowBudget { length, left: length.saturating_mul(ROWS_PER_BYTE_MAX).saturating_add(ROWS_FREE) }
     }
 
-    /// Takes rows out of it, or says why there are too many.
+    /// Deducts rows, or returns why there are too many.
     fn take(&mut self, rows: u64) -> Result<(), String> {
         self.left = self.left.checked_sub(rows).ok_or_else(|| {
             let (most, length) = (RowBudget::of(self.length).left, self.length);
@@ -65,17 +68,17 @@ pub struct ParquetFile {
     file: SerializedFileReader<Guarded>,
     symbols: Symbols,
     is_bars: bool,
-    /// In the order of the CSV's header: time, security, and the numbers.
+    /// Columns in the order of the CSV header: time, security, and the numbers.
     columns: Vec<Column>,
-    /// Row groups that are to be read, last first, each with the number of rows before it.
+    /// Row groups still to be read, last first, each with the number of rows before it.
     groups: Vec<(usize, u64)>,
-    /// Of the row group that is being read, one for each column.
+    /// Readers of the current row group, one for each column.
     readers: Vec<ColumnReader>,
     batch: Batch,
-    /// The row of the batch that is next, and its number in the file, from 1.
+    /// Next row of the batch, and its number in the file, from 1.
     at: usize,
     row: u64,
-    /// Of the row before.
+    /// Time of the previous row.
     last: Timestamp,
     consumed: u64,
     budget: RowBudget,
@@ -91,7 +94,7 @@ impl fmt::Debug for ParquetFile {
 }
 
 impl ParquetFile {
-    /// A bar reaches `bar_ns` beyond its time.
+    /// Opens a file. A bar extends `bar_ns` beyond its time.
     pub fn new(
         name: String,
         file: File,
@@ -127,12 +130,12 @@ impl ParquetFile {
         })
     }
 
-    /// Bytes of the row groups that were begun.
+    /// Returns the bytes of the row groups that were started.
     pub fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// The next row; None at the end.
+    /// Returns the next row; `None` at the end.
     #[inline]
     pub fn next_entry(&mut self) -> Result<Option<Entry>, DataError> {
         while self.at == self.batch.rows() {
@@ -151,7 +154,7 @@ impl ParquetFile {
         Ok(Some(entry))
     }
 
-    /// The row of this place in the batch.
+    /// Returns the row at this position of the batch.
     fn entry(&mut self, place: usize) -> Result<Entry, String> {
         let ParquetFile { columns, batch, symbols, .. } = self;
         let at = columns[0].time(batch.cell(0, place)).map_err(|why| format!("time: {why}"))?;
@@ -177,7 +180,7 @@ impl ParquetFile {
         told.row().map(Entry::Tick)
     }
 
-    /// False at the end.
+    /// Reads the next batch; returns false at the end.
     fn next_batch(&mut self) -> Result<bool, DataError> {
         self.at = 0;
         self.batch.clear();
@@ -186,7 +189,7 @@ impl ParquetFile {
                 let ParquetFile { readers, batch, .. } = self;
                 guarded(|| batch.read(readers, ROWS_PER_BATCH)).map_err(|problem| self.fault(&problem))?;
                 if self.batch.rows() > 0 {
-                    // A description that says less than there is helps nobody.
+                    // Metadata that states fewer rows than there are does not evade the budget.
                     let taken = self.budget.take(self.batch.rows() as u64);
                     taken.map_err(|problem| self.fault(&problem))?;
                     return Ok(true);
@@ -213,18 +216,19 @@ impl ParquetFile {
     }
 }
 
-/// Those of a tick or of a bar, whichever are there; true: of a bar.
+/// Returns the columns of a tick or of a bar, whichever exist; the flag is true for a bar.
 fn columns(file: &SerializedFileReader<Guarded>) -> Result<(Vec<Column>, bool), String> {
     let schema = file.metadata().file_metadata().schema_descr();
     let find = |header: &'static str| -> Result<Vec<Column>, String> {
         header.split(',').enumerate().map(|(role, name)| Column::find(schema, name, role)).collect()
     };
-    // A file that has bids is taken for one of ticks, so that what it lacks is told.
+    // A file that has bids is treated as one of ticks, so that its missing columns are reported.
     let is_bars = Column::find(schema, "open", 2).is_ok() && Column::find(schema, "bid", 2).is_err();
     Ok((find(if is_bars { BARS } else { TICKS })?, is_bars))
 }
 
-/// Row groups that may have rows in the range, by what the file itself says of their times, last first.
+/// Returns the row groups that may have rows in the range, according to the file's statistics of
+/// their times, last first.
 fn groups(
     file: &SerializedFileReader<Guarded>,
     time: &Column,

@@ -1,5 +1,6 @@
-//! The live market into a file that simulation and replay read. The http thread, which hears every tick, writes the rows down; a thread of
-//! its own takes them to the disk, so a slow disk delays nobody: what does not fit is left out, and how much that was is told.
+//! Records the live market into a file that simulation and replay read. The http thread, which
+//! receives every tick, formats the rows; a separate thread writes them to disk, so a slow disk
+//! delays no other thread. Rows that do not fit are dropped, and their number is logged.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +18,8 @@ use pitlane_engine::time::Timestamp;
 use super::csv::TICKS;
 use super::parquet::writer::{self, TickWriter};
 
-/// Texts that wait to be written, and how long one is before it is sent: 16 MiB in all.
+/// Maximum number of texts that wait to be written, and the size at which one is sent: 16 MiB in
+/// total.
 const WAITING_MAX: usize = 64;
 const TEXT_BYTES: usize = 1 << 18;
 
@@ -25,14 +27,15 @@ const TEXT_BYTES: usize = 1 << 18;
 pub struct Recorder {
     texts: SyncSender<String>,
     rows: String,
-    /// The picture before, to tell what is new in the next.
+    /// Previous tick of each security, to find what is new in the next.
     before: BTreeMap<SecurityId, Tick>,
-    /// Time of the row before.
+    /// Time of the previous row.
     last: Timestamp,
     left_out: u64,
 }
 
-/// Opens the file and starts the thread, which ends when the recorder is gone and all is written.
+/// Opens the file and starts the thread, which ends when the recorder is dropped and everything is
+/// written.
 pub fn start(path: &Path) -> io::Result<(Recorder, JoinHandle<()>)> {
     let mut to = Paper::open(path)?;
     let (recorder, received) = pair();
@@ -54,14 +57,14 @@ fn write(texts: &Receiver<String>, to: &mut Paper) {
     }
 }
 
-/// What is written on.
+/// The output file.
 enum Paper {
     Csv(File),
     Parquet(Box<TickWriter>),
 }
 
 impl Paper {
-    /// By the name: a file of CSV is added to, of Parquet new ones are made.
+    /// Opens the output by its name: a CSV file is appended to, Parquet files are created.
     fn open(path: &Path) -> io::Result<Paper> {
         if writer::is_meant(path) {
             return Ok(Paper::Parquet(Box::new(TickWriter::new(path))));
@@ -91,7 +94,8 @@ impl Paper {
 impl Recorder {
     pub fn hear(&mut self, event: &Event) {
         let EventKind::Tick(tick) = &event.body else { return };
-        // Shards are heard in turn, so their times may cross by a little; a file goes forward only.
+        // Shards are polled in turn, so their times may overlap slightly; a file must be in time
+        // order.
         self.last = self.last.max(tick.at);
         let tick = Tick { at: self.last, ..*tick };
         let before = self.before.insert(tick.security, tick);
@@ -100,7 +104,7 @@ impl Recorder {
         }
     }
 
-    /// Hands on what has come together.
+    /// Passes the collected rows to the writing thread.
     pub fn flush(&mut self) {
         if self.rows.is_empty() {
             return;
@@ -118,7 +122,7 @@ impl Recorder {
     }
 }
 
-/// The last rows wait for room.
+/// Waits for room for the last rows.
 impl Drop for Recorder {
     fn drop(&mut self) {
         let rows = mem::take(&mut self.rows);
@@ -126,7 +130,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Writes what is new in a picture; false if nothing is.
+/// Writes what is new in a tick; returns false if nothing is.
 fn row(out: &mut String, tick: &Tick, before: Option<&Tick>) -> bool {
     let quote = |tick: &Tick| (tick.bid, tick.bid_size, tick.ask, tick.ask_size);
     let is_quoted = tick.bid_size.is_positive() || tick.ask_size.is_positive();
@@ -151,7 +155,7 @@ mod tests {
     use pitlane_engine::number::{Price, Qty};
 
     #[test]
-    fn only_what_is_new_is_written() {
+    fn only_changes_are_written() {
         let whole = |units| Qty::whole(units).unwrap();
         let quoted = Tick {
             security: SecurityId(7),
@@ -177,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn so_many_texts_wait_for_the_disk_and_rows_beyond_are_counted() {
+    fn texts_for_the_disk_are_bounded_and_dropped_rows_are_counted() {
         let (mut recorder, received) = pair();
         let mut number = 0;
-        // Until a text is handed on, or left out; gives its rows.
+        // Adds rows until a text is passed on or dropped; returns the number of its rows.
         let mut fill = |recorder: &mut Recorder| {
             for rows in 1.. {
                 number += 1;
@@ -200,7 +204,7 @@ mod tests {
         assert_eq!(recorder.left_out, beyond);
         let count = |text: String| text.lines().count() as u64;
         assert!(received.try_iter().map(count).eq(fitting), "all that fits is there");
-        // The disk goes on, and so does the recording.
+        // The disk catches up, and the recording continues.
         let rows = fill(&mut recorder);
         assert_eq!((received.try_recv().map(count), recorder.left_out), (Ok(rows), 0));
     }

@@ -1,7 +1,8 @@
-//! Files of ticks as a live market: each row when its time has come, at any speed.
+//! Replays files of ticks as a live market: each row at its time, at any speed.
 //!
-//! A row is told at a time, and the next only in the next round: in the shared layout strategies then see and send what they would in
-//! simulation. Files are read in the thread of the feed, a block of some thousand rows at once.
+//! One row is published at a time, and the next only in the next cycle: in the shared layout
+//! strategies then see and send the same as in simulation. Files are read in the thread of the
+//! feed, a block of some thousand rows at once.
 
 use std::sync::Arc;
 
@@ -17,14 +18,14 @@ use crate::config::{Replay as Settings, Simulation};
 #[derive(Debug)]
 pub struct Replay {
     data: Merge,
-    /// In thousandths; None: as fast as it can be taken.
+    /// Speed in thousandths; `None` for as fast as possible.
     speed_permille: Option<u64>,
-    /// Time of the first row, and when it was told.
+    /// Time of the first row, and the time at which it was published.
     begun: Option<(Timestamp, Timestamp)>,
 }
 
 impl Replay {
-    /// None if no file is named.
+    /// Opens the files; returns `None` if no file is configured.
     pub fn open(
         settings: &Settings,
         bars: &Simulation,
@@ -38,7 +39,7 @@ impl Replay {
         Ok(Some(Replay { data, speed_permille: settings.speed_permille, begun: None }))
     }
 
-    /// When the next row is due; the end of time if there is none.
+    /// Returns when the next row is due; the maximum time if there is none.
     pub fn next_at(&self) -> Timestamp {
         match (self.data.peek(), self.begun) {
             (None, _) => Timestamp::MAX,
@@ -47,7 +48,7 @@ impl Replay {
         }
     }
 
-    /// The next row that is due, as if it happened now.
+    /// Returns the next row that is due, with the current time.
     pub fn poll(&mut self, now: Timestamp) -> Result<Option<Row>, DataError> {
         let Some(at) = self.data.peek() else { return Ok(None) };
         let (first, told) = *self.begun.get_or_insert((at, now));
@@ -64,7 +65,7 @@ impl Replay {
     }
 }
 
-/// The same row, said at another time.
+/// Returns the row with another time.
 fn restamped(mut row: Row, at: Timestamp) -> Row {
     row.at = at;
     match &mut row.body {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::refdata::RefData;
 
-/// Securities by what they are called in files. The last one is remembered, since a file repeats them.
+/// Securities by their names in files. The last one is cached, because files repeat them.
 #[derive(Debug)]
 pub struct Symbols {
     known: BTreeMap<Box<[u8]>, Option<SecurityId>>,
     last: (Vec<u8>, SecurityId),
-    /// The same of one that was given as a number.
+    /// Last security that was given as a number.
     last_number: Option<(i64, SecurityId)>,
 }
 
@@ -22,7 +22,7 @@ impl Symbols {
         }
         for row in reference.securities() {
             let ids = reference.by_symbol(&row.symbol);
-            // One symbol on two exchanges says nothing; then the id must be given.
+            // A symbol on two exchanges is ambiguous; then the id must be given.
             let only = if let [id] = ids { Some(*id) } else { None };
             known.entry(row.symbol.as_bytes().into()).or_insert(only);
         }
@@ -48,7 +48,7 @@ impl Symbols {
         }
     }
 
-    /// By its id.
+    /// Finds a security by its id.
     #[inline]
     pub fn number(&mut self, number: i64) -> Result<SecurityId, String> {
         if let Some((last, id)) = self.last_number

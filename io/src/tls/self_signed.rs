@@ -1,4 +1,5 @@
-//! A certificate of our own: made on the first start, kept in the data folder, made anew before it runs out.
+//! A self-signed certificate: created on the first start, kept in the data folder, renewed before
+//! it expires.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -19,12 +20,13 @@ use super::{TlsError, not_after};
 const CHAIN: &str = "self-signed.pem";
 const KEY: &str = "self-signed.key";
 
-/// Days a certificate is good from today: with yesterday a year, which is as long as anybody takes one for.
+/// Days for which a certificate is valid from today: with yesterday a year, which is as long as
+/// verifiers accept one.
 const DAYS: i32 = 364;
-/// Days before its end in which a start makes a new one.
+/// Days before the expiry in which a start creates a new one.
 const RENEW_DAYS: i32 = 30;
 
-/// The files in this folder, made if they are not there or nearly run out.
+/// Returns the files in this folder, and creates them if they do not exist or are about to expire.
 pub fn in_folder(folder: &Path, now: Timestamp) -> Result<(PathBuf, PathBuf), TlsError> {
     let (chain, key) = (folder.join(CHAIN), folder.join(KEY));
     let until = now.day().0 + RENEW_DAYS;
@@ -48,23 +50,24 @@ fn make(folder: &Path, now: Timestamp) -> Result<(), TlsError> {
         let (year, month, day) = date_of(day);
         date_time_ymd(year, month as u8, day as u8)
     };
-    // From yesterday on: clocks differ.
+    // The validity starts yesterday, because clocks differ.
     params.not_before = date(now.day().0 - 1);
     params.not_after = date(now.day().0 + DAYS);
-    // Verifiers that go by the letter want to know whose key signed it, and what it is for.
+    // Strict verifiers require the authority key identifier and the key usage.
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let key = KeyPair::generate().map_err(failed)?;
     let certificate = params.self_signed(&key).map_err(failed)?;
     fs::create_dir_all(folder).map_err(|error| TlsError::Io(folder.to_path_buf(), error))?;
-    // Without the old certificate first: should we be cut off before the end, both are made anew.
+    // The old certificate is removed first: if this is interrupted before the end, both files are
+    // created again.
     let _ = fs::remove_file(folder.join(CHAIN));
     write(&folder.join(KEY), key.serialize_pem().as_bytes(), 0o600)?;
     write(&folder.join(CHAIN), certificate.pem().as_bytes(), 0o644)
 }
 
-/// Who we are: this machine by its usual names.
+/// Returns the names of this machine.
 fn names() -> Vec<String> {
     let mut names = ["localhost", "127.0.0.1", "::1"].map(String::from).to_vec();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -77,11 +80,11 @@ fn names() -> Vec<String> {
     names
 }
 
-/// Written beside and moved into place, so that nobody ever reads half of it.
+/// Writes a file beside its target and renames it, so that no reader ever sees half of it.
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TlsError> {
     let fresh = path.with_extension("new");
     let write = || {
-        // A leftover of a start that was cut off may have any mode.
+        // A leftover of an interrupted start may have any mode.
         let _ = fs::remove_file(&fresh);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&fresh)?;
         file.write_all(bytes)?;

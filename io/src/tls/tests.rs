@@ -1,4 +1,5 @@
-//! Real handshakes over a socket pair of loopback, with a client of rustls that trusts only what it is told to.
+//! Real handshakes over a loopback connection, with a rustls client that trusts only the given
+//! certificates.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,7 +22,7 @@ mod made;
 
 const NOW: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
 
-/// A folder of its own for each test, gone with it.
+/// A folder for one test, removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -51,7 +52,7 @@ fn self_signed(folder: &Folder) -> TlsSettings {
     TlsSettings { certificate, client_ca: None }
 }
 
-/// The certificate that a self-signed server shows is its own authority.
+/// Returns the certificate of a self-signed server, which is its own authority.
 fn authority(folder: &Folder) -> Vec<CertificateDer<'static>> {
     certificates(&folder.0.join("data/self-signed.pem")).unwrap()
 }
@@ -82,7 +83,7 @@ impl Client {
     }
 }
 
-/// Says a word each way; gives the certificate the server showed.
+/// Sends four bytes each way; returns the certificate that the server presented.
 fn talk(tls: &Tls, client: Client, name: &str) -> Result<CertificateDer<'static>, String> {
     let connection = connect(tls, Arc::new(client.config()), name)?;
     Ok(connection.peer_certificates().unwrap()[0].clone().into_owned())
@@ -115,7 +116,7 @@ fn connect(tls: &Tls, client: Arc<ClientConfig>, name: &str) -> Result<ClientCon
 }
 
 #[test]
-fn a_first_start_makes_a_certificate_that_names_this_machine_and_hides_its_key() {
+fn a_first_start_creates_a_certificate_for_this_machine_and_protects_its_key() {
     let folder = Folder::new();
     let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
     for name in ["localhost", "127.0.0.1", "::1"] {
@@ -129,13 +130,13 @@ fn a_first_start_makes_a_certificate_that_names_this_machine_and_hides_its_key()
     assert_eq!(left.len(), 2, "nothing but certificate and key");
 }
 
-/// Certificates of tests are checked by rustls against the real clock.
+/// Returns the current time: rustls checks the certificates of tests against the real clock.
 fn real_now() -> Timestamp {
     crate::clock::Clock::new().now()
 }
 
 #[test]
-fn both_versions_are_spoken() {
+fn both_tls_versions_are_supported() {
     let folder = Folder::new();
     let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
     assert_eq!(rustls::ALL_VERSIONS.len(), 2);
@@ -161,9 +162,10 @@ fn the_key_exchange_is_post_quantum_unless_the_client_lacks_it() {
     }
 }
 
-/// A client that reads in one thread and writes in another loses its first words to a ticket.
+/// A client that reads in one thread and writes in another loses its first message if a ticket
+/// arrives.
 #[test]
-fn nobody_resumes_a_session_and_no_ticket_follows_a_handshake() {
+fn sessions_are_not_resumed_and_no_ticket_follows_a_handshake() {
     let folder = Folder::new();
     let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
     for versions in rustls::ALL_VERSIONS.chunks(1) {
@@ -177,7 +179,7 @@ fn nobody_resumes_a_session_and_no_ticket_follows_a_handshake() {
 }
 
 #[test]
-fn a_certificate_is_kept_until_it_has_nearly_run_out() {
+fn a_certificate_is_kept_until_it_is_about_to_expire() {
     let folder = Folder::new();
     let open = |now| Tls::open(self_signed(&folder), now).unwrap().not_after();
     let first = open(NOW);
@@ -189,7 +191,7 @@ fn a_certificate_is_kept_until_it_has_nearly_run_out() {
 }
 
 #[test]
-fn a_start_that_was_cut_off_is_mended_by_the_next() {
+fn an_interrupted_start_is_repaired_by_the_next() {
     let folder = Folder::new();
     Tls::open(self_signed(&folder), NOW).unwrap();
     for spoil in ["self-signed.key", "self-signed.pem"] {
@@ -223,7 +225,7 @@ fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
 }
 
 #[test]
-fn with_a_client_authority_only_its_clients_come_in_and_a_reload_changes_who_that_is() {
+fn only_clients_of_the_authority_in_force_are_accepted() {
     let folder = Folder::new();
     let (ours, others) = (Authority::new(), Authority::new());
     let ca = folder.write("ca.pem", &ours.pem);
@@ -243,7 +245,7 @@ fn with_a_client_authority_only_its_clients_come_in_and_a_reload_changes_who_tha
 }
 
 #[test]
-fn what_the_operator_has_to_mend_is_named_with_its_file() {
+fn errors_for_the_operator_name_the_file() {
     let (folder, authority) = (Folder::new(), Authority::new());
     let (chain, key) = authority.sign("localhost");
     let (chain, key) = (folder.write("chain.pem", &chain), folder.write("key.pem", &key));

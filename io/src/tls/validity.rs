@@ -1,4 +1,4 @@
-//! How long a certificate is good: the one thing of X.509 that we read ourselves.
+//! The validity of a certificate: the only part of X.509 that this program parses itself.
 //!
 //! ```text
 //! Certificate { TBSCertificate { [0] version, serial, algorithm, issuer, Validity { notBefore, notAfter }, … } … }
@@ -12,7 +12,8 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The last instant of a certificate's validity. None where it is no certificate as RFC 5280 has it.
+/// Returns the last instant of a certificate's validity, or `None` if it is not a certificate
+/// according to RFC 5280.
 pub fn not_after(der: &[u8]) -> Option<Timestamp> {
     let (certificate, _) = take(der, SEQUENCE)?;
     let (mut fields, _) = take(certificate, SEQUENCE)?;
@@ -27,7 +28,7 @@ pub fn not_after(der: &[u8]) -> Option<Timestamp> {
     instant(tag, text)
 }
 
-/// The value with this tag, and what follows it.
+/// Returns the value with this tag, and the bytes after it.
 fn take(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (found, value, rest) = any(der)?;
     (found == tag).then_some((value, rest))
@@ -37,7 +38,8 @@ fn skip(der: &[u8]) -> Option<&[u8]> {
     any(der).map(|(_, _, rest)| rest)
 }
 
-/// Tag, value and what follows. Lengths have one byte, or say in how many bytes they stand.
+/// Returns tag, value and the bytes after it. A length has one byte, or states the number of its
+/// bytes.
 fn any(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], mut rest) = der.split_first_chunk::<2>()?;
     let mut length = first as usize;
@@ -53,7 +55,7 @@ fn any(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, value, after))
 }
 
-/// `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`.
+/// Parses `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`.
 fn instant(tag: u8, text: &[u8]) -> Option<Timestamp> {
     let digits = text.strip_suffix(b"Z")?;
     if !digits.iter().all(u8::is_ascii_digit) {
@@ -61,7 +63,7 @@ fn instant(tag: u8, text: &[u8]) -> Option<Timestamp> {
     }
     let two = |at: usize| digits.get(at..at + 2).map(|d| (d[0] - b'0') as u64 * 10 + (d[1] - b'0') as u64);
     let (year, at) = match (tag, digits.len()) {
-        // RFC 5280, 4.1.2.5.1: from 50 on it is the last century.
+        // RFC 5280, 4.1.2.5.1: years from 50 on are in the last century.
         (UTC_TIME, 12) => (two(0).map(|year| if year < 50 { 2_000 + year } else { 1_900 + year })?, 2),
         (GENERALIZED_TIME, 14) => (two(0)? * 100 + two(2)?, 4),
         _ => return None,

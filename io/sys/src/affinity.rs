@@ -1,10 +1,10 @@
-//! Which cores a thread may run on. No `unsafe`: `rustix` has safe calls for all of it.
+//! The cores on which a thread may run. No `unsafe`: `rustix` has safe calls for all of it.
 
 use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Pins the calling thread to one core, by the system's number of it. Refused if there is no such core
+/// Pins the calling thread to one core, by the system's core number. Fails if there is no such core
 /// or the process may not use it.
 pub fn pin_current_thread(core: usize) -> io::Result<()> {
     if core >= CpuSet::MAX_CPU {
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn a_pinned_thread_has_one_core() {
-        // In a thread of its own, so that the other tests keep their cores.
+        // The test uses a separate thread, so that the other tests keep their cores.
         let pinned = std::thread::spawn(|| {
             let last = *allowed_cores()?.last().ok_or(io::ErrorKind::NotFound)?;
             pin_current_thread(last)?;
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_is_not_there_is_refused() {
+    fn a_core_that_does_not_exist_is_refused() {
         assert!(pin_current_thread(CpuSet::MAX_CPU - 1).is_err(), "no machine of ours has so many");
         let refused = pin_current_thread(CpuSet::MAX_CPU).map_err(|error| error.kind());
         assert_eq!(refused, Err(io::ErrorKind::InvalidInput));

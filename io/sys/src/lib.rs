@@ -1,19 +1,20 @@
-//! What safe Rust has no word for: the only crate of the workspace with `unsafe`.
+//! System functions that safe Rust cannot express: the only crate of the workspace with `unsafe`.
 //!
-//! | module | what | users |
+//! | module | purpose | users |
 //! |---|---|---|
-//! | [`prefetch`](fn@prefetch) | brings one cache line near | `engine`, `bench` |
+//! | [`prefetch`](fn@prefetch) | prefetches one cache line | `engine`, `bench` |
 //! | `map` | maps a file, copies into and out of it | `io` (journal, FIX stores) |
-//! | `pages` | asks for large pages | `io`, as a hook for the engine |
+//! | `pages` | requests large pages | `io`, as a hook for the engine |
 //! | `affinity` | pins a thread to a core | `io`, `bench` |
 //! | `busy_poll` | busy-poll parameters of an epoll descriptor | not used yet |
 //!
 //! Every function is safe to call with any argument; each `unsafe` block says why. Calls go through
 //! `rustix`, and where that has a safe function there is no `unsafe` here. The feature `os` (on by
-//! default) gives everything but `prefetch`; the engine is built without it and makes no system call.
+//! default) enables everything but `prefetch`; the engine is built without it and makes no system
+//! call.
 //!
-//! `make miri` runs the tests under Miri. It cannot map files or set epoll parameters, so those tests
-//! run only natively; the copying in and out of mapped memory is tried on memory of the heap.
+//! `make miri` runs the tests under Miri. It cannot map files or set epoll parameters, so those
+//! tests run only natively; copying into and out of mapped memory is tested on heap memory.
 
 #![cfg_attr(not(feature = "os"), no_std)]
 

@@ -1,9 +1,9 @@
-//! A file mapped into memory: writing to it is a copy in memory, and what was copied outlives the
+//! A file mapped into memory: a write is a copy in memory, and the copied bytes outlive the
 //! process.
 //!
-//! The memory is never lent out as a slice. Another process, or another handle of the file, can
-//! change or shorten it at any time; with copies only, the worst that comes of a change is other
-//! bytes, and of shortening a signal (SIGBUS) that ends the process.
+//! The memory is never exposed as a slice. Another process, or another handle of the file, can
+//! change or shorten it at any time. With copies only, the worst result of a change is different
+//! bytes, and that of shortening is a signal (SIGBUS) that ends the process.
 
 use std::fs::File;
 use std::io;
@@ -19,9 +19,9 @@ use crate::span::Span;
 pub enum Access {
     /// From the beginning to the end: the system reads ahead.
     Sequential,
-    /// Here and there: the system reads no more than it is asked for.
+    /// At random positions: the system reads only what is requested.
     Random,
-    /// Soon, all of it: the system begins to read now.
+    /// All of it soon: the system starts to read now.
     Soon,
 }
 
@@ -30,8 +30,8 @@ pub enum Access {
 pub struct MappedFile(Span);
 
 impl MappedFile {
-    /// Maps the first bytes of a file that is open for reading and writing. Refused if there are none
-    /// or the file has fewer.
+    /// Maps the first `bytes` bytes of a file that is open for reading and writing. Fails if
+    /// `bytes` is zero or the file is shorter.
     pub fn new(file: &File, bytes: usize) -> io::Result<MappedFile> {
         let too_short = file.metadata()?.len() < bytes as u64;
         if bytes == 0 || too_short || isize::try_from(bytes).is_err() {
@@ -39,15 +39,15 @@ impl MappedFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
         }
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: no address is asked for, so the kernel chooses one where nothing is mapped.
+        // SAFETY: no address is requested, so the kernel chooses one where nothing is mapped.
         let start = unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        // SAFETY: the mapping is new, so nothing refers to it; it can be read and written, and stays
-        // until this value is dropped. Its length was checked above.
+        // SAFETY: the mapping is new, so nothing refers to it; it can be read and written, and
+        // stays until this value is dropped. Its length was checked above.
         Ok(MappedFile(unsafe { Span::new(start, bytes) }))
     }
 
-    /// Bytes that are mapped.
+    /// Returns the number of mapped bytes.
     #[expect(clippy::len_without_is_empty, reason = "an empty file is not mapped")]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -70,7 +70,7 @@ impl MappedFile {
         self.0.read_into(range, into);
     }
 
-    /// Writes what was changed to disk, and returns when it is there. It costs as much as
+    /// Writes all changes to disk, and returns when they are there. It costs as much as
     /// [`File::sync_data`], which does the same and needs no mapping.
     pub fn sync(&self) -> io::Result<()> {
         // SAFETY: the range is exactly this mapping, and `msync` changes no byte of it.
@@ -78,14 +78,15 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Tells the system how the file will be read.
+    /// Advises the system how the file will be read.
     pub fn advise(&self, access: Access) -> io::Result<()> {
         let advice = match access {
             Access::Sequential => Advice::Sequential,
             Access::Random => Advice::Random,
             Access::Soon => Advice::WillNeed,
         };
-        // SAFETY: the range is exactly this mapping, and none of these advices changes a byte of it.
+        // SAFETY: the range is exactly this mapping, and none of these advices changes a byte of
+        // it.
         unsafe { madvise(self.0.as_ptr().cast(), self.0.len(), advice) }?;
         Ok(())
     }
@@ -93,13 +94,13 @@ impl MappedFile {
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        // SAFETY: the range is exactly this mapping, and nothing refers to it: the span is private and
-        // only copies. An error would mean that the range is not ours, which cannot be.
+        // SAFETY: the range is exactly this mapping, and nothing refers to it: the span is private
+        // and only copies. An error would mean that the range is not ours, which is impossible.
         _ = unsafe { munmap(self.0.as_ptr().cast(), self.0.len()) };
     }
 }
 
-// Miri maps no files.
+// Miri does not map files.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use std::fs::{self, OpenOptions};
@@ -109,7 +110,7 @@ mod tests {
 
     const PAGE: usize = 4_096;
 
-    /// A new file of so many bytes, and its name.
+    /// Creates a new file of `bytes` bytes, and returns it with its path.
     fn file(name: &str, bytes: u64) -> (File, PathBuf) {
         let path = std::env::temp_dir().join(format!("pitlane-sys-{}-{name}", std::process::id()));
         let mut options = OpenOptions::new();
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_in_the_file_and_outlives_the_mapping() {
+    fn written_bytes_are_in_the_file_and_outlive_the_mapping() {
         let (file, path) = file("kept", 2 * PAGE as u64);
         let mut map = MappedFile::new(&file, 2 * PAGE).expect("the file is long enough");
         map.clear();

@@ -1,25 +1,26 @@
-//! Large pages under memory that the allocator gave.
+//! Large pages for memory from the allocator.
 
-/// The least a page has, here and on most machines. With larger ones the system rounds as it needs.
+/// Smallest page size here and on most machines, in bytes. With larger pages the system rounds as
+/// needed.
 const PAGE_BYTES: usize = 4_096;
 
-/// Asks the system to put memory on large pages (`MADV_HUGEPAGE`). The part of the range that is made
-/// of whole pages is meant, nothing where that is less than two. Errors are ignored: a system without
-/// large pages goes on as before.
+/// Asks the system to use large pages for memory (`MADV_HUGEPAGE`). It applies to the part of the
+/// range that consists of whole pages, if there are at least two. Errors are ignored: a system
+/// without large pages continues as before.
 pub fn advise_huge(start: *const u8, bytes: usize) {
     let Some((start, bytes)) = whole_pages(start, bytes) else { return };
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         use rustix::mm::{Advice, madvise};
-        // SAFETY: this advice changes no byte and no right of any memory, whether it is mapped or not
-        // and whatever owns it: only the size of the pages beneath it.
+        // SAFETY: this advice changes no byte and no access right of any memory, whether it is
+        // mapped or not and whatever owns it: only the size of the pages beneath it.
         _ = unsafe { madvise(start.cast_mut().cast(), bytes, Advice::LinuxHugepage) };
     }
     #[cfg(any(not(target_os = "linux"), miri))]
     let _ = (start, bytes);
 }
 
-/// The part of a range that is made of whole pages, if these are two at least.
+/// Returns the part of a range that consists of whole pages, if there are at least two.
 fn whole_pages(start: *const u8, bytes: usize) -> Option<(*const u8, usize)> {
     let before = start.addr().wrapping_neg() % PAGE_BYTES;
     let whole = bytes.checked_sub(before)? / PAGE_BYTES * PAGE_BYTES;
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_pages_are_meant() {
+    fn only_whole_pages_are_advised() {
         let at = |address: usize, bytes| {
             whole_pages(ptr::without_provenance(address), bytes).map(|(start, bytes)| (start.addr(), bytes))
         };
@@ -49,12 +50,12 @@ mod tests {
 
     #[test]
     fn memory_keeps_its_contents() {
-        // Miri takes a minute for what else takes a millisecond.
+        // Miri takes a minute for what otherwise takes a millisecond.
         let rows = if cfg!(miri) { 2_000 } else { 1_000_000 };
         let table: Vec<u64> = (0..rows).collect();
         advise_huge(table.as_ptr().cast(), table.len() * 8);
         assert!(table.iter().copied().eq(0..rows));
-        // Memory that is not there.
+        // This memory does not exist.
         advise_huge(ptr::null(), 0);
         advise_huge(ptr::without_provenance(PAGE_BYTES), 8 * PAGE_BYTES);
     }

@@ -1,7 +1,7 @@
-//! The processor's instruction to bring memory near.
+//! The processor's prefetch instruction.
 
-/// Brings the cache line of the first byte of `place` into all levels of the cache. One instruction
-/// on x86-64 and aarch64, nothing elsewhere; it changes no value and never faults.
+/// Loads the cache line of the first byte of `place` into all levels of the cache. It is one
+/// instruction on x86-64 and aarch64, and nothing elsewhere; it changes no value and never faults.
 #[inline(always)]
 pub fn prefetch<T>(place: &T) {
     let address: *const T = place;
@@ -9,11 +9,12 @@ pub fn prefetch<T>(place: &T) {
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: SSE is part of x86-64, and the instruction neither faults nor changes a value,
-        // whatever the address; this one is of a live reference besides.
+        // whatever the address; moreover, this address is of a live reference.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: `prfm` is a hint that neither faults nor changes a value or a flag, whatever the address.
+    // SAFETY: `prfm` is a hint that neither faults nor changes a value or a flag, whatever the
+    // address.
     unsafe {
         core::arch::asm!(
             "prfm pldl1keep, [{address}]",

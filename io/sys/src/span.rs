@@ -1,5 +1,5 @@
-//! Memory that is not Rust's: a range of bytes that is copied into and out of, never borrowed. What
-//! lies in a mapped file can be changed from outside, so no reference to it may exist.
+//! Memory outside Rust's control: a range of bytes that is copied into and out of, never borrowed.
+//! The contents of a mapped file can be changed from outside, so no reference to them may exist.
 
 use std::ops::Range;
 use std::ptr::{self, NonNull};
@@ -10,14 +10,14 @@ pub(crate) struct Span {
     len: usize,
 }
 
-// SAFETY: a span is an address and a length. The caller of `Span::new` promises that the memory is
-// there as long as the span is, in whatever thread; and writing takes `&mut`, so there is one writer.
+// SAFETY: a span is an address and a length. The caller of `Span::new` guarantees that the memory
+// exists as long as the span, in any thread; and writing takes `&mut`, so there is one writer.
 unsafe impl Send for Span {}
 // SAFETY: as above; through `&Span` memory is only read.
 unsafe impl Sync for Span {}
 
 impl Span {
-    /// Takes the bytes at an address.
+    /// Creates a span over the bytes at an address.
     ///
     /// # Safety
     ///
@@ -42,14 +42,14 @@ impl Span {
         assert!(bytes.len() <= room, "the bytes lie within the span");
         // SAFETY: `at` is at most `len`, as was just checked.
         let to = unsafe { self.start.as_ptr().add(at) };
-        // SAFETY: so many bytes can be written from there (checked above; `Span::new` promises the
-        // rest), and no reference covers them, so `bytes` does not overlap.
+        // SAFETY: that many bytes can be written from there (checked above; `Span::new` guarantees
+        // the rest), and no reference covers them, so `bytes` does not overlap.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
     /// Sets all bytes to zero.
     pub(crate) fn clear(&mut self) {
-        // SAFETY: `Span::new` promises that all bytes can be written.
+        // SAFETY: `Span::new` guarantees that all bytes can be written.
         unsafe { ptr::write_bytes(self.start.as_ptr(), 0, self.len) }
     }
 
@@ -62,9 +62,9 @@ impl Span {
         // SAFETY: `range.start` is at most `len`, as was just checked.
         let from = unsafe { self.start.as_ptr().add(range.start) };
         let to = into.spare_capacity_mut().as_mut_ptr().cast();
-        // SAFETY: so many bytes can be read from there (checked above; `Span::new` promises the rest),
-        // there is room for them behind the vector's end, and the two do not overlap, since the vector
-        // owns its memory.
+        // SAFETY: that many bytes can be read from there (checked above; `Span::new` guarantees the
+        // rest), there is room for them behind the vector's end, and the two do not overlap,
+        // because the vector owns its memory.
         unsafe { ptr::copy_nonoverlapping(from, to, count) }
         // SAFETY: the vector has this room, and the bytes were just written.
         unsafe { into.set_len(into.len() + count) }
@@ -75,17 +75,17 @@ impl Span {
 mod tests {
     use super::*;
 
-    /// Memory of the heap that was given up for a span, freed also where a test panics.
+    /// Heap memory that was released for a span, freed even if a test panics.
     struct Memory(*mut [u8]);
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            // SAFETY: this is the box that was given up, and the span is not used any more.
+            // SAFETY: this is the released box, and the span is not used any more.
             drop(unsafe { Box::from_raw(self.0) });
         }
     }
 
-    /// Runs a test on a span over memory of the heap, which Miri can check.
+    /// Runs a test on a span over heap memory, which Miri can check.
     fn with_span(len: usize, test: impl FnOnce(&mut Span)) {
         let memory = Memory(Box::into_raw(vec![0xff_u8; len].into_boxed_slice()));
         let start = NonNull::new(memory.0.cast::<u8>()).expect("a box has an address");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_in_is_copied_out() {
+    fn bytes_copied_in_are_copied_out() {
         with_span(64, |span| {
             span.clear();
             span.write(3, b"abc");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_span_has_nothing() {
+    fn an_empty_span_has_no_bytes() {
         with_span(0, |span| {
             span.clear();
             span.write(0, b"");

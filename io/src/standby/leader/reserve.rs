@@ -1,4 +1,5 @@
-//! What a leader keeps beside the stream: how much was acknowledged, and some room at the broker for cancels.
+//! What a leader maintains beside the stream: the acknowledged position, and reserved space at the
+//! broker for cancels.
 
 use std::io;
 
@@ -13,14 +14,16 @@ use crate::standby::message::What;
 use crate::standby::position::Acked;
 use crate::standby::window::Sent;
 
-/// Messages that keep room for cancels: two megabytes, some thousands of them.
+/// Number of messages that reserve space for cancels: two megabytes, enough for some thousands of
+/// cancels.
 const RESERVE_MAX: u8 = 16;
-/// Ticks until a broker that was full is tried again.
+/// Ticks between two attempts while the broker is full.
 const TICKS_PER_TRY: u64 = 40;
 
 impl Shipper {
-    /// Keeps how much was acknowledged, for the day when the broker has lost it. Once all of the folder is with the broker: until then what
-    /// was acknowledged before counts.
+    /// Stores the acknowledged position, for the case that the broker loses data. This starts when
+    /// the whole folder is with the broker: until then the previously acknowledged position
+    /// applies.
     pub(super) fn keep_acked(&mut self, ticks: u64) -> io::Result<()> {
         if self.shipped.is_some() {
             return Ok(());
@@ -28,7 +31,7 @@ impl Shipper {
         if ticks.is_multiple_of(TICKS_PER_SWEEP) && self.acked_synced != self.acked.seq {
             (self.acked_written, self.acked_synced) = (self.acked.seq, self.acked.seq);
             let (path, text) = (Acked::path(&self.data), self.acked.encode());
-            // A sync takes milliseconds, in which records would not be sent.
+            // A sync takes milliseconds, during which no records would be sent.
             spawn_blocking(move || Disk::Real.put(&path, text.as_bytes()));
             return Ok(());
         }
@@ -39,15 +42,18 @@ impl Shipper {
         self.acked.write(&self.data)
     }
 
-    /// Whether the broker has stored the first of the window. What it says if it has not is told, once.
+    /// Returns whether the broker has stored the oldest message of the window. Logs the broker's
+    /// error, once.
     pub(super) fn is_stored(&mut self, answer: &Result<PublishAck, PublishError>) -> bool {
         match answer {
             Ok(ack) => {
                 self.refused = None;
-                // Under an id that the broker knew already it stores nothing, and tells where the other message is.
+                // If the broker already knows the id it stores nothing, and returns the position of
+                // the other message.
                 self.window.sent.front().is_some_and(|sent| sent.seq == ack.sequence)
             }
-            // It has answered, and not because something stands where this should: there is no room, or no disk.
+            // The broker answered, and the error is not about the position: it has no space, or no
+            // disk.
             Err(error) if error.kind() == PublishErrorKind::Other => {
                 if self.refused.is_none() && !self.is_full {
                     tracing::error!(%error, "the broker cannot store the journal for the standby: cancels only, until it can");
@@ -67,7 +73,8 @@ impl Shipper {
         }
     }
 
-    /// Keeps some room for cancels, one message at a time. When the broker has been full and all of it is stored again, so is everything else.
+    /// Maintains the reserved space for cancels, one message at a time. When the broker was full
+    /// and the whole reserve is stored again, orders are accepted again.
     pub(super) async fn keep_reserve(&mut self, ticks: u64) {
         if self.shipped.is_some()
             || !self.window.sent.is_empty()
@@ -76,7 +83,7 @@ impl Shipper {
             return;
         }
         if !std::mem::replace(&mut self.has_cleared, true) {
-            // What the server that led before has kept.
+            // The reserve of the previous leader.
             self.stream.release_reserve().await;
         }
         if self.reserved < RESERVE_MAX {
@@ -87,7 +94,8 @@ impl Shipper {
         }
     }
 
-    /// Gives the reserve back, if the broker has no room. What should have become part of it is not sent again.
+    /// Releases the reserve, if the broker has no space. A reserve message that was refused is not
+    /// sent again.
     pub(super) async fn release_reserve(&mut self) {
         if self.refused.is_none() {
             return;
@@ -101,7 +109,7 @@ impl Shipper {
         sleep(AGAIN).await;
     }
 
-    /// Why it must not lead any longer, when nothing was stored for a lease.
+    /// Returns why this server must not lead any longer, when nothing was stored for a lease.
     pub(super) fn silence(&self) -> String {
         match &self.refused {
             Some(error) => format!("the broker has stored nothing for a lease: {error}"),

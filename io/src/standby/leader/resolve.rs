@@ -1,12 +1,14 @@
-//! Finding out what the broker has stored, when an answer is missing or says that something else stands where a message of ours should.
+//! Finds out what the broker has stored, when an answer is missing or reports another message at
+//! the expected position.
 //!
 //! ```text
 //!                     ┌ ours ──────────────────► it is settled
-//!  behind what was ───┼ a lead, higher epoch ──► this server leads no longer
-//!  acknowledged       └ foreign ───────────────► it is reported and passed; what is not stored is sent behind it
+//!  behind the last ───┼ a lead, higher epoch ──► this server no longer leads
+//!  acknowledged       └ foreign ───────────────► logged and passed; unstored messages follow it
 //! ```
 //!
-//! What was acknowledged must still be there. If it is not, the broker has lost data, and this server starts again to restore the stream.
+//! Acknowledged messages must still be there. If they are not, the broker has lost data, and this
+//! server restarts to restore the stream.
 
 use tokio::time::{Instant, sleep};
 
@@ -18,7 +20,7 @@ use crate::standby::window::Sent;
 
 const LOST: &str = "the broker has lost what it had acknowledged: it is sent again from this server's folder";
 
-/// Why it is not known what was stored.
+/// The reason why it is unknown what was stored.
 enum Unresolved {
     /// The broker does not answer.
     Broker,
@@ -34,7 +36,8 @@ struct Reached {
 }
 
 impl Shipper {
-    /// Finds out what was stored, and sends the rest again. An error: why this server must not lead any longer.
+    /// Finds out what was stored, and sends the rest again. An error is the reason why this server
+    /// must not lead any longer.
     pub(super) async fn resolve(&mut self) -> Result<(), String> {
         while Instant::now() < self.lease_until {
             match self.settle_stored().await {
@@ -55,7 +58,8 @@ impl Shipper {
         if end.is_empty || end.seq < self.acked.seq {
             return Err(Unresolved::Over(LOST.to_string()));
         }
-        // Each message is stored behind the one before or not at all, so the last one tells of all.
+        // Each message is stored directly behind its predecessor or not at all, so the last one
+        // covers all.
         if end.last.as_ref().is_some_and(|last| last.is_from(self.node, self.epoch)) {
             self.settle_up_to(end.seq)?;
             return Ok(Reached { seq: end.seq, is_ours: true });
@@ -66,7 +70,8 @@ impl Shipper {
         self.look_behind_acknowledged(&end).await
     }
 
-    /// Whether the last message that was acknowledged is where it was. If it was removed since, the lead has to be there.
+    /// Returns whether the last acknowledged message is still at its position. If it was removed
+    /// since, the lead message must be there.
     async fn has_acknowledged(&self) -> Result<bool, Unresolved> {
         let broker = |_| Unresolved::Broker;
         let acked = match self.stream.at(self.acked.seq).await.map_err(broker)? {
@@ -76,10 +81,11 @@ impl Shipper {
         Ok(acked.is_some_and(|found| found.is_from(self.node, self.epoch)))
     }
 
-    /// Looks at each message behind those that were acknowledged.
+    /// Examines each message behind the acknowledged ones.
     async fn look_behind_acknowledged(&mut self, end: &End) -> Result<Reached, Unresolved> {
         let mut reached = Reached { seq: self.acked.seq.max(self.passed), is_ours: false };
-        // Nobody asks for what is behind the end: nats-server 2.9.10 was seen to die of that.
+        // The loop never asks for a message behind the end: nats-server 2.9.10 was seen to crash on
+        // that.
         while reached.seq < end.seq {
             let Some(found) = self.stream.next(reached.seq).await.map_err(|_| Unresolved::Broker)? else {
                 break;
@@ -91,7 +97,7 @@ impl Shipper {
         Ok(Reached { seq: reached.seq.max(end.seq), is_ours })
     }
 
-    /// Looks at a message behind those that were acknowledged; true: it is ours.
+    /// Examines a message behind the acknowledged ones; returns whether it is ours.
     fn look_at(&mut self, found: &Found) -> Result<bool, Unresolved> {
         let leader = Some((self.epoch, self.node));
         let judged = found.message.as_ref().map_err(|why| *why);
@@ -100,7 +106,8 @@ impl Shipper {
                 let is_expected =
                     |sent: &Sent| sent.seq == found.seq && mark(&sent.id, &sent.bytes) == found.mark;
                 if !self.window.sent.iter().any(is_expected) {
-                    // An earlier copy of something that has another place by now.
+                    // The broker stored an earlier transmission of a message that has another
+                    // position by now.
                     return Err(Unresolved::Over(format!(
                         "the broker has stored something of epoch {} at another place than meant: the stream is compared again",
                         sound.parcel.epoch
@@ -113,7 +120,7 @@ impl Shipper {
             Err(Foreign::OtherVersion { epoch }) if epoch > self.epoch => {
                 return Err(Unresolved::Over(taken(epoch)));
             }
-            // Whoever sent it knows of a leader after this one.
+            // The sender knows of a later leader.
             Err(_) if judged.is_ok_and(|sound| sound.parcel.epoch > self.epoch) => {
                 return Err(Unresolved::Over(taken(judged.map_or(0, |sound| sound.parcel.epoch))));
             }
@@ -133,10 +140,11 @@ impl Shipper {
         Ok(())
     }
 
-    /// Sends again what is not stored, behind the end of the stream.
+    /// Sends unstored messages again, behind the end of the stream.
     async fn send_rest(&mut self, reached: Reached) {
         if !reached.is_ours && self.window.sent.is_empty() {
-            // What follows names the id of the message before it, which a foreign one may not have: so the next is one of ours.
+            // The messages that follow name the id of their predecessor, which a foreign one may
+            // lack, so the next one must be ours.
             let parcel = ReplicationMessage { epoch: self.epoch, what: What::Beat };
             let bytes = parcel.encode();
             let (seq, at) = (reached.seq, Instant::now());

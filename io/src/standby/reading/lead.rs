@@ -1,4 +1,5 @@
-//! Deciding who leads: folder and stage are compared, the stage is adopted, or the lead is asked for.
+//! Decides who leads: compares folder and staging folder, adopts the staging folder, or requests
+//! the lead.
 
 use std::io;
 use std::time::Duration;
@@ -17,11 +18,11 @@ use crate::standby::state::Stand;
 use crate::standby::stream::{End, Leader, Place};
 use crate::standby::verdict::{Folder, LastLeader, Overlap, Verdict, decide, next_epoch};
 
-/// Between two tries to lead while the broker has no room.
+/// Pause between two requests for the lead while the broker has no space.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
 
 impl Reading {
-    /// Compares folder and stage when something has come since, at most once a second.
+    /// Compares folder and staging folder when new messages arrived, at most once per second.
     pub(super) fn weigh_if_due(
         &mut self,
         follower: &mut Follower,
@@ -32,7 +33,7 @@ impl Reading {
         if !matches!(self.into, Into::Stage(_)) || !is_new {
             return Ok(None);
         }
-        // A leader that restores the stream has not sent all of its folder yet.
+        // A leader that restores the stream has not sent its whole folder yet.
         let is_final = self.leader.is_some_and(|leader| self.restored == Some(leader.epoch));
         self.weigh(follower, is_told, is_final)
     }
@@ -69,11 +70,13 @@ impl Reading {
         Ok(None)
     }
 
-    /// The stream holds all that counts: from here on it is read into the folder.
+    /// Adopts the staging folder: the stream contains everything that counts, and is read into the
+    /// folder from here on.
     fn adopt(&mut self, follower: &mut Follower, folder: Folder) -> io::Result<()> {
         self.note_position(self.position)?;
         replica::sync(&follower.member.stage())?;
-        // Of a leader's folder the end, which was never acknowledged, is kept for whoever wants to see it; and what an operator gives up.
+        // The unacknowledged end of a leader's folder is kept for inspection; so is a folder that
+        // the operator gives up.
         let keep = folder == Folder::Led || follower.member.choice().is_some();
         follower.member.adopt(keep)?;
         self.into = Into::Folder(Replica::new(&follower.data));
@@ -83,12 +86,12 @@ impl Reading {
         Ok(())
     }
 
-    /// Asks for the lead: it is had if nothing was stored behind what was read.
+    /// Requests the lead. The request succeeds if nothing was stored behind what was read.
     pub(super) async fn ask(&mut self, follower: &mut Follower, is_told: bool) -> io::Result<Option<Ended>> {
         self.not_before = Instant::now() + AGAIN;
         let Ok(end) = follower.stream.end().await else { return Ok(None) };
         if !end.is_empty && end.seq > self.position {
-            // It is read first.
+            // The new messages are read first.
             return Ok(None);
         }
         if !self.ends_with(&end) {
@@ -116,14 +119,15 @@ impl Reading {
         self.take_the_lead(follower, end.seq).await
     }
 
-    /// Whether the stream ends with what was read last.
+    /// Returns whether the stream ends with the message that was read last.
     fn ends_with(&self, end: &End) -> bool {
         if end.is_empty {
             return self.epoch.is_none();
         }
         let is_same = match (&end.last, self.mark) {
             (Some(last), Some(mark)) => last.mark == mark,
-            // It was read before this server was started. A foreign message says nothing.
+            // The message was read before this process started. A foreign message carries no
+            // information.
             (Some(Found { message: Ok(sound), .. }), None) => Some(sound.parcel.epoch) == self.epoch,
             (Some(_) | None, _) => true,
         };
@@ -143,11 +147,12 @@ impl Reading {
             Err(error) => Err(error),
         };
         match kept {
-            // Under an id that it knew already the broker stores nothing.
+            // If the broker already knows the id it stores nothing.
             Ok(ack) if ack.duplicate || ack.sequence != seq => Ok(None),
             Ok(_) => Ok(Some(Ended::Won { epoch, seq, id, at })),
             Err(error) if error.kind() == PublishErrorKind::Other => {
-                // It has answered: there is no room. What is kept for cancels is enough to begin with.
+                // The broker answered: it has no space. The space reserved for cancels is enough to
+                // start with.
                 if !std::mem::replace(&mut self.told_full, true) {
                     tracing::error!(%error, "the broker cannot store that this server leads: it is tried again");
                 }
@@ -156,7 +161,7 @@ impl Reading {
                 Ok(None)
             }
             Err(error) => {
-                // Whether it was stored after all will be read.
+                // The next reading shows whether it was stored after all.
                 tracing::debug!(%error, "the lead could not be had");
                 Ok(None)
             }

@@ -1,4 +1,4 @@
-//! One column: where it is, how its values are stored, and what they mean to us.
+//! One column: its position, how its values are stored, and what they mean.
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::ColumnReader;
@@ -14,26 +14,27 @@ use pitlane_protocols::rest::Moment;
 use crate::ticks::symbols::Symbols;
 
 const NS_PER_US: i64 = 1_000;
-/// Longest text of a time or a number. A dictionary may repeat a text of megabytes for every row at no cost to the file.
+/// Longest text of a time or a number, in bytes. A dictionary may repeat a text of megabytes for
+/// every row at no cost in file size.
 const TEXT_BYTES_MAX: usize = 64;
-/// A whole number that a float holds exactly is below this.
+/// Bound below which a float represents every whole number exactly.
 const EXACT_MAX: f64 = (1_u64 << 53) as f64;
 
 #[derive(Clone, Debug)]
 pub struct Column {
     name: &'static str,
-    /// Its place in the file.
+    /// Position in the file.
     nth: usize,
-    /// Of 32 bits, without a sign.
+    /// Whether it is an unsigned integer of 32 bits.
     is_unsigned: bool,
-    /// Decimals of a whole number that stands for a decimal.
+    /// Decimals of an integer that represents a decimal.
     decimals: u32,
-    /// Nanoseconds of one unit, where it is a time.
+    /// Nanoseconds per unit, for a time.
     unit_ns: i64,
 }
 
 impl Column {
-    /// The column of this name. `role`: 0 a time, 1 a security, else a number.
+    /// Finds the column of this name. `role` is 0 for a time, 1 for a security, otherwise a number.
     pub fn find(schema: &SchemaDescriptor, name: &'static str, role: usize) -> Result<Column, String> {
         let mut columns = schema.columns().iter().enumerate();
         let is_it = |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
@@ -73,7 +74,8 @@ impl Column {
         self.nth
     }
 
-    /// The first and the last time of a row group, if it is told; only times as numbers are.
+    /// Returns the first and the last time of a row group, if the statistics contain them; only
+    /// numeric times have them.
     pub fn span(&self, statistics: &Statistics) -> Option<(Timestamp, Timestamp)> {
         let Statistics::Int64(values) = statistics else { return None };
         let time = |value: &i64| self.time(Some(Cell::Whole(*value))).ok();
@@ -107,7 +109,8 @@ impl Column {
         }
     }
 
-    /// A number in units of 10⁻⁸; None if it is empty, as which what is no number counts too: pandas has no other sign.
+    /// Returns a number in units of 10⁻⁸; `None` if the cell is empty. NaN counts as empty too:
+    /// pandas has no other marker.
     pub fn number(&self, cell: Option<Cell<'_>>) -> Result<Option<i64>, String> {
         let told = |error: text::TextError| error.to_string();
         match cell {
@@ -117,7 +120,8 @@ impl Column {
             Some(Cell::Float(value)) if value.is_nan() => Ok(None),
             Some(Cell::Float(value)) => nearest(value).map(Some),
             Some(Cell::Short(value)) if value.is_nan() => Ok(None),
-            // The shortest text that means it: what was written, not the float next to it.
+            // The shortest text that represents the value gives what was written, not the
+            // neighbouring float.
             Some(Cell::Short(value)) => {
                 text::parse_scaled(value.to_string().as_bytes()).map(Some).map_err(told)
             }
@@ -129,7 +133,7 @@ impl Column {
         }
     }
 
-    /// What was stored with a sign and is meant without.
+    /// Converts a value that was stored as signed and is meant as unsigned.
     fn whole(&self, value: i64) -> i64 {
         if self.is_unsigned { value as u32 as i64 } else { value }
     }
@@ -149,7 +153,8 @@ impl Column {
     }
 }
 
-/// The decimal of eight places that a float is nearest to: what somebody wrote, unless he wrote more places.
+/// Returns the decimal of eight places that is nearest to a float: what was written, unless that
+/// had more places.
 fn nearest(value: f64) -> Result<i64, String> {
     let scaled = value * SCALE as f64;
     if scaled.abs() < EXACT_MAX {
@@ -158,11 +163,11 @@ fn nearest(value: f64) -> Result<i64, String> {
     if !value.is_finite() {
         return Err("it is infinite".to_string());
     }
-    // So large that it has few decimals: its own text is exact.
+    // The value is so large that it has few decimals: its own text is exact.
     text::parse_scaled(format!("{value}").as_bytes()).map_err(|error| error.to_string())
 }
 
-/// Big end first, with a sign.
+/// Decodes a big-endian signed integer.
 fn wide(bytes: &[u8]) -> i128 {
     let sign = if bytes.first().is_some_and(|first| *first >= 0x80) { -1 } else { 0 };
     bytes.iter().fold(sign, |value, byte| value << 8 | *byte as i128)
@@ -199,7 +204,7 @@ pub enum Cell<'a> {
     Float(f64),
     Short(f32),
     Text(&'a [u8]),
-    /// A whole number of many bytes.
+    /// An integer of many bytes.
     Wide(&'a [u8]),
 }
 
@@ -212,9 +217,9 @@ pub struct Batch {
 
 #[derive(Debug, Default)]
 struct Values {
-    /// For each row 1 if there is a value; empty: all have one.
+    /// For each row, 1 if there is a value; empty if all rows have one.
     levels: Vec<i16>,
-    /// By row, where its value is; only while there are levels.
+    /// Position of each row's value; used only while there are levels.
     places: Vec<u32>,
     stored: Stored,
 }
@@ -244,7 +249,7 @@ impl Batch {
         self.rows = 0;
     }
 
-    /// As many rows as there are, up to a bound.
+    /// Reads the available rows, up to a bound.
     pub fn read(&mut self, readers: &mut [ColumnReader], most: usize) -> Decoded<()> {
         let mut rows = None;
         for (values, reader) in self.columns.iter_mut().zip(readers) {
@@ -257,7 +262,7 @@ impl Batch {
         Ok(())
     }
 
-    /// None if it is empty.
+    /// Returns a cell; `None` if it is empty.
     #[inline]
     pub fn cell(&self, column: usize, row: usize) -> Option<Cell<'_>> {
         let values = &self.columns[column];
@@ -283,7 +288,7 @@ impl Batch {
 impl Values {
     fn read(&mut self, reader: &mut ColumnReader, most: usize) -> Decoded<usize> {
         self.levels.clear();
-        // The kind of its values is the column's, and never changes.
+        // The type of the values is the column's, and never changes.
         macro_rules! read {
             ($reader:expr, $kind:path) => {{
                 if !matches!(self.stored, $kind(_)) {

@@ -1,5 +1,5 @@
-//! A file that may hold anything, and a decoder that is not ours: what could ask for too much memory is looked at before, and what panics is
-//! a fault of the file.
+//! Guards against files that may contain anything, with a third-party decoder: lengths that could
+//! require too much memory are checked first, and a panic is reported as an error of the file.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -11,12 +11,13 @@ use parquet::file::reader::{ChunkReader, Length};
 use crate::log::fenced;
 use crate::ticks::file::PARQUET;
 
-/// The longest description at a file's end: that of some hundred thousand row groups.
+/// Longest metadata at a file's end in bytes: that of some hundred thousand row groups.
 const FOOTER_BYTES_MAX: u32 = 64 << 20;
-/// What is read at once, at most: a page as it lies in the file, which is usually of a megabyte.
+/// Maximum number of bytes read at once: a page as it is stored in the file, which usually has a
+/// megabyte.
 const READ_BYTES_MAX: usize = 256 << 20;
 
-/// A file, read in pieces of a bounded length.
+/// A file, read in pieces of bounded length.
 pub struct Guarded {
     file: File,
     length: u64,
@@ -72,7 +73,7 @@ impl ChunkReader for Guarded {
     }
 }
 
-/// Does something with the decoder; its errors and panics in words.
+/// Calls the decoder; returns its errors and panics as text.
 pub fn guarded<T>(call: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
     let (mut call, mut answer) = (Some(call), None);
     fenced(&mut || answer = call.take().map(|call| call()))?;

@@ -1,5 +1,5 @@
-//! Files made here with the crate's own writer, and some made by others (`tests/data/ticks/make.py`): each must come to the rows of the CSV
-//! file that says the same.
+//! Tests with files written by the crate's own writer, and some written by others
+//! (`tests/data/ticks/make.py`): each must give the rows of the equivalent CSV file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ fn read(path: &Path) -> Result<Vec<Row>, DataError> {
 
 type Write<'a> = &'a dyn Fn(usize, &mut SerializedColumnWriter<'_>);
 
-/// A file of this schema with so many row groups; `write` fills a column of one.
+/// Creates a file of this schema with `groups` row groups; `write` fills a column of one.
 fn made(folder: &Folder, schema: &str, compression: Compression, groups: usize, write: Write<'_>) -> PathBuf {
     made_with(folder, schema, WriterProperties::builder().set_compression(compression), groups, write)
 }
@@ -105,7 +105,7 @@ fn expected(folder: &Folder) -> Vec<Row> {
 }
 
 #[test]
-fn what_others_write_by_default_is_read() {
+fn default_files_of_other_libraries_are_read() {
     let folder = Folder::new("others");
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/ticks");
     for name in ["pandas", "polars"] {
@@ -118,7 +118,7 @@ fn what_others_write_by_default_is_read() {
 }
 
 #[test]
-fn the_recorder_writes_what_is_read() {
+fn files_of_the_recorder_are_read() {
     let folder = Folder::new("recorder");
     let path = folder.0.join("ticks.parquet");
     for life in 1..=2 {
@@ -139,7 +139,7 @@ fn the_recorder_writes_what_is_read() {
     );
 }
 
-/// However a number is stored, it is the decimal that somebody wrote.
+/// However a number is stored, it gives the decimal that was written.
 #[test]
 fn numbers_are_decimals_floats_or_texts() {
     let folder = Folder::new("kinds");
@@ -184,7 +184,7 @@ fn numbers_are_decimals_floats_or_texts() {
 const QUOTES: &str = "REQUIRED INT64 time (TIMESTAMP(MICROS,true)); REQUIRED INT32 security; REQUIRED INT64 bid;
     REQUIRED INT64 bidSize; REQUIRED INT64 ask; REQUIRED INT64 askSize; OPTIONAL INT64 last; OPTIONAL INT64 lastSize;";
 
-/// Ten rows in each of the groups, a microsecond apart.
+/// Writes ten rows into each of the groups, a microsecond apart.
 fn quotes(nth: usize, column: &mut SerializedColumnWriter<'_>) {
     let (group, nth) = (nth / 100, nth % 100);
     let first = (START / 1_000) as i64 + 10 * group as i64;
@@ -199,7 +199,7 @@ fn quotes(nth: usize, column: &mut SerializedColumnWriter<'_>) {
 }
 
 #[test]
-fn row_groups_outside_the_range_of_time_are_not_read() {
+fn row_groups_outside_the_time_range_are_not_read() {
     let folder = Folder::new("groups");
     let path = made(&folder, QUOTES, Compression::SNAPPY, 5, &quotes);
     assert_eq!(read(&path).unwrap().len(), 50);
@@ -207,7 +207,7 @@ fn row_groups_outside_the_range_of_time_are_not_read() {
     let rows = read_in(&path, within).unwrap();
     let times: Vec<u64> = rows.iter().map(|row| (row.at.0 - START) / 1_000).collect();
     assert_eq!(times, (10..30).collect::<Vec<_>>(), "two groups of five");
-    // Whoever merges leaves out the rest; and a file of CSV beside it goes in between.
+    // The merge skips the rest, and rows of a CSV file are merged in between.
     let csv = format!("{TICKS}\n{},2,1,1,2,1,,\n", START + 15_500);
     let both = [path, folder.file("other.csv", csv.as_bytes())];
     let reference = Arc::new(refdata::shipped().unwrap());
@@ -220,7 +220,7 @@ fn row_groups_outside_the_range_of_time_are_not_read() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_are_reported() {
     let folder = Folder::new("wrong");
     let problem = |path: &Path| read(path).unwrap_err().to_string();
     let one = |schema: &str, from: &str, to: &str| schema.replacen(from, to, 1);
@@ -269,7 +269,7 @@ fn a_small_file_of_very_many_rows_is_refused_before_they_are_read() {
             written.unwrap();
         }
     };
-    // One page for each column, as one would write it who means harm.
+    // One page for each column, as an attacker would write it.
     let pages = WriterProperties::builder().set_data_page_row_count_limit(usize::MAX);
     let path = made_with(&folder, QUOTES, pages, 1, &many(1_500_000));
     let length = fs::metadata(&path).unwrap().len();
@@ -285,7 +285,7 @@ fn a_small_file_of_very_many_rows_is_refused_before_they_are_read() {
 }
 
 #[test]
-fn rows_are_counted_whatever_the_description_says() {
+fn rows_are_counted_whatever_the_metadata_says() {
     let mut budget = super::RowBudget::of(10);
     let most = (1 << 20) + 640;
     assert!(budget.take(most - 1).is_ok() && budget.take(1).is_ok());
@@ -296,7 +296,7 @@ fn rows_are_counted_whatever_the_description_says() {
 }
 
 #[test]
-fn a_text_of_any_length_is_no_number() {
+fn an_overlong_text_is_not_a_number() {
     let folder = Folder::new("long");
     let schema = "REQUIRED INT64 time; REQUIRED INT32 security; REQUIRED BYTE_ARRAY bid (STRING);
         REQUIRED INT64 bidSize; REQUIRED INT64 ask; REQUIRED INT64 askSize; REQUIRED INT64 last; REQUIRED INT64 lastSize;";
@@ -316,9 +316,9 @@ fn a_text_of_any_length_is_no_number() {
     assert!(told.ends_with("bid: a number of 100000 bytes"), "{told}");
 }
 
-/// A file that is cut or damaged anywhere is read, or it is a fault; never more.
+/// A file that is cut or damaged anywhere is either read or reported as an error.
 #[test]
-fn a_damaged_file_is_a_fault() {
+fn a_damaged_file_is_an_error() {
     let folder = Folder::new("damaged");
     let sound = fs::read(made(&folder, QUOTES, Compression::SNAPPY, 3, &quotes)).unwrap();
     let (mut faults, mut read_anyway) = (0, 0);

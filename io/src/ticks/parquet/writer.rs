@@ -1,7 +1,8 @@
-//! Ticks into files of Parquet: numbered ones, since a file is whole only when its end is written, and cannot be added to afterwards.
+//! Writes ticks into numbered Parquet files: a file is complete only when its footer is written,
+//! and cannot be appended to afterwards.
 //!
 //! ```text
-//! ticks.parquet  ─►  ticks-000001.parquet, ticks-000002.parquet, …        each in .part until it is whole
+//! ticks.parquet  ─►  ticks-000001.parquet, ticks-000002.parquet, …     named .part until complete
 //! ```
 
 use std::fs::{self, File};
@@ -16,16 +17,16 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use pitlane_engine::text::{parse_scaled, parse_u64};
 
-/// Rows of a group: they wait in memory until they are written, some 4 MiB.
+/// Rows of a group: they stay in memory until they are written, some 4 MiB.
 const ROWS_PER_GROUP: usize = 65_536;
-/// Groups of a file: a million rows, which is what the end of the process without a word loses at most.
+/// Groups of a file: a million rows, which is the most that a crash of the process loses.
 const GROUPS_PER_FILE: usize = 16;
-/// Numbers of files.
+/// Highest file number.
 const FILES_MAX: u32 = 999_999;
-/// Prices and sizes of a tick.
+/// Number of prices and sizes of a tick.
 const NUMBERS: usize = 6;
 
-/// Whole numbers and decimals, no floats: what is read back is what was traded.
+/// Integers and decimals, no floats: the values read back are exactly those that were traded.
 const SCHEMA: &str = "message ticks {
     REQUIRED INT64 time (TIMESTAMP(NANOS,true));
     REQUIRED INT32 security (INTEGER(32,false));
@@ -37,7 +38,7 @@ const SCHEMA: &str = "message ticks {
     OPTIONAL INT64 lastSize (DECIMAL(18,8));
 }";
 
-/// Whether a path asks for this format.
+/// Returns whether a path requests this format.
 pub fn is_meant(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "parquet")
 }
@@ -48,12 +49,12 @@ pub struct TickWriter {
     number: u32,
     times: Vec<i64>,
     securities: Vec<i32>,
-    /// By column: for each row whether it has a value, and the values.
+    /// Columns: for each row whether it has a value, and the values.
     numbers: [(Vec<i16>, Vec<i64>); NUMBERS],
     file: Option<Growing>,
 }
 
-/// A file that is not whole yet.
+/// A file that is not complete yet.
 struct Growing {
     writer: SerializedFileWriter<File>,
     groups: usize,
@@ -83,7 +84,7 @@ impl TickWriter {
         }
     }
 
-    /// Takes a row as the CSV file would have it.
+    /// Adds a row in the format of the CSV file.
     pub fn push(&mut self, line: &str) -> io::Result<()> {
         let unfit = || io::Error::other(format!("no row of ticks: {line}"));
         let mut cells = line.split(',').map(str::as_bytes);
@@ -100,7 +101,7 @@ impl TickWriter {
         if self.times.len() >= ROWS_PER_GROUP { self.write_group() } else { Ok(()) }
     }
 
-    /// Writes what there is, and makes the file whole.
+    /// Writes the remaining rows, and completes the file.
     pub fn close(&mut self) -> io::Result<()> {
         if !self.times.is_empty() {
             self.write_group()?;
@@ -147,7 +148,7 @@ impl TickWriter {
         Ok(())
     }
 
-    /// The next file whose name is free.
+    /// Creates the next file whose name is free.
     fn begin(&mut self) -> io::Result<Growing> {
         let stem = self.path.with_extension("");
         let stem = stem.display();
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_have_so_many_numbers_and_then_it_ends_with_a_reason() {
+    fn file_numbers_are_bounded_and_running_out_is_an_error() {
         let stem = std::env::temp_dir().join(format!("pitlane-numbers-{}", std::process::id()));
         let mut writer = TickWriter::new(&stem.with_extension("parquet"));
         writer.number = FILES_MAX - 1;
