@@ -276,6 +276,6 @@ fn the_login_of_a_strategy_cannot_reach_the_servers_under_the_shipped_rights() {
 }
 
 #[test]
-fn the_login_of_a_strategy_ends_and_deposes_no_server_even_in_the_account_of_the_servers() {
+fn a_strategy_login_ends_and_deposes_no_server_even_in_the_account_of_the_servers() {
     attack("standby-one-account", &guarded_in_one_account(), true);
 }
