@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn serve_is_what_happens_without_a_verb() {
+    fn serve_is_the_default_command() {
         for words in ["pitlane --seed 7 --for 1 --quiet", "pitlane serve --seed 7 --for 1 --quiet"] {
             let Verb::Serve(serve) = verb(words).unwrap() else { panic!("{words}") };
             assert_eq!(
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_arguments_are_refused() {
         for words in [
             "pitlane --shards 0",
             "pitlane --shards 129",

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn after_many_holidays_one_looks_again_day_by_day() {
+    fn after_many_holidays_the_next_change_is_searched_day_by_day() {
         let mut nasdaq = place("UTC", "09:30:00", "16:00:00", 0);
         let first = Day::parse(b"2026-01-01").unwrap();
         nasdaq.holidays = (first.0..first.0 + 60).map(Day).collect();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_closes_only_to_open_again_closes_all_the_same() {
+    fn an_exchange_that_reopens_at_once_still_closes() {
         let round = place("UTC", "17:00:00", "17:00:00", 600);
         assert_eq!(
             walked(&round, "2026-01-14T17:00:00Z", "2026-01-15T18:00:00Z"),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_over_with_its_close_and_at_once_if_nobody_trades() {
+    fn a_date_ends_at_its_close_or_at_once_without_trading() {
         let day = |text: &[u8]| Day::parse(text).unwrap();
         let mut nasdaq = place("America/New_York", "09:30:00", "16:00:00", 0);
         nasdaq.holidays.insert(day(b"2026-01-19"));

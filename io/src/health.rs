@@ -92,7 +92,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn it_is_asked_where_it_listens() {
+    fn health_uses_the_address_of_the_listener() {
         let found = |text: &str| address(Some(text.parse().unwrap())).map(|address| address.to_string()).ok();
         assert_eq!(found("127.0.0.1:9090").as_deref(), Some("127.0.0.1:9090"));
         assert_eq!(found("10.0.0.7:80").as_deref(), Some("10.0.0.7:80"));

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_early_is_told_after_the_first_line() {
+    fn early_lines_are_printed_after_the_first_line() {
         let (mut printer, received) = Printer::pair();
         let (mut reporter, mut lines) = (printer.clone(), String::new());
         for _ in 0..2 {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_ends_the_platform() {
+    fn a_closed_output_ends_the_platform() {
         struct Closed(ErrorKind);
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

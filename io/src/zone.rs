@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clocks_show_and_when_they_show_it_agree() {
+    fn local_time_and_timestamp_agree() {
         let new_york = zone("America/New_York");
         for (day, time, utc) in [
             ("2026-01-15", "09:30:00", "2026-01-15T14:30:00Z"),

@@ -59,13 +59,13 @@ fn serve_shows_orders_and_stops_when_the_time_is_up() {
 }
 
 #[test]
-fn quiet_says_the_first_and_the_last_line_only() {
+fn quiet_prints_only_the_first_and_the_last_line() {
     let (code, said, _) = run(&serving(&folder("quiet"), "--config dev --for 1 --quiet"));
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
 }
 
 #[test]
-fn a_signal_ends_it_in_good_order() {
+fn a_signal_stops_the_service_in_order() {
     for signal in ["INT", "TERM"] {
         let data = folder("signal");
         let mut child =
@@ -85,7 +85,7 @@ fn a_signal_ends_it_in_good_order() {
 }
 
 #[test]
-fn whoever_stops_reading_ends_it_too() {
+fn a_closed_standard_output_stops_the_service() {
     let data = folder("pipe");
     let mut child =
         pitlane(&serving(&data, "--for 20")).stdout(Stdio::piped()).spawn().expect("the binary starts");
@@ -94,7 +94,7 @@ fn whoever_stops_reading_ends_it_too() {
 }
 
 #[test]
-fn check_says_ok_or_what_is_wrong() {
+fn check_prints_ok_or_each_fault() {
     let (code, said, _) = run("check");
     assert_eq!(code, Some(0));
     assert_eq!(said, "ok: 3 exchanges, 13 families, 27 securities, 3 accounts, 4 strategies\n");
@@ -119,7 +119,7 @@ fn check_says_ok_or_what_is_wrong() {
 }
 
 #[test]
-fn a_wrong_word_is_answered_with_help() {
+fn a_wrong_argument_prints_help() {
     let (code, _, complaints) = run("serve --sede 7");
     assert_eq!(code, Some(2));
     assert!(complaints.contains("--seed"), "{complaints}");
@@ -146,7 +146,7 @@ fn check_and_serve_name_every_wrong_setting() {
 }
 
 #[test]
-fn warnings_are_said_and_the_start_goes_on() {
+fn warnings_are_printed_and_the_start_continues() {
     let (code, said, complaints) =
         run(&serving(&folder("warned"), "--for 0 --set journal.level=none --set log.format=text"));
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
@@ -177,7 +177,7 @@ fn settings_are_shown_with_where_they_came_from() {
 }
 
 #[test]
-fn the_doctor_tells_people_and_machines_the_same() {
+fn the_doctor_prints_the_same_as_text_and_json() {
     let free = "--set http.listen= --set https.listen= --set stomp.listen= --set stomp.tls_listen= --set fix.listen=";
     let (code, said, complaints) = run(&format!("doctor {free}"));
     assert_eq!(complaints, "");
@@ -222,7 +222,7 @@ fn http_of(ready: &str) -> &str {
 }
 
 #[test]
-fn health_asks_the_service_that_runs_here() {
+fn health_queries_the_service_on_this_machine() {
     let mut service = pitlane(&serving(&folder("health"), "--for 60 --quiet"))
         .stdout(Stdio::piped())
         .spawn()
@@ -244,7 +244,7 @@ fn health_asks_the_service_that_runs_here() {
 }
 
 #[test]
-fn what_is_installed_beside_the_binary_speaks_its_language() {
+fn installed_files_match_the_binary() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let settings = top.join("config/service.toml");
     let (code, said, complaints) = run(&format!("check --config {}", settings.display()));
@@ -263,7 +263,7 @@ fn what_is_installed_beside_the_binary_speaks_its_language() {
 
 /// The files were once for everybody on the machine to read, unless the system was told otherwise.
 #[test]
-fn what_was_traded_is_for_nobody_else_to_read() {
+fn trading_data_is_readable_by_its_owner_only() {
     let place = folder("private");
     let data = place.join("made/here");
     let keys = ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
@@ -291,7 +291,7 @@ fn what_was_traded_is_for_nobody_else_to_read() {
 }
 
 #[test]
-fn help_teaches_by_example_and_names_the_codes() {
+fn help_has_examples_and_exit_codes() {
     let (code, said, _) = run("--help");
     assert_eq!(code, Some(0));
     assert!(said.contains("Exit codes:") && said.contains("doctor"), "{said}");
@@ -314,7 +314,7 @@ fn help_teaches_by_example_and_names_the_codes() {
 }
 
 #[test]
-fn the_journal_of_a_service_can_be_looked_into() {
+fn the_journal_of_a_service_can_be_inspected() {
     let folder = folder("journal");
     assert_eq!(run(&serving(&folder, "--config dev --for 1 --quiet")).0, Some(0));
     let data = folder.display();

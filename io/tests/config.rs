@@ -240,14 +240,14 @@ fn the_environment_knows_every_kind_of_value() {
 }
 
 #[test]
-fn a_variable_that_cannot_be_a_setting_is_told_but_not_refused() {
+fn a_variable_that_is_no_setting_causes_a_warning() {
     let loaded = load(&variables(&[("PITLANE_FIX_LISTEN", "127.0.0.1:1")])).expect("it is left alone");
     assert_eq!(loaded.config, Config::default());
     assert!(loaded.warnings.len() == 1 && loaded.warnings[0].starts_with("PITLANE_FIX_LISTEN: "));
 }
 
 #[test]
-fn all_that_is_wrong_is_told_with_its_place() {
+fn all_faults_are_reported_with_their_position() {
     let text = "\
 [net]
 conections_max = 5
@@ -308,7 +308,7 @@ on = 1
 }
 
 #[test]
-fn what_is_not_toml_is_told_beside_the_rest() {
+fn a_syntax_error_is_reported_beside_other_faults() {
     let told = complaints("broken.toml", "[demo]\nrate = = 5\n[lanes]\nevents = 0\n");
     assert!(told.iter().any(|line| line.starts_with("broken.toml:2:8: ")), "{told:?}");
     assert!(
@@ -318,7 +318,7 @@ fn what_is_not_toml_is_told_beside_the_rest() {
 }
 
 #[test]
-fn variables_and_options_are_named_in_complaints() {
+fn faults_name_the_variable_or_option() {
     for (sources, expected) in [
         (
             variables(&[("PITLANE_FIX__LISTN", "x")]),
@@ -384,7 +384,7 @@ mod rules {
     }
 
     #[test]
-    fn another_address_than_loopback_asks_for_users_and_for_tls() {
+    fn an_address_other_than_loopback_needs_users_and_tls() {
         let said = refused(&["http.listen=0.0.0.0:9090"]);
         assert_eq!(
             said,
@@ -401,7 +401,7 @@ mod rules {
     }
 
     #[test]
-    fn who_must_log_in_follows_from_the_addresses() {
+    fn the_addresses_decide_whether_login_is_required() {
         let users = format!("auth.users_file={}", present());
         let required = |words: &[&str]| load(&options(words)).expect("it is sound").config.login_required();
         assert!(!required(&[]));
@@ -442,7 +442,7 @@ mod rules {
     }
 
     #[test]
-    fn more_spinning_threads_than_cores_are_told() {
+    fn more_spinning_threads_than_cores_cause_a_warning() {
         let spinning = |shards: &str| {
             warned(&["topology.layout=dedicated", "topology.idle=spin", &format!("topology.shards={shards}")])
         };
@@ -455,7 +455,7 @@ mod rules {
     }
 
     #[test]
-    fn a_real_venue_asks_for_the_disk() {
+    fn a_real_venue_selects_level_disk() {
         let adapter = "adapter=[{ name = \"V\", type = \"FIX\", SenderCompID = \"A\", TargetCompID = \"B\", \
                        SocketConnectHost = \"h\", SocketConnectPort = 1, HeartBtInt = 30, ReconnectInterval = 5, \
                        StartTime = \"00:00:00\", EndTime = \"00:00:00\" }]";
@@ -491,7 +491,7 @@ mod rules {
     }
 
     #[test]
-    fn files_that_are_named_must_be_there() {
+    fn named_files_must_exist() {
         assert!(refused(&["tls.client_ca=/nowhere/ca"]).contains("/nowhere/ca: No such file"));
         let cert = format!("tls.cert={}", present());
         assert!(refused(&[&cert]).contains("tls.cert: it needs tls.key"));
@@ -499,7 +499,7 @@ mod rules {
     }
 
     #[test]
-    fn fix_sessions_are_told_apart_by_their_pairs() {
+    fn fix_sessions_have_distinct_comp_id_pairs() {
         let two = "fix.session=[{ SenderCompID = \"A\", TargetCompID = \"B\" }, { SenderCompID = \"A\", TargetCompID = \"B\" }]";
         assert!(
             refused(&[two]).contains("fix.session.1.TargetCompID: it is the pair of fix.session.0 once more")
@@ -523,7 +523,7 @@ mod rules {
     }
 
     #[test]
-    fn bounds_hold_together() {
+    fn related_bounds_are_consistent() {
         for (words, key) in [
             ("net.per_peer_max=20000", "net.per_peer_max"),
             ("journal.segment_bytes=2000000", "journal.segment_bytes"),

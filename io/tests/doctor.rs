@@ -100,7 +100,7 @@ fn wrong(check: &str, changes: &[(&str, &str)], found: &str, mend: &str) {
 }
 
 #[test]
-fn a_fit_machine_is_fit() {
+fn a_fit_machine_has_no_findings() {
     let findings = doctor::examine(&pinned(&[]), &machine("fit", &[]), &well());
     for finding in &findings {
         assert_eq!(finding.verdict, Verdict::Fit, "{finding}");
@@ -111,7 +111,7 @@ fn a_fit_machine_is_fit() {
 }
 
 #[test]
-fn cores_that_are_not_kept_free_are_told() {
+fn cores_that_are_not_isolated_are_reported() {
     let isolated = "sys/devices/system/cpu/isolated";
     wrong("isolation", &[(isolated, "2-4\n")], "cores 5 are configured and not kept free", "isolcpus=2-5");
     wrong("isolation", &[(isolated, "\n")], "cores 2-5 are configured", "isolcpus=2-5");
@@ -125,7 +125,7 @@ fn cores_that_are_not_kept_free_are_told() {
 }
 
 #[test]
-fn cores_that_sleep_or_are_shared_are_told() {
+fn cores_that_sleep_or_are_shared_are_reported() {
     let governor = "sys/devices/system/cpu/cpu5/cpufreq/scaling_governor";
     wrong(
         "governor",
@@ -159,7 +159,7 @@ fn interrupts_go_where_the_kernel_says_they_go() {
 }
 
 #[test]
-fn cores_of_two_nodes_are_told() {
+fn cores_of_two_nodes_are_reported() {
     let nodes = [
         ("sys/devices/system/node/node0/cpulist", "0-3\n"),
         ("sys/devices/system/node/node1/cpulist", "4-5\n"),
@@ -174,7 +174,7 @@ fn cores_of_two_nodes_are_told() {
 }
 
 #[test]
-fn clocks_and_memory_are_looked_at() {
+fn clocks_and_memory_are_checked() {
     let clock = "sys/devices/system/clocksource/clocksource0/current_clocksource";
     wrong(
         "clock-source",
@@ -207,7 +207,7 @@ fn limits_are_measured_by_what_the_settings_permit() {
 }
 
 #[test]
-fn a_ring_is_needed_by_whoever_asked_for_one() {
+fn a_ring_is_needed_only_with_the_uring_driver() {
     let root = machine("ring", &[("proc/sys/kernel/io_uring_disabled", "2\n")]);
     let probes = Probes { ring: Err("Operation not permitted".to_string()), ..well() };
     assert_eq!(doctor::unfit(&doctor::examine(&pinned(&[]), &root, &probes)), 0);
@@ -234,7 +234,7 @@ fn a_build_without_the_io_uring_driver_says_how_to_get_it() {
 }
 
 #[test]
-fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_told() {
+fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_reported() {
     let root = machine("broker", &[]);
     let words = ["standby.group=pair", "nats.url=nats://127.0.0.1:1"];
     let told = |broker: Result<Facts, String>, words: &[&str]| {
@@ -254,7 +254,7 @@ fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_told() {
 }
 
 #[test]
-fn what_was_tried_is_told() {
+fn probes_are_reported() {
     let root = machine("tried", &[]);
     let told = |probes: Probes, words: &[&str]| only(doctor::examine(&pinned(words), &root, &probes));
 
@@ -291,7 +291,7 @@ fn what_was_tried_is_told() {
 }
 
 #[test]
-fn a_journal_in_memory_or_far_away_is_told() {
+fn a_journal_in_memory_or_on_a_network_is_reported() {
     let mounts = |kind: &str| {
         format!("21 1 8:1 / / rw - ext4 /dev/sda1 rw\n22 21 0:5 / /var/lib rw - {kind} none rw\n")
     };
@@ -306,7 +306,7 @@ fn a_journal_in_memory_or_far_away_is_told() {
 }
 
 #[test]
-fn without_configured_cores_the_whole_machine_is_looked_at() {
+fn without_configured_cores_the_whole_machine_is_checked() {
     let machine_of_two = Machine { cores: (0..6).collect(), cores_usable: 6 };
     let config = config::load(&Sources::default(), &machine_of_two).expect("the defaults are sound").config;
     let finding = only(doctor::examine(&config, &machine("unpinned", &[]), &well()));
@@ -318,7 +318,7 @@ fn without_configured_cores_the_whole_machine_is_looked_at() {
 }
 
 #[test]
-fn a_machine_that_tells_nothing_is_not_called_fit_for_it() {
+fn a_machine_that_reveals_nothing_is_not_reported_as_fit() {
     let root = Folder::new("machines", "nothing");
     let findings = doctor::examine(&pinned(&[]), &root, &well());
     let unknown = |check: &str| findings.iter().any(|at| at.check == check && at.verdict == Verdict::Unknown);

@@ -144,7 +144,7 @@ fn talk(port: &mut PortEnd, commands: u32) {
 }
 
 #[test]
-fn lives_go_on_where_the_last_one_ended() {
+fn a_restart_continues_where_the_last_process_ended() {
     for level in [Level::Disk, Level::Os] {
         let data = folder(&format!("lives-{level}"));
         let mut digests: Option<Vec<u64>> = None;
@@ -194,7 +194,7 @@ fn check_verbs(data: &Path, records: u64) {
 }
 
 #[test]
-fn old_segments_and_snapshots_go_by_themselves() {
+fn old_segments_and_snapshots_are_deleted() {
     let data = folder("retention");
     live(open(&data, Level::Os), 20_000);
     let names = Disk::Real.list(&data.join("journal/shard-00")).unwrap();
@@ -218,7 +218,7 @@ fn one_process_at_a_time() {
 }
 
 #[test]
-fn another_count_of_shards_or_another_instance_is_refused_with_words() {
+fn another_number_of_shards_or_another_instance_is_refused_with_a_message() {
     let data = folder("others");
     drop(open(&data, Level::Os));
     let words = open_with(&data, settings(Level::Os), 3, 7).unwrap_err().to_string();
@@ -229,7 +229,7 @@ fn another_count_of_shards_or_another_instance_is_refused_with_words() {
 }
 
 #[test]
-fn a_damaged_record_is_refused_with_file_place_and_advice() {
+fn a_damaged_record_is_refused_with_file_offset_and_advice() {
     let data = folder("damage");
     live(open(&data, Level::Os), 100);
     let path = data.join("journal/shard-00/000000000001.seg");
@@ -246,7 +246,7 @@ fn a_damaged_record_is_refused_with_file_place_and_advice() {
 }
 
 #[test]
-fn progress_is_told() {
+fn progress_is_reported() {
     let data = folder("progress");
     live(open(&data, Level::Os), 3_000);
     let mut heard = Vec::new();

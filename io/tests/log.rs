@@ -42,7 +42,7 @@ fn the_child_speaks() {
 }
 
 #[test]
-fn levels_hold_by_part_and_lines_are_written_before_the_end() {
+fn levels_apply_by_module_and_lines_are_written_before_the_end() {
     let (code, said) = child("the_child_speaks", "text");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
@@ -79,7 +79,7 @@ fn the_child_fails() {
 }
 
 #[test]
-fn a_panic_of_any_thread_is_one_last_line_and_the_end() {
+fn a_panic_of_any_thread_writes_one_last_line_and_ends_the_process() {
     for (durability, state) in [
         ("os", "the state is in the journal, start again to go on"),
         ("none", "nothing was kept, since journal.level is none"),

@@ -40,7 +40,7 @@ fn a_line_is_echoed_wherever_it_is_cut() {
 
 /// The world calls its own door: what is said before anybody has answered leaves when he has, and comes back as an echo.
 #[test]
-fn whoever_is_called_is_told_what_was_said_meanwhile() {
+fn output_buffered_during_a_connect_is_sent_afterwards() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let call = Call { address: world.address, tls: None, limits: Limits::default() };
@@ -55,7 +55,7 @@ fn whoever_is_called_is_told_what_was_said_meanwhile() {
 }
 
 #[test]
-fn a_call_that_nobody_answers_is_told() {
+fn a_connect_that_fails_is_reported() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         // Bound and then let go: nobody is there.
@@ -72,7 +72,7 @@ fn a_call_that_nobody_answers_is_told() {
 }
 
 #[test]
-fn what_is_said_in_one_cycle_leaves_in_one_call() {
+fn output_of_one_cycle_leaves_in_one_call() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let (mut client, id) = world.client();
@@ -87,7 +87,7 @@ fn what_is_said_in_one_cycle_leaves_in_one_call() {
 }
 
 #[test]
-fn megabytes_come_back_as_they_went() {
+fn megabytes_are_echoed_unchanged() {
     on_each_driver(|driver| {
         let listener = ListenerSettings {
             limits: Limits { input_bytes_max: 1 << 16, output_bytes_max: 1 << 24 },
@@ -210,7 +210,7 @@ fn more_than_may_wait_unconsumed_ends_the_connection() {
 }
 
 #[test]
-fn answers_to_what_came_before_a_goodbye_are_still_sent() {
+fn responses_to_input_before_a_close_are_still_sent() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let (mut client, id) = world.client();
@@ -224,7 +224,7 @@ fn answers_to_what_came_before_a_goodbye_are_still_sent() {
 }
 
 #[test]
-fn finishing_sends_the_rest_first_and_closing_does_not() {
+fn finish_sends_buffered_output_first_and_close_does_not() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let (mut client, id) = world.client();
@@ -246,7 +246,7 @@ fn finishing_sends_the_rest_first_and_closing_does_not() {
 }
 
 #[test]
-fn a_peer_that_never_says_goodbye_is_not_waited_for() {
+fn a_peer_that_never_closes_does_not_block() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let (_client, id) = world.client();
@@ -259,7 +259,7 @@ fn a_peer_that_never_says_goodbye_is_not_waited_for() {
 }
 
 #[test]
-fn resets_while_we_write_end_the_connection_and_nothing_else() {
+fn resets_during_a_write_end_only_that_connection() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let (mut other, _) = world.client();
@@ -290,7 +290,7 @@ fn reset(client: TcpStream) {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_any_more_is_given_up() {
+fn a_peer_that_stops_reading_is_closed() {
     // What the system sees of a peer that vanished: it acknowledges nothing new within the user timeout.
     on_each_driver(|driver| {
         let settings =
@@ -323,7 +323,7 @@ fn connections_have_the_options_they_need() {
 }
 
 #[test]
-fn who_says_nothing_is_closed_and_deadlines_are_told() {
+fn silent_connections_are_closed_and_deadlines_are_reported() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let (mut silent, silent_id) = world.client();
@@ -353,7 +353,7 @@ fn who_says_nothing_is_closed_and_deadlines_are_told() {
 }
 
 #[test]
-fn an_old_id_means_nothing_to_the_next_connection() {
+fn an_old_id_does_not_reach_the_next_connection() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let (client, first) = world.client();
@@ -374,7 +374,7 @@ fn an_old_id_means_nothing_to_the_next_connection() {
 }
 
 #[test]
-fn both_internet_protocols_are_heard() {
+fn ipv4_and_ipv6_are_accepted() {
     on_each_driver(|driver| {
         let six = ListenerSettings::at("[::]:0".parse().unwrap());
         let Ok(listener) = Listener::bind(six) else {
@@ -399,7 +399,7 @@ fn both_internet_protocols_are_heard() {
 }
 
 #[test]
-fn a_port_in_use_is_told_at_once() {
+fn a_port_in_use_is_reported_at_once() {
     let first = Listener::bind(at_loopback()).unwrap();
     let again = ListenerSettings::at(first.address());
     assert_eq!(Listener::bind(again).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);

@@ -20,7 +20,7 @@ use pitlane_engine::time::Timestamp;
 use socket2::{Domain, Socket, Type};
 
 #[test]
-fn a_storm_of_connections_is_taken_in_portions_and_leaves_nothing_behind() {
+fn a_burst_of_connections_is_accepted_in_portions_and_leaves_nothing_behind() {
     on_each_driver(|driver| {
         const STORM: usize = 1_000;
         let mut world = World::new(driver);
@@ -106,7 +106,7 @@ fn connect_from(host: &str, address: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn who_floods_takes_only_its_turn() {
+fn a_flooding_connection_is_read_once_per_cycle() {
     on_each_driver(|driver| {
         let settings = NetSettings { driver, read_bytes: 4_096, ..NetSettings::default() };
         let mut world = World::with(settings, at_loopback());
@@ -168,7 +168,7 @@ fn assert_each_once(told: &[SocketEvent]) {
 }
 
 #[test]
-fn a_bell_wakes_a_waiting_thread_every_time() {
+fn a_wakeup_ends_the_wait_every_time() {
     on_each_driver(|driver| {
         const RINGS: u64 = 5_000;
         let (asked, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -205,7 +205,7 @@ fn a_bell_wakes_a_waiting_thread_every_time() {
 }
 
 #[test]
-fn what_a_wait_has_heard_is_not_forgotten_by_the_next() {
+fn readiness_found_by_a_wait_is_not_lost() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let (mut client, _) = world.client();
@@ -236,7 +236,7 @@ fn a_wait_ends_with_a_deadline() {
 }
 
 #[test]
-fn a_connection_wanders_between_threads_with_all_it_has() {
+fn a_connection_moves_between_threads_with_its_state() {
     on_each_driver(|first| {
         on_each_driver(|second| {
             wander(first, second);
@@ -306,7 +306,7 @@ fn wander(first: DriverKind, second: DriverKind) {
 }
 
 #[test]
-fn what_was_unsent_goes_along_and_limits_hold_there_too() {
+fn unsent_output_moves_along_and_limits_apply_there_too() {
     on_each_driver(|driver| {
         let limits = Limits { input_bytes_max: 500, output_bytes_max: 64 << 20 };
         let settings = NetSettings { driver, ..NetSettings::default() };
@@ -336,7 +336,7 @@ fn what_was_unsent_goes_along_and_limits_hold_there_too() {
 }
 
 #[test]
-fn one_that_was_released_before_it_was_attached_is_whole() {
+fn a_connection_released_before_it_was_attached_is_complete() {
     on_each_driver(|driver| {
         let (mut first, mut second) = (World::new(driver), World::new(driver));
         let (mut client, id) = first.client();
@@ -351,7 +351,7 @@ fn one_that_was_released_before_it_was_attached_is_whole() {
 }
 
 #[test]
-fn a_gateway_may_do_anything_while_it_is_told() {
+fn a_gateway_may_call_any_function_inside_a_callback() {
     // Closing, finishing and releasing the very connection that is being told of, and its neighbours in the line.
     on_each_driver(|driver| {
         let mut world = World::new(driver);

@@ -126,7 +126,7 @@ fn a_handshake_in_single_bytes_is_a_handshake() {
 }
 
 #[test]
-fn finishing_says_goodbye_after_the_rest() {
+fn finish_sends_close_notify_after_buffered_output() {
     on_each_driver(|driver| {
         let identity = Identity::new();
         let mut world = world(driver, &identity);
@@ -146,7 +146,7 @@ fn finishing_says_goodbye_after_the_rest() {
 }
 
 #[test]
-fn an_end_without_goodbye_is_told_apart() {
+fn an_end_without_close_notify_is_distinguished() {
     on_each_driver(|driver| {
         let identity = Identity::new();
         let mut world = world(driver, &identity);
@@ -164,7 +164,7 @@ fn an_end_without_goodbye_is_told_apart() {
 }
 
 #[test]
-fn plain_text_at_a_tls_port_is_turned_away_and_the_gateway_hears_nothing() {
+fn plain_text_at_a_tls_port_is_refused_and_the_gateway_gets_no_event() {
     on_each_driver(|driver| {
         let identity = Identity::new();
         let mut world = world(driver, &identity);
@@ -179,7 +179,7 @@ fn plain_text_at_a_tls_port_is_turned_away_and_the_gateway_hears_nothing() {
 }
 
 #[test]
-fn tls_at_a_plain_port_is_turned_away() {
+fn tls_at_a_plain_port_is_refused() {
     on_each_driver(|driver| {
         let identity = Identity::new();
         let mut world = World::new(driver);
@@ -206,7 +206,7 @@ fn a_client_that_refuses_the_certificate_is_counted() {
 }
 
 #[test]
-fn who_does_not_finish_the_handshake_is_closed() {
+fn an_unfinished_handshake_is_closed() {
     on_each_driver(|driver| {
         let identity = Identity::new();
         let mut world = world(driver, &identity);
@@ -279,7 +279,7 @@ fn a_connection_keeps_its_tls_when_another_thread_adopts_it() {
 }
 
 #[test]
-fn openssl_understands_us() {
+fn openssl_can_connect() {
     if Command::new("openssl").arg("version").output().is_err() {
         println!("skipped: there is no openssl here");
         return;

@@ -58,7 +58,7 @@ fn a_market_moves_and_a_trader_trades() {
 }
 
 #[test]
-fn the_same_seed_says_the_same_and_another_does_not() {
+fn the_same_seed_gives_the_same_events_and_another_does_not() {
     let (_, first) = story(settings(2, 5), 10);
     assert_eq!(first, story(settings(2, 5), 10).1);
     assert_ne!(first, story(settings(2, 6), 10).1);

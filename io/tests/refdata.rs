@@ -84,7 +84,7 @@ fn a_folder_without_files_names_each() {
 }
 
 #[test]
-fn the_sound_set_is_sound_in_other_dresses_too() {
+fn the_valid_set_is_valid_in_other_formats_too() {
     assert!(refdata::parse(&sources(), &[]).is_ok());
     // Columns in another order.
     check(Strategies, "id,name,autoActivate\n1,MOMENTUM,true", "autoActivate,name,id\ntrue,MOMENTUM,1", &[]);
@@ -166,7 +166,7 @@ fn a_number_is_a_number() {
 }
 
 #[test]
-fn a_word_is_one_of_its_kind() {
+fn a_keyword_is_one_of_its_list() {
     check(
         Securities,
         "STOCK",
@@ -244,7 +244,7 @@ fn dates_hours_codes_and_zones_are_real() {
 }
 
 #[test]
-fn a_text_is_there_clean_and_short() {
+fn a_text_is_present_clean_and_short() {
     check(Accounts, "MAIN", "", &["accounts.csv:2: name: it is empty"]);
     check(Accounts, "MAIN", " MAIN", &["accounts.csv:2: name: \" MAIN\" has blanks around it"]);
     check(
@@ -258,7 +258,7 @@ fn a_text_is_there_clean_and_short() {
 }
 
 #[test]
-fn what_is_wrong_between_rows_has_its_line_too() {
+fn faults_between_rows_have_their_line_too() {
     // Below an empty line, so that rows and lines are counted apart.
     check(
         Families,

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_broker_is_and_how_one_speaks_to_it_is_told_of_all_its_servers() {
+    fn address_and_tls_are_known_for_all_servers_of_a_broker() {
         let with = |url: &str| Nats { url: url.to_string(), ..crate::config::Config::default().nats };
         for here in ["nats://127.0.0.1:4222", "tls://localhost:1", "nats://[::1]:4222", "nats://127.8.8.8"] {
             assert!(with(here).is_loopback(), "{here}");

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_not_toml_is_told() {
+    fn every_syntax_error_is_reported() {
         let mut faults = Faults::default();
         parse("a.toml", "a = \nb = 1\nb = 2\nc = \"x", &mut faults);
         let places: Vec<String> = faults.told().iter().map(|fault| fault.origin.to_string()).collect();

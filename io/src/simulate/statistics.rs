@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_those_of_a_hand_reckoning() {
+    fn figures_match_a_calculation_by_hand() {
         let statistics = Statistics::of(&samples(&[100.0, 110.0, 99.0, 121.0], 60), 60 * NS_PER_S);
         assert!((statistics.total_return - 0.21).abs() < 1e-12);
         assert!((statistics.max_draw_down - 0.1).abs() < 1e-12);

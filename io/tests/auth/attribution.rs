@@ -30,7 +30,7 @@ fn deeds(list: &Value, id: &str) -> [Value; 3] {
 }
 
 #[test]
-fn an_order_tells_who_sent_modified_and_cancelled_it_and_the_journal_keeps_it() {
+fn an_order_shows_who_sent_modified_and_cancelled_it_and_the_journal_stores_it() {
     let house = House::start("attribution", &["topology.shards=2"]);
     let (robot, person) = (bearer(&house.token[1]), basic("trade", PASSWORD));
     let admin = bearer(&house.token[2]);

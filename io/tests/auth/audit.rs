@@ -21,7 +21,7 @@ fn verify(data: &Path) -> (bool, String) {
 }
 
 #[test]
-fn every_administrative_act_is_noted_before_it_happens() {
+fn every_administrative_action_is_logged_before_it_happens() {
     let house = House::start("audit", &[]);
     let data = house.data.clone();
     let admin = bearer(&house.token[2]);
@@ -63,7 +63,7 @@ fn every_administrative_act_is_noted_before_it_happens() {
 }
 
 #[test]
-fn what_was_sent_along_is_noted_up_to_a_length_and_without_secrets() {
+fn request_bodies_are_logged_up_to_a_length_and_without_secrets() {
     let house = House::start("audit-bodies", &[]);
     let admin = bearer(&house.token[2]);
     let put_to = |path: &str, body: &str| {
@@ -93,7 +93,7 @@ fn what_was_sent_along_is_noted_up_to_a_length_and_without_secrets() {
 }
 
 #[test]
-fn the_log_goes_on_after_a_restart_and_a_broken_one_refuses_the_start() {
+fn the_log_continues_after_a_restart_and_a_broken_log_refuses_the_start() {
     let data = folder("audit-again");
     let start = || crate::service::Service::start(&data, &["feed.on=false"], None);
     for life in 1..=2 {
@@ -113,7 +113,7 @@ fn the_log_goes_on_after_a_restart_and_a_broken_one_refuses_the_start() {
 }
 
 #[test]
-fn what_cannot_be_noted_is_not_done() {
+fn an_action_that_cannot_be_logged_is_not_executed() {
     let data = folder("audit-fails");
     // One act with what came of it, and then the disk has failed.
     let service = crate::service::Service::start(&data, &["feed.on=false"], Some("audit:2"));
@@ -162,7 +162,7 @@ fn sealed(seq: usize, prev: &str) -> (String, String) {
 }
 
 #[test]
-fn what_was_removed_from_the_log_or_made_again_is_told_by_its_anchors() {
+fn anchors_reveal_removed_and_recomputed_lines_of_the_log() {
     let data = folder("audit-anchors");
     let start = || crate::service::Service::start(&data, &["feed.on=false"], None);
     let service = start();
@@ -215,7 +215,7 @@ fn what_was_removed_from_the_log_or_made_again_is_told_by_its_anchors() {
 }
 
 #[test]
-fn a_log_with_its_anchors_goes_on_after_a_kill() {
+fn a_log_with_its_anchors_continues_after_a_kill() {
     let data = folder("audit-killed");
     for _ in 0..3 {
         let service = crate::service::Service::start(&data, &["feed.on=false"], None);

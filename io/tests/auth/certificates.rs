@@ -50,7 +50,7 @@ fn talk(
 }
 
 #[test]
-fn certificates_and_who_may_come_are_read_again_for_every_listener() {
+fn certificates_and_client_authorities_are_reloaded_for_every_listener() {
     let files = folder("certificates-files");
     let (house_of, ours, others) = (Authority::new(), Authority::new(), Authority::new());
     let write = |name: &str, text: &str| fs::write(files.join(name), text).unwrap();

@@ -122,7 +122,7 @@ fn a_token_and_another_address_do_not_wait_behind_made_up_logins() {
 
 /// All who read warnings once learned which logins were tried, and from where.
 #[test]
-fn warnings_do_not_say_who_failed_to_log_in() {
+fn warnings_do_not_name_the_login_that_failed() {
     let house = House::start("guess-told", &[]);
     let mut reader = stomp::Client::new(Box::new(connect_from(GOOD, house.at("stomp"))));
     reader.say(&format!("CONNECT|accept-version:1.2|host:x|login:read-robot|passcode:{}||", house.token[0]));

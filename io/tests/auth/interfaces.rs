@@ -193,7 +193,7 @@ fn order(house: &House, secret: &str, strategy: &str, side: &str, id: &str) {
 /// Two strategies trade with each other. One shard says all of it, so whoever hears the last order of PAIRS has heard, or been
 /// spared, everything of MOMENTUM before it.
 #[test]
-fn what_wildcards_bring_is_of_ones_own_strategies() {
+fn wildcards_deliver_only_the_strategies_of_the_login() {
     let (house, secrets) = start("stomp-wildcards");
     let patterns = [">", "*.>", "*.*.>", "order.>", "*.MOMENTUM.>", "*.*.m-bought"];
     let mut clients = Vec::new();
@@ -299,7 +299,7 @@ fn every_login_may_do_over_fix_what_the_table_says_and_nothing_else() {
 }
 
 #[test]
-fn guessing_at_a_login_over_stomp_is_locked_out_and_others_go_on() {
+fn guessing_at_a_login_over_stomp_is_locked_out_and_other_logins_work() {
     let (house, secrets) = start("stomp-guess");
     // Each over its own: a user who was let in over one is remembered there.
     for (wire, victim) in STOMP.into_iter().zip(NAMES) {

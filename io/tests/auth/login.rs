@@ -56,7 +56,7 @@ fn every_role_may_do_what_the_table_says_and_nothing_else() {
 }
 
 #[test]
-fn wrong_credentials_are_refused_and_say_how_to_do_better() {
+fn wrong_credentials_are_refused_with_a_hint() {
     let house = House::start("wrong", &[]);
     let path = "/rest/account";
     for (credentials, code) in [
@@ -86,7 +86,7 @@ fn wrong_credentials_are_refused_and_say_how_to_do_better() {
 }
 
 #[test]
-fn what_is_no_secret_needs_no_login() {
+fn public_paths_need_no_login() {
     let house = House::start("open", &[]);
     assert_eq!(house.ask("GET", "/health/ready", "").json(), serde_json::json!({ "ready": true }));
     let told = house.ask("GET", "/health/ready", &bearer(&house.token[0])).json();
@@ -100,7 +100,7 @@ fn what_is_no_secret_needs_no_login() {
 }
 
 #[test]
-fn guessing_at_a_login_is_locked_out_and_others_go_on() {
+fn guessing_at_a_login_is_locked_out_and_other_logins_work() {
     let house = House::start("guess", &[]);
     let status = |credentials: &str| house.ask("GET", "/version", credentials).status;
     assert_eq!(status(&basic("admin", PASSWORD)), 200);
@@ -129,7 +129,7 @@ fn until(house: &House, credentials: &str, status: u16) {
 }
 
 #[test]
-fn changes_of_users_and_tokens_hold_when_asked_for() {
+fn changes_of_users_and_tokens_apply_after_a_reload() {
     let house = House::start("reload", &[]);
     let (users, tokens) = (house.users.to_str().unwrap(), house.tokens.to_str().unwrap());
     let robot = bearer(&house.token[1]);
@@ -174,7 +174,7 @@ fn changes_of_users_and_tokens_hold_when_asked_for() {
 }
 
 #[test]
-fn a_crowd_of_unknown_clients_leaves_the_others_alone() {
+fn many_unknown_clients_do_not_delay_the_others() {
     let house = House::start("crowd", &[]);
     let known = bearer(&house.token[0]);
     assert_eq!(house.ask("GET", "/version", &known).status, 200);

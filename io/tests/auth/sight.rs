@@ -124,7 +124,7 @@ fn lists_show_what_belongs_to_the_strategies_of_a_login() {
 }
 
 #[test]
-fn nobody_acts_for_strategies_that_his_login_does_not_name() {
+fn no_login_acts_for_strategies_that_it_does_not_name() {
     let floor = Floor::start("sight-writes");
     floor.order("PAIRS", "SELL", "p-sold");
     floor.order("MOMENTUM", "BUY", "m-bought");

@@ -40,7 +40,7 @@ fn users_are_added_changed_listed_and_removed() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_and_changes_nothing() {
+fn a_failed_command_is_reported_and_changes_nothing() {
     let data = folder("refused");
     let file = data.join("users");
     let path = file.to_str().unwrap();
@@ -86,7 +86,7 @@ fn a_token_is_shown_once() {
 }
 
 #[test]
-fn two_who_change_a_file_at_once_both_succeed() {
+fn two_processes_that_change_a_file_at_once_both_succeed() {
     let data = folder("together");
     let file = data.join("tokens");
     std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn two_who_change_a_file_at_once_both_succeed() {
 }
 
 #[test]
-fn a_service_that_could_let_nobody_in_does_not_start() {
+fn a_service_without_any_login_does_not_start() {
     let data = folder("nobody");
     let users = data.join("users");
     let setting = format!("auth.users_file={}", users.display());
@@ -121,7 +121,7 @@ fn a_service_that_could_let_nobody_in_does_not_start() {
 }
 
 #[test]
-fn a_file_that_everybody_may_write_is_refused() {
+fn a_world_writable_file_is_refused() {
     let data = folder("writable");
     let (users, tokens) = (data.join("users"), data.join("tokens"));
     add_user(&users, "alice", "admin");

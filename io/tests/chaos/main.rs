@@ -99,7 +99,7 @@ fn lives(place: Place, seed: u64, able: Abilities, mut goes_on: impl FnMut(u64) 
 
 /// Those who look must see: what is put back to an earlier day has lost something that was told.
 #[test]
-fn what_is_lost_is_found() {
+fn a_lost_order_is_detected() {
     let place = Place::new("teeth", false).expect("a folder can be made");
     let (data, kept) = (place.data(), place.data().with_extension("kept"));
     let copy = |from: &std::path::Path, to: &std::path::Path| {

@@ -88,7 +88,7 @@ impl Plan {
 }
 
 #[test]
-fn a_seed_is_a_plan() {
+fn a_seed_determines_the_plan() {
     let lives = |seed| {
         let mut plan = Plan::new(seed, Abilities::all());
         (0..50).map(|_| plan.troubled()).collect::<Vec<_>>()

@@ -61,7 +61,7 @@ fn install() -> PathBuf {
 }
 
 #[test]
-fn the_service_is_as_it_is_described() {
+fn the_service_is_as_described() {
     let tools = tools();
     let house = House::start("description", &["feed.on=true"]);
     let url = format!("http://{}/openapi.json", house.service.address());
@@ -103,7 +103,7 @@ fn every_example_fits_its_schema() {
 }
 
 #[test]
-fn the_reader_of_the_description_needs_nothing_from_elsewhere() {
+fn the_docs_page_loads_nothing_from_other_hosts() {
     let house = House::start("reader", &[]);
     let page = house.ask("GET", "/docs", "");
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));

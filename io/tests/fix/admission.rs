@@ -79,7 +79,7 @@ fn refused_logons_leave_no_file_and_no_session_number() {
 
 /// All stores were once made with eight megabytes.
 #[test]
-fn a_folder_with_large_stores_starts_and_none_is_read_before_its_client_comes() {
+fn large_stores_are_read_only_when_their_client_logs_on() {
     let data = folder("fix-large-stores");
     let config = format!("{CONFIG}{GUARDED}");
     let service = start_with(&data, &config, &["feed.on=false"]);
@@ -114,7 +114,7 @@ fn a_folder_with_large_stores_starts_and_none_is_read_before_its_client_comes() 
 
 /// Four threads of wrong Logons once let in none of twenty right ones.
 #[test]
-fn wrong_logons_do_not_hold_the_places_of_right_ones() {
+fn refused_logons_do_not_occupy_connections_of_valid_clients() {
     let data = folder("fix-wrong-and-right");
     let users = data.join("users");
     let file = users.to_str().expect("a path in ASCII");

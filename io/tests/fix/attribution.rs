@@ -28,7 +28,7 @@ fn log_on(service: &Service, sender: &str, more: &str) -> Client {
 }
 
 #[test]
-fn an_order_over_fix_tells_login_session_and_address() {
+fn an_order_over_fix_records_login_session_and_address() {
     let data = folder("fix-attribution");
     let service = start(&data, &["feed.on=false"]);
     let mut client = log_on(&service, "SECRET", "553=me|554=sesame|");

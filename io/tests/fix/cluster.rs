@@ -154,7 +154,7 @@ pub fn fix_client(service: &Service, sender: &str) -> Client {
 }
 
 #[test]
-fn every_server_takes_orders_for_all_and_answers_for_all() {
+fn every_server_accepts_orders_for_all_shards_and_answers_for_all() {
     let pair = Pair::start("all");
     let [a, b] = [pair.at(0), pair.at(1)];
     let stomp: SocketAddr = address(a, "stomp");
@@ -206,7 +206,7 @@ fn every_server_takes_orders_for_all_and_answers_for_all() {
 }
 
 #[test]
-fn while_an_owner_is_away_its_orders_are_refused_and_what_is_read_of_it_has_an_age() {
+fn while_an_owner_is_away_its_orders_are_refused_and_its_data_has_an_age() {
     let mut pair = Pair::start("away");
     assert_eq!(submit(pair.at(0), AAPL, "kept").status, 200);
     let mut client = fix_client(pair.at(0), "KEEP1");
@@ -247,7 +247,7 @@ fn while_an_owner_is_away_its_orders_are_refused_and_what_is_read_of_it_has_an_a
 }
 
 #[test]
-fn what_a_client_missed_is_told_though_the_owner_has_begun_again_since() {
+fn missed_events_are_reported_although_the_owner_has_restarted_since() {
     let mut pair = Pair::start("both");
     let mut client = fix_client(pair.at(0), "KEEP1");
     client.order("far", "AAPL", 1, 10, "1.5");
@@ -332,7 +332,7 @@ fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
 }
 
 #[test]
-fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
+fn a_partition_leaves_each_side_its_own_shards_and_pending_commands_apply_once() {
     let wire = match Wire::lay("clu") {
         Ok(wire) => wire,
         Err(why) => return println!("SKIPPED: no network of our own can be made here: {why}"),
@@ -394,7 +394,7 @@ fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
 
 /// Whoever is on the broker: hears all that is said there, and says it again, a little other than it was.
 #[test]
-fn whatever_is_said_between_the_servers_ends_none_of_them() {
+fn no_message_between_servers_ends_a_server() {
     let pair = Pair::start("garbled");
     let mut stranger = std::net::TcpStream::connect(("127.0.0.1", pair.broker.port)).expect("it listens");
     stranger
@@ -439,7 +439,7 @@ fn whatever_is_said_between_the_servers_ends_none_of_them() {
 
 /// Under the shipped rights: a member speaks in its own name only, whatever it may know of the others.
 #[test]
-fn no_member_speaks_for_another_and_nothing_that_one_says_ends_the_others() {
+fn no_member_speaks_for_another_and_no_message_of_a_member_ends_the_others() {
     let places = NAMES.map(|member| folder(&format!("cluster-guarded-{member}")));
     let rights = guarded().replace("pitlane.desk.", "pitlane.test.");
     let rights = rights.replace("zurich", NAMES[0]).replace("geneva", NAMES[1]);

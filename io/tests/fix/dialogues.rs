@@ -38,7 +38,7 @@ const WORDS: [&str; 11] =
 const TRIES_MAX: u32 = 10_000;
 
 #[test]
-fn dialogues_go_the_same_over_tcp() {
+fn dialogues_are_the_same_over_tcp() {
     let service = start_with(&folder("fix-dialogues"), CONFIG, &["feed.on=false"]);
     play_all(&service, &|| Box::new(plain(fix(&service))));
     service.signal("KILL");
@@ -46,7 +46,7 @@ fn dialogues_go_the_same_over_tcp() {
 }
 
 #[test]
-fn dialogues_go_the_same_over_tls() {
+fn dialogues_are_the_same_over_tls() {
     let data: Folder = folder("fix-dialogues-tls");
     let service = start_with(&data, CONFIG, &["feed.on=false", "fix.tls_listen=127.0.0.1:0"]);
     let door: SocketAddr = address(&service, "fix+tls");

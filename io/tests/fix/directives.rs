@@ -76,7 +76,7 @@ fn both(code: &str) -> (String, String) {
 }
 
 #[test]
-fn a_word_outlives_the_server_that_took_it_and_finds_an_owner_that_was_down() {
+fn a_directive_survives_its_server_and_reaches_an_owner_that_was_down() {
     let mut pair = Pair::start("down");
     assert_eq!(submit(pair.at(1), AAPL, "b-open").status, 200);
     pair.kill(1);
@@ -101,7 +101,7 @@ fn a_word_outlives_the_server_that_took_it_and_finds_an_owner_that_was_down() {
 }
 
 #[test]
-fn of_two_words_that_two_servers_took_apart_the_later_one_stands() {
+fn of_two_directives_from_separated_servers_the_later_one_applies() {
     let pair = Pair::start("apart");
     pause(&pair, 1);
     assert_eq!(ask(pair.at(0), "POST", SWITCH, "", "").status, 202);
@@ -118,7 +118,7 @@ fn of_two_words_that_two_servers_took_apart_the_later_one_stands() {
 }
 
 #[test]
-fn a_server_whose_clock_was_set_back_is_heard_after_its_restart() {
+fn directives_of_a_server_whose_clock_was_set_back_apply_after_its_restart() {
     let mut pair = Pair::start("set-back");
     assert_eq!(submit(pair.at(0), AAPL, "before").status, 200);
     pair.kill(1);
@@ -193,7 +193,7 @@ fn orders_that_share_an_id_are_cancelled_by_their_handles() {
 const ENDS: usize = 600;
 
 #[test]
-fn a_fix_client_that_missed_more_than_is_kept_is_told_how_its_orders_stand() {
+fn a_fix_client_that_missed_more_than_is_stored_gets_the_status_of_its_orders() {
     let mut pair = Pair::start_with("missed", "cluster.events_kept=1024");
     let mut client = fix_client(pair.at(0), "KEEP1");
     for id in ["stays", "ends"] {

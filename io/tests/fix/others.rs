@@ -50,7 +50,7 @@ fn shown(service: &Service, id: &str) -> Value {
 }
 
 #[test]
-fn an_order_of_a_session_is_seen_elsewhere_and_hears_of_changes_made_there() {
+fn an_order_of_a_session_is_visible_elsewhere_and_reports_changes_made_there() {
     let service = start(&folder("fix-elsewhere"), &["feed.on=false"]);
     let mut stomp = Stomp::new(plain(address(&service, "stomp")));
     stomp.connect();
@@ -89,7 +89,7 @@ fn an_order_of_a_session_is_seen_elsewhere_and_hears_of_changes_made_there() {
 }
 
 #[test]
-fn an_operator_sees_resets_and_ends_sessions_and_nobody_else_does() {
+fn only_an_operator_sees_resets_and_ends_sessions() {
     let data = folder("fix-operator");
     let tokens = data.join("tokens");
     let token = |role: &str| {

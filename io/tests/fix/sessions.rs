@@ -91,7 +91,7 @@ fn a_report_made_while_the_client_was_away_is_sent_again() {
 }
 
 #[test]
-fn passwords_and_addresses_are_looked_at() {
+fn passwords_and_addresses_are_checked() {
     let service = start(&folder("fix-password"), &[]);
     let logon = "98=0|108=30|553=me|554=";
     for (password, answer) in [("guess", "5"), ("sesame", "A")] {
@@ -129,7 +129,7 @@ fn answer_to(service: &Service, client: &str, login: &str, secret: &str) -> Stri
 
 /// Where one had to log in, whoever knew the names of a session without a password could once trade.
 #[test]
-fn where_one_must_log_in_a_session_without_a_password_asks_the_books() {
+fn where_login_is_required_a_session_without_a_password_needs_a_user_or_token() {
     let data = folder("fix-books");
     let tokens = data.join("tokens");
     let file = tokens.to_str().expect("a path in ASCII");
@@ -164,7 +164,7 @@ fn where_one_must_log_in_a_session_without_a_password_asks_the_books() {
 }
 
 #[test]
-fn a_login_that_is_struck_off_ends_the_session_it_opened() {
+fn a_revoked_login_ends_the_session_it_opened() {
     let data = folder("fix-struck");
     let tokens = data.join("tokens");
     let file = tokens.to_str().expect("a path in ASCII");
@@ -240,7 +240,7 @@ fn open_orders_are_cancelled_when_their_session_is_lost() {
 }
 
 #[test]
-fn a_second_logon_is_refused_and_the_first_goes_on() {
+fn a_second_logon_is_refused_and_the_first_session_continues() {
     let service = start(&folder("fix-second"), &[]);
     let mut first = Client::new("KEEP5");
     first.connect(fix(&service));
@@ -295,7 +295,7 @@ fn a_session_lives_on_one_gateway_whoever_accepts_it() {
 }
 
 #[test]
-fn fix_is_spoken_over_tls() {
+fn fix_works_over_tls() {
     let data = folder("fix-tls");
     let service = start(&data, &["fix.tls_listen=127.0.0.1:0"]);
     let mut client = Client::new("KEEP9");

@@ -20,7 +20,7 @@ fn expect(server: &Server, method: &str, headers: &str, body: &str, status: u16,
 }
 
 #[test]
-fn a_request_must_be_meant_for_us() {
+fn the_host_must_name_this_server() {
     let settings = HttpSettings { public_hosts: vec!["desk.example".into()], ..Plan::default().settings };
     let server = Server::with(Plan { settings, ..Plan::default() });
     let port = server.http.port();
@@ -38,7 +38,7 @@ fn a_request_must_be_meant_for_us() {
 }
 
 #[test]
-fn an_absolute_target_is_judged_like_a_host() {
+fn an_absolute_target_is_checked_like_a_host() {
     let server = Server::start();
     let ask = |target: &str, host: &str| {
         server.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")).status
@@ -49,7 +49,7 @@ fn an_absolute_target_is_judged_like_a_host() {
 }
 
 #[test]
-fn no_strangers_page_changes_anything() {
+fn a_page_of_another_origin_changes_nothing_over_http() {
     let settings =
         HttpSettings { cors_origins: vec!["https://desk.example".into()], ..Plan::default().settings };
     let server = Server::with(Plan { settings, ..Plan::default() });
@@ -280,7 +280,7 @@ fn a_path_that_climbs_or_is_no_text_finds_nothing() {
 }
 
 #[test]
-fn what_is_not_there_is_told_as_a_problem() {
+fn an_unknown_path_returns_a_problem() {
     let server = Server::start();
     let response = server.get("/rest/nothing");
     assert_eq!((response.status, response.code().as_str()), (404, "not-found"));
@@ -333,7 +333,7 @@ fn head_and_options_work() {
 }
 
 #[test]
-fn a_browser_is_told_whose_pages_may_call() {
+fn cors_headers_name_the_allowed_origins() {
     let settings =
         HttpSettings { cors_origins: vec!["https://desk.example".into()], ..Plan::default().settings };
     let server = Server::with(Plan { settings, ..Plan::default() });

@@ -21,7 +21,7 @@ use crate::server::{Plan, Response, Server};
 const GET: &str = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
-fn a_port_in_use_is_told_before_anything_runs() {
+fn a_port_in_use_is_reported_before_the_start() {
     let server = Server::start();
     let taken = HttpSettings { http: Some(server.http), ..Plan::default().settings };
     let failed = std::panic::catch_unwind(|| Server::with(Plan { settings: taken, ..Plan::default() }));
@@ -52,7 +52,7 @@ fn a_close_lets_requests_finish_and_idle_connections_go() {
 }
 
 #[test]
-fn a_connection_that_does_not_finish_does_not_keep_us() {
+fn an_unfinished_connection_does_not_delay_the_stop() {
     let settings = HttpSettings { drain_timeout: Duration::from_millis(50), ..Plan::default().settings };
     let server = Server::with(Plan { settings, ..Plan::default() });
     let mut slow = server.connect();
@@ -65,7 +65,7 @@ fn a_connection_that_does_not_finish_does_not_keep_us() {
 }
 
 #[test]
-fn an_end_without_a_close_is_an_end() {
+fn a_connection_that_ends_without_close_is_removed() {
     let server = Server::start();
     let mut idle = server.connect();
     idle.send(GET);
@@ -163,7 +163,7 @@ fn https_serves_the_same() {
 
 /// An independent client agrees with our reading of the protocol.
 #[test]
-fn curl_is_content() {
+fn curl_accepts_the_responses() {
     let (server, folder) = over_tls();
     let pem = folder.join("self-signed.pem");
     let curl = |arguments: &[&str]| {

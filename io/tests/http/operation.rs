@@ -18,7 +18,7 @@ const POST_SWITCH: &str = "POST /rest/ext/kill-switch HTTP/1.1\r\nHost: localhos
 const DELETE_SWITCH: &str = "DELETE /rest/ext/kill-switch HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
-fn ready_says_how_it_stands() {
+fn ready_shows_the_state() {
     let server = Server::start();
     let response = server.get("/health/ready");
     assert_eq!(response.status, 200);
@@ -65,7 +65,7 @@ fn without_the_shards_it_lives_and_is_not_ready() {
 }
 
 #[test]
-fn version_says_what_was_built() {
+fn version_shows_the_build() {
     let body = Server::start().get("/version").json();
     assert_eq!(body["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(body["formats"]["journal"], 1);
@@ -82,7 +82,7 @@ fn latency_shows_the_stages_of_every_thread() {
 }
 
 #[test]
-fn accounts_are_there_for_every_page() {
+fn accounts_are_readable_by_every_page() {
     let server = Server::start();
     let response = server.get("/rest/account");
     assert_eq!(response.header("access-control-allow-origin"), Some("*"));
@@ -124,7 +124,7 @@ fn submit(server: &mut Server, id: &str) -> ExecType {
 }
 
 #[test]
-fn the_kill_switch_cancels_all_and_refuses_new_and_can_be_lifted() {
+fn the_kill_switch_cancels_all_orders_refuses_new_ones_and_can_be_turned_off() {
     let mut server = Server::start();
     for phase in [StrategyPhase::Init, StrategyPhase::Prefeed, StrategyPhase::Start, StrategyPhase::Running] {
         let body = CommandKind::Phase { strategy: StrategyId::SERVER, phase };
@@ -178,7 +178,7 @@ fn a_full_lane_is_told_and_nothing_is_sent() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_is_not_awaited_for_ever() {
+fn a_missing_response_times_out() {
     let settings = HttpSettings { answer_timeout: Duration::from_millis(50), ..Plan::default().settings };
     let mut server = Server::with(Plan { settings, ..Plan::default() });
     server.stop_shards();
@@ -188,7 +188,7 @@ fn an_answer_that_does_not_come_is_not_awaited_for_ever() {
 }
 
 #[test]
-fn exit_vm_answers_and_asks_for_the_end() {
+fn exit_vm_responds_and_stops_the_service() {
     let server = Server::start();
     let response = server.ask("POST /rest/runtime/exit-vm HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!((response.status, response.header("content-length")), (200, Some("0")));
@@ -196,7 +196,7 @@ fn exit_vm_answers_and_asks_for_the_end() {
 }
 
 #[test]
-fn metrics_are_what_prometheus_reads() {
+fn metrics_are_in_the_format_of_prometheus() {
     let server = Server::start();
     server.get("/nothing");
     let response = server.get("/metrics");

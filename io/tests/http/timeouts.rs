@@ -153,7 +153,7 @@ fn an_address_whose_connections_are_all_busy_is_refused_another() {
 }
 
 #[test]
-fn a_crowd_is_served() {
+fn many_clients_are_served() {
     let server = server(|_| {});
     let mut clients: Vec<_> = (0..500).map(|_| server.connect()).collect();
     for _ in 0..3 {

@@ -33,7 +33,7 @@ fn order(security: u32, id: &str) -> String {
 }
 
 #[test]
-fn what_is_new_can_be_traded_and_is_still_there_after_a_restart() {
+fn a_new_security_can_be_traded_and_survives_a_restart() {
     let data = folder("clear");
     let files = refdata(&data);
     let setting = format!("refdata.dir={}", files.display());
@@ -81,7 +81,7 @@ fn what_is_new_can_be_traded_and_is_still_there_after_a_restart() {
 }
 
 #[test]
-fn what_is_invalid_changes_nothing_and_is_told_with_file_and_line() {
+fn invalid_reference_data_changes_nothing_and_is_reported_with_file_and_line() {
     let data = folder("invalid");
     let files = refdata(&data);
     let mut service = Service::with(&data, &[&format!("refdata.dir={}", files.display())]);

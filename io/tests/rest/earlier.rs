@@ -26,7 +26,7 @@ fn unpacked(name: &str, purpose: &str) -> Folder {
 }
 
 #[test]
-fn a_folder_of_the_version_before_goes_on() {
+fn a_folder_of_the_previous_version_starts() {
     let data = unpacked("plain", "starts");
     for life in 0..3 {
         let mut service = Service::with(&data, &SETTINGS);

@@ -6,7 +6,7 @@ use crate::service::{Service, ask};
 const LIMIT: &str = "/rest/execution/order/limit";
 
 #[test]
-fn hostile_bodies_are_refused_by_name() {
+fn hostile_bodies_are_refused_with_their_field() {
     let mut service = Service::start("bodies");
     let fits = r#""securityId":1,"side":"BUY","quantity":1,"limit":1"#;
     let deep = format!("{{{fits},\"x\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
@@ -111,7 +111,7 @@ fn too_large_and_of_another_kind() {
 }
 
 #[test]
-fn paths_lead_nowhere_but_where_they_say() {
+fn paths_cannot_escape_their_route() {
     let mut service = Service::start("paths");
     for path in [
         "/rest",

@@ -94,7 +94,7 @@ fn a_future_that_expires_while_the_server_is_down_is_settled_once() {
 
 /// Without a price an operator is asked, by a line in the log, and records what it came to.
 #[test]
-fn an_operator_settles_what_has_no_price() {
+fn an_operator_settles_a_security_without_a_price() {
     let data = folder("expiry-asked");
     let asked = ["settlement.by=operator"];
     let mut service = at(&data, LAST_DAY_S, &asked);

@@ -33,7 +33,7 @@ fn fill(service: &Service) {
 }
 
 #[test]
-fn a_long_list_is_whole_and_in_order() {
+fn a_long_list_is_complete_and_in_order() {
     let data = folder("long");
     let mut service = Service::with(&data, &["http.orders_max=20000"]);
     fill(&service);
@@ -97,7 +97,7 @@ fn chunks(socket: &mut impl BufRead) -> Vec<String> {
 
 /// A reader that takes nothing holds up nobody; that no other request waits long is measured by the bench.
 #[test]
-fn a_reader_that_does_not_read_stops_only_itself() {
+fn a_stalled_reader_delays_only_itself() {
     let data = folder("stuck");
     let service = Service::with(&data, &["http.orders_max=20000"]);
     fill(&service);

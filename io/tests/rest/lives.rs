@@ -105,7 +105,7 @@ fn every_id_of_an_order_is_known_after_a_restart_however_often_it_was_modified()
 }
 
 #[test]
-fn what_was_refused_stays_refused() {
+fn a_refused_order_stays_refused() {
     let data = folder("refused-before");
     let mut service = Service::with(&data, &[]);
     let half = order("half").replace(r#""quantity":5"#, r#""quantity":"0.5""#);
@@ -117,7 +117,7 @@ fn what_was_refused_stays_refused() {
 }
 
 #[test]
-fn an_order_of_an_earlier_life_is_modified_and_cancelled() {
+fn an_order_from_before_a_restart_is_modified_and_cancelled() {
     let data = folder("again");
     let mut service = Service::with(&data, &[]);
     service.must_post(LIMIT, &order("old"));
@@ -130,7 +130,7 @@ fn an_order_of_an_earlier_life_is_modified_and_cancelled() {
 }
 
 #[test]
-fn a_modification_of_an_earlier_life_is_told_from_another_one() {
+fn a_modification_before_a_restart_is_distinguished_from_another_one() {
     let data = folder("modified-before");
     let mut service = Service::with(&data, &[]);
     service.must_post(LIMIT, &order("old"));

@@ -62,7 +62,7 @@ fn settings_are_shown_and_secrets_are_not() {
 }
 
 #[test]
-fn addresses_are_told_as_the_client_reaches_us() {
+fn addresses_are_shown_as_the_client_reaches_them() {
     let mut service = Service::start("urls");
     let port = service.address().port();
     assert_eq!(service.read("/rest/broker/url/ws"), json!(format!("ws://localhost:{port}/stomp")));
@@ -79,7 +79,7 @@ fn addresses_are_told_as_the_client_reaches_us() {
 }
 
 #[test]
-fn who_came_over_tls_is_led_to_tls() {
+fn a_client_over_tls_gets_tls_addresses() {
     let data = folder("urls-tls");
     let listen = ["https.listen=127.0.0.1:0", "stomp.tls_listen=127.0.0.1:0"];
     let mut service = Service::with(&data, &listen);
@@ -103,7 +103,7 @@ fn who_came_over_tls_is_led_to_tls() {
 }
 
 #[test]
-fn limits_are_changed_and_keep_orders_back() {
+fn limits_are_changed_and_refuse_orders() {
     let mut service = Service::start("risk");
     let limits = |service: &mut Service, name: &str| {
         let risk = service.read("/rest/ext/risk");
@@ -148,7 +148,7 @@ fn limits_are_changed_and_keep_orders_back() {
 }
 
 #[test]
-fn the_kill_switch_cancels_and_keeps_back() {
+fn the_kill_switch_cancels_and_refuses() {
     let mut service = Service::start("kill");
     let order = r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"intId":"a"}"#;
     service.must_post("/rest/execution/order/limit", order);
@@ -167,7 +167,7 @@ fn the_kill_switch_cancels_and_keeps_back() {
 }
 
 #[test]
-fn a_strategy_is_led_through_its_phases() {
+fn the_phase_of_a_strategy_can_be_changed() {
     let mut service = Service::start("phases");
     let phase =
         |service: &mut Service| service.read("/rest/strategy")[2]["phase"].as_str().unwrap().to_string();

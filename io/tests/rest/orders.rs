@@ -36,7 +36,7 @@ fn an_order_is_read_as_it_was_written() {
 }
 
 #[test]
-fn the_order_is_in_the_answer_for_whoever_prefers_that() {
+fn the_response_contains_the_order_if_preferred() {
     let mut service = Service::start("prefer");
     let prefer = "Prefer: return=representation\r\n";
     let answer = service.ask("POST", LIMIT, prefer, &limit(""));
@@ -153,7 +153,7 @@ fn an_order_for_an_auction_needs_one_that_comes() {
 }
 
 #[test]
-fn what_validation_or_risk_refuses_is_422_with_its_reason() {
+fn a_refusal_by_validation_or_risk_is_422_with_its_reason() {
     let mut service = Service::start("refused");
     let cases = [
         (r#"{"securityId":1,"side":"BUY","quantity":0,"limit":1}"#, "quantity-not-positive"),
@@ -203,7 +203,7 @@ fn what_validation_or_risk_refuses_is_422_with_its_reason() {
 }
 
 #[test]
-fn whoever_was_told_of_a_modification_reads_it() {
+fn an_acknowledged_modification_is_readable() {
     let mut service = Service::start("replaced");
     service.must_post(LIMIT, &limit(r#","intId":"r0""#));
     for n in 1..=300 {

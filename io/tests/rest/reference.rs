@@ -23,7 +23,7 @@ fn accounts_are_those_of_the_specification() {
 }
 
 #[test]
-fn securities_tell_what_an_order_must_keep_to() {
+fn securities_show_the_constraints_of_orders() {
     let mut service = Service::start("securities");
     let all = service.read("/rest/security");
     assert_eq!(all.as_array().unwrap().len(), 27);
@@ -105,7 +105,7 @@ fn a_currency_pair_needs_both_its_currencies() {
 }
 
 #[test]
-fn exchanges_and_strategies_are_there() {
+fn exchanges_and_strategies_are_listed() {
     let mut service = Service::start("exchanges");
     let exchanges = service.read("/rest/exchange");
     assert_eq!(
@@ -129,7 +129,7 @@ fn exchanges_and_strategies_are_there() {
 }
 
 #[test]
-fn what_a_client_has_already_is_not_sent_again() {
+fn a_cached_response_is_not_sent_again() {
     let mut service = Service::start("etag");
     let paths = [
         "/rest/account",

@@ -129,7 +129,7 @@ pub fn state(data: &Path) -> View {
 }
 
 #[test]
-fn no_life_loses_or_doubles_what_was_told() {
+fn no_kill_loses_or_doubles_an_acknowledged_order() {
     match is_full() {
         true => (0..LIVES_FULL / LINE)
             .for_each(|line| live(&format!("lives-{line}"), line * LINE * STEP, LINE, STEP)),

@@ -20,7 +20,7 @@ const LIVELY: [&str; 4] =
 const STILL: [&str; 1] = ["feed.on=false"];
 
 #[test]
-fn what_it_says_is_ready_answers() {
+fn every_listener_of_the_ready_line_responds() {
     let service = Service::start(&folder("ready"), &LIVELY, None);
     assert!(service.is_ready(), "{}", service.ready);
     assert!(service.ready.contains(" durability=os "), "{}", service.ready);
@@ -52,7 +52,7 @@ fn the_stages_of_an_order_are_shown() {
 }
 
 #[test]
-fn a_certificate_is_read_again_when_asked_for() {
+fn a_certificate_is_reloaded_on_request() {
     let data = folder("certificate");
     let service = Service::start(&data, &[&STILL[..], &["https.listen=127.0.0.1:0"]].concat(), None);
     let files = ["self-signed.pem", "self-signed.key"].map(|name| data.join(name));
@@ -71,7 +71,7 @@ fn a_certificate_is_read_again_when_asked_for() {
 }
 
 #[test]
-fn every_layout_and_every_way_to_rest_works() {
+fn every_layout_and_every_idle_mode_works() {
     for layout in ["shared", "dedicated"] {
         for idle in ["spin", "adaptive", "park"] {
             let name = format!("{layout}-{idle}");
@@ -106,7 +106,7 @@ fn every_level_of_durability_works() {
 }
 
 #[test]
-fn a_client_may_end_it() {
+fn a_client_can_stop_the_service() {
     let service = Service::start(&folder("exit"), &STILL, None);
     let (status, _) = service.ask("POST /rest/runtime/exit-vm");
     assert!((200..300).contains(&status), "{status}");
@@ -115,7 +115,7 @@ fn a_client_may_end_it() {
 
 /// A client that never finishes its request may delay the end, but not a second signal.
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_ends_the_process_at_once() {
     let service = Service::start(&folder("twice"), &STILL, None);
     let mut slow = TcpStream::connect(service.address()).unwrap();
     slow.write_all(b"POST /rest/ext/kill-switch HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le").unwrap();
@@ -129,7 +129,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn an_end_in_good_order_takes_less_than_five_seconds() {
+fn an_orderly_stop_takes_less_than_five_seconds() {
     let mut service = Service::start(&folder("prompt"), &LIVELY, None);
     service.line();
     let begun = Instant::now();
@@ -196,7 +196,7 @@ fn idle_cpu(seconds: u32) -> u64 {
 
 /// Part of `make faults`: it takes a quiet machine and some seconds.
 #[test]
-fn at_rest_it_costs_less_than_two_percent_of_a_core() {
+fn an_idle_service_takes_less_than_two_percent_of_a_core() {
     if !lives::is_full() {
         return;
     }
@@ -207,7 +207,7 @@ fn at_rest_it_costs_less_than_two_percent_of_a_core() {
 
 /// Shards remember: a second start of the same day begins no other day and repeats no subscription and no limit.
 #[test]
-fn a_restart_tells_the_shards_only_what_they_lack() {
+fn a_restart_sends_the_shards_only_what_they_lack() {
     let data = folder("again");
     let mut counts = Vec::new();
     for _ in 0..2 {

@@ -12,7 +12,7 @@ use crate::service::{Service, command, folder};
 const LINES: usize = 400;
 
 #[test]
-fn what_was_told_at_level_disk_is_there_after_a_power_cut() {
+fn acknowledged_orders_at_level_disk_survive_a_power_cut() {
     if !is_full() {
         return;
     }

@@ -11,7 +11,7 @@ use super::service::folder;
 use super::sluice::Sluice;
 
 #[test]
-fn a_leader_that_was_paused_acknowledges_nothing_any_more() {
+fn a_leader_that_was_paused_acknowledges_nothing_more() {
     let place = folder("standby-paused");
     let broker = Broker::start(&place);
     let mut pair = Pair::start(&place, &broker.url());
@@ -41,7 +41,7 @@ fn a_leader_that_was_paused_acknowledges_nothing_any_more() {
 
 /// What the first one sent and nobody has got yet has the numbers that the second one gives to its own.
 #[test]
-fn what_an_old_leader_had_under_way_is_not_stored_behind_the_new_one() {
+fn pending_messages_of_an_old_leader_are_not_stored_behind_the_new_one() {
     let place = folder("standby-under-way");
     let broker = Broker::start(&place);
     let sluice = Sluice::before(broker.port);
@@ -81,7 +81,7 @@ fn what_an_old_leader_had_under_way_is_not_stored_behind_the_new_one() {
 }
 
 #[test]
-fn a_broker_that_forgot_everything_is_told_again() {
+fn a_broker_that_lost_everything_receives_it_again() {
     let place = folder("standby-forgotten");
     let mut broker = Broker::start(&place);
     let mut pair = Pair::start(&place, &broker.url());

@@ -77,7 +77,7 @@ fn foreign(pair: &Pair, at: usize) -> u64 {
 
 /// A client that may publish wherever it likes stores every kind of message in the stream, and says again what it has heard there.
 #[test]
-fn nothing_that_a_stranger_stores_in_the_stream_ends_or_deposes_a_server() {
+fn no_foreign_message_in_the_stream_ends_or_deposes_a_server() {
     let place = folder("standby-foreign");
     let broker = Broker::start(&place);
     let mut pair = Pair::at(&place, &broker.url());
@@ -276,6 +276,6 @@ fn the_login_of_a_strategy_cannot_reach_the_servers_under_the_shipped_rights() {
 }
 
 #[test]
-fn the_login_of_a_strategy_ends_and_deposes_nobody_in_the_account_of_the_servers_either() {
+fn a_strategy_login_ends_and_deposes_no_server_even_in_the_account_of_the_servers() {
     attack("standby-one-account", &guarded_in_one_account(), true);
 }

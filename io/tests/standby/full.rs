@@ -83,7 +83,7 @@ fn with_a_full_stream_cancels_go_on_and_orders_do_when_something_was_removed() {
 }
 
 #[test]
-fn with_a_full_broker_cancels_go_on_and_orders_do_when_it_has_more_room() {
+fn with_a_full_broker_cancels_continue_and_orders_resume_when_it_has_more_room() {
     let place = folder("standby-full-broker");
     let settings = |room: usize| format!("jetstream {{ max_file_store: {room} }}\n");
     let mut broker = Broker::with(&place, &settings(ROOM));

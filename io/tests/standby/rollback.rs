@@ -281,7 +281,7 @@ fn a_fence_that_moved_back_does_not_let_two_lead() {
 }
 
 #[test]
-fn a_follower_that_starts_again_goes_on_from_what_it_has() {
+fn a_restarted_follower_continues_from_its_copy() {
     let place = folder("standby-resumed");
     let broker = Broker::start(&place);
     let mut pair = Pair::at(&place, &broker.url());

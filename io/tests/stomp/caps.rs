@@ -209,7 +209,7 @@ fn all_readers_together_hold_no_more_than_is_set() {
 }
 
 #[test]
-fn whoever_takes_nothing_for_the_time_that_is_set_is_sent_away() {
+fn a_consumer_that_reads_nothing_for_the_configured_time_is_disconnected() {
     let (service, _) = start("caps-stuck", &["feed.rate=20000", "stomp.stuck_timeout_ms=1000"]);
     let _stuck = watcher(&service, 2);
     until("it is known", || shown(&service, 2, "queueBytes").is_some());

@@ -48,7 +48,7 @@ fn head(first: u8, length: &[u8], payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_forbidden_ends_with_its_code() {
+fn forbidden_frames_end_with_their_close_code() {
     let (service, _) = start("ws-forbidden", &[]);
     let mut cases: Vec<(String, Vec<Vec<u8>>, u16)> = Vec::new();
     let mut case = |what: &str, frames: &[(u8, &[u8])], code: u16| {
@@ -142,7 +142,7 @@ fn what_is_forbidden_ends_with_its_code() {
 }
 
 #[test]
-fn what_is_lawful_is_heard_however_it_is_cut() {
+fn valid_frames_are_accepted_however_they_are_split() {
     let (service, _) = start("ws-lawful", &[]);
     let mut socket = connected(&service);
     let mut number = 0;

@@ -55,7 +55,7 @@ fn events_between_strategies_cross_threads_and_transports() {
 }
 
 #[test]
-fn an_operator_sees_who_is_there_and_sends_him_away() {
+fn an_operator_lists_and_disconnects_sessions() {
     let (service, _) = start("kick", &[]);
     let mut clients = [Client::new(plain(address(&service, "stomp"))), over_websocket(&service)];
     for client in &mut clients {
@@ -132,7 +132,7 @@ fn rates_change_while_it_runs() {
 }
 
 #[test]
-fn the_log_is_heard_over_every_transport() {
+fn the_log_is_published_over_every_transport() {
     // A certificate of ours, as if it were somebody's.
     let (first, data) = start("log", &[]);
     first.signal("TERM");
@@ -159,7 +159,7 @@ fn the_log_is_heard_over_every_transport() {
 
 /// A session once went on for as long as it liked after its login was struck off.
 #[test]
-fn who_is_struck_off_the_books_is_sent_away() {
+fn a_revoked_login_is_disconnected() {
     let data = folder("stomp-struck");
     let tokens = data.join("tokens");
     let tokens = tokens.to_str().unwrap();
@@ -212,7 +212,7 @@ fn who_is_struck_off_the_books_is_sent_away() {
 }
 
 #[test]
-fn where_one_must_log_in_only_those_we_know_come_in() {
+fn where_login_is_required_only_known_logins_are_accepted() {
     let data = folder("stomp-login");
     let users = data.join("users");
     let users = users.to_str().unwrap();

@@ -23,7 +23,7 @@ enum Over {
 }
 
 #[test]
-fn the_rules_hold_over_every_transport() {
+fn the_rules_apply_over_every_transport() {
     let (service, data) = start("rules", &["feed.on=false"]);
     let (mut played, mut left, mut failures) = (0, BTreeMap::new(), Vec::new());
     for (rule, lines) in dialogues() {

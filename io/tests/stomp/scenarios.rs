@@ -52,7 +52,7 @@ fn number(frame: &str) -> u64 {
 }
 
 #[test]
-fn bad_neighbours_take_nothing_from_a_healthy_consumer() {
+fn bad_consumers_do_not_slow_a_healthy_one() {
     let (service, _) = start("neighbours", &["feed.rate=20000"]);
     let stopped = silent(&service, ">");
     let mut slow = silent(&service, ">");

@@ -48,7 +48,7 @@ fn market_data_comes_over_tcp_and_tls_on_one_thread_and_on_several() {
 }
 
 #[test]
-fn when_the_service_stops_everybody_hears_of_it() {
+fn when_the_service_stops_every_client_gets_an_error() {
     let (service, data) = start("stop", &[]);
     let wires = [plain(address(&service, "stomp")), tls(address(&service, "stomp+tls"), &data)];
     let mut clients: Vec<Client> = wires.into_iter().map(Client::new).collect();
@@ -66,7 +66,7 @@ fn when_the_service_stops_everybody_hears_of_it() {
 }
 
 #[test]
-fn a_handshake_that_never_ends_does_not_hold_the_end_up() {
+fn an_unfinished_handshake_does_not_delay_the_stop() {
     let (service, _) = start("half-open", &[]);
     // Nobody says a word here.
     let _silent = std::net::TcpStream::connect(address(&service, "stomp+tls")).unwrap();
@@ -77,7 +77,7 @@ fn a_handshake_that_never_ends_does_not_hold_the_end_up() {
 }
 
 #[test]
-fn whoever_speaks_something_else_is_told_so() {
+fn another_protocol_gets_an_error() {
     let (service, _) = start("strangers", &[]);
     let mut client = Client::new(plain(address(&service, "stomp")));
     client.say("GET / HTTP/1.1\r|Host: x\r|\r|");
@@ -88,7 +88,7 @@ fn whoever_speaks_something_else_is_told_so() {
 }
 
 #[test]
-fn a_port_in_use_is_told_before_anything_runs() {
+fn a_port_in_use_is_reported_before_the_start() {
     let (service, _) = start("port", &[]);
     let data = folder("stomp-port-2");
     let setting = format!("stomp.listen={}", address(&service, "stomp"));

@@ -5,7 +5,7 @@ use super::sessions::{address, start};
 use super::socket::WebSocket;
 
 #[test]
-fn stomp_speaks_over_ws_and_wss() {
+fn stomp_works_over_ws_and_wss() {
     let (service, data) = start("ws", &["https.listen=127.0.0.1:0"]);
     let (http, https) = (address(&service, "http"), address(&service, "https"));
     for (wire, address) in [(plain(http), http), (tls(https, &data), https)] {
@@ -29,7 +29,7 @@ fn stomp_speaks_over_ws_and_wss() {
 }
 
 #[test]
-fn the_handshake_says_no_where_it_must() {
+fn the_handshake_is_refused_where_required() {
     let (service, _) = start("ws-handshake", &[]);
     let http = address(&service, "http");
     for (further, status) in [
@@ -50,7 +50,7 @@ fn the_handshake_says_no_where_it_must() {
 }
 
 #[test]
-fn when_the_service_stops_a_websocket_hears_of_it() {
+fn when_the_service_stops_a_websocket_gets_an_error() {
     let (service, _) = start("ws-stop", &[]);
     let http = address(&service, "http");
     let (socket, _) = WebSocket::open(plain(http), http, "");

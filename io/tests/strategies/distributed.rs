@@ -24,7 +24,7 @@ pub fn is_connected(service: &Service) -> bool {
 }
 
 #[test]
-fn a_strategy_does_the_same_elsewhere_as_simulated() {
+fn a_remote_strategy_acts_as_in_simulation() {
     let place = folder("distributed-same");
     let files = [("aapl.csv", file(&rows("AAPL", 1_500, 5)))];
     let settings = MOMENTUM.replace("[\"AAPL\", 2]", "[\"AAPL\"]");
@@ -47,7 +47,7 @@ fn a_strategy_does_the_same_elsewhere_as_simulated() {
 }
 
 #[test]
-fn a_strategy_elsewhere_is_led_by_the_server() {
+fn the_server_changes_the_phase_of_a_remote_strategy() {
     let place = folder("distributed-led");
     let broker = Broker::start(&place);
     let service = serve(&place, &broker, MAKER, &["feed.rate=2000"]);

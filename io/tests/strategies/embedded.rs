@@ -120,7 +120,7 @@ fn a_strategy_quotes_until_it_is_stopped_and_again_when_it_is_started() {
 }
 
 #[test]
-fn a_failing_strategy_is_stopped_with_its_reason_and_the_others_go_on() {
+fn a_failing_strategy_is_stopped_with_its_reason_and_the_others_continue() {
     let place = folder("strategies-failing");
     let settings = format!(
         "{}{MAKER}[risk.strategy.MARKET_MAKER]\n[risk.strategy.MOMENTUM]\ntrading_enabled = false\n",

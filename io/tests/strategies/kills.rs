@@ -129,7 +129,7 @@ impl Scene {
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_whoever_is_killed() {
+fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
     let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
     let (kills, rate) = if full { KILLS_FULL } else { KILLS };
     let place = folder("distributed-kills");

@@ -24,7 +24,7 @@ pub fn traded(rows: &Value) -> Vec<(f64, f64)> {
 }
 
 #[test]
-fn a_strategy_does_the_same_embedded_as_simulated() {
+fn an_embedded_strategy_acts_as_in_simulation() {
     let place = folder("replay-same");
     let files = [("aapl.csv", file(&rows("AAPL", 3_000, 5)))];
     let settings = MOMENTUM.replace("[\"AAPL\", 2]", "[\"AAPL\"]");

@@ -155,7 +155,7 @@ fn bars_are_traded_on() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn faults_are_reported_with_their_position() {
     let place = folder("simulate-wrong");
     let bad = file(&rows("AAPL", 5, 1)) + "1,AAPL,1,1,2,1,,\n";
     let (code, _, complaints) = simulate(&place, &[("bad.csv", bad)], MOMENTUM, &[]);

@@ -43,7 +43,7 @@ fn words(settings: &[String]) -> Vec<&str> {
 }
 
 #[test]
-fn who_has_the_certificate_and_the_login_comes_in_and_speaks_for_himself_only() {
+fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
     let place = folder("strangers-guarded");
     let authority = Authority::new();
     for (name, who) in [("broker", "127.0.0.1"), ("client", "client")] {
@@ -200,7 +200,7 @@ fn examine(place: &Folder, broker: &Broker, user: &str) -> String {
 }
 
 #[test]
-fn rights_that_are_missing_or_too_wide_are_told_with_their_subject() {
+fn missing_and_excessive_rights_are_reported_with_their_subject() {
     let place = folder("strangers-rights");
     let events = "\"pitlane.pitlane.events.MARKET_MAKER\"\n";
     let ask = "\"pitlane.pitlane.ask.MARKET_MAKER\"\n          \"pitlane.pitlane.hello.MARKET_MAKER\"";
@@ -231,7 +231,7 @@ fn rights_that_are_missing_or_too_wide_are_told_with_their_subject() {
 
 /// A strategy that sends what ends a connection ends its own, and nobody else's.
 #[test]
-fn headers_that_cannot_be_read_hurt_the_strategy_that_sends_them_only() {
+fn unreadable_headers_affect_only_the_strategy_that_sends_them() {
     let place = folder("strangers-headers");
     let broker = Broker::with(&place, &guarded());
     let own = login("server");
