@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::book::Book;
-use crate::floor::ShardClient;
+use crate::floor::Floor;
 use crate::measure::{Latencies, Pass, latencies, median, throughput};
 use crate::naive::Naive;
 #[cfg(feature = "peers")]
@@ -15,7 +15,7 @@ use crate::workload::{Matcher, Outcome, Workload};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
     Naive,
-    ShardClient,
+    Floor,
     /// The engine's simulated venue alone.
     Book,
     /// Risk, order states, venue, positions and events.
@@ -31,12 +31,12 @@ pub enum Engine {
 impl Engine {
     /// Returns whether a wrong outcome is a defect of this project.
     pub fn is_ours(self) -> bool {
-        matches!(self, Engine::Naive | Engine::ShardClient | Engine::Book | Engine::Shard)
+        matches!(self, Engine::Naive | Engine::Floor | Engine::Book | Engine::Shard)
     }
 
     /// Engines that take part in a comparison unless others are named.
     pub const USUAL: &'static [Engine] = &[
-        Engine::ShardClient,
+        Engine::Floor,
         Engine::Book,
         Engine::Shard,
         #[cfg(feature = "peers")]
@@ -50,7 +50,7 @@ impl Engine {
     pub fn word(self) -> &'static str {
         match self {
             Engine::Naive => "naive",
-            Engine::ShardClient => "floor",
+            Engine::Floor => "floor",
             Engine::Book => "book",
             Engine::Shard => "shard",
             #[cfg(feature = "peers")]
@@ -75,7 +75,7 @@ impl Engine {
     fn on<P: OnePass>(self, workload: &Workload, pass: P) -> P::Result {
         match self {
             Engine::Naive => pass.of(Naive::default()),
-            Engine::ShardClient => pass.of(ShardClient::new(workload)),
+            Engine::Floor => pass.of(Floor::new(workload)),
             Engine::Book => pass.of(Book::new(workload)),
             Engine::Shard => pass.of(Whole::new(workload)),
             #[cfg(feature = "peers")]
@@ -182,7 +182,7 @@ pub fn contest(
             passes.push((at, pass.ns_per_op));
             after(round, standing.engine, pass);
         }
-        let floor = passes.iter().find(|(at, _)| engines[*at] == Engine::ShardClient).map(|(_, ns)| *ns);
+        let floor = passes.iter().find(|(at, _)| engines[*at] == Engine::Floor).map(|(_, ns)| *ns);
         let Some(floor) = floor else { continue };
         passes.iter().for_each(|(at, ns)| standings[*at].ratios.push(ns / floor));
     }
@@ -219,7 +219,7 @@ mod tests {
         for name in Scenario::NAMES {
             let scenario = Scenario { ops: 20_000, open: 1_000, ..Scenario::named(name).unwrap() };
             let workload = scenario.generate();
-            for engine in [Engine::Naive, Engine::ShardClient, Engine::Book, Engine::Shard] {
+            for engine in [Engine::Naive, Engine::Floor, Engine::Book, Engine::Shard] {
                 assert_eq!(engine.throughput(&workload).outcome, workload.expected, "{name}");
                 assert_eq!(engine.latencies(&workload).outcome, workload.expected, "{name}");
             }
@@ -258,7 +258,7 @@ mod tests {
         for seed in 0..20 {
             let workload = wild(seed);
             assert!(workload.expected.trades > 100 && workload.expected.unknown > 100);
-            for engine in [Engine::ShardClient, Engine::Book, Engine::Shard] {
+            for engine in [Engine::Floor, Engine::Book, Engine::Shard] {
                 let outcome = engine.throughput(&workload).outcome;
                 assert_eq!(outcome, workload.expected, "{} with seed {seed}", engine.word());
             }
@@ -281,9 +281,9 @@ mod tests {
     fn ratios_are_to_the_floor_of_the_same_round() {
         let scenario = Scenario { ops: 1_000, open: 100, ..Scenario::named("s1").unwrap() };
         let mut order = Vec::new();
-        let engines = [Engine::Naive, Engine::ShardClient];
+        let engines = [Engine::Naive, Engine::Floor];
         let standings = contest(&scenario.generate(), &engines, 2, |_, engine, _| order.push(engine));
-        assert_eq!(order, [Engine::Naive, Engine::ShardClient, Engine::ShardClient, Engine::Naive]);
+        assert_eq!(order, [Engine::Naive, Engine::Floor, Engine::Floor, Engine::Naive]);
         assert_eq!(standings[1].ratio(), Some(1.0));
         assert!(standings.iter().all(|standing| standing.right && standing.ratios.len() == 2));
     }

@@ -18,7 +18,7 @@ const NONE: u32 = u32::MAX;
 const WINDOW: usize = 256;
 
 #[derive(Debug)]
-pub struct ShardClient {
+pub struct Floor {
     books: Vec<Book>,
     orders: Vec<Order>,
     /// First free slot; free slots are chained by `next`.
@@ -60,10 +60,10 @@ struct Order {
 
 const _: () = assert!(size_of::<Order>() == 32, "two orders in a cache line");
 
-impl ShardClient {
-    pub fn new(workload: &Workload) -> ShardClient {
+impl Floor {
+    pub fn new(workload: &Workload) -> Floor {
         let slots = workload.prefill.len() * 2;
-        ShardClient {
+        Floor {
             books: (0..workload.securities).map(|_| Book::new()).collect(),
             orders: Vec::with_capacity(slots),
             free: NONE,
@@ -351,7 +351,7 @@ impl Book {
     }
 }
 
-impl Matcher for ShardClient {
+impl Matcher for Floor {
     #[inline]
     fn apply(&mut self, record: &Record) {
         let &Record { kind, side, security, order, price, qty } = record;
@@ -389,7 +389,7 @@ mod tests {
             let scenario = Scenario { ops: 100_000, open: 2_000, ..Scenario::named(name).unwrap() };
             let workload = scenario.generate();
             assert_eq!(workload.run(&mut Naive::default()), workload.expected, "{name}");
-            assert_eq!(workload.run(&mut ShardClient::new(&workload)), workload.expected, "{name}");
+            assert_eq!(workload.run(&mut Floor::new(&workload)), workload.expected, "{name}");
         }
     }
 }

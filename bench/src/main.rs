@@ -47,7 +47,7 @@ enum Task {
     /// The whole shard: risk, order states, positions, events.
     Shard(engines::Flow),
     /// The bare array ladder that the others are measured against.
-    ShardClient(engines::Flow),
+    Floor(engines::Flow),
     /// The naive matcher, which defines the expected outcome.
     Naive(engines::Flow),
     /// A public order-book crate.
@@ -263,7 +263,7 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Instructions { works } => builds::instructions(&works),
         Task::Book(flow) => engines::single(Engine::Book, &flow),
         Task::Shard(flow) => engines::single(Engine::Shard, &flow),
-        Task::ShardClient(flow) => engines::single(Engine::ShardClient, &flow),
+        Task::Floor(flow) => engines::single(Engine::Floor, &flow),
         Task::Naive(flow) => engines::single(Engine::Naive, &flow),
         #[cfg(feature = "peers")]
         Task::Peer { engine, flow } => engines::single(engine, &flow),

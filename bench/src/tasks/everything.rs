@@ -120,7 +120,7 @@ pub fn smoke(site: &Site) -> Result<Verdicts, Failure> {
     let file = std::env::temp_dir().join(format!("pitlane-smoke-{}.ewl", std::process::id()));
     make("s1", Some(5_000), &file)?;
     let flow = Flow { workload: Some(file.clone()), rounds: 1, ..Flow::default() };
-    for engine in [Engine::Naive, Engine::ShardClient, Engine::Book, Engine::Shard] {
+    for engine in [Engine::Naive, Engine::Floor, Engine::Book, Engine::Shard] {
         add(single(engine, &flow)?);
     }
     std::fs::remove_file(&file)?;

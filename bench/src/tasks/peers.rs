@@ -82,11 +82,11 @@ fn engines(task: &Everybody, table: &mut Table) {
     let Some(book) = of(Engine::Book).map(|book| median(&book.ns_per_op)) else { return };
     for standing in &standings {
         let lacks = match standing.engine {
-            Engine::ShardClient => "accounts, trades with oneself",
+            Engine::Floor => "accounts, trades with oneself",
             _ if standing.right => "",
             _ => "give the right outcome",
         };
-        let is_beside = standing.engine == Engine::ShardClient || !standing.engine.is_ours();
+        let is_beside = standing.engine == Engine::Floor || !standing.engine.is_ours();
         if is_beside {
             let theirs = median(&standing.ns_per_op);
             let row = Row::of_time("order book, s100", "ns", book, standing.engine.word(), theirs);

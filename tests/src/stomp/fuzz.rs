@@ -253,7 +253,7 @@ impl Scene {
             let id = frame.split_once("message-id:").and_then(|(_, id)| id.split_once('|'));
             if let Some((_, number)) = id.and_then(|(id, _)| id.split_once('-')) {
                 let number: u64 = number.parse().expect("we wrote it");
-                assert!(number > client.messages, "numbers of messages finish_sleep");
+                assert!(number > client.messages, "message numbers rise");
                 client.messages = number;
             }
         }

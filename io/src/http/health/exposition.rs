@@ -215,7 +215,7 @@ fn http(house: &AppState, out: &mut Exposition) {
     out.family(
         "pitlane_notifications_dropped_total",
         C,
-        "JournalMetadata to other threads or from the log that found no room.",
+        "Notifications dropped because a queue between threads was full.",
     );
     for (place, count) in [("hall", house.hall.dropped()), ("log", house.switchboard.dropped_log())] {
         out.sample(&[("place", &place)], count);

@@ -22,6 +22,13 @@ pub struct SequenceGap {
     pub requested_at: Timestamp,
 }
 
+impl SequenceGap {
+    /// Returns a gap that is not requested yet.
+    pub fn up_to(high: u64) -> SequenceGap {
+        SequenceGap { high, requested: None, requested_at: Timestamp::MAX }
+    }
+}
+
 /// Early messages by sequence number.
 #[derive(Debug, Default)]
 pub struct EarlyMessages {
@@ -75,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn early_messages_come_in_order_and_are_bounded() {
+    fn early_messages_are_ordered_and_bounded() {
         let mut early = EarlyMessages::default();
         for number in (0..1_000).rev() {
             early.keep(number + 5, &[number as u8]);
