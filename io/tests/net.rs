@@ -418,7 +418,7 @@ fn a_thread_has_so_many_listeners_and_one_more_is_a_bug() {
             last = Some(listener.address());
             assert_eq!(world.net.listen(listener), ListenerId(number));
         }
-        // Its token directly follows that of the first connection, and the two are distinguished.
+        // It is distinguished from the first connection, whose token directly follows.
         let (mut first, mut client) = (connect(world.address), connect(last.unwrap()));
         for who in [&mut first, &mut client] {
             who.write_all(b"hello\n").unwrap();
