@@ -31,7 +31,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// What is to be done; `serve` if nothing is named.
+    /// Returns the command; `serve` if none is named.
     pub fn verb(self) -> Verb {
         self.verb.unwrap_or(Verb::Serve(self.serve))
     }
@@ -41,67 +41,70 @@ impl Cli {
 pub enum Verb {
     /// Run the platform (the default)
     ///
-    /// Without options: the simulated venue and feed, on loopback only. The first line says `ready`; SIGINT or SIGTERM ends
-    /// it in good order.
+    /// Without options, the platform uses the simulated venue and feed and listens on loopback
+    /// only. It prints `ready` as its first line. SIGINT or SIGTERM stops it in order.
     #[command(after_help = "Examples:
   pitlane serve
   pitlane serve --config dev --set http.listen=127.0.0.1:8080
   pitlane serve --config pinned --config /etc/pitlane.toml --data /var/lib/pitlane")]
     Serve(Serve),
-    /// Try strategies on historical data
+    /// Run strategies over historical data
     ///
-    /// The strategies of the settings over files of ticks or bars, by a virtual clock, with the simulated venue. The preset
-    /// `simulation` lies below all other settings. The same data, settings and seed give the same report.
+    /// Runs the configured strategies over files of ticks or bars, with a virtual clock and the
+    /// simulated venue. The preset `simulation` has a lower priority than all other settings. The
+    /// same data, settings and seed give the same report.
     #[command(after_help = "Examples:
   pitlane simulate --config mine.toml --data ticks.csv --report report
   pitlane simulate --config mine.toml --data aapl.csv,msft.csv --from 2026-11-02T14:30:00Z --to 2026-11-03")]
     Simulate(Simulate),
-    /// Run one strategy in this process, joined to its server by the broker
+    /// Run one strategy in this process, connected to its server through the broker
     ///
-    /// The server runs with `--config distributed` and has the strategy's `[[strategy]]` section; reference data come from there. It may be
-    /// started before the server and the broker, and outlives both.
+    /// The server runs with `--config distributed` and has the `[[strategy]]` section of the
+    /// strategy; the server supplies the reference data. The process may start before the server
+    /// and the broker, and continues when either restarts.
     #[command(after_help = "Examples:
   pitlane strategy --name MOMENTUM --connect nats://127.0.0.1:4222
   pitlane strategy --name MOMENTUM --connect tls://broker.example.com:4222 --config mine.toml")]
     Strategy(StrategyArgs),
-    /// Read settings and reference data and say what is wrong
+    /// Check settings and reference data
     ///
-    /// Every fault with file, line and key; 1 if there is one.
+    /// Prints every fault with file, line and key. Exits with 1 if there is a fault.
     #[command(after_help = "Examples:
   pitlane check --config mine.toml
   pitlane check --refdata config/refdata")]
     Check(Check),
-    /// Look at the settings
+    /// Show the settings
     #[command(subcommand)]
     Config(ConfigVerb),
-    /// Say whether this machine is fit for low latency
+    /// Check whether this machine suits low latency
     ///
-    /// Looks at cores, clocks, memory, limits, ports and disk, with the settings given; each finding with the command that
-    /// mends it. 1 if something should be mended.
+    /// Checks cores, clocks, memory, limits, ports and disk for the given settings, and prints the
+    /// command that corrects each finding. Exits with 1 if a finding needs correction.
     #[command(after_help = "Examples:
   pitlane doctor --config pinned
   pitlane doctor --json | jq '.findings[] | select(.verdict == \"unfit\")'")]
     Doctor(Doctor),
     /// Ask the service on this machine whether it is ready
     ///
-    /// Asks `/health/ready` at http.listen of the settings given: 0 if orders are taken, 1 if not, or if nobody answers.
+    /// Requests `/health/ready` at http.listen of the given settings. Exits with 0 if the service
+    /// accepts orders, and with 1 if it does not or if there is no response.
     #[command(after_help = "Examples:
   pitlane health
   pitlane health --config /etc/pitlane/pitlane.toml --wait 60")]
     Health(Health),
-    /// Look into the journal
+    /// Inspect the journal
     #[command(subcommand)]
     Journal(JournalVerb),
-    /// Decide when the folder of a standby server and the stream have diverged
+    /// Decide which copy is valid when the folder of a standby server and the stream have diverged
     #[command(subcommand)]
     Standby(StandbyVerb),
-    /// Who may log in with a password
+    /// Manage users, who log in with a password
     #[command(subcommand)]
     User(UserVerb),
-    /// Which machines may come in with a token
+    /// Manage tokens, with which programs log in
     #[command(subcommand)]
     Token(TokenVerb),
-    /// Look into the log of administrative acts, and who sent which order
+    /// Inspect the audit log, and show who sent which order
     #[command(subcommand)]
     Audit(AuditVerb),
     /// Print completions for a shell
@@ -110,7 +113,7 @@ pub enum Verb {
     Completions(Completions),
     /// Write manual pages into a folder
     ///
-    /// One for each verb, from what `--help` says; the folder must be there.
+    /// Writes one page for each command, with the text of `--help`. The folder must exist.
     #[command(after_help = "Example:
   pitlane man /usr/local/share/man/man1")]
     Man(Man),
@@ -125,25 +128,25 @@ pub struct Serve {
     /// Folder of journal and certificates: service.data_dir
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Where chance begins: service.seed
+    /// Seed of random numbers: service.seed
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Owners the securities are spread over: topology.shards
+    /// Number of shards, each the owner of some securities: topology.shards
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=ShardId::MAX as i64 + 1))]
     pub shards: Option<u8>,
-    /// Market events a second, all securities together: feed.rate
+    /// Market events per second, of all securities together: feed.rate
     #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub rate: Option<u64>,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long = "for", value_name = "SECONDS")]
     pub seconds: Option<u64>,
-    /// Print the first and the last line only
+    /// Print only the first and the last line
     #[arg(long)]
     pub quiet: bool,
 }
 
 impl Serve {
-    /// The shorthands are laid over `--set`.
+    /// Returns the sources of the settings. The shorthand options override `--set`.
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.options.extend(self.refdata.setting());
@@ -165,16 +168,16 @@ pub struct Simulate {
     /// First time that counts, such as 2026-11-14T09:30:00Z: simulation.from
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
-    /// Time at which it ends: simulation.to
+    /// Time at which the run ends: simulation.to
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
-    /// Files of ticks or bars, with commas between: simulation.data
+    /// Files of ticks or bars, separated by commas: simulation.data
     #[arg(long, value_name = "FILES")]
     pub data: Option<String>,
     /// Folder for report.txt, report.json and report.html: simulation.report_dir
     #[arg(long, value_name = "DIR")]
     pub report: Option<String>,
-    /// Where chance begins: service.seed
+    /// Seed of random numbers: service.seed
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Print no progress
@@ -183,7 +186,8 @@ pub struct Simulate {
 }
 
 impl Simulate {
-    /// The preset lies below, the shorthands are laid over `--set`.
+    /// Returns the sources of the settings. The preset has the lowest priority, and the shorthand
+    /// options override `--set`.
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.files.insert(0, "simulation".to_string());
@@ -207,16 +211,17 @@ impl Simulate {
 pub struct StrategyArgs {
     #[command(flatten)]
     pub settings: Settings,
-    /// A strategy of the server's settings
+    /// Name of a strategy in the server's settings
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// The broker: nats.url
+    /// URL of the broker: nats.url
     #[arg(long, value_name = "URL")]
     pub connect: Option<String>,
 }
 
 impl StrategyArgs {
-    /// There is one mode for it; the shorthands are laid over `--set`.
+    /// Returns the sources of the settings. The mode is always `distributed`, and the shorthand
+    /// options override `--set`.
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.options.push(shorthand("strategy", "service.mode", "distributed"));
@@ -243,7 +248,7 @@ impl Check {
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum ConfigVerb {
-    /// Print every setting that holds, and where it came from
+    /// Print every effective setting and its source
     #[command(after_help = "Examples:
   pitlane config show --config pinned
   pitlane config show --changed")]
@@ -254,7 +259,7 @@ pub enum ConfigVerb {
 pub struct Show {
     #[command(flatten)]
     pub settings: Settings,
-    /// Only what is not as it is built in
+    /// Only settings that differ from the built-in ones
     #[arg(long)]
     pub changed: bool,
 }
@@ -266,7 +271,7 @@ pub struct Doctor {
     /// Folder of journal and certificates: service.data_dir
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// For machines
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -279,24 +284,24 @@ impl Doctor {
     }
 }
 
-/// What `pitlane journal` can do.
+/// Subcommands of `pitlane journal`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum JournalVerb {
     /// Print one line for each record
     #[command(after_help = "Example:
   pitlane journal dump --data /var/lib/pitlane --shard 0 --from 1000 --limit 20")]
     Dump(JournalPart),
-    /// Check every sum, link and snapshot, and that replay gives the digests written down
+    /// Check every checksum, link and snapshot, and that replay reproduces the stored digests
     #[command(after_help = "Example:
   pitlane journal verify --data /var/lib/pitlane")]
     Verify(JournalPart),
-    /// Rebuild the state as a start would, or up to a record, and print what it is
+    /// Rebuild the state as a start would, or up to a record, and print it
     #[command(after_help = "Example:
   pitlane journal replay --data /var/lib/pitlane --shard 0 --to 1000")]
     Replay(JournalPart),
 }
 
-/// What part of a journal is meant. None of the verbs changes it, and it may be in use.
+/// Part of a journal. No command changes the journal, and a service may be using it.
 #[derive(Clone, Debug, Args)]
 pub struct JournalPart {
     #[command(flatten)]
@@ -310,10 +315,10 @@ pub struct JournalPart {
     /// First record
     #[arg(long, value_name = "SEQUENCE", default_value_t = 0)]
     pub from: u64,
-    /// Last record [default: the last there is]
+    /// Last record [default: the last one in the journal]
     #[arg(long, value_name = "SEQUENCE")]
     pub to: Option<u64>,
-    /// Lines at most [default: all]
+    /// Highest number of lines [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
 }
@@ -326,12 +331,14 @@ impl JournalPart {
     }
 }
 
-/// What `pitlane audit` can do.
+/// Subcommands of `pitlane audit`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum AuditVerb {
-    /// Check that every line follows from the one before, and that no line is missing; 1 if not
+    /// Check that every line follows from the previous one, and that no line is missing; exits with
+    /// 1 if not
     ///
-    /// What is missing is told by anchors: the file audit-anchor in the data folder, and the journal. The service may run.
+    /// Anchors reveal missing lines: the file audit-anchor in the data folder, and the journal. The
+    /// service may be running.
     #[command(after_help = "Example:
   pitlane audit verify --data /var/lib/pitlane")]
     Verify(AuditVerify),
@@ -345,17 +352,17 @@ pub enum AuditVerb {
 pub struct AuditVerify {
     #[command(flatten)]
     pub folder: DataFolder,
-    /// The first line, where files with older lines were put away
+    /// Number of the first line, if files with older lines were moved away
     #[arg(long, value_name = "LINE")]
     pub begins_with: Option<u64>,
 }
 
-/// Which orders are meant. The journal is not changed, and may be in use.
+/// Selection of orders. The command does not change the journal, and a service may be using it.
 #[derive(Clone, Debug, Args)]
 pub struct AuditOrders {
     #[command(flatten)]
     pub part: JournalPart,
-    /// Only what this login has sent
+    /// Only commands of this login
     #[arg(long, value_name = "NAME")]
     pub login: Option<String>,
     /// Only the order or request with this id
@@ -380,54 +387,57 @@ impl DataFolder {
     }
 }
 
-/// What `pitlane standby` can do. The server that has the folder must not run; the decision holds for its next start, once.
+/// Subcommands of `pitlane standby`. The server that owns the folder must not run. The decision
+/// applies to its next start, once.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StandbyVerb {
-    /// Lead with this folder, and make the stream from it: what only the stream has is given up
+    /// Lead with this folder and rebuild the stream from it; data that only the stream has are
+    /// discarded
     #[command(after_help = "Example:
   pitlane standby lead --data /var/lib/pitlane")]
     Lead(DataFolder),
-    /// Follow the stream: this folder is put aside, in standby/before
+    /// Follow the stream; this folder is moved aside, to standby/before
     #[command(after_help = "Example:
   pitlane standby follow --data /var/lib/pitlane")]
     Follow(DataFolder),
 }
 
-/// What `pitlane user` can do. A running service hears of it on SIGHUP.
+/// Subcommands of `pitlane user`. A running service applies the change on SIGHUP.
 #[derive(Clone, Debug, Subcommand)]
 pub enum UserVerb {
-    /// Add somebody; the password is asked for, or the first line of standard input
+    /// Add a user; the password is read from the terminal, or from the first line of standard input
     #[command(after_help = "Example:
   pitlane user add alice --role trade --strategies PAIRS,MOMENTUM --file /etc/pitlane/users")]
     Add(Newcomer),
-    /// Give somebody another password
+    /// Change the password of a user
     Passwd(Named),
-    /// Remove somebody
+    /// Remove a user
     Remove(Named),
-    /// Print everybody, with role and strategies
+    /// List all users with role and strategies
     List(CredentialFile),
 }
 
-/// What `pitlane token` can do. A running service hears of it on SIGHUP.
+/// Subcommands of `pitlane token`. A running service applies the change on SIGHUP.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TokenVerb {
-    /// Make a token and print it: it is shown this once and kept nowhere
+    /// Make a token and print it; it is shown only this once and not stored
     #[command(after_help = "Example:
   pitlane token create robot --role trade --file /etc/pitlane/tokens")]
     Create(Newcomer),
-    /// Make a token worthless
+    /// Revoke a token
     Revoke(Named),
-    /// Print the name of each token, with role and strategies
+    /// List the name of each token with role and strategies
     List(CredentialFile),
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct Newcomer {
     pub name: String,
-    /// read, trade or admin; each may all that the one before may
+    /// read, trade or admin; each has all rights of the one before
     #[arg(long, value_parser = credentials::parse_role)]
     pub role: Role,
-    /// Names of strategies with commas between, whose orders and positions may be seen and touched; *: all
+    /// Names of strategies, separated by commas, whose orders and positions the login may see and
+    /// change; *: all
     #[arg(long, value_name = "LIST", default_value = "*", value_parser = credentials::parse_strategies)]
     pub strategies: Strategies,
     #[command(flatten)]
@@ -441,12 +451,12 @@ pub struct Named {
     pub file: CredentialFile,
 }
 
-/// Which file is meant.
+/// File of users or tokens.
 #[derive(Clone, Debug, Args)]
 pub struct CredentialFile {
     #[command(flatten)]
     pub settings: Settings,
-    /// The file of users or tokens [default: auth.users_file, auth.tokens_file]
+    /// File of users or tokens [default: auth.users_file, auth.tokens_file]
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
@@ -455,7 +465,7 @@ pub struct CredentialFile {
 pub struct Health {
     #[command(flatten)]
     pub settings: Settings,
-    /// Ask again until it is ready, for so many seconds at most
+    /// Repeat the request until the service is ready, for at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub wait: u32,
 }
@@ -471,13 +481,14 @@ pub struct Man {
     pub folder: PathBuf,
 }
 
-/// Where settings come from, for every verb that has any.
+/// Sources of the settings, for every command that uses settings.
 #[derive(Clone, Debug, Args)]
 pub struct Settings {
-    /// A file of settings, or a preset: dev, bench, pinned, simulation, distributed; repeated, the later wins
+    /// A file of settings, or a preset: dev, bench, pinned, simulation, distributed; if repeated,
+    /// the later wins
     #[arg(long, value_name = "FILE|PRESET")]
     pub config: Vec<String>,
-    /// One setting, over files and environment
+    /// One setting; overrides files and environment
     #[arg(long, value_name = "KEY=VALUE", value_parser = Setting::parse)]
     pub set: Vec<Setting>,
 }
@@ -493,14 +504,15 @@ impl Settings {
     }
 }
 
-/// Text of the system, if it is text.
+/// Returns a text of the operating system if it is valid Unicode.
 fn os_text(text: std::ffi::OsString) -> Option<String> {
     text.into_string().ok()
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct Folder {
-    /// Folder with exchanges.csv, families.csv, securities.csv, accounts.csv and strategies.csv: refdata.dir
+    /// Folder with exchanges.csv, families.csv, securities.csv, accounts.csv and strategies.csv:
+    /// refdata.dir
     #[arg(long = "refdata", value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }

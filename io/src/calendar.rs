@@ -1,12 +1,14 @@
-//! Hours of exchanges: in which session each of them is, and until when.
+//! Trading hours of exchanges: in which session each exchange is, and until when.
 //!
 //! ```text
 //! Closed │ OpeningAuction │ Continuous                    │ ClosingAuction │ Closed
 //!                         open                                             close
 //! ```
 //!
-//! A trading day may begin on the evening before: one that opens at 17:00 and closes at 16:00 ends on the next day. It takes
-//! place if the day on which it ends is no Saturday, no Sunday and no holiday. From 00:00 to 24:00 means: always.
+//! A trading day may begin on the evening before: an exchange that opens at 17:00 and closes at
+//! 16:00 ends its trading day on the next day. A trading day takes place if the day on which it
+//! ends is no Saturday, no Sunday and no holiday. The hours 00:00 to 24:00 mean that the exchange
+//! is always open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
@@ -19,12 +21,14 @@ use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 use crate::config::{Config, Hours, HoursBy};
 use crate::zone::Zone;
 
-/// Days looked ahead for the next change. If there are more holidays in a row, one looks again then.
+/// Days searched for the next change. If there are more holidays in a row, the search continues at
+/// the end of these days.
 const DAYS_AHEAD: i32 = 8;
-/// Days walked at most from either end of a long pause. A pause of which more is left out has closed everything that closes.
+/// Days walked at most from either end of a long pause. A pause with more days than that has closed
+/// everything that closes.
 const WALK_DAYS_MAX: i32 = 40;
 
-/// Those exchanges whose hours are kept; all others are always open.
+/// Exchanges that follow their hours; all other exchanges are always open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calendar {
     places: BTreeMap<ExchangeId, Place>,
@@ -40,20 +44,20 @@ struct Place {
     holidays: BTreeSet<Day>,
 }
 
-/// A session begins.
+/// Beginning of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub at: Timestamp,
     pub session: Session,
 }
 
-/// Where an exchange stands.
+/// Current session of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub session: Session,
-    /// When it began, as far as can be told without looking back for long.
+    /// Begin of the session, as far as a short search backwards can find it.
     pub since: Timestamp,
-    /// When to ask again.
+    /// Time of the next query.
     pub until: Timestamp,
 }
 
@@ -66,8 +70,8 @@ impl Calendar {
         Calendar { places: places.collect() }
     }
 
-    /// Reference data as this calendar bears them out: where hours are not kept, or leave no time for them, there are no auctions, and an
-    /// order for one would wait for ever.
+    /// Adjusts reference data to this calendar: where hours do not apply, or leave no time for
+    /// auctions, there are no auctions, and an order for one would wait for ever.
     pub fn fit(config: &Config, reference: RefData) -> RefData {
         reference.with_auctions_where(|row| {
             let hours = config.calendar.of(&row.mic);
@@ -80,13 +84,15 @@ impl Calendar {
         self.places.contains_key(&exchange)
     }
 
-    /// The last date of an exchange that is over at this instant: its trading has ended, or there was none. None: it has no hours.
+    /// Returns the last date of an exchange that is over at this instant, because its trading has
+    /// ended or there was none. None: the exchange has no hours.
     pub fn over(&self, exchange: ExchangeId, now: Timestamp) -> Option<Day> {
         self.places.get(&exchange).map(|place| place.over(now))
     }
 
-    /// What an exchange goes through after `from` and up to `now`, in order. Of a long pause, whole trading days after the first close
-    /// and before the last are left out: the one has ended what lives for a session, and nobody could enter more.
+    /// Returns the changes of an exchange after `from` and up to `now`, in order. Of a long pause,
+    /// whole trading days after the first close and before the last are omitted: the first close
+    /// has ended all orders that live for a session, and no client could enter more.
     pub fn walk(&self, exchange: ExchangeId, from: Timestamp, now: Timestamp) -> Vec<Change> {
         self.places.get(&exchange).map_or_else(Vec::new, |place| place.walk(from, now))
     }
@@ -97,12 +103,12 @@ impl Calendar {
 }
 
 impl Place {
-    /// None: it never closes.
+    /// Returns None for an exchange that never closes.
     fn new(row: &Exchange, hours: &Hours) -> Option<Place> {
         let is_always = row.open == TimeOfDay(0) && row.close == TimeOfDay(86_400);
         let auction_ns = |seconds: u32| if row.auctions { seconds as u64 * NS_PER_S } else { 0 };
         (!is_always).then(|| Place {
-            // The reader of the reference data has tried the name.
+            // The reader of the reference data has checked the name.
             zone: Zone::parse(&row.time_zone).unwrap_or_default(),
             open: row.open,
             close: row.close,
@@ -144,7 +150,8 @@ impl Place {
         for course in days.filter_map(|day| self.course(day)) {
             let ends = course.iter().skip(1).map(|(begins, _)| Some(*begins)).chain(iter::once(None));
             for ((begins, session), ends) in course.into_iter().zip(ends) {
-                // Where one trading day follows the other without a pause, its auction waits for the close.
+                // If one trading day follows another without a pause, its auction waits for the
+                // close.
                 reached = reached.max(begins);
                 let is_empty = ends.is_some_and(|ends| ends <= reached);
                 if reached > from && reached <= now && !is_empty {
@@ -164,7 +171,8 @@ impl Place {
         !is_weekend(day) && !self.holidays.contains(&day)
     }
 
-    /// The sessions of the trading day that opens on this day, each with its beginning; none if it does not take place.
+    /// Returns the sessions of the trading day that opens on this day, each with its begin; None if
+    /// the trading day does not take place.
     fn course(&self, day: Day) -> Option<[(Timestamp, Session); 4]> {
         let last = if self.close <= self.open { Day(day.0 + 1) } else { day };
         if !self.takes_place(last) {
@@ -183,7 +191,7 @@ impl Place {
     }
 }
 
-/// The first day of all was a Thursday.
+/// The epoch began on a Thursday.
 fn is_weekend(day: Day) -> bool {
     matches!(day.0.rem_euclid(7), 2 | 3)
 }
@@ -210,7 +218,7 @@ mod tests {
         Zone::default().instant(day.unwrap(), time.unwrap())
     }
 
-    /// Session and when the next one begins.
+    /// Returns the session and when the next one begins.
     fn standing(place: &Place, now: &str) -> (Session, String) {
         let Standing { session, until, .. } = place.at(instant(now));
         (session, until.to_string())
@@ -285,7 +293,7 @@ mod tests {
         );
     }
 
-    /// What is walked through, as the hour of a day and the first letters of a session.
+    /// Returns the walked changes, each as the hour of a day and the first letters of a session.
     fn walked(place: &Place, from: &str, now: &str) -> Vec<String> {
         let changes = place.walk(instant(from), instant(now)).into_iter();
         changes.map(|Change { at, session }| format!("{} {session:?}", &at.to_string()[5..16])).collect()

@@ -1,17 +1,18 @@
-//! How the platform is set up: `config/default.toml` and what is laid over it, checked and typed.
+//! Settings of the platform: `config/default.toml` and the layers above it, checked and typed.
 //!
 //! ```text
 //! built in < files and presets < PITLANE_… < --set        layers: one tree, each value with its origin
 //!                    │
 //!                    ▼
-//!     sections ask for their keys, one by one              types and ranges; unknown keys
+//!     sections read their keys, one by one                 types and ranges; unknown keys
 //!                    │
 //!                    ▼
-//!     Config ──► rules over several keys ──► names, once the reference data are there
+//!     Config ──► rules over several keys ──► names, once the reference data are loaded
 //! ```
 //!
-//! Whatever is wrong is told at once, with file, line, column and key, or the variable or option it came from. Parts of
-//! the platform are given the structs of their own sections, never the whole.
+//! All faults are reported at once, with file, line, column and key, or with the variable or option
+//! they came from. Parts of the platform are meant to receive the structs of their own sections,
+//! not the whole; ARCHITECTURE.md lists the modules that still read all of it.
 
 mod adapter;
 mod auth;
@@ -74,10 +75,10 @@ pub use words::{Rate, Secret};
 use section::{Findings, Section};
 use tree::{Entry, Table, Value};
 
-/// Name of the settings that are built in.
+/// Name of the built-in settings.
 pub const BUILT_IN: &str = layers::DEFAULT.0;
 
-/// Every setting, checked.
+/// All settings, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     pub service: Service,
@@ -96,7 +97,7 @@ pub struct Config {
     pub nats: Nats,
     pub remote_strategies: RemoteStrategySettings,
     pub cluster: Cluster,
-    /// Of the cluster; empty: it is alone.
+    /// Members of the cluster; empty: this server is alone.
     pub members: Vec<Member>,
     pub standby: Standby,
     pub tls: Tls,
@@ -110,14 +111,14 @@ pub struct Config {
     pub replay: Replay,
     pub record: Record,
     pub simulation: Simulation,
-    /// Without the exchanges that differ: see [`Config::shard_settings`].
+    /// Settings of a shard without those of single exchanges; see [`Config::shard_settings`].
     pub shard: ShardSettings,
     pub view: ViewSettings,
     pub log: Log,
     pub metrics: Metrics,
 }
 
-/// Settings, where each of them came from, and what should be looked at.
+/// Settings, the origin of each, and warnings.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     pub config: Config,
@@ -125,7 +126,8 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// Lays the sources over the built-in settings and checks everything but the names of reference data.
+/// Lays the sources over the built-in settings and checks everything except names of reference
+/// data.
 pub fn load(sources: &Sources, machine: &Machine) -> Result<Loaded, Faults> {
     let mut findings = Findings::default();
     let mut warnings = Vec::new();
@@ -188,19 +190,19 @@ impl Config {
         }
     }
 
-    /// Ways to real venues, by name.
+    /// Returns the names of the adapters to real venues.
     pub fn adapter_names(&self) -> Vec<&str> {
         self.adapters.iter().map(|adapter| adapter.name.as_str()).collect()
     }
 
-    /// Those of them that give market data.
+    /// Returns the adapters that provide market data.
     pub fn quoting(&self) -> impl Iterator<Item = (AdapterId, &Adapter)> {
-        // The simulated venue is the first.
+        // Number 0 is the simulated venue.
         let numbered = (1..).map(AdapterId).zip(&self.adapters);
         numbered.filter(|(_, adapter)| adapter.usual.market_data)
     }
 
-    /// The shards that this server has itself: all, unless others own some.
+    /// Returns the shards of this server: all, unless other members own some.
     pub fn own_shards(&self) -> Vec<ShardId> {
         let member = self.members.iter().find(|member| member.name == self.cluster.member);
         match member.filter(|_| self.cluster.is_on()) {
@@ -213,14 +215,14 @@ impl Config {
         }
     }
 
-    /// Those that others own.
+    /// Returns the shards that other members own.
     pub fn far_shards(&self) -> ShardMask {
         let own = self.own_shards();
         (0..self.topology.shards).map(ShardId).filter(|shard| !own.contains(shard)).collect()
     }
 
-    /// What is safe when a client hears of it. By itself: where there is a standby all that it needs to go on, and the
-    /// disk as soon as real venues are configured.
+    /// Returns the guarantee behind an acknowledgement. With `auto`: `replicated` with a standby,
+    /// `disk` with real venues, else `os`.
     pub fn durability(&self) -> Durability {
         let by_itself = match (&self.standby.group, self.adapters.is_empty()) {
             (Some(_), _) => Durability::Replicated,
@@ -231,7 +233,7 @@ impl Config {
     }
 }
 
-/// The settings that are built in.
+/// The built-in settings.
 impl Default for Config {
     fn default() -> Config {
         let mut findings = Findings::default();
@@ -242,7 +244,7 @@ impl Default for Config {
     }
 }
 
-/// What a FIX session is made of if it does not say: the first one that is built in, without its names.
+/// Returns the defaults of a FIX session: the first built-in session without its names.
 fn first_session() -> Table {
     let tree = layers::builtin(&mut Faults::default());
     let Some(Value::Table(fix)) = tree.get("fix").map(|entry| &entry.value) else { return Table::new() };

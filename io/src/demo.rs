@@ -1,5 +1,6 @@
-//! A trader without a plan, so that there is something to see: orders of every type and time in force around the market,
-//! now and then a modification, a cancel, a closed position. All from a seed.
+//! A demo trader without a plan, for demonstrations: orders of every type and time in force around
+//! the market, sometimes a modification, a cancel, a closed position. All its choices come from a
+//! seed.
 
 use pitlane_engine::desk::{CloseRequest, Desk, Ticket};
 use pitlane_engine::event::Tick;
@@ -13,9 +14,10 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{Order, View};
 
-/// Open orders from which on it only cancels, so that the list stays readable and memory bounded.
+/// Number of open orders from which the trader only cancels, so that the list stays readable and
+/// memory bounded.
 pub const OPEN_MAX: usize = 40;
-/// How far from the market its prices are, in ticks.
+/// Largest distance of its prices from the market, in ticks.
 const REACH_TICKS: u64 = 6;
 const LOTS_MAX: u64 = 10;
 
@@ -23,25 +25,25 @@ const LOTS_MAX: u64 = 10;
 pub struct Demo {
     chance: Rng,
     strategies: Vec<StrategyId>,
-    /// Mean time between two acts.
+    /// Mean time between two actions, in nanoseconds.
     pause_ns: u64,
     next: Timestamp,
     token: u32,
 }
 
 impl Demo {
-    /// A trader in the name of these strategies.
+    /// Creates a trader that acts for these strategies.
     pub fn new(strategies: Vec<StrategyId>, seed: u64, pause_ns: u64) -> Demo {
         Demo { chance: Rng::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
     }
 
-    /// When it acts next.
+    /// Returns the time of the next action.
     pub fn next_at(&self) -> Timestamp {
         self.next
     }
 
-    /// Acts once if it is time to. Gives the id of what it asked for, none if that was declined; no answer at all if
-    /// it did nothing.
+    /// Acts once if it is time. Returns the id of the request, or an empty id if it was declined,
+    /// or None if the trader did nothing.
     pub fn poll(
         &mut self,
         now: Timestamp,
@@ -60,7 +62,7 @@ impl Demo {
         let sender =
             port.register_sender(Sender { protocol: Protocol::Internal, login, ..Sender::default() });
         let ticket = Ticket { source, token: self.token, sender, ..Ticket::default() };
-        // Whatever is declined was worth a try; the next act comes soon.
+        // A declined request is not an error; the next action follows soon.
         let asked = match self.choose(now, view, reference)? {
             Act::Submit(terms) => desk.submit(port, ticket, terms),
             Act::Modify(order, changes) => desk.modify(port, ticket, &order.id, changes),
@@ -110,7 +112,8 @@ impl Demo {
         }))
     }
 
-    /// Limit and stop as the type wants them: a limit around the market, a stop beyond it.
+    /// Returns limit and stop as the order type needs them: a limit around the market, a stop
+    /// beyond it.
     fn prices(
         &mut self,
         tick: &Tick,
@@ -133,7 +136,7 @@ impl Demo {
         Some((limit, stop))
     }
 
-    /// A time in force that goes with the type, and once in a while one that does not.
+    /// Returns a time in force that suits the type, and sometimes one that does not.
     fn tif(&mut self, kind: OrderKind) -> Option<Tif> {
         if self.chance.below(40) == 0 {
             return self.pick(Tif::ALL.to_vec());
@@ -145,7 +148,7 @@ impl Demo {
         }
     }
 
-    /// Another quantity, or a price one tick away.
+    /// Returns another quantity, or a price one tick away.
     fn modification(&mut self, view: &View, reference: &RefData) -> Option<Act> {
         let order = self.any_order(view)?;
         let family = reference.family_of(reference.security(order.terms.security)?);

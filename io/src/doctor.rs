@@ -1,8 +1,9 @@
-//! `pitlane doctor`: is this machine fit for low latency, with these settings? Each check says what it found, why it
-//! matters and the command that mends it.
+//! `pitlane doctor`: checks whether this machine suits low latency with the given settings. Each
+//! check reports what it found, why it matters and the command that corrects it.
 //!
-//! What the kernel tells in files is read below a root folder, and what must be tried (a ring, a sync, a port) is tried
-//! beforehand: so that a made-up machine can be examined as well as this one.
+//! What the kernel shows in files is read below a root folder, and what must be tried (a ring, a
+//! sync, a port) is tried beforehand, so that tests can check a made-up machine as well as this
+//! one.
 
 mod cores;
 mod host;
@@ -22,13 +23,13 @@ pub use probes::{Port, Probes};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its name, one word.
+    /// Name of the check, one word.
     pub check: &'static str,
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
     pub why: &'static str,
-    /// A command, or a sentence where there is none; empty if nothing is wrong.
+    /// A command, or a sentence where there is no command; empty if nothing is wrong.
     pub mend: String,
 }
 
@@ -36,7 +37,7 @@ pub struct Finding {
 pub enum Verdict {
     Fit,
     Unfit,
-    /// This machine does not say.
+    /// The machine does not reveal it.
     Unknown,
 }
 
@@ -50,7 +51,7 @@ impl Verdict {
     }
 }
 
-/// Every check, in the order in which one would mend things.
+/// Runs every check, in the order in which findings are best corrected.
 pub fn examine(config: &Config, root: &Path, probes: &Probes) -> Vec<Finding> {
     let host = Host::at(root);
     let checks = [
@@ -62,7 +63,7 @@ pub fn examine(config: &Config, root: &Path, probes: &Probes) -> Vec<Finding> {
     checks.into_iter().flatten().collect()
 }
 
-/// How many findings need mending.
+/// Returns the number of findings that need correction.
 pub fn unfit(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.verdict == Verdict::Unfit).count()
 }
@@ -93,7 +94,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A check by its name and reason, about to say what it found.
+/// Name and reason of a check, from which its finding is made.
 #[derive(Clone, Copy, Debug)]
 struct Check {
     name: &'static str,
@@ -118,7 +119,7 @@ impl Check {
     }
 }
 
-/// Cores as one writes them: `2-5,8`.
+/// Formats cores as ranges: `2-5,8`.
 fn show(cores: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &core in cores {

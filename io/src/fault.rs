@@ -1,41 +1,41 @@
-//! Faults on purpose, for tests alone: a release does not have them.
+//! Injected faults, for tests only: a release does not have them.
 //!
-//! | `PITLANE_FAULT` | what happens |
+//! | `PITLANE_FAULT` | effect |
 //! |---|---|
-//! | `panic:THREAD:ROUNDS` | the thread panics in its so many-th round with work |
-//! | `kill:WRITES` | the process is killed as by SIGKILL after so many commands were written to journals, before the last is applied |
-//! | `audit:LINES` | the audit log fails as a disk does, after so many writes |
-//! | `sync:SYNCS` | the so many-th sync of a file of journals and stores fails as that of a bad disk does |
-//! | `clock:LOOKS:SECONDS` | the wall clock is put forward or, below zero, back by so much, once it was looked at so often |
+//! | `panic:THREAD:ROUNDS` | the thread panics in the given round with work |
+//! | `kill:WRITES` | SIGKILL after so many commands were written to journals, before the last is applied |
+//! | `audit:LINES` | the audit log fails like a disk, after so many writes |
+//! | `sync:SYNCS` | the sync with this number, of journals and stores, fails like that of a bad disk |
+//! | `clock:LOOKS:SECONDS` | after so many readings the wall clock is set forward, or back if below zero |
 
 #[cfg(not(debug_assertions))]
 use std::io;
 
-/// To be called by a thread of the platform after each round.
+/// A thread of the platform calls this after each round.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn after_round(_thread: &str, _work: usize) {}
 
-/// To be called by a shard's thread after a command was written to its journal.
+/// The thread of a shard calls this after it wrote a command to its journal.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn after_write() {}
 
-/// To be called before lines are written to the audit log.
+/// The audit writer calls this before it writes lines.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn before_note() -> io::Result<()> {
     Ok(())
 }
 
-/// To be called before a file is synced.
+/// Called before a file is synced.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn before_sync() -> io::Result<()> {
     Ok(())
 }
 
-/// To be called with what the wall clock shows, in nanoseconds: what it is taken to show.
+/// Takes the wall clock's time in nanoseconds and returns the time to use.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn shown(wall_ns: u64) -> u64 {
@@ -121,7 +121,7 @@ mod asked {
         }
     }
 
-    /// Counts down, and says whether it had come to its end before.
+    /// Counts down, and returns whether the count had ended before.
     fn is_over(left: &AtomicU64) -> bool {
         left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
     }
@@ -129,7 +129,7 @@ mod asked {
     pub fn after_write() {
         let Some(Fault::Kill { writes }) = asked() else { return };
         if writes.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // It does not return: nobody survives this signal.
+            // This does not return: the signal ends the process.
             let _ = raise(SIGKILL);
         }
     }

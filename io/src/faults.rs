@@ -1,11 +1,12 @@
-//! What somebody wrote wrong: as much of it as helps, all at once, and the word that was perhaps meant.
+//! Faults of files that people write: a bounded number of them, all at once, with a suggestion for
+//! misspelt words.
 
 use std::fmt;
 
-/// Faults told in one go. Whoever has more than a hundred has one mistake a hundred times.
+/// Faults reported at once. More than a hundred faults are usually one mistake a hundred times.
 pub const FAULTS_MAX: usize = 100;
 
-/// All faults that were found, up to [`FAULTS_MAX`]; of the others only the number is kept.
+/// All faults that were found, up to [`FAULTS_MAX`]; of the others only their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults<F> {
     told: Vec<F>,
@@ -51,7 +52,7 @@ impl<F: fmt::Display> fmt::Display for Faults<F> {
 
 impl<F: fmt::Debug + fmt::Display> std::error::Error for Faults<F> {}
 
-/// ` (did you mean …?)` with the word nearest to `wrong`, or nothing if none is near.
+/// Returns ` (did you mean …?)` with the word nearest to `wrong`, or nothing if no word is near.
 pub fn suggestion(wrong: &str, words: &[&str]) -> String {
     let near = |word: &&&str| distance(&wrong.to_ascii_lowercase(), &word.to_ascii_lowercase());
     match words.iter().min_by_key(near) {
@@ -60,7 +61,8 @@ pub fn suggestion(wrong: &str, words: &[&str]) -> String {
     }
 }
 
-/// Letters to insert, remove or change to get from one word to the other. Of long words only the beginning is seen.
+/// Returns the number of letters to insert, remove or change to get from one word to the other.
+/// Only the beginning of long words counts.
 fn distance(from: &str, to: &str) -> usize {
     const LETTERS_MAX: usize = 32;
     let to: Vec<char> = to.chars().take(LETTERS_MAX).collect();

@@ -1,6 +1,8 @@
-//! Asks a service on this machine whether it is ready, for whoever has no client for HTTP at hand: systemd, a container's health check, a script.
+//! Asks a service on this machine whether it is ready, for callers without an HTTP client: systemd,
+//! the health check of a container, a script.
 //!
-//! It asks where `http.listen` says, without a login: `/health/ready` is open to everybody and tells a stranger nothing else.
+//! It uses the address of `http.listen`, without a login: `/health/ready` needs none and reveals
+//! nothing else to an unknown client.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -10,23 +12,24 @@ use std::time::{Duration, Instant};
 
 use crate::config::Config;
 
-/// For a connection, and for each part of an answer. A service that is well answers in a millisecond.
+/// Time limit of a connect, and of each part of a response. A healthy service responds in a
+/// millisecond.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two questions while we wait.
+/// Pause between two requests while waiting.
 const PAUSE: Duration = Duration::from_millis(50);
-/// As much of an answer as is looked at: its first line says it.
+/// Bytes of a response that are read: its first line has the status.
 const ANSWER_BYTES_MAX: u64 = 256;
 
 const QUESTION: &[u8] = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-/// Why it does not count as ready.
+/// Reason why the service is not considered ready.
 #[derive(Debug)]
 pub enum HealthError {
-    /// There is no plain listener whose address is known beforehand.
+    /// There is no plain listener with an address that is known beforehand.
     Nowhere(&'static str),
-    /// Nobody is there, or nobody who answers.
+    /// There is no service, or it does not respond.
     Silent(SocketAddr, io::Error),
-    /// The answer is another one than 200.
+    /// The status is not 200.
     NotReady(SocketAddr, String),
 }
 
@@ -40,7 +43,7 @@ impl fmt::Display for HealthError {
     }
 }
 
-/// Asks until it is ready or the time is up; with no time, once.
+/// Repeats the request until the service is ready or the time is over; without time, sends it once.
 pub fn ask(config: &Config, wait: Duration) -> Result<SocketAddr, HealthError> {
     let address = address(config.http.listen)?;
     let start = Instant::now();
@@ -69,7 +72,7 @@ fn first_line(address: SocketAddr) -> io::Result<String> {
     Ok(line.escape_ascii().to_string())
 }
 
-/// Where to ask. A listener on every address is reached on loopback too.
+/// Returns the address to ask. A listener on every address is reached on loopback too.
 fn address(listen: Option<SocketAddr>) -> Result<SocketAddr, HealthError> {
     let Some(mut address) = listen else {
         return Err(HealthError::Nowhere("it is switched off, and nothing else is asked; loopback would do"));
@@ -102,7 +105,7 @@ mod tests {
         assert!(address(None).is_err());
     }
 
-    /// What the one answer is taken for.
+    /// Returns how the one response is interpreted.
     fn told(answer: &'static [u8]) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -111,7 +114,7 @@ mod tests {
             let mut question = vec![0; QUESTION.len()];
             stream.read_exact(&mut question).unwrap();
             assert_eq!(question, QUESTION);
-            // Who has heard enough may be gone before the end.
+            // The client may close before it has read everything.
             let _ = stream.write_all(answer);
         });
         let told = ask_once(address).map_err(|unwell| unwell.to_string());

@@ -36,9 +36,9 @@ use pitlane::strategy_process::{self, StrategyProcessError, StrategyProcessSetti
 use pitlane_engine::command::AuditAnchor;
 use pitlane_engine::refdata::RefData;
 
-/// How long the last lines of the log may take.
+/// Time limit for writing the last lines of the log.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
-/// Where the kernel's files are.
+/// Root folder of the kernel's files.
 const ROOT: &str = "/";
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        // Whoever read us has heard enough.
+        // The reader has closed standard output (broken pipe); the process exits without an error.
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(trouble) => {
             let _ = writeln!(io::stderr(), "{trouble}");
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why it could not be done.
+/// Reason why a command failed.
 enum CliError {
     Config(Faults),
     Refdata(refdata::Faults),
@@ -185,14 +185,14 @@ fn run_serve(serve: &Serve) -> Result<ExitCode, CliError> {
     Ok(served.map(|()| ExitCode::SUCCESS)?)
 }
 
-/// This process from its very beginning, with the same arguments: nothing that it held can leave it any more. Returns only if that is not
-/// possible.
+/// Restarts this process with the same arguments, so that nothing it held can leave it. Returns
+/// only if that is not possible.
 fn restart_process() -> io::Error {
     let binary = std::env::current_exe().unwrap_or_else(|_| "pitlane".into());
     Command::new(binary).args(std::env::args_os().skip(1)).exec()
 }
 
-/// A mode that is not there yet must not look as if it were.
+/// Refuses `service.mode = "simulation"` for `serve` and names `pitlane simulate` instead.
 fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
     let mut faults = Faults::default();
     if config.service.mode == Mode::Simulation {
@@ -204,7 +204,7 @@ fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
 
 fn run_simulate(args: &Simulate) -> Result<ExitCode, CliError> {
     let (Loaded { config, warnings, .. }, reference) = read(&args.sources())?;
-    // That nothing is kept is the idea of it.
+    // A simulation stores no journal on purpose.
     for warning in warnings.iter().filter(|warning| !warning.starts_with("journal.level")) {
         writeln!(io::stderr(), "warning: {warning}")?;
     }
@@ -374,7 +374,7 @@ fn run_token(verb: &TokenVerb) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file that is named, or that of the settings.
+/// Returns the file that is named, or that of the settings.
 fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, CliError> {
     if let Some(path) = &args.file {
         return Ok(path.clone());
@@ -389,7 +389,7 @@ fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, CliErro
 }
 
 fn run_completions(completions: &Completions) -> Result<ExitCode, CliError> {
-    // Into memory first: whoever pipes it away must not make the generator fail.
+    // The generator writes into memory first, so that a closed pipe does not make it fail.
     let mut text = Vec::new();
     clap_complete::generate(completions.shell, &mut Cli::command(), "pitlane", &mut text);
     io::stdout().write_all(&text)?;
@@ -402,7 +402,7 @@ fn run_man(man: &Man) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Settings and reference data that fit together.
+/// Reads settings and reference data and checks them against each other.
 fn read(sources: &Sources) -> Result<(Loaded, RefData), CliError> {
     let loaded = config::load(sources, &Machine::of(Path::new(ROOT)))?;
     let reference = match &loaded.config.refdata.dir {

@@ -1,6 +1,7 @@
-//! Lines for people on the standard output, written by a thread of their own: whoever reads slowly, or not at all, delays
-//! nobody but this thread. What does not fit is left out, and how much that was is told. The first line is that of the start; whatever
-//! happens before it, such as an order that expired while nobody was there, is told after it.
+//! Lines on standard output, written by their own thread, so that a slow or absent reader delays
+//! only this thread. Lines that find no room are dropped, and their number is reported. The first
+//! line is that of the start; lines before it, such as an order that expired while the service was
+//! down, are printed after it.
 
 use std::io::{self, ErrorKind, Write};
 use std::mem;
@@ -11,23 +12,23 @@ use std::thread::{self, JoinHandle};
 
 use crate::lifecycle::{Lifecycle, Stop};
 
-/// Texts that wait to be written. Each holds the lines of one round, a hundred kilobytes at most.
+/// Texts that wait to be written. Each holds the lines of one cycle, at most a hundred kilobytes.
 const WAITING_MAX: usize = 64;
-/// What is kept for after the first line.
+/// Bytes kept until the first line is printed.
 const EARLY_BYTES_MAX: usize = 100_000;
 
-/// Where lines are put. Its clones write to the same output.
+/// Handle of the printer. Its clones write to the same output.
 #[derive(Clone, Debug)]
 pub struct Printer {
     texts: SyncSender<String>,
-    /// The first line is out.
+    /// Whether the first line is printed.
     has_begun: Arc<AtomicBool>,
-    /// Lines left out since the last text that went through.
+    /// Lines dropped since the last text that was accepted.
     left_out: usize,
 }
 
 impl Printer {
-    /// Starts the thread. It ends when the printer is dropped and all is written.
+    /// Starts the thread. It ends when the printer is dropped and all lines are written.
     pub fn start(life: Arc<Lifecycle>) -> io::Result<(Printer, JoinHandle<()>)> {
         let (printer, received) = Printer::pair();
         let thread = thread::Builder::new()
@@ -41,13 +42,14 @@ impl Printer {
         (Printer { texts, has_begun: Arc::default(), left_out: 0 }, received)
     }
 
-    /// The first line, with its end.
+    /// Prints the first line and adds its line end.
     pub fn begin(&mut self, mut line: String) {
         self.hand_over(&mut line);
         self.has_begun.store(true, Ordering::Release);
     }
 
-    /// Takes the lines, each with its end, and never waits. What comes before the first line stays in the text for the next time.
+    /// Takes lines with their line ends and never waits. Lines before the first line stay in the
+    /// text for the next call.
     pub fn print(&mut self, lines: &mut String) {
         if self.has_begun.load(Ordering::Acquire) {
             self.hand_over(lines);
@@ -71,7 +73,7 @@ impl Printer {
 
     /// Takes the last lines, and waits until there is room for them.
     pub fn print_last(mut self, mut lines: String) {
-        // If nobody writes any more, nobody reads either.
+        // If the writing thread has ended, the output has no reader either.
         let text = self.text(&mut lines);
         let _ = self.texts.send(text);
     }

@@ -1,6 +1,6 @@
-//! Reference data from files: five tables of comma-separated values in one folder, read strictly. First every cell
-//! must be what its column says; only then are the rows checked against each other. Whatever is wrong is told
-//! with file, line and column, all at once.
+//! Reference data from files: five tables of comma-separated values in one folder, read strictly.
+//! First every cell must have the type of its column; only then are the rows checked against each
+//! other. All faults are reported at once, with file, line and column.
 
 mod csv;
 mod fault;
@@ -17,7 +17,7 @@ use pitlane_engine::refdata::{RefData, Rows, Table};
 pub use fault::{Fault, Faults};
 pub use table::{FILE_BYTES_MAX, RECORDS_MAX, Source, TEXT_BYTES_MAX};
 
-/// The set that is built into the binary, so that it runs without any file.
+/// The built-in set, so that the binary runs without files.
 const SHIPPED: [(&str, &str); 5] = [
     ("config/refdata/exchanges.csv", include_str!("../../config/refdata/exchanges.csv")),
     ("config/refdata/families.csv", include_str!("../../config/refdata/families.csv")),
@@ -26,7 +26,8 @@ const SHIPPED: [(&str, &str); 5] = [
     ("config/refdata/strategies.csv", include_str!("../../config/refdata/strategies.csv")),
 ];
 
-/// Reads the five files of a folder. Exchanges and accounts may name these adapters beside the simulated one.
+/// Reads the five files of a folder. Exchanges and accounts may name these adapters besides the
+/// simulated one.
 pub fn read(folder: &Path, adapters: &[&str]) -> Result<RefData, Faults> {
     parse(&open(folder)?, adapters)
 }
@@ -45,8 +46,8 @@ fn open(folder: &Path) -> Result<[Source; 5], Faults> {
     if faults.is_empty() { Ok(sources) } else { Err(faults) }
 }
 
-/// Reads the files of a folder, or the set that is built in, to follow `old` while its orders live on. What does not fit is
-/// told with file and line too.
+/// Reads the files of a folder, or the built-in set, as successor of `old`, whose orders stay open.
+/// Rows that do not fit are reported with file and line too.
 pub fn read_after(folder: Option<&Path>, old: &RefData, adapters: &[&str]) -> Result<RefData, Faults> {
     let sources = match folder {
         Some(folder) => open(folder)?,
@@ -64,22 +65,22 @@ pub fn read_after(folder: Option<&Path>, old: &RefData, adapters: &[&str]) -> Re
     })
 }
 
-/// The set that is built in.
+/// Returns the built-in set.
 pub fn shipped() -> Result<RefData, Faults> {
     parse(&built_in(), &[])
 }
 
-/// What the built-in set is read from.
+/// Returns the sources of the built-in set.
 pub fn built_in() -> [Source; 5] {
     SHIPPED.map(|(name, text)| Source { name: name.to_string(), bytes: text.as_bytes().to_vec() })
 }
 
-/// Reads the five tables, in the order of [`Table::ALL`], from what stood in their files.
+/// Reads the five tables, in the order of [`Table::ALL`], from the content of their files.
 pub fn parse(sources: &[Source; 5], adapters: &[&str]) -> Result<RefData, Faults> {
     parse_lines(sources, adapters).map(|(reference, _)| reference)
 }
 
-/// The same, and for each table the lines of its rows as they are sorted then: by id.
+/// Does the same, and returns for each table the lines of its rows, sorted by id like the rows.
 fn parse_lines(sources: &[Source; 5], adapters: &[&str]) -> Result<(RefData, [Vec<usize>; 5]), Faults> {
     let names = [&[rows::SIMULATED], adapters].concat();
     let mut faults = Faults::default();
@@ -125,7 +126,7 @@ fn by_id<T>(rows: &[T], lines: &[usize], id: impl Fn(&T) -> u32) -> Vec<usize> {
     sorted.into_iter().map(|(_, line)| line).collect()
 }
 
-/// SERVER is there in any set, before all others; where no line tells of it, it has none.
+/// SERVER is part of every set, before all others; if no line defines it, it has no line.
 fn with_server(rows: &Rows, mut lines: Vec<usize>) -> Vec<usize> {
     if !rows.strategies.iter().any(|row| row.id == StrategyId::SERVER) {
         lines.insert(0, 0);
@@ -133,7 +134,7 @@ fn with_server(rows: &Rows, mut lines: Vec<usize>) -> Vec<usize> {
     lines
 }
 
-/// The bytes of a file, if it is not too large; else what is the matter.
+/// Returns the bytes of a file that is not too large, or a description of the fault.
 fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;

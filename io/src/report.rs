@@ -1,5 +1,5 @@
-//! What is printed for people: a line for every change of an order, and a last one with the sums. The recorder of the market listens
-//! here too.
+//! Text on standard output: a line for every change of an order, and a last line with the totals.
+//! The recorder of the market also receives its events here.
 
 use std::fmt::Write as _;
 
@@ -14,15 +14,15 @@ use crate::event_counts::Heard;
 use crate::printer::Printer;
 use crate::ticks::record::Recorder;
 
-/// What the summary is counted in.
+/// Currency of the summary.
 const BASE: &[u8] = b"USD";
 
-/// Lines of one round.
+/// Lines of one cycle.
 #[derive(Debug)]
 pub struct Report {
     printer: Printer,
     quiet: bool,
-    /// Not yet given to the printer.
+    /// Lines that the printer does not have yet.
     lines: String,
     recorder: Option<Recorder>,
 }
@@ -32,7 +32,7 @@ impl Report {
         Report { printer, quiet, lines: String::new(), recorder }
     }
 
-    /// Takes note of an event that the view has taken in.
+    /// Receives an event that the view has applied.
     pub fn hear(&mut self, view: &View, reference: &RefData, event: &Event) {
         if let Some(recorder) = &mut self.recorder {
             recorder.hear(event);
@@ -48,13 +48,13 @@ impl Report {
         }
     }
 
-    /// Gives the lines of this round to the printer.
+    /// Gives the lines of this cycle to the printer.
     pub fn flush(&mut self) {
         self.printer.print(&mut self.lines);
         self.recorder.iter_mut().for_each(Recorder::flush);
     }
 
-    /// The last line, after all others.
+    /// Prints the last line, after all others.
     pub fn end(mut self, view: &View, reference: &RefData, heard: Heard) {
         let Heard { ticks, orders, rejected, fills, .. } = heard;
         let base = Currency::parse(BASE).expect("the base currency is one");

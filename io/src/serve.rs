@@ -1,8 +1,8 @@
 //! `pitlane serve`: a platform on the real clock, from its first line to its last.
 //!
 //! ```text
-//! journal read back ─► certificate, listeners ─► threads ─► Opening: all know what they must ─► Open: "ready"
-//!        a stop is asked for ─► Closing ─► Draining ─► Ended ─► "stopped"
+//! journal recovered ─► certificate, listeners ─► threads ─► Opening: every thread has its initial state ─► Open: "ready"
+//!        a stop is requested ─► Closing ─► Draining ─► Ended ─► "stopped"
 //! ```
 
 mod acceptor;
@@ -45,38 +45,40 @@ use crate::refdata;
 use crate::tls::TlsError;
 use crate::wakeup::{Wakeup, wake_all};
 
-/// How long an orderly end may take. What is not done by then is in the journal, and is done after the next start.
+/// Time limit of an orderly stop. Work that is not done by then is in the journal and is done after
+/// the next start.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// How far the journal may be ahead of the wall clock without a word: less than two machines of a cluster differ by.
+/// Time by which the journal may be ahead of the wall clock without a warning: two machines of a
+/// cluster differ by less.
 const AHEAD_NS_MAX: u64 = NS_PER_S;
 
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
     pub config: Config,
-    /// Every setting, to be shown.
+    /// Every setting, for display.
     pub params: Params,
-    /// Print the first and the last line only.
+    /// Whether only the first and the last line are printed.
     pub quiet: bool,
-    /// End so long after it was ready.
+    /// Time after `ready` at which the service stops.
     pub time: Option<Duration>,
 }
 
-/// Why it could not start, or did not end in good order.
+/// Reason why the service could not start or did not stop in order.
 #[derive(Debug)]
 pub enum ServeError {
-    /// Something of the system could not be had: a thread, a folder, a port.
+    /// A resource of the system is not available: a thread, a folder, a port.
     System(String, io::Error),
     Journal(Fault),
     Tls(TlsError),
-    /// Users or tokens are not as they should be.
+    /// A file of users or tokens has a fault.
     Auth(refdata::Faults),
     Audit(AuditError),
-    /// It had to end.
+    /// A part of the service failed.
     Failed(String),
-    /// Another server may lead: this one begins anew, to follow.
+    /// Another server may lead: this one restarts, to follow.
     Deposed(String),
-    /// It did not end in time.
+    /// The service did not stop in time.
     Late(Course),
 }
 
@@ -113,8 +115,8 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
     |error| ServeError::System(what.into(), error)
 }
 
-/// Runs until the time is up or a stop is asked for; a second signal ends the process at once.
-/// `log` is what was said since the start of the log, for whoever listens to it.
+/// Runs until the time is over or a stop is requested; a second signal ends the process at once.
+/// `log` has the log events since the start, for subscribers of the log.
 pub fn serve(
     settings: &ServeSettings,
     reference: &Arc<RefData>,
@@ -129,7 +131,7 @@ pub fn serve(
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
     let mut standby = Standby::open(config, &life)?;
     let reference = match &mut standby {
-        // It may have been a long time since they were read.
+        // A long time may have passed since the files were read.
         Some(standby) => match standby.wait_to_lead(&life, &mut main, &wait)? {
             true => &refdata_reload::read_anew(settings, reference),
             false => return Ok(()),
@@ -150,7 +152,8 @@ pub fn serve(
     running.run(&life, main, &wait)
 }
 
-/// The time of this start: not before the last command of the journal, even if the wall clock was put back since.
+/// Returns the time of this start: not before the last command of the journal, even if the wall
+/// clock was set back since.
 fn not_before(last: Timestamp, now: Timestamp) -> Timestamp {
     let ahead_ns = last.since(now);
     if ahead_ns > AHEAD_NS_MAX {
@@ -165,7 +168,7 @@ fn not_before(last: Timestamp, now: Timestamp) -> Timestamp {
     last.max(now)
 }
 
-/// Signals ring for main; the second one finds the flag set and ends the process.
+/// The signals wake main; the second signal finds the flag set and ends the process.
 fn stop_by_signal(life: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
     let signalled = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -176,19 +179,19 @@ fn stop_by_signal(life: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
     Ok(signalled)
 }
 
-/// SIGHUP asks for certificate, users and tokens to be read again, and wakes main to do so at once.
+/// SIGHUP requests a reload of certificate, users and tokens, and wakes main at once.
 fn reload_by_signal(life: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
-    // The flag first: main must find it set when it wakes.
+    // The flag is registered first: main must find it set when it wakes.
     flag::register(SIGHUP, asked.clone())?;
     pipe::register(SIGHUP, life.doorbell()?)?;
     Ok(asked)
 }
 
-/// What main waits for.
+/// Conditions on which main waits.
 struct Wait {
     signalled: Arc<AtomicBool>,
-    /// From when it is ready.
+    /// Time limit, counted from `ready`.
     time: Option<Duration>,
 }
 
@@ -198,7 +201,8 @@ impl Wait {
     }
 }
 
-/// An error if this server must not lead any longer: then nothing more is said, not even in good order.
+/// Returns an error if this server must not lead any longer: then it sends nothing more, not even
+/// an orderly stop.
 fn check_lead(life: &Lifecycle) -> Result<(), ServeError> {
     match life.stopped() {
         Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
@@ -206,37 +210,38 @@ fn check_lead(life: &Lifecycle) -> Result<(), ServeError> {
     }
 }
 
-/// The threads, once started.
+/// The started threads.
 struct Running {
-    /// Of all threads of the platform.
+    /// Wake-ups of all threads of the platform.
     bells: Vec<Wakeup>,
     remote: Remote,
     standing: Arc<ServiceStatus>,
     watch: Watch,
     library: Library,
-    /// All that take part in the course of life.
+    /// All threads that take part in the phases.
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
     printing: JoinHandle<()>,
-    /// Ends when the http thread has.
+    /// Thread that ends after the http thread.
     recording: Option<JoinHandle<()>>,
     ready: String,
     _lock: Option<Lock>,
-    /// Tells the next one that it may lead, when all is written.
+    /// Announces that another server may lead, when everything is written.
     standby: Option<Standby>,
-    /// Writes what it has when this is dropped.
+    /// Writes its pending data when this is dropped.
     _fix_clerk: AtWork,
 }
 
 impl Running {
-    /// Waits until all threads have arrived, then for the stop, then for the end.
+    /// Waits until all threads are ready, then for the stop, then for the end.
     fn run(mut self, life: &Lifecycle, mut main: Main, wait: &Wait) -> Result<(), ServeError> {
         let all = self.threads.len() as u32;
         let is_open = || life.arrived(Course::Opening) == all;
         self.wait(&mut main, None, || wait.is_over(life) || is_open())?;
         check_lead(life)?;
         if is_open() {
-            // Whoever reads the line may ask at once; and what is traded comes after the line.
+            // A client that reads the line may send a request at once, and lines about orders
+            // follow this line.
             self.standing.set_phase(Phase::Running);
             self.printer.begin(format!("{}\n", self.ready));
             self.enter(life, Course::Open);
@@ -254,7 +259,7 @@ impl Running {
         self.end(life, until)
     }
 
-    /// Waits, and looks after journal, certificate and users meanwhile.
+    /// Waits, and checks journal, certificate and users meanwhile.
     fn wait(
         &mut self,
         main: &mut Main,
@@ -295,7 +300,7 @@ impl Running {
         wake_all(&self.bells);
     }
 
-    /// All threads are done; what they said last is printed.
+    /// All threads have ended; their last lines are printed.
     fn end(self, life: &Lifecycle, until: Option<Instant>) -> Result<(), ServeError> {
         drop(self.printer);
         for thread in self.threads {
@@ -305,7 +310,8 @@ impl Running {
         let is_recorded = || self.recording.as_ref().is_none_or(JoinHandle::is_finished);
         let is_written = || self.printing.is_finished() && is_recorded();
         while !is_written() && until.is_none_or(|until| Instant::now() < until) {
-            // Nobody rings when the last line is written; whoever reads it has waited longer than this.
+            // No thread wakes main when the last line is written; the reader of that line has
+            // waited longer than this.
             thread::sleep(Duration::from_millis(1));
         }
         match life.stopped() {
@@ -327,7 +333,7 @@ mod tests {
         let (life, mut main) = Lifecycle::begin().unwrap();
         let asked = reload_by_signal(&life).unwrap();
         raise(SIGHUP).unwrap();
-        // Without a deadline: only the signal itself can end this.
+        // There is no deadline: only the signal itself can end this wait.
         assert!(main.wait(None, || asked.load(Ordering::Relaxed)).unwrap());
         let mut looks = 0;
         raise(SIGHUP).unwrap();

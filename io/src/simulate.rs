@@ -1,14 +1,15 @@
-//! Simulation mode: the configured strategies over historical data, by a virtual clock that the data drive.
+//! Simulation mode: the configured strategies over historical data, with a virtual clock that the
+//! data drive.
 //!
 //! ```text
 //! files ─► Merge ─► Rig: feed ─► shards with their venues ─► runner: strategies ─► orders ─┐
 //!                    ▲                                                                     │
-//!                    └── the same instant, until nobody has anything to say ◄──────────────┘
+//!                    └── the same instant, until no part has work left ◄───────────────────┘
 //!                    └► Account: equity by samples, trades ─► Report: text, JSON, HTML
 //! ```
 //!
-//! Nothing in it asks for the time or for chance without a seed: the same data, settings and seed give the same report, and its
-//! hash says so. What takes time (how fast it went) stands outside the hash.
+//! No part reads a clock or uses random numbers without a seed: the same data, settings and seed
+//! give the same report, and its hash shows that. The duration of the run is not part of the hash.
 
 pub mod account;
 pub mod html;
@@ -30,14 +31,14 @@ use self::rig::Rig;
 use crate::config::Config;
 use crate::ticks::{self, BarPath, DataError};
 
-/// Rows between two looks at the clock.
+/// Rows between two readings of the clock.
 const ROWS_PER_LOOK: u64 = 1 << 16;
 
-/// Why there is no report.
+/// Reason why there is no report.
 #[derive(Debug)]
 pub enum SimulateError {
     Data(DataError),
-    /// Nothing lies in the range of time.
+    /// The time range has no data.
     NoData,
     NoStrategies,
 }
@@ -62,7 +63,7 @@ impl From<DataError> for SimulateError {
     }
 }
 
-/// Runs all of it.
+/// Runs the whole simulation.
 pub fn simulate(
     config: &Config,
     reference: &Arc<RefData>,

@@ -1,4 +1,4 @@
-//! The configured strategies as a runner takes them, in whatever mode.
+//! The configured strategies in the form that a runner takes, in every mode.
 
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::id::StrategyId;
@@ -11,18 +11,19 @@ use crate::config::Strategy;
 use crate::log::fenced;
 use crate::pages::LARGE_PAGES;
 
-/// Orders of all strategies of this process known at once, and finished ones of them: a strategy has at most a thousand open.
+/// Orders of all strategies of this process that are known at once, and finished ones among them: a
+/// strategy has at most a thousand open.
 const ORDERS_MAX: u32 = 65_536;
 const FINISHED_MAX: u32 = 16_384;
 
-/// The ids of the strategies that this process runs.
+/// Returns the ids of the strategies that run in this process.
 pub fn run_here(strategies: &[Strategy], reference: &RefData) -> Vec<StrategyId> {
     let rows = reference.strategies().iter();
     let here = |name: &String| strategies.iter().any(|strategy| strategy.name == *name);
     rows.filter(|row| here(&row.name)).map(|row| row.id).collect()
 }
 
-/// Those the reference data know; with the others the start was refused.
+/// Returns the strategies that the reference data contain; a start with any other is refused.
 pub fn hosts(strategies: &[Strategy], reference: &RefData) -> Vec<HostSettings> {
     let host = |strategy: &Strategy| {
         let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;

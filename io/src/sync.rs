@@ -1,4 +1,5 @@
-//! What threads share, named in one place: `tests/wake.rs` puts the parts of a model checker here instead.
+//! Synchronisation types that threads share, named in one place: `tests/wake.rs` substitutes those
+//! of a model checker.
 
 pub use std::sync::Arc;
 pub use std::sync::atomic::{AtomicBool, Ordering, fence};

@@ -1,4 +1,4 @@
-//! Time zones: what the clocks of a place show, and when they show it.
+//! Time zones: converts between instants and local time.
 
 use std::fmt;
 
@@ -7,24 +7,25 @@ use jiff::tz::{Offset, TimeZone};
 use pitlane_engine::text;
 use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_S, TimeOfDay, Timestamp};
 
-/// A place with its summer time, or a fixed distance from UTC.
+/// A place with daylight saving time, or a fixed offset from UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
     zone: TimeZone,
-    /// As it was written.
+    /// Name as it was written.
     name: String,
 }
 
 impl Zone {
-    /// No zone on Earth is farther from UTC.
+    /// Largest offset from UTC of any zone on Earth.
     const OFFSET_S_MAX: i32 = 14 * 3_600;
 
-    /// Reads `UTC`, a name such as `Europe/Zurich`, or a distance such as `+09:00`.
+    /// Parses `UTC`, a name such as `Europe/Zurich`, or an offset such as `+09:00`.
     pub fn parse(text: &str) -> Result<Zone, String> {
         let zone = match text.as_bytes().first() {
             Some(b'+' | b'-') => fixed(text),
             _ if text == "UTC" => Some(TimeZone::UTC),
-            // What the database calls by two letters (`GB`) or has for computers only (`posixrules`) is no place.
+            // Database entries of two letters (`GB`) or for computers only (`posixrules`) are not
+            // accepted.
             _ if text.contains('/') => TimeZone::get(text).ok(),
             _ => None,
         };
@@ -34,43 +35,44 @@ impl Zone {
         Ok(Zone { zone: zone.ok_or_else(problem)?, name: text.to_string() })
     }
 
-    /// The day and the time that clocks there show.
+    /// Returns the local day and time.
     pub fn local(&self, now: Timestamp) -> (Day, TimeOfDay) {
         let shown = Timestamp(now.0.saturating_add_signed(self.ahead_ns(now)));
         (shown.day(), TimeOfDay((shown.0 % NS_PER_DAY / NS_PER_S) as u32))
     }
 
-    /// When clocks there show this time of this day (24:00: the midnight after it). What they show twice counts the first
-    /// time; what they skip, when they have skipped it.
+    /// Returns the instant at which local clocks show this time of this day (24:00: the midnight
+    /// after it). A time that occurs twice counts the first time; a time that is skipped counts as
+    /// the end of the gap.
     pub fn instant(&self, day: Day, time: TimeOfDay) -> Timestamp {
         let (day, second) = (day.0 + (time.0 / 86_400) as i32, time.0 % 86_400);
         let Some(shown) = shown(day, second) else { return Timestamp::MAX };
         let instant = self.zone.to_ambiguous_timestamp(shown).compatible();
-        // Outside of what can be told in 64 bits there is nothing that we wait for.
+        // Instants beyond 64 bits are later than any deadline.
         let ns = instant.map_or(i128::MAX, |instant| instant.as_nanosecond());
         Timestamp(ns.clamp(0, u64::MAX as i128) as u64)
     }
 
-    /// How far clocks there are ahead of UTC.
+    /// Returns the offset of local time from UTC, in nanoseconds.
     pub fn ahead_ns(&self, now: Timestamp) -> i64 {
         let now = jiff::Timestamp::from_nanosecond(now.0 as i128).unwrap_or(jiff::Timestamp::MAX);
         self.zone.to_offset(now).seconds() as i64 * NS_PER_S as i64
     }
 
-    /// When clocks there were last changed, this moment included.
+    /// Returns the time of the last change of the local clock, the current instant included.
     pub fn changed(&self, now: Timestamp) -> Option<Timestamp> {
         let behind = jiff::Timestamp::from_nanosecond(now.0 as i128 + 1).unwrap_or(jiff::Timestamp::MAX);
         self.zone.preceding(behind).next().and_then(|change| told(change.timestamp()))
     }
 
-    /// When clocks there will be changed next.
+    /// Returns the time of the next change of the local clock.
     pub fn changes(&self, now: Timestamp) -> Option<Timestamp> {
         let now = jiff::Timestamp::from_nanosecond(now.0 as i128).unwrap_or(jiff::Timestamp::MAX);
         self.zone.following(now).next().and_then(|change| told(change.timestamp()))
     }
 }
 
-/// None: outside of what can be told in 64 bits.
+/// Returns None for an instant beyond 64 bits.
 fn told(when: jiff::Timestamp) -> Option<Timestamp> {
     u64::try_from(when.as_nanosecond()).ok().map(Timestamp)
 }

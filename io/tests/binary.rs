@@ -1,4 +1,4 @@
-//! The binary as a person meets it: what it prints, and how it ends.
+//! The binary as users run it: its output and its exit codes.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -19,12 +19,12 @@ fn pitlane(words: &str) -> Command {
     command
 }
 
-/// An empty folder for one test.
+/// Returns an empty folder for one test.
 fn folder(name: &str) -> Folder {
     Folder::new("binary", name)
 }
 
-/// What follows `serve`, with a folder of its own, small files in it, and any free port.
+/// Returns the arguments of `serve`, with a separate folder, small files and any free port.
 fn serving(data: &Folder, words: &str) -> String {
     let data = data.display();
     let keys = ["http.listen", "https.listen", "stomp.listen", "stomp.tls_listen", "fix.listen"];
@@ -74,7 +74,7 @@ fn a_signal_stops_the_service_in_order() {
         let mut line = String::new();
         out.read_line(&mut line).expect("it says that it is ready");
         assert!(line.starts_with("ready "), "{line}");
-        // The shell has its own `kill`, so nothing needs to be installed.
+        // The shell has a built-in `kill`, so nothing needs to be installed.
         let kill = format!("kill -{signal} {}", child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("there is a shell").success());
         let mut rest = String::new();
@@ -216,7 +216,7 @@ fn pages_are_made_for_man() {
     assert!(complaints.starts_with("pitlane: /nowhere: "), "{complaints}");
 }
 
-/// The address at which a service that has just been started says that it serves HTTP.
+/// Returns the HTTP address in the ready line of a service.
 fn http_of(ready: &str) -> &str {
     ready.split(' ').find_map(|word| word.strip_prefix("http=")).expect("it says where")
 }
@@ -261,7 +261,8 @@ fn installed_files_match_the_binary() {
     }
 }
 
-/// The files were once for everybody on the machine to read, unless the system was told otherwise.
+/// The files were once readable by all users of the machine, unless the system was configured
+/// otherwise.
 #[test]
 fn trading_data_is_readable_by_its_owner_only() {
     let place = folder("private");

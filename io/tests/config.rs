@@ -1,4 +1,4 @@
-//! Settings from every source: what holds in the end, and what is said when something is wrong.
+//! Settings from every source: the effective values, and the messages about faults.
 
 use std::fs;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ fn variables(pairs: &[(&str, &str)]) -> Sources {
     Sources { environment, ..Sources::default() }
 }
 
-/// Complaints about a file, without its folder.
+/// Returns the faults of a file, without its folder.
 fn complaints(name: &str, text: &str) -> Vec<String> {
     let faults = load(&file(name, text)).expect_err("something is wrong");
     let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
@@ -83,7 +83,7 @@ fn a_cluster_has_so_many_members_and_keeps_so_much_for_them() {
     assert!(told[0].contains("cluster.window_mb"), "{told:?}");
 }
 
-/// Every plain setting of a document, dotted, as text.
+/// Collects every plain setting of a document as a dotted key and a text.
 fn flat(at: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
     let dotted = |key: &str| if at.is_empty() { key.to_string() } else { format!("{at}.{key}") };
     match value {
@@ -115,14 +115,14 @@ fn the_default_file_has_every_key_and_no_other_and_is_what_is_read() {
     flat("", &DEFAULT.parse::<toml::Table>().expect("it is TOML").into(), &mut written);
     assert!(written.len() > 150, "{}", written.len());
     for (name, text) in &written {
-        // A list of tables that is empty has no settings.
+        // An empty list of tables has no settings.
         if matches!(name.as_str(), "adapter" | "strategy" | "member") {
             continue;
         }
         let read = params.get(name).unwrap_or_else(|| panic!("{name} is written and not read"));
         assert_eq!(&read.text, text, "{name}");
     }
-    // What the second session leaves out, and what follows from the rest.
+    // Keys that the second session inherits, and values that follow from other settings.
     let inherited = |name: &str| name.starts_with("fix.session.1.") || name == "journal.level.effective";
     for (name, _) in params.iter().filter(|(name, _)| !inherited(name)) {
         assert!(written.iter().any(|(known, _)| known == name), "{name} is read and not written");
@@ -364,7 +364,7 @@ fn secrets_are_never_shown() {
     );
 }
 
-/// Settings that are refused, or told about, because of each other.
+/// Settings that are refused, or cause a warning, because of each other.
 mod rules {
     use super::*;
 
@@ -376,7 +376,7 @@ mod rules {
         load(&options(words)).unwrap_or_else(|faults| panic!("{faults}")).warnings
     }
 
-    /// A file with something in it, for what must exist.
+    /// Returns a non-empty file, for settings that need an existing file.
     fn present() -> String {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("present");
         fs::write(&path, "something").expect("a file for the test");
@@ -409,7 +409,7 @@ mod rules {
         assert!(required(&["auth.mode=required", &users]));
         assert!(refused(&["auth.mode=required"]).contains("nobody could log in"));
         assert!(!required(&["auth.mode=off"]));
-        // Whoever wants nobody to log in stays on this machine, whatever else is set.
+        // Without login every listener must be on loopback, whatever else is set.
         let said =
             refused(&["auth.mode=off", "auth.allow_plaintext=true", "http.listen=10.0.0.1:9090", &users]);
         assert_eq!(
@@ -448,7 +448,8 @@ mod rules {
         };
         assert_eq!(spinning("7"), [""; 0]);
         assert_eq!(spinning("8"), ["topology.idle: 9 threads spin on 8 cores and hinder each other"]);
-        // With isolated cores a process may use few by itself, and pins its threads to the others.
+        // With isolated cores a process may use few cores by itself, and pins its threads to the
+        // others.
         let isolated = Machine { cores: (0..6).collect(), cores_usable: 2 };
         let pinned = Sources { files: vec!["pinned".to_string()], ..Sources::default() };
         assert_eq!(config::load(&pinned, &isolated).expect("it is sound").warnings, [""; 0]);
@@ -570,7 +571,7 @@ mod rules {
     }
 }
 
-/// Nothing that stands in a file may do worse than be refused.
+/// Arbitrary file content is at worst refused.
 mod hostile {
     use super::*;
 

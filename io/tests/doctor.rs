@@ -1,4 +1,4 @@
-//! The doctor before made-up machines: a fit one, and one thing wrong at a time.
+//! The doctor on made-up machines: a fit one, and one fault at a time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ mod folder;
 
 use folder::Folder;
 
-/// A machine without fault for `--config pinned`: six cores, of which 2 to 5 are kept free.
+/// A machine without faults for `--config pinned`: six cores, of which 2 to 5 are isolated.
 const FIT: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/online", "0-5\n"),
     ("sys/devices/system/cpu/isolated", "2-5\n"),
@@ -47,7 +47,7 @@ const FIT: &[(&str, &str)] = &[
     ("proc/sys/kernel/io_uring_disabled", "0\n"),
 ];
 
-/// The made-up machine, with some files changed; an empty text takes the file away.
+/// Creates the made-up machine with some files changed; an empty text removes the file.
 fn machine(name: &str, changes: &[(&str, &str)]) -> Folder {
     let root = Folder::new("machines", name);
     for (path, text) in FIT.iter().chain(changes) {
@@ -81,7 +81,7 @@ fn well() -> Probes {
     }
 }
 
-/// The one finding that is not fit.
+/// Returns the one finding that is not fit.
 fn only(findings: Vec<Finding>) -> Finding {
     let mut wrong: Vec<Finding> =
         findings.into_iter().filter(|finding| finding.verdict != Verdict::Fit).collect();
@@ -89,7 +89,7 @@ fn only(findings: Vec<Finding>) -> Finding {
     wrong.remove(0)
 }
 
-/// One thing is wrong with the machine: this check says so, with this in its words and in its command.
+/// Checks a machine with one fault: this check reports it, with this text and this command.
 fn wrong(check: &str, changes: &[(&str, &str)], found: &str, mend: &str) {
     let root = machine(check, changes);
     let finding = only(doctor::examine(&pinned(&[]), &root, &well()));

@@ -1,4 +1,4 @@
-//! The journal on the real disk, with its owners in threads of their own.
+//! The journal on the real disk, with its parts in separate threads.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ mod folder;
 
 use folder::Folder;
 
-/// An empty folder for one test.
+/// Returns an empty folder for one test.
 fn folder(name: &str) -> Folder {
     Folder::new("journal", name)
 }
@@ -68,14 +68,15 @@ fn command(token: u32) -> Command {
     )
 }
 
-/// One cycle of a shard with its journal.
+/// Runs one cycle of a shard with its journal.
 fn turn(writer: &mut Writer, worker: &mut Worker, now: Timestamp) -> usize {
     let stored = writer.stored();
     let take = |number, now, command: &Command, shard: &Shard| writer.take(number, now, command, shard);
     worker.poll_with(now, stored, take) + writer.tend()
 }
 
-/// Runs a life with all its threads until so many commands of each shard were answered; gives the shards as they ended.
+/// Runs a journal with all its threads until so many commands of each shard are answered; returns
+/// the shards at the end.
 fn live(opened: Opened, commands: u32) -> Vec<Shard> {
     let (mut ports, ends) = mesh(&[PortClass::Client], 2, Depths::default());
     let stop = AtomicBool::new(false);
@@ -107,7 +108,7 @@ fn live(opened: Opened, commands: u32) -> Vec<Shard> {
         stop.store(true, Ordering::Relaxed);
         running.into_iter().map(|thread| thread.join().expect("a shard does not panic")).collect()
     });
-    // What was left to do when the shards ended.
+    // Does the work that was left when the shards ended.
     let now = Clock::new().now();
     while keeper.poll(now) + steward.poll(now) > 0 {}
     drop(lock);
@@ -122,7 +123,7 @@ fn cycle(stop: &AtomicBool, mut poll: impl FnMut() -> usize) {
     }
 }
 
-/// Sends commands to both shards and waits for every answer.
+/// Sends commands to both shards and waits for every response.
 fn talk(port: &mut PortEnd, commands: u32) {
     let (mut sent, mut answered) = ([0; 2], 0);
     while answered < 2 * commands {
@@ -157,7 +158,7 @@ fn a_restart_continues_where_the_last_process_ended() {
             }
             if let Some(before) = &digests {
                 let read = journal::read_back(&Disk::Real, &data).unwrap();
-                // The start of this life is in the journal already.
+                // The record of this start is already in the journal.
                 assert!(read.iter().all(|shard| shard.position.seq == records + 1));
                 assert_eq!(before.len(), read.len());
             }
@@ -201,7 +202,7 @@ fn old_segments_and_snapshots_are_deleted() {
     let snapshots = names.iter().filter(|name| name.ends_with(".snap")).count();
     let segments = names.iter().filter(|name| name.ends_with(".seg")).count();
     assert_eq!(snapshots, 2, "{names:?}");
-    // What came since the older of two snapshots, and the spares.
+    // The records since the older of two snapshots, and the spare segments.
     let written =
         names.iter().rev().find_map(|name| name.strip_suffix(".seg")?.parse::<usize>().ok()).unwrap();
     assert!(written > 50 && segments < written, "{segments} segments: {names:?}");

@@ -1,4 +1,5 @@
-//! Log lines of a whole process: levels by part, both formats, and the last line of one that fails.
+//! Log lines of a whole process: levels by module, both formats, and the last line of a process
+//! that fails.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::thread;
 use pitlane::config::{self, Config, Durability, Machine, Setting, Sources};
 use pitlane::log;
 
-/// Set in a process of its own, which is started by these tests.
+/// Set in the child processes that these tests start.
 const CHILD: &str = "LOG_TEST_CHILD";
 
 fn config(words: &[&str]) -> Config {
@@ -17,7 +18,8 @@ fn config(words: &[&str]) -> Config {
     config::load(&Sources { options, ..Sources::default() }, &machine).expect("the settings are sound").config
 }
 
-/// Runs one of the tests below in a process of its own, and gives its code and what it wrote to standard error.
+/// Runs one of the tests below in a child process, and returns its exit code and its standard
+/// error.
 fn child(name: &str, say: &str) -> (Option<i32>, String) {
     let program = std::env::current_exe().expect("this test has a file");
     let mut command = Command::new(program);

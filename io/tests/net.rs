@@ -1,4 +1,4 @@
-//! Connections on both drivers: bytes, back-pressure, ends of every kind.
+//! Connections with both drivers: bytes, back-pressure, every kind of end.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -38,7 +38,8 @@ fn a_line_is_echoed_wherever_it_is_cut() {
     });
 }
 
-/// The world calls its own door: what is said before anybody has answered leaves when he has, and comes back as an echo.
+/// The gateway connects to its own listener: output before the connection is accepted is sent
+/// afterwards, and is echoed.
 #[test]
 fn output_buffered_during_a_connect_is_sent_afterwards() {
     on_each_driver(|driver| {
@@ -46,7 +47,7 @@ fn output_buffered_during_a_connect_is_sent_afterwards() {
         let call = Call { address: world.address, tls: None, limits: Limits::default() };
         let id = world.sockets().call(&call).unwrap();
         world.sockets().send(id, b"hello\n").unwrap();
-        // There as a line, and back as one, which is answered once more, and so on.
+        // The line goes there and back, is echoed once more, and so on.
         world.until("it has gone round", |w| w.sockets().counts().received_bytes >= 4 * 6);
         assert_eq!((world.sockets().counts().called, world.gateway.accepted().len()), (1, 1));
         world.sockets().close(id);
@@ -58,7 +59,7 @@ fn output_buffered_during_a_connect_is_sent_afterwards() {
 fn a_connect_that_fails_is_reported() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
-        // Bound and then let go: nobody is there.
+        // The port is bound and released: there is no listener.
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let id = world.sockets().call(&Call { address, tls: None, limits: Limits::default() }).unwrap();
         world.sockets().send(id, b"hello\n").unwrap();
@@ -148,7 +149,7 @@ fn a_slow_reader_hits_its_cap_and_the_others_go_on() {
             world.sockets().send(quick_id, b"news").unwrap();
             assert_eq!(world.read(&mut quick, 4), b"news");
         }
-        // It catches up, nothing is missing, and that it did is told.
+        // The reader catches up, nothing is missing, and the drained output is reported.
         world.sockets().tell_drained(slow_id);
         assert!(world.read(&mut slow, said).iter().all(|&byte| byte == b's'));
         world.until("it is told", |world| world.gateway.told.contains(&SocketEvent::Drained { id: slow_id }));
@@ -167,7 +168,7 @@ fn a_paused_connection_slows_its_client_and_loses_nothing() {
         world.sockets().pause(id);
         client.set_nonblocking(true).unwrap();
         let (mut sent, mut stuck) = (6, 0);
-        // The client stops when the buffers of both systems are full.
+        // The client blocks when the buffers of both systems are full.
         world.until("the client is stuck", |_| match (&client).write(&[b'x'; 65_536]) {
             Ok(count) => {
                 (sent, stuck) = (sent + count, 0);
@@ -291,7 +292,8 @@ fn reset(client: TcpStream) {
 
 #[test]
 fn a_peer_that_stops_reading_is_closed() {
-    // What the system sees of a peer that vanished: it acknowledges nothing new within the user timeout.
+    // The system's view of a peer that vanished: it acknowledges nothing new within the user
+    // timeout.
     on_each_driver(|driver| {
         let settings =
             NetSettings { driver, user_timeout: Duration::from_millis(100), ..NetSettings::default() };
@@ -331,7 +333,7 @@ fn silent_connections_are_closed_and_deadlines_are_reported() {
         talker.write_all(b"hello\n").unwrap();
         assert_eq!(world.read(&mut talker, 6), b"hello\n");
         let begin = world.now;
-        // Moved back, then forward again: the latest counts.
+        // The deadline is moved back, then forward again: the latest applies.
         world.sockets().set_deadline(talker_id, Some(begin.plus(1_000)));
         world.sockets().set_deadline(talker_id, Some(begin.plus(60_000_000_000)));
         world.sockets().set_deadline(talker_id, Some(begin.plus(40_000_000_000)));
@@ -409,14 +411,14 @@ fn a_port_in_use_is_reported_at_once() {
 fn a_thread_has_so_many_listeners_and_one_more_is_a_bug() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
-        // One is there already.
+        // One listener is already open.
         let mut last = None;
         for number in 1..63 {
             let listener = Listener::bind(at_loopback()).unwrap();
             last = Some(listener.address());
             assert_eq!(world.net.listen(listener), ListenerId(number));
         }
-        // It is told from the first connection, whose token comes right behind.
+        // It is distinguished from the first connection, whose token directly follows.
         let (mut first, mut client) = (connect(world.address), connect(last.unwrap()));
         for who in [&mut first, &mut client] {
             who.write_all(b"hello\n").unwrap();

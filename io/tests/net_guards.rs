@@ -1,4 +1,5 @@
-//! Many at once: storms, limits, floods; threads that sleep, and connections that go from one to another.
+//! Many connections at once: bursts, limits, floods; threads that wait, and connections that move
+//! between threads.
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod net_world;
@@ -43,7 +44,7 @@ fn a_burst_of_connections_is_accepted_in_portions_and_leaves_nothing_behind() {
     });
 }
 
-/// Some leave at once, some speak first and do not listen.
+/// Some clients leave at once, some send first and do not read.
 fn rush(address: SocketAddr, side: usize, count: usize) {
     for number in 0..count {
         let mut client = connect(address);
@@ -66,7 +67,7 @@ fn one_peer_may_not_take_every_place() {
         for mut refused in greedy.drain(3..) {
             assert_eq!(world.read_to_end(&mut refused).unwrap(), b"");
         }
-        // A place that was left can be taken.
+        // A connection that was closed makes room for another.
         drop(greedy.pop());
         world.until("one has left", |world| world.sockets().len() == 3);
         let mut next = connect_from("127.0.0.2", world.address);
@@ -125,7 +126,8 @@ fn a_flooding_connection_is_read_once_per_cycle() {
             })
             .collect();
         let (mut modest, _) = world.client();
-        // Answers to the flooders are refused when their outputs are full; that is their own affair.
+        // Responses to the flooding clients are refused when their outputs are full, which is
+        // expected.
         let mut received = world.sockets().counts().received_bytes;
         let mut steps = 0;
         for _ in 0..50 {
@@ -183,7 +185,7 @@ fn a_wakeup_ends_the_wait_every_time() {
                 bell.prepare_sleep();
                 let seen = their_asked.load(Ordering::Relaxed);
                 if seen == their_answered.load(Ordering::Relaxed) {
-                    // A lost signal would leave it here for longer than the test has patience.
+                    // A lost wake-up would block here for longer than the test waits.
                     net.wait(Timestamp(1), 10 * PATIENCE);
                 }
                 bell.finish_sleep();
@@ -211,7 +213,7 @@ fn readiness_found_by_a_wait_is_not_lost() {
         let (mut client, _) = world.client();
         while world.step() > 0 {}
         client.write_all(b"heard\n").unwrap();
-        // Told once by the system; the gateway looks only after the second wait.
+        // The system reports it once; the gateway reads only after the second wait.
         world.net.wait(world.now, PATIENCE);
         world.net.wait(world.now, PATIENCE);
         assert_eq!(world.read(&mut client, 6), b"heard\n");
@@ -244,7 +246,8 @@ fn a_connection_moves_between_threads_with_its_state() {
     });
 }
 
-/// Two threads hand a connection to each other after every line. Each time there is half a line unread and something unsent.
+/// Two threads hand a connection to each other after every line. Each time there is half a line
+/// unread and some output unsent.
 fn wander(first: DriverKind, second: DriverKind) {
     const LINES: usize = 100;
     let (to_second, from_first) = mpsc::channel::<Detached>();
@@ -290,7 +293,7 @@ fn wander(first: DriverKind, second: DriverKind) {
     b.1.send(a.0.clone()).unwrap();
     let mut client = connect(address.recv().unwrap());
     client.set_read_timeout(Some(PATIENCE)).unwrap();
-    // Always half of the next line with the one before.
+    // Each line is sent with half of the next one.
     client.write_all(b"line ").unwrap();
     for number in 0..LINES {
         client.write_all(format!("{number:03}\nline ").as_bytes()).unwrap();
@@ -315,7 +318,7 @@ fn unsent_output_moves_along_and_limits_apply_there_too() {
         let (mut client, id) = first.client();
         client.write_all(b"half").unwrap();
         first.until("it has come", |world| world.sockets().input(id).len() == 4);
-        // Until the system takes no more.
+        // Until the system accepts no more.
         let mut said = 0;
         while first.sockets().unsent(id) == 0 {
             first.sockets().send(id, &[b'x'; 1 << 20]).unwrap();
@@ -352,7 +355,8 @@ fn a_connection_released_before_it_was_attached_is_complete() {
 
 #[test]
 fn a_gateway_may_call_any_function_inside_a_callback() {
-    // Closing, finishing and releasing the very connection that is being told of, and its neighbours in the line.
+    // Closes, finishes and releases the connection whose event is being handled, and its neighbours
+    // in the queue.
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let mut clients: Vec<_> = (0..6).map(|_| world.client()).collect();

@@ -1,4 +1,4 @@
-//! What needs the process for itself: thousands of descriptors, and none left.
+//! Tests that need the whole process: thousands of descriptors, and none left.
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod net_world;
@@ -14,7 +14,7 @@ use pitlane::net::settings::{DriverKind, NetSettings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 
-/// One test, since its parts change limits of the whole process.
+/// This is one test, since its parts change limits of the whole process.
 #[test]
 fn descriptors_many_and_none() {
     on_each_driver(|driver| {
@@ -30,7 +30,7 @@ fn descriptors_many_and_none() {
 
 fn five_thousand_idle_ones_while_one_pings(world: &mut World) {
     const IDLE: usize = 5_000;
-    // Both ends are ours.
+    // Both ends are in this process.
     let needed = 2 * IDLE as u64 + 200;
     let limit = getrlimit(Resource::Nofile);
     if limit.maximum.is_some_and(|maximum| maximum < needed) {
@@ -42,7 +42,7 @@ fn five_thousand_idle_ones_while_one_pings(world: &mut World) {
     }
     let mut idle: Vec<TcpStream> = Vec::new();
     while idle.len() < IDLE {
-        // No more at once than the backlog holds.
+        // At most as many at once as the backlog holds.
         idle.extend((0..100).map(|_| connect(world.address)));
         world.until("they are accepted", |world| world.sockets().len() == idle.len());
     }
@@ -52,7 +52,7 @@ fn five_thousand_idle_ones_while_one_pings(world: &mut World) {
         client.write_all(line.as_bytes()).unwrap();
         assert_eq!(world.read(&mut client, line.len()), line.as_bytes());
     }
-    // Any of them may wake up.
+    // Any of the connections may become active.
     for at in [0, IDLE / 2, IDLE - 1] {
         idle[at].write_all(b"me\n").unwrap();
         assert_eq!(world.read(&mut idle[at], 3), b"me\n");
@@ -69,7 +69,7 @@ fn without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(world: &mut W
     let sockets: Vec<Socket> =
         (0..5).map(|_| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap()).collect();
     let limit = getrlimit(Resource::Nofile);
-    // The lowest free number: below it all are taken.
+    // The lowest free number: all below it are in use.
     let lowest = File::open("/dev/null").unwrap().as_raw_fd() as u64;
     setrlimit(Resource::Nofile, Rlimit { current: Some(lowest), ..limit }).unwrap();
     assert!(File::open("/dev/null").is_err());
@@ -80,13 +80,13 @@ fn without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(world: &mut W
     }
     old.write_all(b"still here\n").unwrap();
     assert_eq!(world.read(&mut old, 11), b"still here\n");
-    // It does not spin meanwhile.
+    // The thread does not spin meanwhile.
     while world.step() > 0 {}
     assert_eq!(world.step(), 0);
     setrlimit(Resource::Nofile, limit).unwrap();
     let mut new = connect(world.address);
     new.write_all(b"welcome\n").unwrap();
-    // After a pause in which nobody was accepted, if there was one.
+    // After a pause without accepts, if there was one.
     world.now = world.now.plus(1_000_000_000);
     assert_eq!(world.read(&mut new, 8), b"welcome\n");
 }

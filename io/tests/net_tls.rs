@@ -1,4 +1,4 @@
-//! TLS on both drivers, with a rustls client and with OpenSSL's.
+//! TLS with both drivers, with a rustls client and with OpenSSL's.
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod net_world;
@@ -63,7 +63,7 @@ fn world(driver: DriverKind, identity: &Identity) -> World {
     World::with(NetSettings { driver, ..NetSettings::default() }, listener)
 }
 
-/// Serves until the client's thread is through.
+/// Serves until the client's thread has ended.
 fn serve<T>(world: &mut World, client: JoinHandle<T>) -> T {
     world.until("the client is through", |_| client.is_finished());
     client.join().unwrap()
@@ -86,7 +86,7 @@ fn lines_and_megabytes_come_back() {
                     client.read_exact(&mut answer).unwrap();
                     assert!(answer == bytes);
                 }
-                // A goodbye is answered by one.
+                // A close_notify is answered by one.
                 client.conn.send_close_notify();
                 client.flush().unwrap();
                 assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
@@ -133,7 +133,7 @@ fn finish_sends_close_notify_after_buffered_output() {
         let mut client = identity.client(world.address, &TLS13);
         let talk = thread::spawn(move || {
             let mut all = Vec::new();
-            // Fails if the end comes without a goodbye.
+            // Fails if the end comes without close_notify.
             client.read_to_end(&mut all).unwrap();
             all.len()
         });

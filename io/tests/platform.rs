@@ -1,4 +1,4 @@
-//! The whole platform of `pitlane serve`, on a virtual clock.
+//! The whole platform of `pitlane serve`, with a virtual clock.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
 const START: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
 
-/// What a platform says in so many seconds of virtual time.
+/// Returns the events of a platform in so many seconds of virtual time.
 fn story(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
     story_from(START, settings, seconds)
 }
@@ -72,7 +72,8 @@ fn the_narrowest_lanes_are_wide_enough() {
     assert_eq!(platform.view().ticks().count(), platform.reference().securities().len());
 }
 
-/// Four minutes of a Thursday before XNAS closes, and one after it. 2026-01-15T21:00Z is 16:00 in New York.
+/// Four minutes of a Thursday before XNAS closes, and one after it. 2026-01-15T21:00Z is 16:00 in
+/// New York.
 #[test]
 fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
     let reference = refdata::shipped().expect("the shipped set is sound");

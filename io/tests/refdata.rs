@@ -1,4 +1,4 @@
-//! The reader of reference data: the shipped set, every kind of fault, and any bytes at all.
+//! The reader of reference data: the shipped set, every kind of fault, and arbitrary bytes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn sources() -> [Source; 5] {
     })
 }
 
-/// Replaces the first `from` in a table by `to` and expects these lines of complaint.
+/// Replaces the first `from` in a table by `to` and expects these faults.
 fn check(table: Table, from: &str, to: &str, expected: &[&str]) {
     let mut sources = sources();
     let source = &mut sources[table as usize];
@@ -259,7 +259,7 @@ fn a_text_is_present_clean_and_short() {
 
 #[test]
 fn faults_between_rows_have_their_line_too() {
-    // Below an empty line, so that rows and lines are counted apart.
+    // Below an empty line, so that the numbers of rows and lines differ.
     check(
         Families,
         "\n2,Options",
@@ -320,7 +320,7 @@ fn any_bytes_are_read_or_refused() {
     }
 }
 
-/// Changes, removes or doubles a few bytes, mostly into ones that mean something.
+/// Changes, removes or doubles a few bytes, mostly into ones with a meaning.
 fn spoil(bytes: &mut Vec<u8>, random: &mut Random) {
     const TELLING: &[u8] = b",\"\r\n-.0159:*> aZ\xef\xbb\xbf\xff\0";
     for _ in 0..=random.below(4) {

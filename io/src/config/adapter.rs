@@ -1,4 +1,5 @@
-//! Connections to real venues: `[[adapter]]`, and `[adapter_defaults]` for what most of them leave out.
+//! Adapters to real venues: `[[adapter]]`, and `[adapter_defaults]` for keys that most of them
+//! omit.
 
 use std::path::PathBuf;
 
@@ -9,10 +10,10 @@ use super::section::Section;
 use super::tree::Table;
 use super::words::Secret;
 
-/// A connection to a real venue.
+/// An adapter to a real venue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adapter {
-    /// As the reference data call it.
+    /// Name of the adapter in the reference data.
     pub name: String,
     pub sender_comp_id: String,
     pub target_comp_id: String,
@@ -21,7 +22,7 @@ pub struct Adapter {
     pub usual: Usual,
 }
 
-/// What has a default.
+/// Settings that have a default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usual {
     pub heart_bt_int_s: u32,
@@ -30,15 +31,15 @@ pub struct Usual {
     pub end_time: TimeOfDay,
     pub reset_on_logon: bool,
     pub tls: bool,
-    /// Certificates that the venue's must come from; needed with `tls`.
+    /// Certificate authorities of the venue; needed with `tls`.
     pub tls_ca: Option<PathBuf>,
     pub username: Option<String>,
     pub password: Option<Secret>,
-    /// What the venue calls our account.
+    /// Name of our account at the venue.
     pub account: Option<String>,
-    /// Whether it answers Order Status Request.
+    /// Whether the venue supports Order Status Request.
     pub status_request: bool,
-    /// Whether it gives market data.
+    /// Whether the venue provides market data.
     pub market_data: bool,
     /// None: `venue` in the data folder.
     pub file_store_path: Option<PathBuf>,
@@ -60,7 +61,7 @@ impl Adapter {
 }
 
 impl Usual {
-    /// The defaults, looked at as strictly as what they stand for.
+    /// Reads the defaults, checked as strictly as the adapters themselves.
     pub(super) fn read_defaults(section: &mut Section<'_>) -> Table {
         let like = section.like();
         section.word("type", &[("FIX", ())]);

@@ -1,10 +1,10 @@
-//! Who may come in, and under which cover: `[tls]` and `[auth]`.
+//! Authentication and encryption: `[tls]` and `[auth]`.
 
 use std::path::PathBuf;
 
 use super::section::Section;
 
-/// None of them: a self-signed certificate in the data folder.
+/// Certificate files; without them, a self-signed certificate in the data folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     pub cert: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub struct Auth {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMode {
-    /// Only beyond loopback.
+    /// Login is required only if a listener is not on loopback.
     Auto,
     Required,
     Off,

@@ -1,4 +1,4 @@
-//! When exchanges trade: `[calendar]`.
+//! Trading hours of exchanges: `[calendar]`.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ const AUCTION_S_MAX: u32 = 3_600;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar {
     pub hours: Hours,
-    /// Where an exchange differs, by its MIC.
+    /// Settings of single exchanges, by MIC.
     pub exchange: BTreeMap<String, Hours>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hours {
     pub by: HoursBy,
-    /// For exchanges that have auctions.
+    /// Seconds, for exchanges that have auctions.
     pub opening_auction_s: u32,
     pub closing_auction_s: u32,
     pub holidays: Vec<Day>,
@@ -29,7 +29,7 @@ pub struct Hours {
 pub enum HoursBy {
     /// Trading never ends.
     Always,
-    /// As the reference data have it.
+    /// Trading follows the hours of the reference data.
     Exchange,
 }
 

@@ -1,28 +1,28 @@
-//! Several servers as one: `[cluster]`, and `[[member]]` for each of them.
+//! Clusters of servers: `[cluster]`, and `[[member]]` for each server.
 
 use pitlane_engine::cluster::MEMBERS_MAX;
 use pitlane_engine::id::ShardId;
 
 use super::section::Section;
 
-/// Longest time without a word: a minute.
+/// Longest time without a message from a member: a minute.
 const LEASE_MS_MAX: u32 = 60_000;
-/// Most that is kept for those who missed something: 4 GiB.
+/// Largest buffer for members that missed messages: 4 GiB.
 const WINDOW_MB_MAX: usize = 4_096;
 
-/// How this server takes part.
+/// This server's part in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// Empty: it is alone.
+    /// Name of the cluster; empty: this server is alone.
     pub name: String,
-    /// Which of the members this server is.
+    /// Name of this server among the members.
     pub member: String,
     pub beat_ms: u32,
     pub lease_ms: u32,
     pub join_wait_ms: u32,
-    /// Of what was said, for whoever missed it.
+    /// Bytes of sent messages kept for members that missed them.
     pub window_bytes: usize,
-    /// By member: what happened to its orders, over a restart.
+    /// Events about orders of each member, kept across a restart.
     pub events_kept: usize,
 }
 
@@ -55,11 +55,11 @@ fn is_plain(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
 }
 
-/// One of the servers.
+/// One server of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub name: String,
-    /// What it owns.
+    /// Shards that this member owns.
     pub shards: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ impl Member {
     }
 }
 
-/// What is wrong with a list of members, in words.
+/// Describes what is wrong with a list of members; None if nothing is.
 pub(super) fn flaw(cluster: &Cluster, members: &[Member], shards: u8) -> Option<String> {
     if !(2..=MEMBERS_MAX).contains(&members.len()) {
         return Some(format!("a cluster has 2 to {MEMBERS_MAX} tables [[member]]"));

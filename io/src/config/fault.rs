@@ -1,4 +1,4 @@
-//! What is wrong with the settings, told so that an editor can jump there: `file:line:column: key: problem`.
+//! Faults of the settings, in a form that editors can jump to: `file:line:column: key: problem`.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::faults;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub origin: Origin,
-    /// Dotted; empty if it is about the whole source.
+    /// Dotted key; empty if the fault concerns the whole source.
     pub key: String,
     pub problem: String,
 }

@@ -9,7 +9,7 @@ use super::section::Section;
 use super::tree::{Table, Value};
 use super::words::Secret;
 
-/// CompIDs longer than this are a mistake.
+/// Longest CompID, in bytes; longer ones are a mistake.
 const COMP_ID_BYTES_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,24 +23,24 @@ pub struct Fix {
     /// 0: any.
     pub sending_time_s_max: u32,
     pub out_buffer_bytes: usize,
-    /// Of each session's store.
+    /// Bytes of each session's store.
     pub store_bytes: usize,
     pub sessions: Vec<FixSession>,
 }
 
-/// How cancels, replacements and expiry are announced.
+/// How cancels, replacements and expiry are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecTypes {
     /// As the specification lists them.
     Spec,
-    /// As FIX 4.4 has them.
+    /// As FIX 4.4 defines them.
     Strict44,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixSession {
     pub sender_comp_id: String,
-    /// May end in `*`.
+    /// CompID of the client; may end in `*`.
     pub target_comp_id: String,
     pub heart_bt_int_s: u32,
     pub start_time: TimeOfDay,
@@ -49,7 +49,7 @@ pub struct FixSession {
     pub refresh_on_logon: bool,
     pub use_data_dictionary: bool,
     pub validate_incoming_message: bool,
-    /// By OrdType less one: Market, Limit, Stop, Stop Limit.
+    /// Allowed order types, by OrdType less one: Market, Limit, Stop, Stop Limit.
     pub valid_order_types: [bool; 4],
     /// None: `fix` in the data folder.
     pub file_store_path: Option<PathBuf>,
@@ -58,20 +58,20 @@ pub struct FixSession {
     pub socket_accept_port: Option<u16>,
     pub username: Option<String>,
     pub password: Option<Secret>,
-    /// Empty: any.
+    /// Empty: any address.
     pub addresses_allowed: Vec<Addresses>,
-    /// None: the server itself.
+    /// None: the strategy SERVER.
     pub strategy: Option<String>,
-    /// Seconds after which a lost session's orders are cancelled.
+    /// Seconds after which the orders of a disconnected session are cancelled.
     pub cancel_on_disconnect_s: Option<u32>,
     pub report_open_orders: bool,
-    /// 0: as many as it likes.
+    /// 0: no limit.
     pub orders_per_s_max: u32,
     pub cancels_per_s_max: u32,
 }
 
 impl Fix {
-    /// `like` is the first session of the built-in settings.
+    /// Reads the section. `like` is the first session of the built-in settings.
     pub(super) fn read(section: &mut Section<'_>, like: &Table) -> Fix {
         Fix {
             listen: section.address("listen"),
@@ -156,7 +156,7 @@ fn show_order_types(types: &[bool; 4]) -> String {
     listed.collect::<Vec<_>>().join(",")
 }
 
-/// An address, or a network of them.
+/// An address, or a network of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     base: IpAddr,

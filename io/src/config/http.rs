@@ -7,9 +7,9 @@ use super::section::Section;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
     pub listen: Option<SocketAddr>,
-    /// Written into addresses we give out; none: the one the client used.
+    /// Host in addresses that the service publishes; None: the host that the client used.
     pub public_host: Option<String>,
-    /// Names in Host headers, beside our addresses and localhost.
+    /// Names accepted in Host headers, besides our addresses and localhost.
     pub hosts_allowed: Vec<String>,
     pub cors_origins: Vec<String>,
     pub body_bytes_max: usize,
@@ -18,12 +18,13 @@ pub struct Http {
     pub idle_timeout_ms: u32,
     pub connections_max: u32,
     pub per_peer_max: u32,
-    /// Of all connections, for clients that have logged in and for health checks.
+    /// Percentage of all connections reserved for clients that have logged in and for health
+    /// checks.
     pub reserved_percent: u32,
-    /// Requests a second; zero: no limit.
+    /// Requests per second; zero: no limit.
     pub rate_per_peer: u32,
     pub rate_per_login: u32,
-    /// Orders over REST known at once, finished ones included.
+    /// REST orders known at once, finished ones included.
     pub orders_max: u32,
 }
 

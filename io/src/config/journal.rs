@@ -1,40 +1,40 @@
-//! What survives: `[journal]`.
+//! Durability: `[journal]`.
 
 use std::fmt;
 
 use super::section::Section;
 
-/// What journal files are made of.
+/// Unit of the size of journal files, in bytes.
 pub const PAGE_BYTES: usize = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Journal {
-    /// None: by what is configured, see [`super::Config::durability`].
+    /// None: derived from the settings, see [`super::Config::durability`].
     pub level: Option<Durability>,
-    /// Whole pages.
+    /// Bytes of a segment, in whole pages.
     pub segment_bytes: usize,
-    /// Made ahead of need.
+    /// Segments allocated in advance.
     pub reserve_segments: usize,
     pub sync_interval_ms: u32,
     pub snapshot_every_bytes: u64,
     pub retention_days: u32,
 }
 
-/// What is safe when a client hears of it.
+/// Failure that an acknowledged command survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Survives the loss of the machine: the broker has it for the standby.
+    /// Survives the loss of the machine: the broker has the command for the standby.
     Replicated,
-    /// Survives power loss.
+    /// Survives a loss of power.
     Disk,
     /// Survives the end of the process.
     Os,
-    /// Nothing does.
+    /// Survives nothing.
     None,
 }
 
 impl Durability {
-    /// Whether it waits for the disk.
+    /// Returns whether an acknowledgement waits for the disk.
     pub fn is_synced(self) -> bool {
         match self {
             Durability::Replicated | Durability::Disk => true,

@@ -1,5 +1,5 @@
-//! Where settings come from, the later over the earlier: what is built in, files and presets, the environment, the command
-//! line.
+//! Sources of settings, the later over the earlier: built-in settings, files and presets, the
+//! environment, the command line.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,9 +8,9 @@ use super::fault::Faults;
 use super::tree::{self, Entry, Origin, Table, Value};
 use crate::faults::suggestion;
 
-/// A file of settings larger than this is something else.
+/// Largest file of settings, in bytes; a larger file is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// What a variable of the environment begins with if it is about us.
+/// Prefix of environment variables that are settings.
 const PREFIX: &str = "PITLANE_";
 
 pub const DEFAULT: (&str, &str) = ("config/default.toml", include_str!("../../../config/default.toml"));
@@ -24,7 +24,8 @@ pub const PRESETS: [(&str, &str, &str); 5] = [
     ("distributed", "config/distributed.toml", include_str!("../../../config/distributed.toml")),
 ];
 
-/// Tables whose keys are names of the reader's own; their tables may hold the keys of another.
+/// Tables whose keys are chosen by the user; the tables below them may have the keys of another
+/// table.
 const NAMED: [(&str, &str); 5] = [
     ("risk.strategy", "risk.strategies"),
     ("risk.account", "risk.accounts"),
@@ -33,12 +34,12 @@ const NAMED: [(&str, &str); 5] = [
     ("settlement.prices", ""),
 ];
 
-/// What is laid over the built-in settings.
+/// Sources above the built-in settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     /// Paths, or names of presets; the later wins.
     pub files: Vec<String>,
-    /// Names and values; those that do not begin with `PITLANE_` are left alone.
+    /// Names and values; variables that do not begin with `PITLANE_` are ignored.
     pub environment: Vec<(String, String)>,
     pub options: Vec<Setting>,
 }
@@ -46,15 +47,15 @@ pub struct Sources {
 /// A setting of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The option's name, to be told in complaints; without the value, which may be a secret.
+    /// Name of the option, for error messages; without the value, which may be a secret.
     pub option: &'static str,
-    /// Dotted.
+    /// Dotted key.
     pub key: String,
     pub value: String,
 }
 
 impl Setting {
-    /// Reads what follows `--set`.
+    /// Parses the argument of `--set`.
     pub fn parse(text: &str) -> Result<Setting, String> {
         let (key, value) =
             text.split_once('=').ok_or("it must be key=value, such as http.listen=127.0.0.1:0")?;
@@ -62,7 +63,7 @@ impl Setting {
     }
 }
 
-/// All layers as one tree. Warnings are about what was left alone.
+/// Reads all layers into one tree. Warnings are about what was ignored.
 pub fn read(sources: &Sources, faults: &mut Faults, warnings: &mut Vec<String>) -> Table {
     let mut tree = builtin(faults);
     for name in &sources.files {
@@ -87,12 +88,12 @@ pub fn read(sources: &Sources, faults: &mut Faults, warnings: &mut Vec<String>) 
     tree
 }
 
-/// The settings that are built in.
+/// Returns the built-in settings.
 pub fn builtin(faults: &mut Faults) -> Table {
     tree::parse(DEFAULT.0, DEFAULT.1, faults)
 }
 
-/// Name and text of a file or preset.
+/// Returns name and text of a file or preset.
 fn text_of(name: &str) -> Result<(String, String), String> {
     if let Some((_, path, text)) = PRESETS.iter().find(|(preset, _, _)| *preset == name) {
         return Ok((path.to_string(), text.to_string()));
@@ -119,7 +120,7 @@ enum Case {
     Ignored,
 }
 
-/// Puts one value where its path says. Whether the value is any good is seen later, when it is read.
+/// Puts one value at its path. Whether the value is valid is checked later, when it is read.
 fn set(tree: &mut Table, path: &[&str], case: Case, text: &str, origin: &Origin, faults: &mut Faults) {
     let found = resolve(tree, path, case).and_then(|found| {
         let value = value_of(text, found.template.as_ref(), origin)?;
@@ -138,7 +139,7 @@ fn set(tree: &mut Table, path: &[&str], case: Case, text: &str, origin: &Origin,
     }
 }
 
-/// A path with its keys as they are spelt, and what stands there or in a table like it.
+/// A path with its keys as they are spelt, and the value there or in a similar table.
 struct Found {
     path: Vec<String>,
     template: Option<Value>,
@@ -173,7 +174,7 @@ fn resolve(tree: &Table, path: &[&str], case: Case) -> Result<Found, String> {
     Ok(found)
 }
 
-/// The table at a path; none if the path is empty.
+/// Returns the table at a path; None if the path is empty.
 fn table_at(tree: &Table, path: &str) -> Option<Value> {
     let step = |table: Option<Value>, key: &str| match table {
         Some(Value::Table(table)) => table.get(key).map(|entry| entry.value.clone()),
@@ -182,7 +183,8 @@ fn table_at(tree: &Table, path: &str) -> Option<Value> {
     path.split('.').fold(Some(Value::Table(tree.clone())), step)
 }
 
-/// What a text means where such a value stands: a text as it is, a list with commas between, anything else as TOML.
+/// Converts a text to the type of the existing value: a text as it is, a list separated by commas,
+/// anything else as TOML.
 fn value_of(text: &str, template: Option<&Value>, origin: &Origin) -> Result<Value, String> {
     let parsed = tree::parse_value(text, origin);
     match (template, parsed) {

@@ -1,4 +1,4 @@
-//! What is told: `[log]` and `[metrics]`.
+//! Logging and metrics: `[log]` and `[metrics]`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,11 +22,11 @@ pub struct Log {
     pub format: Format,
     /// None: standard error.
     pub file: Option<PathBuf>,
-    /// Size at which the file is renamed; 0: never.
+    /// Size at which the file is renamed, in bytes; 0: never.
     pub file_bytes_max: u64,
     /// Renamed files that are kept.
     pub files_kept: u32,
-    /// Where a part differs, by its path.
+    /// Levels of single modules, by path.
     pub targets: BTreeMap<String, LevelFilter>,
 }
 

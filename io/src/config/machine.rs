@@ -1,22 +1,22 @@
-//! What the settings must fit: the cores of this machine.
+//! The cores of this machine, which the settings must fit.
 
 use std::fs;
 use std::path::Path;
 use std::thread;
 
-/// Core numbers above this are not believed.
+/// Highest core number that is accepted.
 const CORES_MAX: u32 = 8_192;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Numbers of the cores that are switched on.
+    /// Numbers of the cores that are online.
     pub cores: Vec<u32>,
     /// Cores this process may use at once; a container may give it fewer than there are.
     pub cores_usable: usize,
 }
 
 impl Machine {
-    /// The one we run on; `root` is `/`, or a folder that looks like it.
+    /// Returns the current machine; `root` is `/`, or a folder with the same layout.
     pub fn of(root: &Path) -> Machine {
         let cores_usable = thread::available_parallelism().map_or(1, |cores| cores.get());
         let online = fs::read_to_string(root.join("sys/devices/system/cpu/online")).unwrap_or_default();
@@ -28,7 +28,7 @@ impl Machine {
     }
 }
 
-/// Reads a list of cores as the kernel writes it: `0-3,8`. None if it is something else.
+/// Parses a list of cores in the kernel's format: `0-3,8`. None if the text is something else.
 pub fn parse_cores(text: &str) -> Option<Vec<u32>> {
     let mut cores = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -1,4 +1,5 @@
-//! Settings that name strategies, accounts, exchanges and securities, once the reference data are there.
+//! Checks of settings that name strategies, accounts, exchanges and securities, once the reference
+//! data are loaded.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +17,14 @@ use super::settlement::Settlement;
 use super::{Config, Origin, Strategy};
 use crate::faults::suggestion;
 
-/// What exchanges and accounts of simulated venues have as their adapter.
+/// Adapter of exchanges and accounts at the simulated venue.
 const SIMULATED: &str = "SIM";
-/// The platform itself.
+/// Strategy of the platform itself.
 const SERVER: &str = "SERVER";
 
 impl Config {
-    /// How every shard is set up, with the exchanges that differ. Names nobody knows are left out; see
-    /// [`Config::check_names`].
+    /// Returns the settings of every shard, with those of single exchanges. Unknown names are
+    /// omitted; see [`Config::check_names`].
     pub fn shard_settings(&self, reference: &RefData) -> ShardSettings {
         let of = |(mic, settings): (&String, &VenueSettings)| {
             let row = reference.exchanges().iter().find(|row| row.mic == *mic);
@@ -33,7 +34,7 @@ impl Config {
         ShardSettings { venues, ..self.shard.clone() }
     }
 
-    /// Whatever is named in the settings and not known to the reference data.
+    /// Reports every name in the settings that the reference data do not contain.
     pub fn check_names(&self, reference: &RefData, params: &Params) -> Result<(), Faults> {
         let mut check = Names { params, faults: Faults::default() };
         let strategies: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
@@ -65,7 +66,7 @@ impl Config {
         if check.faults.is_empty() { Ok(()) } else { Err(check.faults) }
     }
 
-    /// Each strategy is known, runs once, and is set up as its kind wants it.
+    /// Checks that each strategy is known, runs once, and has the parameters of its kind.
     fn check_strategies(&self, reference: &RefData, check: &mut Names<'_>) {
         let names: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
         let kinds: Vec<&str> = STRATEGY_KINDS.iter().map(|kind| kind.name).collect();
@@ -107,12 +108,13 @@ impl Config {
 }
 
 impl Strategy {
-    /// The securities it is set up with.
+    /// Returns the securities it is configured with.
     pub fn security_ids(&self, reference: &RefData) -> Vec<SecurityId> {
         self.securities.iter().flat_map(|security| security.ids(reference)).collect()
     }
 
-    /// What makes it; or what is wrong with its parameters, or nothing if its kind is unknown.
+    /// Returns its constructor, or the fault of its parameters, or None as the fault if its kind is
+    /// unknown.
     pub fn make(&self, reference: &RefData) -> Result<StrategyFactory, Option<BadParameter>> {
         let kind = StrategyKind::find(&self.kind).ok_or(None)?;
         let parameters = Parameters::new(self.parameters.clone());
@@ -121,7 +123,7 @@ impl Strategy {
 }
 
 impl Rules {
-    /// The securities that may not be traded.
+    /// Returns the securities that may not be traded.
     pub fn restricted_ids(&self, reference: &RefData) -> Vec<SecurityId> {
         let ids = self.restricted.iter().flat_map(|restricted| restricted.ids(reference));
         ids.collect()
@@ -129,7 +131,8 @@ impl Rules {
 }
 
 impl Restricted {
-    /// A symbol may stand for securities of several exchanges: all of them.
+    /// Returns the securities of an id or symbol. A symbol may stand for securities of several
+    /// exchanges: all of them.
     pub fn ids(&self, reference: &RefData) -> Vec<SecurityId> {
         match self {
             Restricted::Id(id) => reference.security(*id).map(|row| row.id).into_iter().collect(),

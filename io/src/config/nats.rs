@@ -1,4 +1,5 @@
-//! Strategies in processes of their own: the broker between them and the server, `[nats]`, and how they are kept, `[remote_strategies]`.
+//! Strategies in their own processes: the broker between them and the server, `[nats]`, and their
+//! supervision, `[outposts]`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,21 +7,21 @@ use std::path::PathBuf;
 use super::section::Section;
 use super::words::Secret;
 
-/// Longest time without a word: ten minutes.
+/// Longest time without a message from a strategy: ten minutes.
 const LEASE_MS_MAX: u32 = 600_000;
-/// Longest time that events between strategies are kept: thirty days.
+/// Longest retention of events between strategies: thirty days.
 const GENERIC_KEEP_S_MAX: u64 = 30 * 86_400;
 
-/// How the broker is reached.
+/// Connection to the broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nats {
-    /// One or several of a cluster, with commas between.
+    /// URL of one server, or of several servers of a broker cluster, separated by commas.
     pub url: String,
     pub user: Option<String>,
     pub password: Option<Secret>,
     pub token: Option<Secret>,
     pub credentials_file: Option<PathBuf>,
-    /// The login of connections between servers; none: the one above.
+    /// Login of connections between servers; None: the login above.
     pub peer_user: Option<String>,
     pub peer_password: Option<Secret>,
     pub peer_credentials_file: Option<PathBuf>,
@@ -28,7 +29,7 @@ pub struct Nats {
     pub ca: Option<PathBuf>,
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// How all our subjects begin, before the name of the installation.
+    /// Prefix of all our subjects, before the name of the installation.
     pub prefix: String,
 }
 
@@ -51,7 +52,8 @@ impl Nats {
         }
     }
 
-    /// How servers of a standby group or a cluster log in to speak to each other: as somebody that strategies are not.
+    /// Returns the connection of servers of a standby group or a cluster to each other, with a
+    /// login that strategies do not have.
     pub fn between_servers(&self) -> Nats {
         if !self.has_peer_login() {
             return self.clone();
@@ -65,12 +67,12 @@ impl Nats {
         }
     }
 
-    /// Whether connections between servers have a login of their own.
+    /// Returns whether connections between servers have a separate login.
     pub fn has_peer_login(&self) -> bool {
         self.peer_user.is_some() || self.peer_credentials_file.is_some()
     }
 
-    /// Whether every server of the broker is on this machine.
+    /// Returns whether every server of the broker is on this machine.
     pub fn is_loopback(&self) -> bool {
         self.servers().all(|url| {
             let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -78,12 +80,12 @@ impl Nats {
                 Some((host, _)) => host,
                 None => rest.rsplit_once(':').map_or(rest, |(host, _)| host),
             };
-            // A name may be anybody's, whatever it begins with.
+            // A host name other than localhost may point to any machine, whatever it begins with.
             host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
         })
     }
 
-    /// Whether whatever is said to any of them is encrypted.
+    /// Returns whether all connections to the broker are encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.tls || self.servers().all(|url| url.starts_with("tls://"))
     }
@@ -93,7 +95,7 @@ impl Nats {
     }
 }
 
-/// Settings are shown to whoever may read them, so a password has a key of its own.
+/// Parses a URL. Clients with the role read can see the settings, so a password has a separate key.
 pub fn parse_url(text: &str) -> Result<String, String> {
     let is_sound = |url: &str| {
         let url = url.trim();
@@ -111,25 +113,26 @@ pub fn parse_url(text: &str) -> Result<String, String> {
     }
 }
 
-/// What becomes of a strategy that was stopped because its process was silent, when the process is back.
+/// What happens to a strategy that was stopped because its process was silent, when the process is
+/// back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnReturn {
-    /// It stays stopped until an operator starts it.
+    /// The strategy stays stopped until an operator starts it.
     StayStopped,
-    /// It is started again.
+    /// The strategy is started again.
     Start,
 }
 
-/// How strategies elsewhere are kept.
+/// Supervision of remote strategies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteStrategySettings {
     pub lease_ms: u32,
     pub on_return: OnReturn,
-    /// By strategy, in memory.
+    /// Events kept in memory for each strategy.
     pub events_kept: usize,
     pub generic_keep_s: u64,
     pub generic_max: u64,
-    /// Where a strategy's process notes what it was told; none: nowhere.
+    /// Folder in which the process of a strategy records the events it receives; None: no record.
     pub record_dir: Option<PathBuf>,
 }
 

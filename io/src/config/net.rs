@@ -7,16 +7,16 @@ pub struct Net {
     pub driver: Driver,
     pub connections_max: u32,
     pub per_peer_max: u32,
-    /// Most that is taken from one connection in one cycle.
+    /// Bytes read at most from one connection in one cycle.
     pub read_buffer_bytes: usize,
-    /// The kernel's buffer; 0: the system's own.
+    /// The kernel's send buffer, in bytes; 0: the system's default.
     pub send_kernel_bytes: u32,
     /// 0: never.
     pub keep_alive_s: u32,
-    /// 0: as the system has it.
+    /// 0: the system's default.
     pub user_timeout_ms: u32,
     pub backlog: u32,
-    /// 0: not at all.
+    /// 0: off.
     pub busy_poll_us: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Every effective setting as a dotted name and a text, with where it came from. Secrets are `***`.
+//! Every effective setting as a dotted name and a text, with its origin. Secrets are `***`.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ pub struct Param {
     pub origin: Origin,
 }
 
-/// By name.
+/// Settings by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {
     by_name: BTreeMap<String, Param>,
-    /// Where tables under names of the reader's own stand.
+    /// Origins of tables whose names are chosen by the user.
     tables: BTreeMap<String, Origin>,
 }
 
@@ -35,7 +35,7 @@ impl Params {
         self.by_name.iter().map(|(name, param)| (name.as_str(), param))
     }
 
-    /// Where a setting or a table was written; for complaints about several of them together.
+    /// Returns the origin of a setting or a table, for faults that concern several of them.
     pub fn origin(&self, name: &str) -> Origin {
         let setting = self.get(name).map(|param| &param.origin);
         let known = setting.or_else(|| self.tables.get(name)).cloned();

@@ -1,4 +1,4 @@
-//! What strategies and accounts may do: `[risk]`.
+//! Limits of strategies and accounts: `[risk]`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +10,18 @@ use pitlane_engine::number::Money;
 use super::section::Section;
 use super::tree::{Table, Value};
 
-/// Farthest a collar may be, in hundredths of a percent: beyond the price itself it stops nothing.
+/// Largest collar, in hundredths of a percent: beyond the price itself it stops nothing.
 pub const COLLAR_BP_MAX: u32 = 10_000;
-/// The engine remembers a handful of orders; a longer window would promise what it cannot keep.
+/// Longest duplicate window: the engine remembers a small number of orders, and a longer window
+/// would promise more than that.
 const DUPLICATE_WINDOW_MS_MAX: u32 = 60_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Risk {
-    /// Of every strategy, and of every account.
+    /// Limits of every strategy, and of every account.
     pub strategies: Rules,
     pub accounts: Rules,
-    /// Where one differs, by its name.
+    /// Limits of single strategies and accounts, by name.
     pub strategy: BTreeMap<String, Rules>,
     pub account: BTreeMap<String, Rules>,
 }

@@ -1,4 +1,4 @@
-//! What several keys together must hold. A fault refuses the start; a warning is told and lived with.
+//! Rules over several keys. A fault refuses the start; a warning is logged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use super::{AuthMode, Config, Durability, IdleBy, Layout, Mode};
 
 /// Shortest secret of a standby group: 128 bits, if they are random.
 const SECRET_BYTES_MIN: usize = 16;
-/// The adapter that is no adapter: the simulated venue.
+/// Adapter name of the simulated venue, which is no adapter.
 const SIMULATED: &str = "SIM";
 
 pub fn check(
@@ -50,7 +50,7 @@ struct Check<'a> {
     warnings: &'a mut Vec<String>,
 }
 
-/// A place where clients come in.
+/// A listener for clients.
 struct Listener {
     key: &'static str,
     address: SocketAddr,
@@ -58,7 +58,7 @@ struct Listener {
 }
 
 impl Config {
-    /// Every address that is listened on, with its key; true for TLS.
+    /// Returns every listening address with its key; true for TLS.
     pub fn listeners(&self) -> Vec<(&'static str, SocketAddr, bool)> {
         let all = [
             ("http.listen", self.http.listen, false),
@@ -71,7 +71,7 @@ impl Config {
         all.into_iter().filter_map(|(key, address, tls)| address.map(|address| (key, address, tls))).collect()
     }
 
-    /// Whether clients must log in.
+    /// Returns whether clients must log in.
     pub fn login_required(&self) -> bool {
         match self.auth.mode {
             AuthMode::Auto => self.listeners().iter().any(|(_, address, _)| !address.ip().is_loopback()),
@@ -96,7 +96,7 @@ impl Check<'_> {
         }
     }
 
-    /// What the names of order topics may not be is known where topics are.
+    /// Checks the names of order topics with the rules of topics.
     fn topics(&mut self) {
         let problem = match self.config.broker.naming().err() {
             None => return,
@@ -155,7 +155,7 @@ impl Check<'_> {
         }
     }
 
-    /// A file that is named must be there and say something.
+    /// Checks that a named file exists and is not empty.
     fn file(&mut self, key: &str, path: &Path) {
         match fs::metadata(path) {
             Ok(about) if about.is_file() && about.len() > 0 => {}
@@ -192,8 +192,8 @@ impl Check<'_> {
         }
     }
 
-    /// Isolated cores are not among the usable ones, unless somebody asks for them by number: so pinned threads count
-    /// against all cores, the others against those that are usable.
+    /// Isolated cores are not among the usable ones, unless a setting names them: so pinned threads
+    /// count against all cores, the others against the usable ones.
     fn spinning(&mut self) {
         let topology = &self.config.topology;
         let (shards, gateways) = topology.threads();
@@ -269,7 +269,8 @@ impl Check<'_> {
         }
     }
 
-    /// All that a server needs to go on lies in its data folder, or the other one has not got it.
+    /// Checks that all state of the server is in its data folder; otherwise the standby would lack
+    /// a part of it.
     fn standby(&mut self) {
         let level = self.config.durability();
         if self.config.standby.group.is_none() {
@@ -381,8 +382,9 @@ impl Check<'_> {
         }
     }
 
-    /// An origin is `https://host` or `http://host:port`. `null` is refused above all: every sandboxed frame and every file of
-    /// a disk has that origin, so any page could call us.
+    /// Checks that an origin is `https://host` or `http://host:port`. `null` is refused above all:
+    /// every sandboxed frame and every local file has that origin, so any page could call the
+    /// service.
     fn origins(&mut self) {
         for origin in &self.config.http.cors_origins {
             let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
@@ -417,7 +419,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether two listeners would want the same port of the same address.
+/// Returns whether two listeners need the same port of the same address.
 fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() != 0 && one.port() == other.port() && (everywhere || one.ip() == other.ip())

@@ -1,7 +1,9 @@
-//! Reading one table of settings: each key is asked for once, with its type and range. What is wrong becomes a fault and the
-//! reading goes on, so that all faults are told at once; what nobody asked for is unknown.
+//! Reads one table of settings: each key is read once, with its type and range. A fault is recorded
+//! and reading continues, so that all faults are reported at once; a key that no code reads is
+//! unknown.
 //!
-//! The keys stand nowhere else: who adds one asks for it, and writes it with its default into `config/default.toml`.
+//! There is no other list of the keys: a new key is read here, and written with its default into
+//! `config/default.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -20,13 +22,13 @@ use super::tree::{self, Entry, Origin, Table, Value};
 use super::words::{Rate, Secret};
 use crate::faults::suggestion;
 
-/// Tables, lists and texts longer than this are a mistake.
+/// Largest number of items of a table or list, and of bytes of a text; more is a mistake.
 const ITEMS_MAX: usize = 10_000;
 const TEXT_BYTES_MAX: usize = 4_096;
 /// One hundredth of a percent, in numbers of eight decimals.
 const BASIS_POINT: i64 = 1_000_000;
 
-/// What comes out of the reading besides the settings.
+/// Results of reading besides the settings.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub faults: Faults,
@@ -35,19 +37,20 @@ pub struct Findings {
 
 #[derive(Debug)]
 pub struct Section<'a> {
-    /// Dotted, as it is shown; empty for the whole.
+    /// Dotted name as it is shown; empty for the whole tree.
     name: String,
-    /// Where it stands, for what is missing in it.
+    /// Position of the table, for keys that are missing in it.
     origin: Origin,
-    /// What was not yet asked for.
+    /// Keys that are not yet read.
     table: Table,
     asked: Vec<&'static str>,
-    /// It is no table at all, which has been told; that its keys are missing need not be told too.
+    /// Whether the value is no table at all. That is reported; its missing keys are not reported
+    /// too.
     broken: bool,
     findings: &'a mut Findings,
 }
 
-/// Reads a table as a whole; `ask` asks for every key there may be.
+/// Reads a whole table; `ask` reads every possible key.
 pub fn read<T>(
     name: &str,
     entry: Entry,
@@ -72,7 +75,7 @@ impl Section<'_> {
         self.text_as(key, |text| Ok(text.to_string()), String::clone).unwrap_or_default()
     }
 
-    /// A text that something is made of, and how that is shown.
+    /// Reads a text and converts it; also returns how the value is shown.
     pub fn text_as<T>(
         &mut self,
         key: &'static str,
@@ -82,7 +85,7 @@ impl Section<'_> {
         self.value(key, |value| parse(text_of(value)?), show)
     }
 
-    /// A name: letters, digits, `-` and `_`.
+    /// Reads a name: letters, digits, `-` and `_`.
     pub fn name(&mut self, key: &'static str, bytes_max: usize) -> String {
         self.text_as(key, |text| name_of(text, bytes_max), String::clone).unwrap_or_default()
     }
@@ -93,13 +96,13 @@ impl Section<'_> {
             .flatten()
     }
 
-    /// A name that may be left empty.
+    /// Reads a name that may be empty.
     pub fn optional_name(&mut self, key: &'static str, bytes_max: usize) -> Option<String> {
         let parse = |text: &str| if text.is_empty() { Ok(String::new()) } else { name_of(text, bytes_max) };
         self.text_as(key, parse, String::clone).filter(|name| !name.is_empty())
     }
 
-    /// A text that may be left empty.
+    /// Reads a text that may be empty.
     pub fn optional(&mut self, key: &'static str) -> Option<String> {
         Some(self.text(key)).filter(|text| !text.is_empty())
     }
@@ -108,7 +111,7 @@ impl Section<'_> {
         self.optional(key).map(PathBuf::from)
     }
 
-    /// One of a few words.
+    /// Reads one of a list of words.
     pub fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> T {
         let parse = |text: &str| match words.iter().find(|(word, _)| *word == text) {
             Some((_, value)) => Ok((*value, text.to_string())),
@@ -129,7 +132,7 @@ impl Section<'_> {
         self.value(key, parse, bool::to_string).unwrap_or_default()
     }
 
-    /// `Y` or `N`, as FIX engines have it; true and false will do.
+    /// Reads `Y` or `N`, as in FIX engines; true and false are accepted.
     pub fn yes(&mut self, key: &'static str) -> bool {
         let parse = |value: &Value| match value {
             Value::Flag(flag) => Ok(*flag),
@@ -158,7 +161,7 @@ impl Section<'_> {
         self.items(key, |value| text_of(value).map(str::to_string), String::clone)
     }
 
-    /// A list, each item made something of.
+    /// Reads a list and converts each item.
     pub fn items<T>(
         &mut self,
         key: &'static str,
@@ -190,7 +193,7 @@ impl Section<'_> {
         Rate::from_raw(self.decimal(key, i64::MIN..=i64::MAX, |raw| Rate::from_raw(raw).to_string()))
     }
 
-    /// A percentage with at most two decimals, as hundredths of a percent.
+    /// Reads a percentage with at most two decimals, as hundredths of a percent.
     pub fn percent(&mut self, key: &'static str, bp_max: u32) -> u32 {
         let parse = |value: &Value| {
             let raw = decimal_of(value)?;
@@ -223,13 +226,14 @@ impl Section<'_> {
         self.text_as(key, parse, TimeOfDay::to_string).unwrap_or_default()
     }
 
-    /// Where to listen; none if it is empty.
+    /// Reads an address to listen on; None if it is empty.
     pub fn address(&mut self, key: &'static str) -> Option<SocketAddr> {
         let show = |address: &Option<SocketAddr>| address.map_or(String::new(), |at| at.to_string());
         self.text_as(key, parse_address, show).flatten()
     }
 
-    /// A table of tables under names of the reader's own. What one of them leaves out is as in `like`.
+    /// Reads a table of tables whose names are chosen by the user. Missing keys have the value of
+    /// `like`.
     pub fn named<T>(
         &mut self,
         key: &'static str,
@@ -252,7 +256,7 @@ impl Section<'_> {
         named
     }
 
-    /// A list of tables. What one of them leaves out is as in `like`.
+    /// Reads a list of tables. Missing keys have the value of `like`.
     pub fn list<T>(
         &mut self,
         key: &'static str,
@@ -276,7 +280,7 @@ impl Section<'_> {
         list
     }
 
-    /// Names and words, under names of the reader's own.
+    /// Reads a table of words whose names are chosen by the user.
     pub fn words<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> BTreeMap<String, T> {
         let mut named = BTreeMap::new();
         let Some(entry) = self.take(key) else { return named };
@@ -304,7 +308,7 @@ impl Section<'_> {
         named
     }
 
-    /// Texts, numbers and flags under names of the reader's own, as they were written.
+    /// Reads texts, numbers and flags whose names are chosen by the user, as they were written.
     pub fn texts_by_name(&mut self, key: &'static str) -> BTreeMap<String, String> {
         let mut named = BTreeMap::new();
         let Some(entry) = self.take(key) else { return named };
@@ -332,14 +336,14 @@ impl Section<'_> {
         named
     }
 
-    /// A table within this one.
+    /// Reads a table within this one.
     pub fn section<T>(&mut self, key: &'static str, ask: impl FnOnce(&mut Section<'_>) -> T) -> T {
         let missing = Entry { value: Value::Table(Table::new()), origin: self.origin.clone() };
         let entry = self.take(key).unwrap_or(missing);
         read(&self.dotted(key), entry, self.findings, ask)
     }
 
-    /// What stands in this table under a key, as it was written.
+    /// Returns the table under a key, as it was written.
     pub fn peek(&self, key: &str) -> Option<&Table> {
         match self.table.get(key).map(|entry| &entry.value) {
             Some(Value::Table(table)) => Some(table),
@@ -347,20 +351,21 @@ impl Section<'_> {
         }
     }
 
-    /// What was not asked for yet, without the tables in it: what tables like this one are made of.
+    /// Returns the keys that are not read yet, without nested tables: the defaults of similar
+    /// tables.
     pub fn like(&self) -> Table {
         let plain = self.table.iter().filter(|(_, entry)| !matches!(entry.value, Value::Table(_)));
         plain.map(|(key, entry)| (key.clone(), entry.clone())).collect()
     }
 
-    /// Something is wrong with a key that was read already.
+    /// Reports a fault of a key that was already read.
     pub fn fault(&mut self, key: &str, problem: &str) {
         let whole = self.dotted(key);
         let origin = self.findings.params.origin(&whole);
         self.findings.faults.add(&origin, &whole, problem);
     }
 
-    /// Takes a value, makes something of it, and remembers how that is shown.
+    /// Takes a value, converts it, and records how it is shown.
     fn value<T>(
         &mut self,
         key: &'static str,
@@ -391,7 +396,7 @@ impl Section<'_> {
         entry
     }
 
-    /// Whatever nobody asked for is unknown.
+    /// Reports every key that was not read as unknown.
     fn end(self) {
         for (key, entry) in &self.table {
             let problem = format!("there is no such key{}", suggestion(key, &self.asked));
@@ -417,7 +422,7 @@ impl Section<'_> {
     }
 }
 
-/// The table with what it leaves out.
+/// Adds the missing keys of `like` to a table.
 fn completed(entry: Entry, like: &Table) -> Entry {
     match entry.value {
         Value::Table(above) => {
@@ -460,7 +465,8 @@ where
     }
 }
 
-/// A number with at most eight decimals, exactly; as text too, for what TOML cannot hold.
+/// Parses a number with at most eight decimals exactly; also as a text, for numbers that TOML
+/// cannot hold.
 fn decimal_of(value: &Value) -> Result<i64, String> {
     let text = match value {
         Value::Integer(number) => number.to_string(),

@@ -13,7 +13,7 @@ pub struct Service {
     pub name: String,
     pub data_dir: PathBuf,
     pub timezone: Zone,
-    /// In that zone.
+    /// Time of day in that zone.
     pub trading_day_rollover: TimeOfDay,
     pub base_currency: Currency,
     pub mode: Mode,
@@ -65,7 +65,7 @@ fn parse_currency(text: &str) -> Result<Currency, String> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refdata {
-    /// None: the set that is built in.
+    /// None: the built-in set.
     pub dir: Option<PathBuf>,
 }
 
@@ -78,13 +78,13 @@ impl Refdata {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feed {
     pub on: bool,
-    /// Events a second, all securities together; none: [`Feed::RATE_PER_SECURITY`] for each.
+    /// Events per second, of all securities together; None: [`Feed::RATE_PER_SECURITY`] for each.
     pub rate: Option<u64>,
     pub seed: u64,
 }
 
 impl Feed {
-    /// Lively, and still readable.
+    /// Default rate of a security, in events per second: lively, and still readable.
     pub const RATE_PER_SECURITY: u64 = 5;
 
     pub(super) fn read(section: &mut Section<'_>, service: &Service) -> Feed {
@@ -96,7 +96,7 @@ impl Feed {
         Feed { on, rate: (rate > 0).then_some(rate), seed }
     }
 
-    /// Mean time between two events of one security, of so many.
+    /// Returns the mean time between two events of one of so many securities, in nanoseconds.
     pub fn interval_ns(&self, securities: usize) -> u64 {
         let securities = securities.max(1) as u64;
         let rate = self.rate.unwrap_or(securities * Feed::RATE_PER_SECURITY);
@@ -107,7 +107,7 @@ impl Feed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demo {
     pub on: bool,
-    /// Acts a second, on average.
+    /// Mean number of actions per second.
     pub rate: u64,
 }
 

@@ -1,4 +1,4 @@
-//! At which price positions in expired securities are closed: `[settlement]`.
+//! Price at which positions in expired securities are closed: `[settlement]`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::section::Section;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     pub by: SettleBy,
-    /// Prices that are known, by id or symbol of the security or of the underlying of an option.
+    /// Known prices, by id or symbol of the security or of the underlying of an option.
     pub prices: BTreeMap<String, Price>,
 }
 
@@ -36,7 +36,8 @@ impl Settlement {
         Settlement { by, prices }
     }
 
-    /// The securities that a name of a price stands for. A symbol may stand for securities of several exchanges: all of them.
+    /// Returns the securities of a price's name. A symbol may stand for securities of several
+    /// exchanges: all of them.
     pub fn ids(name: &str, reference: &RefData) -> Vec<SecurityId> {
         let by_id = name.parse().ok().and_then(|id| reference.security(SecurityId(id)));
         match by_id {

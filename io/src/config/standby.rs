@@ -1,4 +1,4 @@
-//! Two servers of which one serves and one follows: `[standby]`.
+//! A pair of servers, one of which serves and one follows: `[standby]`.
 
 use super::section::Section;
 use super::words::Secret;
@@ -8,14 +8,15 @@ const LEASE_MS_MAX: u32 = 600_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standby {
-    /// What the servers that stand in for each other have in common; none: there is only one.
+    /// Common name of the servers of a pair; None: there is only one server.
     pub group: Option<String>,
     pub lease_ms: u32,
     /// Copies of the stream within a cluster of the broker.
     pub replicas: usize,
     /// Whether the operator confirms that the broker syncs before it acknowledges.
     pub broker_syncs: bool,
-    /// Known to the servers of the group alone, which prove by it that a message of the stream is theirs.
+    /// Secret that only the servers of the group know; it proves that a message of the stream is
+    /// theirs.
     pub secret: Option<Secret>,
 }
 

@@ -1,4 +1,4 @@
-//! What is published, and to whom: `[stomp]` and `[broker]`.
+//! Publication of events: `[stomp]` and `[broker]`.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ pub struct Stomp {
     pub conflated_bytes_max: usize,
     pub queue_events_max: u32,
     pub queue_bytes_max: usize,
-    /// For all readers of one thread together.
+    /// Bytes for all readers of one thread together.
     pub total_bytes_max: usize,
     pub stuck_timeout_ms: u32,
     pub generic_event_role: Role,
@@ -58,14 +58,14 @@ impl Stomp {
 pub struct Broker {
     /// Over one WebSocket connection.
     pub max_rate_per_connection: Rate,
-    /// Of one instrument; below it nothing is throttled.
+    /// Of one instrument; below this rate nothing is throttled.
     pub min_rate_per_consumer: Rate,
     pub order_topic_prefix: String,
     pub order_topic_aliases: Vec<String>,
 }
 
 impl Broker {
-    /// The names of order topics.
+    /// Returns the names of order topics.
     pub fn naming(&self) -> Result<Naming, NamingError> {
         let aliases: Vec<&str> = self.order_topic_aliases.iter().map(String::as_str).collect();
         Naming::new(&self.order_topic_prefix, &aliases)
@@ -90,7 +90,7 @@ impl Broker {
     }
 }
 
-/// One segment of a topic's name.
+/// Parses one segment of a topic's name.
 fn parse_segment(text: &str) -> Result<String, String> {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !b".*>/%".contains(&byte));
     if plain && (1..=64).contains(&text.len()) {

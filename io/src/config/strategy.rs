@@ -1,4 +1,4 @@
-//! Strategies that run in this process, and what they are tried on: `[[strategy]]`, `[simulation]` and `[record]`.
+//! Strategies of this process and their data: `[[strategy]]`, `[simulation]` and `[record]`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,21 +10,21 @@ use pitlane_protocols::rest::Moment;
 use super::risk::Restricted;
 use super::section::Section;
 
-/// Longest bar and interval of samples: a week.
+/// Longest bar and longest interval of samples: a week.
 const INTERVAL_S_MAX: u64 = 7 * 86_400;
 /// Longest warm-up: ten years.
 const PREFEED_S_MAX: u64 = 3_650 * 86_400;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
-    /// As the reference data call it.
+    /// Name of the strategy in the reference data.
     pub name: String,
     pub kind: String,
     pub securities: Vec<Restricted>,
-    /// Whether it runs as soon as the platform does.
+    /// Whether the strategy starts with the platform.
     pub start: bool,
     pub cancel_on_failure: bool,
-    /// As they were written; the kind knows what they mean.
+    /// Parameters as they were written; the kind interprets them.
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -41,18 +41,18 @@ impl Strategy {
     }
 }
 
-/// What `pitlane simulate` does.
+/// Settings of `pitlane simulate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simulation {
     pub data: Vec<PathBuf>,
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
     pub prefeed_ns: u64,
-    /// Of each strategy at the beginning, in the base currency.
+    /// Cash of each strategy at the beginning, in the base currency.
     pub cash: Money,
     pub sample_ns: u64,
     pub bar_ns: u64,
-    /// In hundredths of a percent.
+    /// Hundredths of a percent.
     pub bar_volume_bp: u32,
     /// None: nothing is written.
     pub report_dir: Option<PathBuf>,
@@ -82,7 +82,7 @@ impl Simulation {
     }
 }
 
-/// RFC 3339; a day is its beginning in UTC.
+/// Parses RFC 3339; a day is its beginning in UTC.
 fn parse_instant(text: &str) -> Result<Option<Timestamp>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -96,7 +96,7 @@ fn parse_instant(text: &str) -> Result<Option<Timestamp>, String> {
         .map_err(|_| format!("it must be such as 2026-11-14T09:30:00Z or 2026-11-14, not {text:?}"))
 }
 
-/// Ticks of the live market into a file.
+/// Recording of ticks of the live market into a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// None: nothing is recorded.
@@ -109,12 +109,12 @@ impl Record {
     }
 }
 
-/// Prices out of files instead of the simulated feed.
+/// Prices from files instead of the simulated feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Empty: the simulated feed.
     pub data: Vec<PathBuf>,
-    /// How many times faster than it was, in thousandths; None: as fast as it can be taken.
+    /// Speed relative to the original, in thousandths; None: as fast as the receivers accept.
     pub speed_permille: Option<u64>,
 }
 

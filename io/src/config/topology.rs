@@ -1,15 +1,15 @@
-//! Threads and what lies between them: `[topology]` and `[lanes]`.
+//! Threads and lanes: `[topology]` and `[lanes]`.
 
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::Depths;
 
 use super::section::Section;
 
-/// More gateways than this would leave no ports for the rest: a mesh has 32.
+/// Highest number of gateways; more would leave no ports for the rest: a mesh has 32.
 pub const GATEWAYS_MAX: u8 = 16;
-/// Core numbers above this are a mistake: Linux has room for 8,192.
+/// Highest core number: Linux has room for 8,192 cores.
 const CORE_MAX: u32 = 8_191;
-/// A lane of a million commands is 128 MiB.
+/// Deepest lane: a lane of a million commands is 128 MiB.
 const DEPTH_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub struct Topology {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Shards and gateways take turns in one thread.
+    /// One thread polls shards and gateways in turn.
     Shared,
-    /// A thread for each.
+    /// Each has its own thread.
     Dedicated,
 }
 
@@ -60,7 +60,8 @@ impl Topology {
         }
     }
 
-    /// Threads of shards and of gateways. In the shared layout one thread is both.
+    /// Returns the number of threads of shards and of gateways. In the shared layout one thread is
+    /// both.
     pub fn threads(&self) -> (usize, usize) {
         match self.layout {
             Layout::Shared => (1, 0),
@@ -68,7 +69,7 @@ impl Topology {
         }
     }
 
-    /// Every list of cores with its key and the threads of its kind.
+    /// Returns every list of cores with its key and the threads of its kind.
     pub fn core_lists(&self) -> [(&'static str, &[u32], usize); 5] {
         let (shards, gateways) = self.threads();
         [
@@ -80,7 +81,7 @@ impl Topology {
         ]
     }
 
-    /// Cores of the threads that must not be disturbed: shards and gateways.
+    /// Returns the cores of the latency-critical threads: shards and gateways.
     pub fn quick_cores(&self) -> Vec<u32> {
         let mut cores = [self.shard_cores.as_slice(), &self.gateway_cores].concat();
         cores.sort_unstable();

@@ -1,4 +1,4 @@
-//! Settings before they mean anything: a tree of values, each of which knows where it was written.
+//! Settings before they are interpreted: a tree of values, each with its origin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,19 +22,19 @@ pub struct Entry {
 pub enum Value {
     Text(String),
     Integer(i64),
-    /// A whole number that does not fit.
+    /// An integer that does not fit.
     Huge(String),
     /// A number with a point or an exponent, as it was written.
     Decimal(String),
     Flag(bool),
     List(Vec<Entry>),
     Table(Table),
-    /// A date or a time, which no key takes.
+    /// A date or a time, which no key accepts.
     Date(String),
 }
 
 impl Value {
-    /// What a person would call it.
+    /// Returns the name of its type, for error messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a text",
@@ -49,10 +49,10 @@ impl Value {
     }
 }
 
-/// Where a value was written.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Line and column from 1; both 0 if it is about the file as a whole.
+    /// Line and column from 1; both 0 if the fault concerns the whole file.
     File {
         name: Arc<str>,
         line: usize,
@@ -80,7 +80,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Reads a TOML document; whatever is not TOML becomes a fault, the rest is read all the same.
+/// Parses a TOML document; syntax errors become faults, and the rest is parsed nevertheless.
 pub fn parse(name: &str, text: &str, faults: &mut Faults) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     let place = Place::new(name, text);
@@ -90,13 +90,13 @@ pub fn parse(name: &str, text: &str, faults: &mut Faults) -> Table {
     place.table(document.get_ref())
 }
 
-/// A single value in TOML, as the environment and the command line have it.
+/// Parses a single TOML value, from the environment or the command line.
 pub fn parse_value(text: &str, origin: &Origin) -> Result<Value, String> {
     let parsed = DeValue::parse(text).map_err(|error| error.message().to_string())?;
     Ok(moved(Place::new("", text).value(parsed.get_ref()), origin))
 }
 
-/// The value with every part of it at one origin.
+/// Returns the value with every part of it at one origin.
 fn moved(value: Value, origin: &Origin) -> Value {
     let entry = |entry: Entry| Entry { value: moved(entry.value, origin), origin: origin.clone() };
     match value {
@@ -106,7 +106,7 @@ fn moved(value: Value, origin: &Origin) -> Value {
     }
 }
 
-/// Lays one table over another: tables meet key by key, everything else is replaced.
+/// Lays one table over another: tables are merged key by key, everything else is replaced.
 pub fn overlay(below: &mut Table, above: Table) {
     for (key, entry) in above {
         match (below.get_mut(&key).map(|entry| &mut entry.value), entry.value) {
@@ -116,7 +116,7 @@ pub fn overlay(below: &mut Table, above: Table) {
     }
 }
 
-/// A document and its name, for which offsets become lines and columns.
+/// A document and its name, to convert offsets to lines and columns.
 struct Place<'a> {
     name: Arc<str>,
     text: &'a str,
@@ -132,7 +132,8 @@ impl<'a> Place<'a> {
 
     fn table(&self, table: &DeTable<'_>) -> Table {
         let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
-            // A key's place is better known than its table's, which TOML may open twice.
+            // The position of a key is more precise than that of its table, which TOML may open
+            // twice.
             let origin = self.origin(key.span());
             (key.get_ref().to_string(), Entry { value: self.value(value.get_ref()), origin })
         };

@@ -9,7 +9,7 @@ use super::section::Section;
 use super::service::Service;
 use crate::pages::LARGE_PAGES;
 
-/// A quote's portions are walked one by one for each order that takes them.
+/// Highest number of quote levels: each order that takes a quote walks its portions one by one.
 const QUOTE_LEVELS_MAX: u32 = 1_000;
 const SLIPPAGE_TICKS_MAX: u32 = 10_000;
 const BAND_BP_MAX: u32 = 10_000;
@@ -20,7 +20,7 @@ const NS_PER_US: u64 = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Venue {
     pub settings: VenueSettings,
-    /// Where an exchange differs, by its MIC.
+    /// Settings of single exchanges, by MIC.
     pub exchange: BTreeMap<String, VenueSettings>,
 }
 
@@ -63,7 +63,7 @@ fn read_delay(section: &mut Section<'_>, key: &'static str) -> u64 {
     section.number(key, 0..=DELAY_US_MAX) * NS_PER_US
 }
 
-/// Without the venues, whose exchanges the reference data know.
+/// Reads the section without the venues, whose exchanges are in the reference data.
 pub(super) fn read_shard(section: &mut Section<'_>, service: &Service, venue: &Venue) -> ShardSettings {
     ShardSettings {
         instance: service.instance,

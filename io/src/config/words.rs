@@ -1,11 +1,11 @@
-//! Small types that settings are made of.
+//! Small types of settings.
 
 use std::fmt;
 
 use pitlane_engine::number::Qty;
 use pitlane_engine::time::NS_PER_S;
 
-/// Something nobody may see: it is shown as `***` wherever it is printed.
+/// A secret: it is shown as `***` wherever it is printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -14,7 +14,7 @@ impl Secret {
         Secret(text.to_string())
     }
 
-    /// For whoever compares or sends it.
+    /// Returns the secret, for code that compares or sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -32,12 +32,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Events a second, with fractions down to eight decimals; zero or less: no such rate.
+/// Events per second, with up to eight decimals; zero or less: no rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(i64);
 
 impl Rate {
-    /// One event a second.
+    /// One event per second.
     const ONE: i64 = 100_000_000;
 
     pub fn from_raw(raw: i64) -> Rate {
@@ -48,7 +48,7 @@ impl Rate {
         self.0
     }
 
-    /// Time from one event to the next; none if there is no such rate.
+    /// Returns the time between two events; None if there is no rate.
     pub fn interval_ns(self) -> Option<u64> {
         let raw = u128::try_from(self.0).ok().filter(|raw| *raw > 0)?;
         let ns = NS_PER_S as u128 * Rate::ONE as u128 / raw;

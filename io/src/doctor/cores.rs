@@ -1,10 +1,10 @@
-//! Whether the cores of shards and gateways belong to them alone, and are awake.
+//! Checks whether the cores of shards and gateways are reserved for them, and awake.
 
 use super::host::Host;
 use super::{Check, Finding, show};
 use crate::config::Config;
 
-/// Idle states that take longer than this to leave are felt in every answer, in microseconds.
+/// Longest exit latency of an idle state that does not affect response times, in microseconds.
 const WAKE_US_MAX: u64 = 10;
 
 const ISOLATION: Check =
@@ -146,7 +146,7 @@ fn interrupts(host: &Host, quick: &[u32]) -> Finding {
     }
     let touches = |irq: &String| {
         let told = |file: &str| host.core_list(&format!("proc/irq/{irq}/{file}"));
-        // Where it really goes, if the kernel tells; otherwise where it may go.
+        // The effective target, if the kernel shows it; otherwise the permitted ones.
         let cores = told("effective_affinity_list").or_else(|| told("smp_affinity_list")).unwrap_or_default();
         cores.iter().any(|core| quick.contains(core))
     };
@@ -187,12 +187,12 @@ fn nodes(host: &Host, quick: &[u32]) -> Finding {
     }
 }
 
-/// Cores to be looked at: the configured ones, or all.
+/// Returns the cores to check: the configured ones, or all.
 fn watched<'a>(host: &'a Host, quick: &'a [u32]) -> &'a [u32] {
     if quick.is_empty() { &host.cores } else { quick }
 }
 
-/// Cores to be kept free: the configured ones, or all but the first of the machine's half.
+/// Returns the cores to isolate: the configured ones, or the second half of the machine's cores.
 fn candidates(host: &Host, quick: &[u32]) -> String {
     let upper = &host.cores[host.cores.len() / 2..];
     show(if quick.is_empty() { upper } else { quick })

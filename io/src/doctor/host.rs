@@ -1,11 +1,11 @@
-//! What a kernel tells of itself in files, below a root folder.
+//! What a kernel shows of itself in files, below a root folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::config::{Machine, parse_cores};
 
-/// Entries of a folder that are looked at: interrupts, cores, nodes. No machine has more.
+/// Folder entries that are read: interrupts, cores, nodes. No machine has more.
 const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -19,18 +19,18 @@ impl Host {
         Host { root: root.to_path_buf(), cores: Machine::of(root).cores }
     }
 
-    /// A file's text without white space around; none if there is no such file.
+    /// Returns the trimmed text of a file; None if there is no such file.
     pub fn text(&self, path: &str) -> Option<String> {
         let bytes = fs::read(self.root.join(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_string())
     }
 
-    /// A list of cores; none if there is no such file, or something else in it.
+    /// Returns a list of cores; None if there is no such file, or its content is something else.
     pub fn core_list(&self, path: &str) -> Option<Vec<u32>> {
         parse_cores(&self.text(path)?)
     }
 
-    /// Names in a folder, in order.
+    /// Returns the names in a folder, sorted.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -39,7 +39,7 @@ impl Host {
         names
     }
 
-    /// Whether every core has a feature, as `/proc/cpuinfo` lists them.
+    /// Returns whether every core has a feature, as `/proc/cpuinfo` lists them.
     pub fn has_flag(&self, flag: &str) -> bool {
         let text = self.text("proc/cpuinfo").unwrap_or_default();
         let mut lines = text.lines().filter(|line| line.starts_with("flags")).peekable();
@@ -47,7 +47,7 @@ impl Host {
         lines.peek().is_some() && lines.all(has)
     }
 
-    /// A limit of this process that is in force now; `u64::MAX` if there is none.
+    /// Returns a current limit of this process; `u64::MAX` if there is none.
     pub fn limit(&self, name: &str) -> Option<u64> {
         let text = self.text("proc/self/limits")?;
         let line = text.lines().find(|line| line.starts_with(name))?;

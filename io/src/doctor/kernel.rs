@@ -1,10 +1,10 @@
-//! Clocks, memory, and whether the machine is one.
+//! Checks of clocks, memory and virtualisation.
 
 use super::host::Host;
 use super::probes::Probes;
 use super::{Check, Finding};
 
-/// Time stolen by others on the same hardware above which it is felt, in thousandths.
+/// Highest acceptable steal time of a virtual machine, in thousandths.
 const STEAL_PERMILLE_MAX: u64 = 1;
 
 const CLOCK: Check = Check {
@@ -47,7 +47,7 @@ fn clock_source(host: &Host) -> Finding {
 }
 
 fn clock_sync(host: &Host, probes: &Probes) -> Finding {
-    // Where the tools are missing, systemd still leaves a mark.
+    // Where the tools are missing, the marker file of systemd is used.
     let marked = host.text("run/systemd/timesync/synchronized").map(|_| true);
     match probes.clock_synchronized.or(marked) {
         Some(true) => SYNC.fit("the clock follows a time server"),

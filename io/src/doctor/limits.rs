@@ -1,4 +1,4 @@
-//! What the system lets this process have: memory, files, rings, ports.
+//! Checks of the limits of this process: memory, files, rings, ports.
 
 use super::host::Host;
 use super::probes::Probes;
@@ -6,7 +6,8 @@ use super::{Check, Finding};
 use crate::config::{Config, Driver};
 use crate::net::NOT_BUILT;
 
-/// Memory a ring and its buffers lock, for each gateway: glommio's own demand and room to spare.
+/// Memory that a ring and its buffers lock, for each gateway: the requirement of glommio and a
+/// reserve.
 const LOCKED_BYTES_PER_GATEWAY: u64 = 16 << 20;
 /// Files besides connections: journals, logs, stores, pollers.
 const FILES_BESIDES: u64 = 256;

@@ -1,4 +1,4 @@
-//! What must be tried to be known: a ring, a sync, a port, a time server.
+//! Probes, which must be tried to be known: a ring, a sync, a port, a time server.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -15,29 +15,29 @@ use crate::nats::Warning;
 use crate::nats::checkup;
 use crate::standby::broker::{self, Facts};
 
-/// A block as the journal writes it, how many are written, and the longest it may take.
+/// Size of a block as the journal writes it, number of blocks written, and the time limit.
 const BLOCK_BYTES: usize = 4_096;
 const SYNCS: usize = 64;
 const SYNCS_NS_MAX: u64 = 2 * NS_PER_S;
 
 #[derive(Clone, Debug)]
 pub struct Probes {
-    /// The data folder, or the nearest folder above it that exists.
+    /// The data folder, or the nearest existing folder above it.
     pub data_dir: PathBuf,
     pub free_bytes: Option<u64>,
-    /// Median time of an fdatasync.
+    /// Median time of an fdatasync, in microseconds.
     pub sync_us: Result<u64, String>,
-    /// Whether a ring could be made.
+    /// Whether a ring could be created.
     pub ring: Result<(), String>,
     pub clock_synchronized: Option<bool>,
     pub ports: Vec<Port>,
-    /// How the broker keeps the stream of the standby; none: there is no standby.
+    /// How the broker stores the stream of the standby; None: there is no standby.
     pub broker: Option<Result<Facts, String>>,
-    /// What is wrong with the rights at the broker; none: there is no broker.
+    /// Faults of the rights at the broker; None: there is no broker.
     pub rights: Option<Result<Vec<Warning>, String>>,
 }
 
-/// A listener, and what keeps it from listening.
+/// A listener, and what prevents it from listening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     pub key: &'static str,
@@ -72,7 +72,7 @@ fn free_bytes(folder: &Path) -> Option<u64> {
     Some(about.f_bavail.saturating_mul(about.f_frsize))
 }
 
-/// Writes blocks into a file that has its size already, as the journal does, and syncs each.
+/// Writes blocks into a file that already has its size, as the journal does, and syncs each.
 fn sync_us(folder: &Path) -> io::Result<u64> {
     let path = trial(folder);
     let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path)?;
@@ -81,7 +81,7 @@ fn sync_us(folder: &Path) -> io::Result<u64> {
     measured
 }
 
-/// The file that is written and removed; two doctors may be at work.
+/// Returns the path of the file that is written and removed; two doctors may run at once.
 fn trial(folder: &Path) -> PathBuf {
     folder.join(format!(".pitlane-doctor-{}", process::id()))
 }
@@ -108,7 +108,7 @@ fn measure(file: &File) -> io::Result<u64> {
     Ok(times[times.len() / 2] / 1_000)
 }
 
-/// The smallest ring there is, given back at once.
+/// Creates the smallest possible ring and frees it at once.
 #[cfg(all(feature = "uring", target_os = "linux"))]
 fn make_ring() -> Result<(), String> {
     io_uring::IoUring::new(1).map(drop).map_err(|error| error.to_string())
@@ -131,7 +131,7 @@ fn clock_synchronized() -> Option<bool> {
     Some(status.contains("Normal"))
 }
 
-/// What a command says, if it is there and does not fail.
+/// Returns the output of a command, if it exists and does not fail.
 fn said(program: &str, words: &[&str]) -> Option<String> {
     let output =
         Command::new(program).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;

@@ -1,4 +1,4 @@
-//! Where the journal will be: what kind of file system, how much room, how fast it syncs.
+//! Checks of the journal's location: file system, free space, sync time.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use super::probes::Probes;
 use super::{Check, Finding};
 use crate::config::Config;
 
-/// A group of orders waits for one sync; slower than this is felt, in microseconds.
+/// Highest acceptable sync time, in microseconds: a group of orders waits for one sync.
 const SYNC_US_MAX: u64 = 1_000;
-/// What two snapshots of a shard and the journal between them take, in bytes of journal.
+/// Space of two snapshots of a shard and the journal between them, in bytes of journal.
 const SNAPSHOTS: u64 = 3;
-/// File systems that forget, and those whose sync is a promise of somebody else.
+/// File systems that lose their content, and those whose sync depends on another machine.
 const FORGETFUL: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
 const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"];
 
@@ -30,7 +30,7 @@ pub fn check(config: &Config, host: &Host, probes: &Probes) -> Vec<Finding> {
     findings
 }
 
-/// Who may do what at the broker.
+/// Checks the rights at the broker.
 fn rights(probes: &Probes) -> Vec<Finding> {
     match &probes.rights {
         None => Vec::new(),
@@ -53,7 +53,7 @@ fn rights(probes: &Probes) -> Vec<Finding> {
     }
 }
 
-/// What the standby's promise depends on, as far as a client sees it.
+/// Checks what the guarantee of the standby depends on, as far as a client sees it.
 fn broker(config: &Config, probes: &Probes) -> Vec<Finding> {
     match &probes.broker {
         None => Vec::new(),
@@ -90,7 +90,8 @@ fn kind(config: &Config, host: &Host, probes: &Probes) -> Finding {
     KIND.fit(found)
 }
 
-/// Mount point and type of the file system a folder is on: of the mounts above it the deepest, of equals the last.
+/// Returns mount point and type of the file system of a folder: of the mounts above it the deepest,
+/// of equals the last.
 fn mount_of<'a>(mounts: &'a str, folder: &Path) -> Option<(&'a str, &'a str)> {
     let parse = |line: &'a str| {
         let (left, right) = line.split_once(" - ")?;

@@ -1,4 +1,4 @@
-//! Text into records: comma-separated values as RFC 4180 has them, and nothing looser.
+//! Parses comma-separated values as RFC 4180 defines them, and nothing looser.
 //!
 //! ```text
 //! file   = [BOM] record *( EOL record ) [EOL]      EOL = LF or CRLF
@@ -6,7 +6,7 @@
 //! cell   = *TEXT without , " CR LF  /  <"> *( any character, " doubled ) <">
 //! ```
 
-/// Cells in one record. The widest table has 13; more is not ours, and is not worth the memory.
+/// Cells in one record. The widest table has 13; a file with more is none of these tables.
 pub const CELLS_MAX: usize = 64;
 
 /// One record and the line it begins on, counted from 1.
@@ -16,17 +16,17 @@ pub struct Record {
     pub cells: Vec<String>,
 }
 
-/// Why a record is none.
+/// Reason why a record is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CsvError {
     /// A quote in a cell that does not begin with one.
     StrayQuote,
-    /// Something between a closing quote and the next comma.
+    /// Text between a closing quote and the next comma.
     AfterQuote,
     /// The file ends within quotes.
     Unclosed,
     TooManyCells,
-    /// A carriage return that ends no line.
+    /// A carriage return that does not end a line.
     StrayReturn,
 }
 
@@ -42,7 +42,8 @@ impl CsvError {
     }
 }
 
-/// The records of a text, in order; a bad one is skipped up to the end of its line and told with that line's number.
+/// Returns the records of a text, in order; a bad one is skipped up to the end of its line and
+/// reported with the number of that line.
 pub fn records(text: &str) -> impl Iterator<Item = Result<Record, (usize, CsvError)>> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut line = 1;
@@ -65,7 +66,7 @@ pub fn records(text: &str) -> impl Iterator<Item = Result<Record, (usize, CsvErr
     })
 }
 
-/// The cells of the first record, and what follows its line end.
+/// Returns the cells of the first record, and the text after its line end.
 fn record(text: &str) -> Result<(Vec<String>, &str), CsvError> {
     let mut cells = Vec::new();
     let mut rest = text;
@@ -100,7 +101,7 @@ fn plain_cell(text: &str) -> Result<(String, &str), CsvError> {
     Ok((text[..end].to_string(), &text[end..]))
 }
 
-/// A cell whose opening quote has been taken.
+/// Parses a cell after its opening quote.
 fn quoted_cell(text: &str) -> Result<(String, &str), CsvError> {
     let mut cell = String::new();
     let mut rest = text;
@@ -128,7 +129,7 @@ fn skip_line(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// Reads a text and writes down what came: records as `line:cell|cell`, errors as `line!error`.
+    /// Parses a text and writes the result: records as `line:cell|cell`, errors as `line!error`.
     fn check(text: &str, expected: &[&str]) {
         let said: Vec<String> = records(text)
             .map(|record| match record {

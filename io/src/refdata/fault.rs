@@ -1,4 +1,5 @@
-//! What is wrong with the files, told so that an editor can jump there: `file:line: column: problem`.
+//! Faults of reference data files, in a form that editors can jump to:
+//! `file:line: column: problem`.
 
 use std::fmt;
 
@@ -6,11 +7,11 @@ use crate::faults;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// As the reader was given it.
+    /// Name as the reader received it.
     pub file: String,
-    /// From 1; 0 if it is about the file as a whole.
+    /// Counted from 1; 0 if the fault concerns the whole file.
     pub line: usize,
-    /// Empty if it is about the whole line.
+    /// Empty if the fault concerns the whole line.
     pub column: String,
     pub problem: String,
 }

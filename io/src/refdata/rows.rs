@@ -1,4 +1,5 @@
-//! The five tables: their columns, spelled as the REST interface spells them, and a row from its cells.
+//! The five tables: their columns, spelt as in the REST interface, and the conversion of cells to a
+//! row.
 
 use pitlane_engine::id::{AccountId, AdapterId, ExchangeId, FamilyId, SecurityId, StrategyId};
 use pitlane_engine::number::{ContractSize, Money, Price, Qty};
@@ -8,7 +9,7 @@ use pitlane_engine::time::{Day, TimeOfDay};
 use super::table::Cells;
 use crate::zone::Zone;
 
-/// The way to a venue that is always there.
+/// Name of the adapter that always exists.
 pub const SIMULATED: &str = "SIM";
 
 pub const EXCHANGE: &[&str] = &["id", "name", "mic", "timeZone", "open", "close", "auctions", "adapterType"];
@@ -25,7 +26,7 @@ pub fn exchange(cells: &mut Cells<'_>, adapters: &[&str]) -> Exchange {
         adapter: adapter(cells, adapters),
         adapter_type: cells.raw("adapterType").to_string(),
     };
-    // Closing before opening is a session over midnight.
+    // A closing time before the opening time is a session over midnight.
     if TimeOfDay::parse(cells.raw("close").as_bytes()) == Ok(exchange.open) {
         cells.fault("close", "it opens and closes at once; the whole day is 00:00 to 24:00".into());
     }
@@ -132,14 +133,14 @@ pub fn strategy(cells: &mut Cells<'_>) -> Strategy {
     }
 }
 
-/// Ways to a venue have names; the position is the [`AdapterId`].
+/// Reads the name of an adapter; its position is the [`AdapterId`].
 fn adapter(cells: &mut Cells<'_>, adapters: &[&str]) -> AdapterId {
     let index = |word: &str| adapters.iter().position(|name| *name == word);
     let index = cells.word("adapterType", adapters, index).unwrap_or_default();
     AdapterId(u8::try_from(index).expect("there are few adapters"))
 }
 
-/// Ids with a space between them; none at all is fine.
+/// Reads ids separated by spaces; an empty list is valid.
 fn exchange_ids(cells: &mut Cells<'_>) -> Vec<ExchangeId> {
     let mut ids = Vec::new();
     for word in cells.raw("exchangeIds").split(' ').filter(|word| !word.is_empty()) {
@@ -151,7 +152,7 @@ fn exchange_ids(cells: &mut Cells<'_>) -> Vec<ExchangeId> {
     ids
 }
 
-/// In the order of their numbers, so that the same strategies are the same data.
+/// Sorted by number, so that the same strategies are the same data.
 fn strategy_ids(cells: &mut Cells<'_>) -> Vec<StrategyId> {
     let mut ids = Vec::new();
     for word in cells.raw(STRATEGY_IDS).split(' ').filter(|word| !word.is_empty()) {
@@ -164,7 +165,7 @@ fn strategy_ids(cells: &mut Cells<'_>) -> Vec<StrategyId> {
     ids
 }
 
-/// ISO 10383.
+/// Checks a code of ISO 10383.
 fn is_mic(text: &str) -> bool {
     text.len() == 4 && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
 }
@@ -173,8 +174,8 @@ fn is_time_zone(text: &str) -> bool {
     Zone::parse(text).is_ok()
 }
 
-/// ISO 6166: two letters, nine letters or digits, and a check digit by the Luhn rule over all of them, where a letter
-/// counts as the two digits of its place after 9 (A is 10).
+/// Checks a code of ISO 6166: two letters, nine letters or digits, and a check digit by the Luhn
+/// rule over all of them, where a letter counts as the two digits of its place after 9 (A is 10).
 pub fn is_isin(text: &str) -> bool {
     let bytes = text.as_bytes();
     let shaped = bytes.len() == 12

@@ -1,5 +1,5 @@
-//! One file into rows of cells: the header is matched with the columns we know, and each cell is turned into a value
-//! or into a fault.
+//! Reads one file into rows of cells: matches the header with the known columns and converts each
+//! cell to a value or a fault.
 
 use pitlane_engine::id::Currency;
 use pitlane_engine::text::{self, DECIMALS, TextError};
@@ -10,7 +10,7 @@ use crate::faults::suggestion;
 
 /// Bytes in one file: a million securities of some sixty bytes.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Records in one file: as many as there can be securities, and the header.
+/// Records in one file: the highest number of securities, and the header.
 pub const RECORDS_MAX: usize = (1 << 20) + 1;
 /// Bytes in one text: longer ones fit no message and no screen.
 pub const TEXT_BYTES_MAX: usize = 256;
@@ -18,20 +18,20 @@ pub const TEXT_BYTES_MAX: usize = 256;
 /// A file as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// How faults call it.
+    /// Name of the file in faults.
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Rows of one table, each with the line it stood on.
+/// Rows of one table, each with its line.
 #[derive(Debug)]
 pub struct Rows<T> {
     pub rows: Vec<T>,
     pub lines: Vec<usize>,
 }
 
-/// Reads a file with exactly these columns, in any order. A row with a fault in it is made all the same, with
-/// defaults in the bad cells: where there is a fault, nobody looks at the rows.
+/// Reads a file with exactly these columns, in any order. A row with a fault is created with
+/// defaults in the bad cells; if there is a fault, no code uses the rows.
 pub fn read<T>(
     source: &Source,
     columns: &[&'static str],
@@ -86,10 +86,11 @@ pub fn read<T>(
     table
 }
 
-/// Columns that a file may lack; their cells are empty then.
+/// Columns that a file may omit; their cells are then empty.
 const OPTIONAL: [&str; 1] = [super::rows::STRATEGY_IDS];
 
-/// Where each known column stands in the records; None if the header does not have each of them once and no other.
+/// Returns the position of each known column in the records; None if the header does not have each
+/// of them once and no other.
 fn places(
     file: &str,
     header: &Record,
@@ -119,8 +120,8 @@ fn places(
     sound.then_some(places)
 }
 
-/// The cells of one record by the names of their columns. Each method gives the value, or tells a fault and gives the
-/// default.
+/// The cells of one record by column name. Each method returns the value, or reports a fault and
+/// returns the default.
 pub struct Cells<'a> {
     file: &'a str,
     record: &'a Record,
@@ -134,7 +135,7 @@ impl<'a> Cells<'a> {
         self.faults.add(self.file, self.record.line, column, problem);
     }
 
-    /// The bare text of a column.
+    /// Returns the raw text of a column.
     pub fn raw(&self, column: &str) -> &'a str {
         let at = self
             .columns
@@ -144,7 +145,7 @@ impl<'a> Cells<'a> {
         self.places[at].map_or("", |place| &self.record.cells[place])
     }
 
-    /// A text for people: no control characters, no blanks around it, possibly empty.
+    /// Reads a text for people: no control characters, no surrounding blanks, possibly empty.
     pub fn text(&mut self, column: &str) -> String {
         let text = self.raw(column);
         let problem = if text.len() > TEXT_BYTES_MAX {
@@ -160,7 +161,7 @@ impl<'a> Cells<'a> {
         String::new()
     }
 
-    /// A text that must be there.
+    /// Reads a text that must not be empty.
     pub fn name(&mut self, column: &str) -> String {
         let text = self.text(column);
         if self.raw(column).is_empty() {
@@ -169,7 +170,7 @@ impl<'a> Cells<'a> {
         text
     }
 
-    /// A text for which `admits` answers true.
+    /// Reads a text that `admits` accepts.
     pub fn text_like(&mut self, column: &str, what: &str, admits: impl Fn(&str) -> bool) -> String {
         let text = self.raw(column);
         if admits(text) {
@@ -179,7 +180,7 @@ impl<'a> Cells<'a> {
         String::new()
     }
 
-    /// A number up to `max`.
+    /// Reads a number up to `max`.
     pub fn number<T: TryFrom<u64> + Default>(&mut self, column: &str, max: T) -> T
     where
         u64: From<T>,
@@ -192,7 +193,7 @@ impl<'a> Cells<'a> {
         T::try_from(value).unwrap_or_default()
     }
 
-    /// A value by its parser; `what` names it, with its article.
+    /// Reads a value with its parser; `what` names it, with its article.
     pub fn value<T: Default>(
         &mut self,
         column: &str,
@@ -214,7 +215,7 @@ impl<'a> Cells<'a> {
         T::default()
     }
 
-    /// A value that may be absent.
+    /// Reads a value that may be absent.
     pub fn optional<T>(&mut self, column: &str, read: impl Fn(&mut Self, &str) -> T) -> Option<T> {
         if self.raw(column).is_empty() { None } else { Some(read(self, column)) }
     }
@@ -227,7 +228,7 @@ impl<'a> Cells<'a> {
         self.word(column, &["true", "false"], |word| Some(word == "true")).unwrap_or_default()
     }
 
-    /// One of a few words.
+    /// Reads one of a list of words.
     pub fn word<T>(&mut self, column: &str, words: &[&str], parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let text = self.raw(column);
         if words.contains(&text) {
@@ -239,7 +240,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// A text from a file as it may be shown: quoted, escaped, and not too long.
+/// Returns a text of a file in a form that can be shown: quoted, escaped, and not too long.
 fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 40;
     let mut short: String = text.chars().take(CHARS_MAX).collect();

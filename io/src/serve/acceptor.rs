@@ -1,4 +1,4 @@
-//! What the FIX acceptor brings from earlier lives, and a room for each gateway to receive its clients in.
+//! State of the FIX acceptor from earlier processes, and a FIX endpoint for each gateway.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,24 +22,24 @@ use crate::platform::GATEWAYS;
 use crate::platform::gateway::fix::{FixEndpoint, FixParts, Past, Unreported};
 use crate::wakeups::Wakeups;
 
-/// Numbers for ids taken at each start, by gateway: for cancels that the house makes.
+/// Numbers for ids reserved at each start, for each gateway: for cancels that the platform makes.
 const NUMBERS: u64 = 1 << 32;
 
 #[derive(Debug)]
 pub struct Acceptor {
     level: Level,
-    /// None: nothing is kept.
+    /// None: nothing is stored.
     notes: Option<JournalMetadata>,
     homes: Arc<Homes>,
     settings: Arc<FixSettings>,
-    /// Events that were not reported before the end of the last life.
+    /// Events of the last process that were not reported.
     pub missed: Vec<Unreported>,
-    /// By shard: the last event of the last life.
+    /// Number of the last event of the last process, by shard.
     pub heard: Vec<u64>,
 }
 
 impl Acceptor {
-    /// Reads who was here.
+    /// Reads the registry of sessions.
     pub fn open(config: &Config, reference: &RefData, level: Level) -> Result<Acceptor, Fault> {
         let notes = match level {
             Level::None => None,
@@ -52,7 +52,8 @@ impl Acceptor {
         Ok(Acceptor { level, notes, homes, settings, missed: Vec::new(), heard: Vec::new() })
     }
 
-    /// Up to where each session has reported what the shards said. Its store is read when the journal has something of it.
+    /// Returns the last shard event that each session has reported. The store of a session is read
+    /// only if the journal has an event for it.
     pub fn unheard(&self) -> Unheard {
         let source = |home: Home| Source {
             origin: Origin::Fix,
@@ -68,7 +69,8 @@ impl Acceptor {
         let look = move |source: Source| {
             let name = names.get(&source)?;
             let heard = FileStore::peek(&place_of(&settings, level, name)?);
-            // The session cannot be opened either, which is told again when its client comes.
+            // The session cannot be opened either; the fault is reported again when its client logs
+            // on.
             heard
                 .inspect_err(|fault| tracing::error!(session = name, %fault, "a FIX store cannot be read"))
                 .ok()?
@@ -76,7 +78,8 @@ impl Acceptor {
         Unheard { sources: Heard::by(look), ..Unheard::default() }
     }
 
-    /// By shard: what every session has reported at least; None if there is no session that keeps anything.
+    /// Returns by shard the last event that every session has reported; None if no session stores
+    /// anything.
     pub fn least_heard(&self) -> Result<Option<Vec<u64>>, Fault> {
         let mut least: Option<Vec<u64>> = None;
         for (name, _) in self.homes.known() {
@@ -90,7 +93,7 @@ impl Acceptor {
         Ok(least)
     }
 
-    /// A room for each gateway that has sockets, and the clerk for all of them.
+    /// Creates an endpoint for each gateway with sockets, and the log writer for all of them.
     pub fn rooms(
         self,
         now: Timestamp,
@@ -135,14 +138,14 @@ impl Acceptor {
     }
 }
 
-/// Where the store of a session lies; none if the config has no such session any more.
+/// Returns the location of a session's store; None if the settings no longer have such a session.
 fn place_of<'a>(settings: &FixSettings, level: Level, name: &'a str) -> Option<Place<'a>> {
     let (family, _) = settings.family_of(name)?;
     let path = path_of(&family.store_folder, name);
     Some(Place { disk: &Disk::Real, path, name, bytes: settings.store_bytes, level })
 }
 
-/// Gateways with sockets: in the shared layout the first has those of all.
+/// Returns the number of gateways with sockets: in the shared layout the first has those of all.
 pub(super) fn gateways(config: &Config) -> u8 {
     match config.topology.layout {
         Layout::Shared => 1,

@@ -1,5 +1,6 @@
-//! Main's eye on the journal: once a second it looks how the journal is, and tells whoever shows it, and that there are numbers
-//! for ids. When a signal asks for it, it has certificate, users and tokens read again at once.
+//! Housekeeping of main: once a second it checks the state of the journal, publishes it, and
+//! refills the numbers for ids. When a signal requests it, main reloads certificate, users and
+//! tokens at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +16,22 @@ use crate::journal::{Health, WriteMode};
 use crate::metrics::Registry;
 use crate::tls::Tls;
 
-/// Between two looks.
+/// Interval between two checks.
 pub const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Watch {
-    /// None where nothing is kept.
+    /// Empty if nothing is stored.
     healths: Vec<(ShardId, Arc<Health>)>,
     registry: Arc<Registry>,
     standing: Arc<ServiceStatus>,
-    /// The worst door at the last look.
+    /// The most restrictive write mode at the last check.
     door: WriteMode,
-    /// Whether these shall be read again.
+    /// Whether a reload is requested.
     reload: Arc<AtomicBool>,
     tls: Option<Arc<Tls>>,
     users: Option<Reload>,
-    /// Of numbers for ids; none where nothing is kept.
+    /// Supply of numbers for ids; None if nothing is stored.
     supply: Option<Supply>,
 }
 
@@ -45,7 +46,7 @@ impl Watch {
         Watch { healths, registry, standing, door: WriteMode::Open, reload, tls: None, users: None, supply }
     }
 
-    /// To read these again whenever it is asked for.
+    /// Sets the certificate and users that a requested reload reads.
     pub fn with_reload(self, reload: Arc<AtomicBool>, tls: Option<Arc<Tls>>, users: Reload) -> Watch {
         Watch { reload, tls, users: Some(users), ..self }
     }
@@ -63,7 +64,7 @@ impl Watch {
         self.reload.load(Ordering::Relaxed)
     }
 
-    /// Has certificate, users and tokens read again if a signal came since the last time.
+    /// Reloads certificate, users and tokens if a signal arrived since the last call.
     pub fn reload_if_asked(&self) {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return;

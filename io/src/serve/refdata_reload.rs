@@ -1,4 +1,4 @@
-//! Reference data, read again while the service runs: by main, which may wait for the disk.
+//! Reload of reference data while the service runs. Main does it, since main may wait for the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,14 +21,14 @@ use crate::wakeup::Wakeup;
 pub struct Library {
     pub config: Config,
     pub params: Params,
-    /// The newest set that was given out.
+    /// The newest set that was published.
     pub current: Arc<RefData>,
-    /// Whether somebody asks for them to be read again.
+    /// Whether a reload is requested.
     pub asked: Arc<AtomicBool>,
-    /// To each shard.
+    /// One queue to each shard.
     pub shards: Vec<Producer<Reread>>,
     pub shard_bells: Vec<Wakeup>,
-    /// To the http thread: the set, or what is wrong with it.
+    /// Queue to the http thread: the set, or the description of its faults.
     pub answers: Producer<Result<Reread, String>>,
     pub remote: Remote,
 }
@@ -38,7 +38,7 @@ impl Library {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Does what was asked for, if anything was.
+    /// Executes the requested reload, if there is one.
     pub fn look(&mut self) {
         if !self.asked.swap(false, Ordering::AcqRel) {
             return;
@@ -48,7 +48,7 @@ impl Library {
             Ok(reread) => tracing::info!(name = format!("{:016x}", reread.name), "reference data read again"),
             Err(faults) => tracing::warn!(faults, "the reference data stay as they were"),
         }
-        // Whoever asked has gone if he did not take the last ones.
+        // If the queue is full, the requester is gone: it did not take the last responses.
         let _ = self.answers.push(answer);
         self.remote.bell().wake();
     }
@@ -78,7 +78,7 @@ impl Library {
     }
 }
 
-/// The files as they are now, if they are sound.
+/// Reads the current files, if they have no fault.
 fn read(config: &Config, params: &Params, current: &RefData) -> Result<RefData, String> {
     let read = refdata::read_after(config.refdata.dir.as_deref(), current, &config.adapter_names());
     let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
@@ -86,7 +86,8 @@ fn read(config: &Config, params: &Params, current: &RefData) -> Result<RefData, 
     Ok(reference)
 }
 
-/// The same for one that has waited to lead; those it has known since its start where they are not sound.
+/// Does the same for a server that has waited to lead; if the files have a fault, it keeps the set
+/// of its start.
 pub fn read_anew(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
     match read(&settings.config, &settings.params, current) {
         Ok(reference) => Arc::new(reference),
@@ -131,7 +132,7 @@ mod tests {
         assert!(ask().is_err_and(|told| told.contains("try again")));
         news.pop().unwrap();
         assert!(ask().is_ok());
-        // Answers that nobody takes are not kept for the next who asks.
+        // Responses that no request takes are not kept for the next request.
         for _ in 0..=REREADS_MAX {
             news.pop().unwrap();
             library.asked.store(true, Ordering::Release);

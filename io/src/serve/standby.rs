@@ -1,4 +1,5 @@
-//! Main's part of a standby: nothing is opened before this server leads, and nobody is served before the broker has all of it.
+//! Main's part of a standby: nothing is opened before this server leads, and no client is served
+//! before the broker has the whole state.
 
 use std::io::{self, Write};
 use std::ops::Deref;
@@ -27,14 +28,14 @@ impl Deref for Standby {
 }
 
 impl Standby {
-    /// None where there is no group.
+    /// Returns None if there is no group.
     pub fn open(config: &Config, life: &Arc<Lifecycle>) -> Result<Option<Standby>, ServeError> {
         let group = config.standby.group.clone().unwrap_or_default();
         let post = StandbyHandle::open(config, life).map_err(system(WHAT))?;
         Ok(post.map(|post| Standby { post, group }))
     }
 
-    /// False: it is to end before.
+    /// Returns false if the service stops before it leads.
     pub fn wait_to_lead(
         &mut self,
         life: &Lifecycle,
@@ -44,7 +45,8 @@ impl Standby {
         self.wait_for(Progress::Leads, life, main, wait)
     }
 
-    /// What was read back is with the broker, and that it starts: whatever is told now is not lost with this machine.
+    /// Waits until the broker has the recovered state and the record of this start: from then on,
+    /// an acknowledgement survives the loss of this machine.
     pub fn wait_until_shipped(
         &mut self,
         store: &Store,
@@ -52,7 +54,7 @@ impl Standby {
         main: &mut Main,
         wait: &Wait,
     ) -> Result<bool, ServeError> {
-        // All of them are here: with a standby there is no cluster.
+        // All shards are on this server: a standby excludes a cluster.
         let healths = store.staff.iter().flat_map(|staff| &staff.healths);
         self.post.ship(healths.map(|(_, health)| health.clone()).collect());
         self.wait_for(Progress::Shipped, life, main, wait)
@@ -87,7 +89,7 @@ impl Standby {
         }
     }
 
-    /// The line of one that does not serve yet.
+    /// Prints the line of a server that does not serve yet.
     fn say(&self, address: Option<std::net::SocketAddr>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         write!(out, "standby group={}", self.group)?;

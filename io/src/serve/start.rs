@@ -1,4 +1,4 @@
-//! The start: every part is made, joined to the others, and given its thread.
+//! The start: creates every part, connects it to the others, and starts its thread.
 
 use std::io;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ pub fn start(
         .then(|| RemoteStrategiesParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
-        // As fast as it can be taken: by those who are elsewhere, if there are any.
+        // As fast as the receivers accept the data: those in other processes, if there are any.
         let is_paced = market.is_replay() && config.replay.speed_permille.is_none();
         if let Some(outposts) = outposts.as_mut().filter(|_| is_paced) {
             let pace = Arc::new(Pace::new(bells.ports[FEED.0 as usize].clone()));
@@ -217,22 +217,22 @@ pub fn start(
 
 const NO_THREAD: &str = "cannot start a thread";
 
-/// Who clients are: by whom it may be asked for, with the names of all strategies.
+/// Returns the settings of authentication, with the names of all strategies.
 pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
     AuthSettings::of(config, reference.strategies().iter().map(|row| row.name.clone()).collect())
 }
 
-/// The thread that says who somebody is, and writes down what is about to be done. Far from the shards: a password takes 20 ms.
+/// The thread `auth`, which authenticates clients and writes the audit log. It is separate from the
+/// shards: a password takes 20 ms.
 fn office(auth: Auth, mut scribe: AuditWriter, core: Option<u32>) -> ThreadSpec {
     let (mut clerk, wakeup, bell) = auth.into_parts();
     clerk.set_pen(scribe.pen(bell.clone(), bell.clone()));
-    // The scribe first: an act does not wait behind more than one password.
+    // The audit writer is first: an action waits for at most one password.
     let duties = vec![Duty::AuditWriter(Box::new(scribe)), Duty::Authenticator(Box::new(clerk))];
     ThreadSpec { name: "auth".to_string(), duties, idle: IdleBy::Park, core, wakeup, bell, net: None }
 }
 
-/// A certificate, if anybody speaks TLS.
-/// The number of this start among those of a cluster's member.
+/// Returns the number of this start among those of a member of a cluster.
 fn life_of(config: &Config, now: Timestamp) -> Result<u64, Fault> {
     let notes = match config.durability() {
         Durability::None => None,
@@ -243,13 +243,14 @@ fn life_of(config: &Config, now: Timestamp) -> Result<u64, Fault> {
     next_life(notes.as_ref(), now)
 }
 
+/// Opens the certificate if a listener uses TLS.
 fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsError> {
     if !config.listeners().iter().any(|(_, _, tls)| *tls) {
         return Ok(None);
     }
     let certificate = match (&config.tls.cert, &config.tls.key) {
         (Some(chain), Some(key)) => Certificate::Files { chain: chain.clone(), key: key.clone() },
-        // One without the other was refused with the config.
+        // The settings refuse one without the other.
         (Some(_), None) | (None, Some(_)) | (None, None) => {
             Certificate::SelfSigned { folder: config.service.data_dir.clone() }
         }
@@ -258,8 +259,9 @@ fn open_tls(config: &Config, now: Timestamp) -> Result<Option<Arc<Tls>>, TlsErro
     Tls::open(settings, now).map(|tls| Some(Arc::new(tls)))
 }
 
-/// Doors and rooms for the gateways, and the http thread's ends of their posts. In the shared layout all gateways are in one
-/// thread, whose sockets the first one has.
+/// Gives the gateways their listeners and endpoints, and returns the http thread's ends of their
+/// notification channels. In the shared layout all gateways are in one thread, and the first one
+/// has its sockets.
 fn attach_clients(
     config: &Config,
     reference: &Arc<RefData>,
@@ -289,7 +291,7 @@ fn attach_clients(
     Ok(ends)
 }
 
-/// What the http thread shows of all threads' stages.
+/// Returns a function that collects the stage latencies of all threads, for the http thread.
 fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSummary> + Send> {
     Box::new(move || {
         let mut summaries = Vec::new();
@@ -301,7 +303,7 @@ fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSumm
     })
 }
 
-/// What becomes of the http thread's news.
+/// Returns a function that handles the events of the http thread.
 fn told(life: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) + Send> {
     Box::new(move |news| match news {
         HttpEvent::Complete => life.ack_phase(Course::Opening),
@@ -312,7 +314,8 @@ fn told(life: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) 
         }
         HttpEvent::Quiet => {
             life.ack_phase(Course::Closing);
-            // It has nothing to drain but its events, and hears those until the end.
+            // The http thread has nothing to drain but its events, and receives those until the
+            // end.
             life.ack_phase(Course::Draining);
         }
     })
@@ -328,7 +331,7 @@ fn start_http(http: Http, core: Option<u32>, life: Arc<Lifecycle>) -> io::Result
     })
 }
 
-/// The one line that says where we are and what we promise.
+/// Builds the ready line: the addresses, the durability and the size of the market.
 fn ready_line(config: &Config, reference: &RefData, listeners: &[BoundAddress]) -> String {
     let mut line = "ready".to_string();
     for BoundAddress { name, address } in listeners {

@@ -1,4 +1,5 @@
-//! What is there from earlier lives, and who keeps this one: the journal, opened and read back.
+//! State from earlier processes, and the threads that store this one: the journal, opened and
+//! recovered.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -32,44 +33,45 @@ use crate::thread_wakeup::ThreadWakeup;
 use crate::topology::worker_thread::{Duty, SyncerDuty, ThreadSpec};
 use crate::wakeups::Wakeups;
 
-/// Under this key the numbers of the demo trader's orders are noted.
+/// Metadata key of the numbers of the demo trader's orders.
 const TRADER_IDS: &str = "trader-ids";
-/// Under this key those of orders over REST.
+/// Metadata key of the numbers of REST orders.
 const REST_IDS: &str = "rest-ids";
-/// Numbers for ids of REST orders noted ahead in one go: seconds of orders at full speed, and ids stay short however often we
-/// start.
+/// Numbers for ids of REST orders reserved at once: seconds of orders at full speed, and ids stay
+/// short however often the service starts.
 const REST_NUMBERS: u64 = 1 << 16;
-/// Blocks of them that lie ready: some more seconds, since they are made once a second.
+/// Blocks of numbers in reserve: some more seconds, since they are refilled once a second.
 const REST_BLOCKS: usize = 4;
-/// Under this key the numbers of orders of strategies elsewhere; so many are taken at each start: enough for some ten thousand processes.
+/// Metadata key of the numbers of orders of remote strategies. Each start reserves
+/// `OUTPOST_NUMBERS` of them: enough for some ten thousand processes.
 const OUTPOST_IDS: &str = "outpost-ids";
 const OUTPOST_NUMBERS: u64 = 1 << 42;
-/// How often a long recovery is told of.
+/// Interval of progress messages of a long recovery.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// Shards as they begin this life, and the journal they go on in.
+/// Shards as this process starts them, and the journal they continue.
 #[derive(Debug)]
 pub struct Store {
     pub born: Vec<RecoveredShard>,
-    /// The configured ones, and all that vanished since the journal began.
+    /// The configured reference data, and all rows that vanished since the journal began.
     pub reference: Arc<RefData>,
-    /// The configured ones alone.
+    /// Only the configured reference data.
     pub configured: Arc<RefData>,
-    /// None: nothing is kept.
+    /// None: nothing is stored.
     pub staff: Option<Staff>,
-    /// For ids of the demo trader's orders, never given before.
+    /// Unused numbers for ids of the demo trader's orders.
     pub numbers: IdBlock,
     pub acceptor: Acceptor,
-    /// By shard: what it said of strategies elsewhere, and for the ids of their orders.
+    /// Events about remote strategies, by shard, and numbers for the ids of their orders.
     pub past: Vec<Past>,
     pub outpost_numbers: IdBlock,
     pub venues: Venues,
-    /// For ids of orders over REST, and who sees to it that there are more.
+    /// Numbers for ids of REST orders, and their refill.
     pub rest_numbers: Numbers,
     pub supply: Option<Supply>,
 }
 
-/// Keeps blocks of numbers ready for whoever makes ids and must not wait for the disk.
+/// Keeps blocks of numbers in reserve for threads that make ids and must not wait for the disk.
 #[derive(Debug)]
 pub struct Supply {
     notes: JournalMetadata,
@@ -85,7 +87,7 @@ impl Supply {
         Ok((Numbers::new(first, lane), supply))
     }
 
-    /// Notes as many blocks as have been taken.
+    /// Reserves as many blocks as were taken.
     pub fn fill(&mut self) -> Result<(), Fault> {
         while self.blocks.slots() > 0 {
             let block = self.notes.reserve(REST_IDS, REST_NUMBERS)?;
@@ -96,13 +98,13 @@ impl Supply {
     }
 }
 
-/// Who works for the journal besides the shards.
+/// The parts of the journal besides the shards.
 #[derive(Debug)]
 pub struct Staff {
     pub keeper: Syncer,
     pub steward: SegmentManager,
     pub healths: Vec<(ShardId, Arc<Health>)>,
-    /// As long as it is held no other process opens the journal.
+    /// Lock on the journal: while it is held, no other process opens the journal.
     pub lock: Lock,
 }
 
@@ -174,7 +176,7 @@ impl Store {
         })
     }
 
-    /// The time of the last command that any shard has applied.
+    /// Returns the time of the last command that any shard has applied.
     pub fn last(&self) -> Timestamp {
         self.born.iter().map(|born| born.at).max().unwrap_or(Timestamp::ZERO)
     }
@@ -187,7 +189,7 @@ impl Store {
         mut venues: Venues,
     ) -> Store {
         let Opened { shards, keeper, steward, lock, reference } = opened;
-        // Of shards that others own nothing is known here.
+        // This server has no state of shards that other members own.
         for heard in [&mut acceptor.heard, &mut venues.heard] {
             heard.resize(shards_all as usize, 0);
         }
@@ -240,7 +242,7 @@ impl Store {
 }
 
 impl Staff {
-    /// The threads of keeper and steward, with everybody's bells where they belong.
+    /// Returns the threads of the syncer and the segment manager, with the wake-ups connected.
     pub fn members(
         mut keeper: Syncer,
         steward: SegmentManager,
@@ -277,7 +279,7 @@ impl Staff {
     }
 }
 
-/// Whose past the journal is asked for.
+/// Returns the sources whose earlier events are read from the journal.
 fn elsewhere(config: &Config, reference: &RefData) -> Vec<Source> {
     if config.service.mode != Mode::Distributed {
         return Vec::new();
@@ -286,8 +288,8 @@ fn elsewhere(config: &Config, reference: &RefData) -> Vec<Source> {
     here.into_iter().map(|strategy| remote_protocol::source(HTTP, strategy)).collect()
 }
 
-/// Makes the data folder, if it is not there. What everybody traded is nobody else's business; who has made it himself has
-/// decided who may look.
+/// Creates the data folder if it does not exist, readable by its owner only, since it holds the
+/// trades of all clients. The permissions of an existing folder are left as they are.
 pub fn make_folder(config: &Config) -> std::io::Result<&Path> {
     let folder = config.service.data_dir.as_path();
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -307,7 +309,7 @@ fn journal_settings(config: &Config, level: Level) -> JournalSettings {
     }
 }
 
-/// Tells how far a recovery has come, if it takes long.
+/// Reports the progress of a recovery that takes long.
 struct Telling {
     told: Instant,
 }

@@ -1,4 +1,5 @@
-//! What the sessions with venues bring from earlier lives, and a room for each gateway to call them from.
+//! State of the sessions with venues from earlier processes, and a venue connector for each
+//! gateway.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,18 +21,18 @@ use crate::platform::GATEWAYS;
 use crate::platform::gateway::fix::Unreported;
 use crate::platform::gateway::venue::{VenueConnector, VenueParts, place_of};
 
-/// Under this key it is noted when the data folder first spoke with a venue.
+/// Metadata key of the time at which the data folder first connected to a venue.
 const BIRTH: &str = "venue-birth";
 
 #[derive(Debug)]
 pub struct Venues {
     level: Level,
     callers: Vec<Caller>,
-    /// Tells the ids of this data folder from those of another.
+    /// Distinguishes the ids of this data folder from those of another.
     birth: u64,
-    /// Instructions that no store has a message of.
+    /// Instructions for which no store has a message.
     missed: Vec<Unreported>,
-    /// By shard: the last event of the last life.
+    /// Number of the last event of the last process, by shard.
     pub heard: Vec<u64>,
 }
 
@@ -52,7 +53,7 @@ impl Venues {
         Ok(Venues { level, callers, birth, missed: Vec::new(), heard: Vec::new() })
     }
 
-    /// Up to which instruction each session has kept what it sent.
+    /// Returns the last instruction whose message each session has stored.
     pub fn unheard(&self) -> Result<BTreeMap<AdapterId, Vec<u64>>, Fault> {
         let mut unheard = BTreeMap::new();
         for caller in &self.callers {
@@ -63,14 +64,15 @@ impl Venues {
         Ok(unheard)
     }
 
-    /// An event of the last life; instructions are kept in mind.
+    /// Handles an event of the last process; keeps instructions.
     pub fn miss(&mut self, missed: &Unreported) {
         if let EventKind::ToVenue(_) = missed.event.body {
             self.missed.push(*missed);
         }
     }
 
-    /// A room for each gateway with sockets that has venues: adapters are spread over them by their order.
+    /// Creates a venue connector for each gateway that has sockets and venues: adapters are spread
+    /// over the gateways in order.
     pub fn rooms(
         self,
         now: Timestamp,

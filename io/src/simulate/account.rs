@@ -1,4 +1,4 @@
-//! What a simulation comes to: orders, trades, and the equity of each strategy by samples.
+//! Results of a simulation: orders, trades, and the equity of each strategy in samples.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,29 +17,30 @@ use crate::config::Config;
 use crate::strategies;
 use crate::ticks::Row;
 
-/// Samples of a curve. When there are more, every second one is dropped and they are taken half as often: enough for any plot, and a run
-/// may be as long as it likes.
+/// Samples of a curve. Beyond this number, every second sample is dropped and the interval is
+/// doubled: enough for any plot, and a run may have any length.
 const SAMPLES_MAX: usize = 65_536;
 /// Trades that are listed; all are counted.
 const TRADES_MAX: usize = 10_000;
 
-/// One strategy.
+/// Results of one strategy.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     pub strategy: StrategyId,
     pub name: String,
-    /// When, and what it was worth in the base currency.
+    /// Time and value in the base currency of each sample.
     pub equity: Vec<(Timestamp, Money)>,
     pub orders: u64,
     pub rejected: u64,
     pub fills: u64,
     pub commission: Money,
-    /// Transactions that closed something: how many at a profit and at a loss, and the sums.
+    /// Transactions that closed a position or a part of it: their number at a profit and at a loss,
+    /// and the sums.
     pub wins: u64,
     pub losses: u64,
     pub won: Money,
     pub lost: Money,
-    /// Why and when it failed.
+    /// Reason and time of its failure.
     pub failure: Option<(Timestamp, String)>,
 }
 
@@ -52,7 +53,7 @@ pub struct Deal {
     pub qty: Qty,
     pub price: Price,
     pub commission: Money,
-    /// What it realised.
+    /// Realised profit.
     pub realized: Money,
     pub position: Qty,
 }
@@ -68,7 +69,7 @@ pub struct Account {
     lines: Vec<Line>,
     deals: Vec<Deal>,
     deals_more: u64,
-    /// By position, what had been realised.
+    /// Profit realised so far, by position.
     realized: BTreeMap<PositionId, Money>,
     sample_ns: u64,
     sample_at: Timestamp,
@@ -116,12 +117,12 @@ impl Account {
         &self.deals
     }
 
-    /// Transactions that are not listed.
+    /// Returns the number of transactions that are not listed.
     pub fn deals_more(&self) -> u64 {
         self.deals_more
     }
 
-    /// What could not be valued or converted at the end.
+    /// Returns what could not be valued or converted at the end.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
@@ -134,7 +135,7 @@ impl Account {
         (self.begun, self.ended)
     }
 
-    /// From now on equity is sampled.
+    /// Starts the sampling of equity.
     pub fn begin(&mut self, now: Timestamp) {
         self.begun = now;
         self.sample(now);
@@ -148,7 +149,7 @@ impl Account {
         self.sample_at
     }
 
-    /// A row of data is about to be told.
+    /// Called before a row of data is applied.
     #[inline]
     pub fn see(&mut self, row: &Row) {
         let Some(tick) = self.market.tick_mut(row.security) else { return };
@@ -168,7 +169,7 @@ impl Account {
         tick.at = Timestamp(row.at.0.max(1));
     }
 
-    /// Takes in what a shard says.
+    /// Applies an event of a shard.
     pub fn handle(&mut self, shard: ShardId, event: &Event) {
         self.view.apply(shard, event);
         if let Some(report) = event.report() {
@@ -228,11 +229,11 @@ impl Account {
         }
     }
 
-    /// Looks at what everybody owns now.
+    /// Samples the equity of every strategy.
     pub fn sample(&mut self, now: Timestamp) {
         for tick in self.market.ticks() {
             let shard = shard_of(tick.security, self.shards);
-            // It tells nothing new, so it has the number of the last event.
+            // This event is not new, so it has the number of the last event.
             let event = Event { seq: self.view.seq(shard), at: now, body: EventKind::Tick(*tick) };
             self.view.apply(shard, &event);
         }

@@ -1,4 +1,5 @@
-//! The report as one page: figures, three plots for each strategy, trades and assumptions. No script, nothing from elsewhere.
+//! The report as one HTML page: figures, three plots for each strategy, trades and assumptions. It
+//! has no script and loads nothing.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use super::report::{Performance, Report, amount, thinned};
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
-/// Room for the numbers at the left and the times below.
+/// Margins for the numbers at the left and the times below.
 const LEFT: f64 = 90.0;
 const BELOW: f64 = 24.0;
 /// Rows of trades on the page; the JSON has more.
@@ -81,7 +82,7 @@ fn section(out: &mut String, result: &Performance, base: &str) {
     plot(out, "returns", &format!("Returns over {:.0} s, %", statistics.period_s), &returns, "#3c7a3c");
 }
 
-/// A line over time.
+/// Draws a line over time.
 fn plot(out: &mut String, id: &str, title: &str, points: &[(Timestamp, f64)], colour: &str) {
     let _ = write!(
         out,

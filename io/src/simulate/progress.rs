@@ -1,9 +1,9 @@
-//! How far a simulation has come, as one line that is written over.
+//! Progress of a simulation, as one line that is overwritten.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// How often the line is written.
+/// Interval at which the line is written.
 const EVERY: Duration = Duration::from_millis(200);
 const WIDTH: usize = 40;
 
@@ -29,7 +29,7 @@ impl Progress {
         let _ = write!(io::stderr(), "\r{}", line(done, all, rows, now - self.begun));
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn end(&mut self) {
         if self.shown.take().is_some() {
             let _ = write!(io::stderr(), "\r{:width$}\r", "", width = WIDTH + 60);

@@ -1,4 +1,5 @@
-//! The report of a simulation: figures, trades, and every assumption by its name; as text and as JSON. The page is in [`super::html`].
+//! The report of a simulation: figures, trades, and every assumption by name; as text and as JSON.
+//! The HTML page is in [`super::html`].
 
 use std::fmt::Write;
 use std::fs;
@@ -22,7 +23,7 @@ use crate::config::Config;
 /// Points of a curve in the JSON: what a plot can show.
 const POINTS_MAX: usize = 2_000;
 
-/// How fast it went; not in the hash.
+/// Speed of the run; not part of the hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Speed {
     pub seconds: f64,
@@ -36,7 +37,7 @@ impl Speed {
     }
 }
 
-/// One strategy's figures.
+/// Figures of one strategy.
 #[derive(Clone, Debug)]
 pub struct Performance {
     pub line: Line,
@@ -53,7 +54,7 @@ pub struct Report {
     pub to: Timestamp,
     pub rows: u64,
     pub results: Vec<Performance>,
-    /// Name and value of everything that was taken for granted.
+    /// Name and value of every assumption.
     pub assumptions: Vec<(String, String)>,
     /// What could not be valued.
     pub missing: Vec<String>,
@@ -116,7 +117,7 @@ impl Report {
         }
     }
 
-    /// The same data, settings and seed give the same.
+    /// Returns the hash. The same data, settings and seed give the same hash.
     pub fn hash(&self) -> u64 {
         xxh3_64(self.facts().to_string().as_bytes())
     }
@@ -128,7 +129,7 @@ impl Report {
         json
     }
 
-    /// Everything that does not depend on the machine.
+    /// Returns everything that does not depend on the machine.
     fn facts(&self) -> Value {
         let strategies: Vec<Value> = self.results.iter().map(Performance::to_json).collect();
         let assumptions: serde_json::Map<String, Value> =
@@ -238,7 +239,7 @@ impl Performance {
     }
 }
 
-/// Not more points than a plot can show, the last among them.
+/// Returns at most as many points as a plot can show, the last one included.
 pub fn thinned<T>(points: &[T]) -> impl Iterator<Item = &T> {
     let last = points.len().saturating_sub(1);
     let step = last.div_ceil(POINTS_MAX - 1).max(1);

@@ -1,4 +1,5 @@
-//! The platform of a simulation: shards, control, a feed and the runner, stepped in one thread by the times of the data.
+//! The platform of a simulation: shards, control, a feed and the runner, stepped in one thread by
+//! the times of the data.
 
 use std::sync::Arc;
 
@@ -27,9 +28,10 @@ const READER: PortId = PortId(1);
 const FEED: PortId = PortId(2);
 const RUNNER: PortId = PortId(3);
 const PORTS: [PortClass; 4] = [PortClass::Control, PortClass::Client, PortClass::Feed, PortClass::Client];
-/// Events heard before others have their turn.
+/// Events handled before other parts are polled.
 const EVENTS_MAX: usize = 4_096;
-/// Rounds in which nobody comes to rest: strategies that answer each other for ever at one instant. Then time goes on.
+/// Rounds at one instant after which time continues although there is work left: strategies that
+/// react to each other for ever.
 const ROUNDS_MAX: usize = 100_000;
 
 #[derive(Debug)]
@@ -42,15 +44,15 @@ pub struct Rig {
     pending_commands: PendingCommands,
     account: Account,
     now: Timestamp,
-    /// When PREFEED ends.
+    /// End of PREFEED.
     from: Timestamp,
     is_running: bool,
-    /// When something other than data is due.
+    /// Time at which something other than data is due.
     next: Timestamp,
 }
 
 impl Rig {
-    /// A platform that is up at `now`, with strategies that run from `from` on.
+    /// Creates a running platform at `now`, with strategies that run from `from` on.
     pub fn new(config: &Config, reference: &Arc<RefData>, now: Timestamp, from: Timestamp) -> Rig {
         let settings = PlatformSettings::of(config, reference);
         let (ports, ends) = mesh(&PORTS, settings.shards, settings.depths);
@@ -88,7 +90,7 @@ impl Rig {
         rig
     }
 
-    /// Cash for each strategy.
+    /// Books the initial cash of each strategy.
     fn pay(&mut self, config: &Config) {
         let account = self.account.reference().accounts().iter().find(|row| row.active);
         let (Some(account), cash) = (account.map(|row| row.id), config.simulation.cash) else { return };
@@ -107,7 +109,7 @@ impl Rig {
     fn lead(&mut self, to: Phase) {
         let ids: Vec<_> = self.runner.hosts().iter().map(|host| host.id()).collect();
         for strategy in ids {
-            // One that has failed stays where it is.
+            // A strategy that has failed keeps its phase.
             if self.runner.hosts().iter().any(|host| host.id() == strategy && host.reason().is_none()) {
                 let _ = self.runner.request_phase(strategy, to);
             }
@@ -115,7 +117,8 @@ impl Rig {
         self.settle();
     }
 
-    /// A row of data: first whatever is due before it, then the row, then what everybody makes of it.
+    /// Handles a row of data: first everything that is due before it, then the row, then all its
+    /// consequences.
     #[inline]
     pub fn handle(&mut self, row: &Row) {
         if !self.is_running && row.at >= self.from {
@@ -142,7 +145,7 @@ impl Rig {
         }
     }
 
-    /// Lets time go on, from one thing that is due to the next.
+    /// Advances time, from one due time to the next.
     #[cold]
     fn advance(&mut self, to: Timestamp) {
         loop {
@@ -156,7 +159,7 @@ impl Rig {
                 self.account.sample(self.now);
             }
             self.settle();
-            // What is late at the same instant is done with the next row.
+            // Work that becomes due at the same instant is done with the next row.
             if self.due() <= next {
                 self.next = next.plus(1);
                 return;
@@ -164,14 +167,14 @@ impl Rig {
         }
     }
 
-    /// When something other than data is due.
+    /// Returns the time at which something other than data is due.
     fn due(&self) -> Timestamp {
         let shards = self.workers.iter().filter_map(Worker::deadline).min().unwrap_or(Timestamp::MAX);
         let sample = if self.is_running { self.account.sample_at() } else { Timestamp::MAX };
         shards.min(self.runner.deadline()).min(self.control.next_change()).min(sample)
     }
 
-    /// Everybody does what there is to do at this instant.
+    /// Polls all parts until none has work at this instant.
     fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut work = self.pending_commands.poll(&mut self.reader);
@@ -204,7 +207,8 @@ impl Rig {
         heard
     }
 
-    /// All data were told: strategies stop, and what is left is valued at the last prices.
+    /// Ends the run after all data: strategies stop, and open positions are valued at the last
+    /// prices.
     pub fn end(mut self) -> Account {
         if !self.is_running {
             self.account.begin(self.now);

@@ -1,37 +1,41 @@
-//! What a curve of equity says: returns, draw-down, Sharpe and Calmar. Estimates, so these are floats; money is not counted with them.
+//! Statistics of an equity curve: returns, draw-down, Sharpe and Calmar. They are estimates, so
+//! they are floats; amounts of money are not.
 
 use pitlane_engine::time::{NS_PER_DAY, NS_PER_S, Timestamp};
 
-/// Seconds of a mean year: everything annual is per calendar time, since markets are open differently.
+/// Seconds of a mean year: annual figures are per calendar time, since markets have different
+/// hours.
 const YEAR_S: f64 = 365.25 * 86_400.0;
-/// From so many days on, returns are counted by day: then nights and weekends do not look like calm trading.
+/// Number of days from which returns are taken by day: then nights and weekends do not look like
+/// calm trading.
 const DAYS_MIN: usize = 10;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
     pub start: f64,
     pub end: f64,
-    /// Of the start.
+    /// Share of the equity at the start.
     pub total_return: f64,
-    /// None if there was nothing at the start, or the run was shorter than a day: then it would say nothing.
+    /// None if there was no equity at the start, or the run was shorter than a day: then the figure
+    /// has no meaning.
     pub annual_return: Option<f64>,
-    /// Largest fall from a high before it, as a share of that high.
+    /// Largest fall below an earlier high, as a share of that high.
     pub max_draw_down: f64,
     /// Longest time below a high, in seconds.
     pub draw_down_s: f64,
-    /// Mean over deviation of the returns, for a year; None if they do not vary.
+    /// Mean over deviation of the returns, per year; None if they do not vary.
     pub sharpe: Option<f64>,
     /// Annual return over the largest draw-down.
     pub calmar: Option<f64>,
-    /// What a return is taken over, in seconds.
+    /// Period of a return, in seconds.
     pub period_s: f64,
     pub returns: Vec<(Timestamp, f64)>,
-    /// At each sample, as a share of the high before it.
+    /// Draw-down at each sample, as a share of the earlier high.
     pub draw_downs: Vec<(Timestamp, f64)>,
 }
 
 impl Statistics {
-    /// Of samples in the order of time, taken every `sample_ns`.
+    /// Computes the statistics of samples in the order of time, taken every `sample_ns`.
     pub fn of(samples: &[(Timestamp, f64)], sample_ns: u64) -> Statistics {
         let (Some(&(begun, start)), Some(&(ended, end))) = (samples.first(), samples.last()) else {
             return Statistics::default();
@@ -70,7 +74,7 @@ fn returns(points: &[(Timestamp, f64)]) -> Vec<(Timestamp, f64)> {
     pairs.map(|pair| (pair[1].0, pair[1].1 / pair[0].1 - 1.0)).collect()
 }
 
-/// The last sample of each day in UTC.
+/// Returns the last sample of each day in UTC.
 fn by_day(samples: &[(Timestamp, f64)]) -> Vec<(Timestamp, f64)> {
     let mut days: Vec<(Timestamp, f64)> = Vec::new();
     for sample in samples {
@@ -82,7 +86,7 @@ fn by_day(samples: &[(Timestamp, f64)]) -> Vec<(Timestamp, f64)> {
     days
 }
 
-/// With no rate for money that lies idle.
+/// Returns the Sharpe ratio with a risk-free rate of zero.
 fn sharpe(returns: &[(Timestamp, f64)], period_s: f64) -> Option<f64> {
     let count = returns.len() as f64;
     if returns.len() < 2 {
@@ -94,7 +98,7 @@ fn sharpe(returns: &[(Timestamp, f64)], period_s: f64) -> Option<f64> {
     (deviation > 0.0).then(|| mean / deviation * (YEAR_S / period_s).sqrt())
 }
 
-/// At each sample; the largest; the longest time below a high, in seconds.
+/// Returns the draw-down at each sample, the largest, and the longest time below a high in seconds.
 fn draw_downs(samples: &[(Timestamp, f64)]) -> (Vec<(Timestamp, f64)>, f64, f64) {
     let (mut high, mut high_at) = (f64::MIN, Timestamp::ZERO);
     let (mut deepest, mut longest_ns) = (0.0_f64, 0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
-/// Long enough for a busy machine; only a failing test waits so long.
+/// Long enough for a busy machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connects from 127.0.0.`last`.

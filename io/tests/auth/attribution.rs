@@ -1,4 +1,5 @@
-//! Each order tells who sent it, modified it and cancelled it: over REST here, over FIX and in a cluster in the tests of FIX.
+//! Each order shows who sent, modified and cancelled it: over REST here, over FIX and in a cluster
+//! in the FIX tests.
 
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ fn by(login: &str) -> Value {
     json!({ "login": login, "address": "127.0.0.1", "protocol": "REST" })
 }
 
-/// An order of the list, and who did what to it.
+/// Returns an order of the list, with the sender of each action.
 fn deeds(list: &Value, id: &str) -> [Value; 3] {
     let order = list.as_array().unwrap().iter().find(|order| order["intId"] == id).expect("it is listed");
     ["sentBy", "modifiedBy", "canceledBy"].map(|name| order[name].clone())
@@ -54,7 +55,7 @@ fn an_order_shows_who_sent_modified_and_cancelled_it_and_the_journal_stores_it()
     };
     check(&house);
 
-    // The journal alone tells it.
+    // The journal alone has the senders.
     let data = house.data.to_str().unwrap().to_string();
     let orders = |more: &[&str]| {
         let words = [&["audit", "orders", "--data", data.as_str()], more].concat();
@@ -70,7 +71,8 @@ fn an_order_shows_who_sent_modified_and_cancelled_it_and_the_journal_stores_it()
     assert_eq!(orders(&["--login", "trade"]).len(), 3, "two modifications and an order that was refused");
     assert_eq!(orders(&["--id", "one"])[0]["securityId"], 1);
 
-    // And a server that was killed and begins again knows it, whatever numbers it gives to the senders of today.
+    // A server that was killed and restarted knows them too, whatever numbers it gives to the
+    // current senders.
     let House { service, data, users, tokens, token } = house;
     service.signal("KILL");
     service.end();

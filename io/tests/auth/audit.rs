@@ -30,7 +30,7 @@ fn every_administrative_action_is_logged_before_it_happens() {
     assert_eq!(noted[0]["act"], "POST /rest/ext/kill-switch");
     assert_eq!((&noted[0]["who"], &noted[0]["role"]), (&"admin-robot".into(), &"admin".into()));
     assert_eq!((&noted[0]["from"], &noted[0]["via"]), (&"127.0.0.1".into(), &"REST".into()));
-    // Who may not do it has done nothing, and reading is no act.
+    // A refused call is no action, and neither is a read.
     let refused = house.ask("DELETE", "/rest/ext/kill-switch", &bearer(&house.token[1]));
     assert_eq!((refused.status, refused.code().as_str()), (403, "role-too-low"));
     assert_eq!(house.ask("GET", "/rest/account", &admin).status, 200);
@@ -55,7 +55,7 @@ fn every_administrative_action_is_logged_before_it_happens() {
     let (sound, told) = verify(&data);
     assert!(sound && told.starts_with("ok: 6 lines in 1 files"), "{told}");
 
-    // Somebody makes it look as if another had done it.
+    // A line is changed to look like the action of another user.
     let text = fs::read_to_string(file(&data)).unwrap();
     fs::write(file(&data), text.replacen("admin-robot", "another-one", 1)).unwrap();
     let (sound, told) = verify(&data);
@@ -102,7 +102,7 @@ fn the_log_continues_after_a_restart_and_a_broken_log_refuses_the_start() {
         assert!(service.end().is_orderly());
         assert_eq!(lines(&data).len(), 2 * life);
     }
-    // Where nobody logs in it is whoever is on this machine.
+    // Without login the user is `local`.
     assert_eq!(lines(&data)[2]["who"], "local");
     done(&pitlane(&["audit", "verify", "--data", data.to_str().unwrap()], ""));
     let text = fs::read_to_string(file(&data)).unwrap();
@@ -115,11 +115,11 @@ fn the_log_continues_after_a_restart_and_a_broken_log_refuses_the_start() {
 #[test]
 fn an_action_that_cannot_be_logged_is_not_executed() {
     let data = folder("audit-fails");
-    // One act with what came of it, and then the disk has failed.
+    // One action with its outcome is written, and then the disk fails.
     let service = crate::service::Service::start(&data, &["feed.on=false"], Some("audit:2"));
     assert!(service.is_ready(), "{}", service.ready);
     assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
-    // What came of it may be written together with the next act.
+    // The outcome may be written together with the next action.
     let mut refused =
         (0..2).map(|_| service.ask("DELETE /rest/ext/kill-switch")).filter(|(status, _)| *status != 200);
     let (status, body) = refused.next().expect("there is one write left");
@@ -152,7 +152,7 @@ fn each_login_has_its_share_of_requests() {
     house.end();
 }
 
-/// A line as the service would write it, so that somebody has made all hashes again.
+/// Returns a line as the service would write it, with recomputed hashes.
 fn sealed(seq: usize, prev: &str) -> (String, String) {
     use sha2::{Digest, Sha256};
     let text =
@@ -200,7 +200,7 @@ fn anchors_reveal_removed_and_recomputed_lines_of_the_log() {
             assert!(ended.complaints.contains("audit-anchor"), "{}", ended.complaints);
         }
     }
-    // All of it is gone, and the file beside it: the journal tells.
+    // The whole log and the anchor file beside it are gone: the journal reveals it.
     fs::remove_dir_all(data.join("audit")).unwrap();
     fs::remove_file(data.join("audit-anchor")).unwrap();
     let (sound, told) = verify(&data);

@@ -1,4 +1,5 @@
-//! Certificates on every listener that speaks TLS: ours read again while it runs, and those that clients must show.
+//! Certificates on every TLS listener: ours, reloaded while the service runs, and those that
+//! clients must present.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +14,7 @@ use crate::house::House;
 use crate::service::folder;
 use crate::wires::{LISTENERS, fix};
 
-/// Every listener that speaks TLS, and what is said there first.
+/// Every TLS listener, and the first message there.
 fn greetings() -> [(&'static str, Vec<u8>); 3] {
     let logon = fix::Client::new("CLIENT1").frame("A", 1, "", "98=0|108=30|141=Y|");
     [
@@ -23,7 +24,8 @@ fn greetings() -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// Says something and waits for the first word of an answer; gives the certificate that the service has shown. None: it was not let in.
+/// Sends a message and waits for the first byte of a response; returns the certificate of the
+/// service. None: the client was refused.
 fn talk(
     house: &House,
     (listener, words): &(&str, Vec<u8>),
@@ -42,7 +44,7 @@ fn talk(
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let mut stream = StreamOwned::new(connection, TcpStream::connect(house.at(listener)).unwrap());
-    // With TLS 1.3 a client learns only when it reads that it was refused.
+    // With TLS 1.3 a client learns of a refusal only when it reads.
     stream.write_all(words).ok()?;
     stream.flush().ok()?;
     (stream.read(&mut [0]).ok()? > 0)
@@ -76,7 +78,8 @@ fn certificates_and_client_authorities_are_reloaded_for_every_listener() {
     });
     assert!(first.iter().all(|shown| *shown == first[0]), "all listeners show the same");
 
-    // Another certificate of ours, and another authority for clients: for whoever comes next, everywhere.
+    // Another certificate of ours, and another authority for clients: for all later connections, on
+    // every listener.
     renew();
     write("clients.pem", &others.pem);
     house.service.signal("HUP");

@@ -1,4 +1,4 @@
-//! Crowds of connections beside clients that want to be served.
+//! Many idle connections beside clients that need service.
 
 use std::net::SocketAddr;
 
@@ -44,7 +44,7 @@ fn idle_connections_from_four_addresses_shut_nobody_out() {
         assert_eq!(get(&mut client, "/rest/account", "").0, 401);
     }
     assert_eq!(get(&mut known, "/rest/account", &token).0, 200, "a known connection was there all the time");
-    // The crowd goes on too, one by one.
+    // The idle connections are served too, one by one.
     let mut late = from(&house, CROWD[0]);
     assert_eq!(get(&mut late, "/health/live", "").0, 200);
     drop(idle);
@@ -56,7 +56,8 @@ fn idle_connections_from_four_addresses_shut_nobody_out() {
 fn the_reserve_is_for_logins_and_health_checks() {
     let house = House::start("busy-crowd", &LIMITS);
     let token = bearer(&house.token[1]);
-    // WebSockets that never log in are not idle, so nothing can be closed for others. A tenth of 256 is kept.
+    // WebSockets that never log in are not idle, so none can be closed for others. A tenth of 256
+    // is reserved.
     let mut busy = Vec::new();
     for (at, address) in (0..64).flat_map(|_| CROWD).enumerate() {
         let mut client = from(&house, address);
@@ -81,7 +82,8 @@ fn the_reserve_is_for_logins_and_health_checks() {
     for _ in 0..3 {
         assert_eq!(get(&mut known, "/rest/account", &token).0, 200);
     }
-    // Strangers come and go in the rest of the reserve, and push out no client with a login.
+    // Unknown clients connect and disconnect in the rest of the reserve, and evict no client with a
+    // login.
     for _ in 0..100 {
         let mut stranger = from(&house, CROWD[3]);
         stranger.send("GET /version HTTP/1.1\r\n");

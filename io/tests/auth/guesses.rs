@@ -1,11 +1,12 @@
-//! Guessing at passwords, over every protocol and from several addresses: only the guesser is slowed down.
+//! Password guessing, over every protocol and from several addresses: only the guesser is slowed
+//! down.
 
 use crate::addresses::connect_from;
 use crate::client::{Client, Response};
 use crate::house::{House, PASSWORD, basic, bearer};
 use crate::wires::{fix, socket, stomp};
 
-/// Of users, by the last part of 127.0.0.x.
+/// Address of the users: the last part of 127.0.0.x.
 const GOOD: u8 = 1;
 const GUESSER: u8 = 2;
 const CROWD: u8 = 3;
@@ -44,7 +45,7 @@ pub fn over_fix(house: &House, from: u8, login: &str, secret: &str) -> bool {
     is_in
 }
 
-/// Guesses at a login over every protocol until the guesser is not looked at any more.
+/// Guesses at a login over every protocol until the guesser is locked out.
 fn guess(house: &House, login: &str) {
     for _ in 0..3 {
         assert!(!over_stomp(house, GUESSER, login, "guess"));
@@ -62,14 +63,14 @@ fn guess(house: &House, login: &str) {
 fn a_guesser_keeps_no_user_out_on_any_protocol() {
     let house = House::start("guess-elsewhere", &[]);
     guess(&house, "admin");
-    // The user was never here before, and is let in at the first attempt.
+    // The user was never here before, and is accepted at the first attempt.
     assert!(over_stomp(&house, GOOD, "admin", PASSWORD));
     assert!(over_websocket(&house, GOOD, "admin", PASSWORD));
     assert!(over_fix(&house, GOOD, "admin", PASSWORD));
     let kill_switch = "/rest/ext/kill-switch";
     assert_eq!(http(&house, GOOD, "POST", kill_switch, &basic("admin", PASSWORD)).status, 200);
     assert_eq!(http(&house, GOOD, "DELETE", kill_switch, &basic("admin", PASSWORD)).status, 200);
-    // Even where the guesser is: a token, and another user.
+    // Even at the address of the guesser: a token, and another user.
     assert_eq!(http(&house, GUESSER, "GET", "/version", &bearer(&house.token[2])).status, 200);
     assert!(over_stomp(&house, GUESSER, "admin-robot", &house.token[2]));
     assert!(over_websocket(&house, GUESSER, "admin-robot", &house.token[2]));
@@ -105,7 +106,7 @@ fn a_token_and_another_address_do_not_wait_behind_made_up_logins() {
             client
         })
         .collect();
-    // None of these was shown before.
+    // None of these was used before.
     for token in &house.token {
         assert_eq!(http(&house, GOOD, "GET", "/version", &bearer(token)).status, 200);
     }
@@ -120,7 +121,7 @@ fn a_token_and_another_address_do_not_wait_behind_made_up_logins() {
     house.end();
 }
 
-/// All who read warnings once learned which logins were tried, and from where.
+/// All clients that read warnings once learned which logins were tried, and from where.
 #[test]
 fn warnings_do_not_name_the_login_that_failed() {
     let house = House::start("guess-told", &[]);

@@ -1,5 +1,6 @@
-//! Many hostile sessions of every protocol at once, with and without credentials, beside a client of each protocol that behaves well:
-//! none of its requests is refused. `PITLANE_HOSTILE=1000` makes it a thousand of each kind, as `make campaign` does.
+//! Many hostile sessions of every protocol at once, with and without credentials, beside a
+//! well-behaved client of each protocol: none of its requests is refused. `PITLANE_HOSTILE=1000`
+//! makes it a thousand of each kind, as `make campaign` does.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -13,15 +14,15 @@ use crate::house::{House, PASSWORD, basic, bearer};
 
 /// Sessions of each kind in the daily run.
 const SESSIONS: u64 = 60;
-/// Connections of one attacker that stay open while it makes the next.
+/// Connections of one attacker that stay open while it opens the next.
 const HELD_MAX: usize = 100;
 /// Rounds of the well-behaved clients without an attack, for comparison.
 const QUIET_ROUNDS: usize = 20;
-/// The last part of 127.0.0.x: the clients that behave well, and the first of the attackers.
+/// The last part of 127.0.0.x: the well-behaved clients, and the first of the attackers.
 const GOOD: u8 = 1;
 const FIRST_ATTACKER: u8 = 20;
 
-/// What one hostile session sends; it reads nothing until it is closed.
+/// Bytes of one hostile session; it reads nothing until it is closed.
 struct Attack {
     listener: &'static str,
     text: fn(&House, u64) -> Vec<u8>,
@@ -66,7 +67,7 @@ fn upgrade() -> Vec<u8> {
 }
 
 impl Attack {
-    /// Opens so many sessions from an address of its own. A refused connection is what it deserves.
+    /// Opens so many sessions from its own address. A refused connection is expected.
     fn run(&self, house: &House, address: u8, sessions: u64) {
         let mut held: VecDeque<TcpStream> = VecDeque::new();
         for nth in 0..sessions {
@@ -83,7 +84,8 @@ impl Attack {
     }
 }
 
-/// One request of each well-behaved client, each on a connection of its own. Returns how long all of them took.
+/// Sends one request of each well-behaved client, each on its own connection. Returns how long all
+/// of them took.
 fn round(house: &House) -> Duration {
     let begun = Instant::now();
     let status = |headers: &str| http(house, GOOD, "GET", "/rest/execution/order", headers).status;
@@ -127,7 +129,7 @@ fn hostile_sessions_of_every_protocol_keep_no_good_client_out() {
     house.end();
 }
 
-/// The 99 % of some durations.
+/// Returns the 99th percentile of some durations.
 fn worst(mut durations: Vec<Duration>) -> Duration {
     durations.sort();
     durations[(durations.len() - 1) * 99 / 100]

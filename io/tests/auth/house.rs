@@ -1,4 +1,4 @@
-//! A service that asks for logins, its users and tokens, and a client that shows what it is told to.
+//! A service that requires logins, its users and tokens, and a client with given credentials.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -13,17 +13,17 @@ use crate::service::{Folder, Service, command, folder};
 pub const PASSWORD: &str = "correct horse battery";
 pub const NAMES: [&str; 3] = ["read", "trade", "admin"];
 
-/// The binary with these arguments, which reads this from standard input.
+/// Runs the binary with these arguments and this standard input.
 pub fn pitlane(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
     let pipes = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().unwrap();
-    // Whoever refuses at once reads nothing.
+    // A command that is refused at once reads nothing.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
 
-/// What it printed, having done what it was asked for.
+/// Returns the output of a command that must succeed.
 pub fn done(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -34,12 +34,12 @@ pub struct House {
     pub data: Folder,
     pub users: PathBuf,
     pub tokens: PathBuf,
-    /// By role, as in [`NAMES`].
+    /// Tokens by role, as in [`NAMES`].
     pub token: [String; 3],
 }
 
 impl House {
-    /// With a user and a token for each role, named after it.
+    /// Starts a service with a user and a token for each role, named after it.
     pub fn start(name: &str, settings: &[&str]) -> House {
         let data = folder(name);
         let (users, tokens) = (data.join("users"), data.join("tokens"));
@@ -62,7 +62,7 @@ impl House {
         House { service, data, users, tokens, token }
     }
 
-    /// Where this listener is.
+    /// Returns the address of a listener.
     pub fn at(&self, listener: &str) -> SocketAddr {
         let prefix = format!("{listener}=");
         let word = self.service.ready.split_whitespace().find_map(|word| word.strip_prefix(&prefix));
@@ -73,7 +73,7 @@ impl House {
         Client::new(TcpStream::connect(self.service.address()).unwrap())
     }
 
-    /// One request with these headers, on a connection of its own.
+    /// Sends one request with these headers, on its own connection.
     pub fn ask(&self, method: &str, path: &str, headers: &str) -> Response {
         let mut client = self.connect();
         client.send(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n"));
@@ -84,7 +84,7 @@ impl House {
         self.end_with_log();
     }
 
-    /// The same; what it has logged.
+    /// Does the same and returns its log.
     pub fn end_with_log(self) -> String {
         self.service.signal("TERM");
         let ended = self.service.end();
@@ -101,7 +101,7 @@ pub fn add_user(file: &Path, name: &str, role: &str) {
     done(&pitlane(&["user", "add", name, "--role", role, "--file", file], &format!("{PASSWORD}\n")));
 }
 
-/// Gives the token.
+/// Creates a token and returns it.
 pub fn create_token(file: &Path, name: &str, role: &str, strategies: &str) -> String {
     let file = file.to_str().unwrap();
     let words = ["token", "create", name, "--role", role, "--strategies", strategies, "--file", file];

@@ -1,5 +1,5 @@
-//! Every login at every action of STOMP and of FIX, over each of their transports. REST has its own table, `routes`, which
-//! `login` goes through; the page uses both and no more.
+//! Every login at every action of STOMP and of FIX, over each of their transports. REST has its own
+//! table, `routes`, which `login` covers; the page uses both and no more.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use crate::house::{House, NAMES, PASSWORD, bearer, create_token};
 use crate::wires::stomp::{Client, header};
 use crate::wires::{self, FIX, LISTENERS, STOMP, fix};
 
-/// Name, role and strategies of whoever tries. Before them stands nobody, who shows no login.
+/// Name, role and strategies of each login. The first column of the tables is a client without a
+/// login.
 const LOGINS: [(&str, &str, &str); 6] = [
     ("read-all", "read", "*"),
     ("trade-all", "trade", "*"),
@@ -21,14 +22,14 @@ const LOGINS: [(&str, &str, &str); 6] = [
     ("admin-pairs", "admin", "PAIRS"),
 ];
 
-/// What each of them may, nobody first: `+` it is done, `-` it is refused and the session ends. A destination without a slash is
-/// a topic.
+/// What each login may do, the client without login first: `+` the action is executed, `-` it is
+/// refused and the session ends. A destination without a slash is a topic.
 const STOMP_ACTIONS: [(&str, &str); 51] = [
     ("CONNECT", "-++++++"),
     ("SUBSCRIBE tick.1", "-++++++"),
     ("SUBSCRIBE book.1", "-++++++"),
     ("SUBSCRIBE bar.1.1m", "-++++++"),
-    // What is a strategy's: his own, others', and under other names of the same.
+    // Topics of strategies: its own, those of others, and under other names of the same.
     ("SUBSCRIBE pitlane.PAIRS.x", "-++++++"),
     ("SUBSCRIBE pitlane.MOMENTUM.x", "-+++---"),
     ("SUBSCRIBE the service.PAIRS.x", "-++++++"),
@@ -45,19 +46,19 @@ const STOMP_ACTIONS: [(&str, &str); 51] = [
     ("SUBSCRIBE transaction.MOMENTUM", "-+++---"),
     ("SUBSCRIBE cash-balance.PAIRS.USD", "-++++++"),
     ("SUBSCRIBE cash-balance.MOMENTUM.USD", "-+++---"),
-    // Wildcards are for everybody; what is heard by them is in the next test.
+    // Every login may use wildcards; the next test checks what they deliver.
     ("SUBSCRIBE >", "-++++++"),
     ("SUBSCRIBE order.>", "-++++++"),
     ("SUBSCRIBE order.*.x", "-++++++"),
     ("SUBSCRIBE *.MOMENTUM.x", "-++++++"),
-    // What everybody who is known may see, whosever it is.
+    // Topics that every login may see, whatever its strategies.
     ("SUBSCRIBE subscription.MOMENTUM.1", "-++++++"),
     ("SUBSCRIBE session.NATS", "-++++++"),
     ("SUBSCRIBE lifecycle.MOMENTUM", "-++++++"),
     ("SUBSCRIBE log-event.error", "-++++++"),
     ("SUBSCRIBE generic-event.x", "-++++++"),
     ("SUBSCRIBE /queue/x", "-------"),
-    // Events between strategies are all that is sent.
+    // Events between strategies are the only messages that clients send.
     ("SEND generic-event.x", "--++-++"),
     ("TRANSACT generic-event.x", "--++-++"),
     ("SEND generic-event.*", "-------"),
@@ -81,10 +82,11 @@ const STOMP_ACTIONS: [(&str, &str); 51] = [
     ("SEND x", "-------"),
 ];
 
-/// Who may log on over FIX, where a session has no password of its own: its orders may name any strategy.
+/// Logins that may log on over FIX, where a session has no password: its orders may name any
+/// strategy.
 const FIX_LOGON: &str = "--++---";
 
-/// The service with its listeners, and the secret of each login.
+/// Starts the service with its listeners, and returns the secret of each login.
 fn start(name: &str) -> (House, Vec<String>) {
     let house = House::start(name, &[&LISTENERS[..], &["venue.self_trade=allow"]].concat());
     let make = |(name, role, strategies)| create_token(&house.tokens, name, role, strategies);
@@ -94,7 +96,7 @@ fn start(name: &str) -> (House, Vec<String>) {
     (house, secrets)
 }
 
-/// A client that has come in.
+/// Returns a client that was accepted.
 fn connects(wire: (&str, bool), house: &House, login: &str, secret: &str) -> Option<Client> {
     let mut client = wires::stomp(wire, house);
     client.say(&format!("CONNECT|accept-version:1.2|host:x|login:{login}|passcode:{secret}||"));
@@ -105,7 +107,8 @@ fn connect(wire: (&str, bool), house: &House, login: &str, secret: &str) -> Clie
     connects(wire, house, login, secret).expect("a login that we know")
 }
 
-/// Whether an action is done; it was refused for its sake, and the session is over, if not.
+/// Returns whether an action was executed; if not, it was refused with its reason, and the session
+/// is over.
 fn is_done(client: &mut Client, action: &str) -> bool {
     let (verb, name) = action.split_once(' ').unwrap_or((action, ""));
     let destination = if name.starts_with('/') { name.to_string() } else { format!("/topic/{name}") };
@@ -160,7 +163,7 @@ fn every_login_may_do_over_stomp_what_the_table_says_and_nothing_else() {
             for (action, granted) in STOMP_ACTIONS {
                 let is_granted = granted.as_bytes()[at + 1] == b'+';
                 let here = client.get_or_insert_with(|| connect(wire, &house, login, secret));
-                // Whoever is connected has come in.
+                // A connected client has been accepted.
                 let tried = action == "CONNECT" || is_done(here, action);
                 assert_eq!(tried, is_granted, "{action} by {login} over {}", wire.0);
                 if !tried {
@@ -190,8 +193,8 @@ fn order(house: &House, secret: &str, strategy: &str, side: &str, id: &str) {
     assert_eq!(status, 200, "{body}");
 }
 
-/// Two strategies trade with each other. One shard says all of it, so whoever hears the last order of PAIRS has heard, or been
-/// spared, everything of MOMENTUM before it.
+/// Two strategies trade with each other. One shard emits all events, so a subscriber that receives
+/// the last order of PAIRS has received, or was not sent, all earlier events of MOMENTUM.
 #[test]
 fn wildcards_deliver_only_the_strategies_of_the_login() {
     let (house, secrets) = start("stomp-wildcards");
@@ -237,12 +240,12 @@ fn message_types() -> impl Iterator<Item = String> {
     let letters = || ('0'..='z').filter(char::is_ascii_alphanumeric);
     let pairs = letters().flat_map(move |first| letters().map(move |second| format!("{first}{second}")));
     let all = letters().map(String::from).chain(pairs);
-    // Of the session; and Business Message Reject, which is an answer.
+    // Session messages; and Business Message Reject, which is a response.
     let session = ["0", "1", "2", "3", "4", "5", "A", "j"];
     all.filter(move |kind| dictionary::is_msg_type(kind.as_bytes()) && !session.contains(&kind.as_str()))
 }
 
-/// A message of this type, as far as it can be meant.
+/// Sends a message of this type, as far as it can be valid.
 fn say(client: &mut fix::Client, kind: &str) {
     let about = format!("55=AAPL|54=1|60={}|", fix::now());
     match kind {
@@ -301,10 +304,11 @@ fn every_login_may_do_over_fix_what_the_table_says_and_nothing_else() {
 #[test]
 fn guessing_at_a_login_over_stomp_is_locked_out_and_other_logins_work() {
     let (house, secrets) = start("stomp-guess");
-    // Each over its own: a user who was let in over one is remembered there.
+    // Each over its own transport: a user that was accepted over one is cached there.
     for (wire, victim) in STOMP.into_iter().zip(NAMES) {
         let is_in = |login: &str, secret: &str| connects(wire, &house, login, secret).is_some();
-        // After five guesses the right one comes too soon. On a machine that is very slow it may not, and one begins anew.
+        // After five guesses the right password comes too soon. On a very slow machine it may not,
+        // and the test starts over.
         let is_locked = |_| {
             (0..5).for_each(|_| assert!(!is_in(victim, "guess")));
             !is_in(victim, PASSWORD)

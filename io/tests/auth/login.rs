@@ -6,7 +6,7 @@ use pitlane::http::table;
 use crate::client::Response;
 use crate::house::{House, NAMES, PASSWORD, basic, bearer, pitlane};
 
-/// Calls that are answered without a login.
+/// Calls that need no login.
 const OPEN: [&str; 9] = [
     "/",
     "/favicon.svg",
@@ -19,7 +19,7 @@ const OPEN: [&str; 9] = [
     "/health/ready",
 ];
 
-/// Something no call takes for its input: whoever may do it is told so, and nothing happens.
+/// A body that no call accepts: a permitted call reports that, and nothing happens.
 const NONSENSE: &str = "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{\"a\":\"b\"}";
 
 fn attempt(house: &House, method: &str, path: &str, credentials: &str) -> Response {
@@ -38,7 +38,7 @@ fn every_role_may_do_what_the_table_says_and_nothing_else() {
         let what = format!("{method} {path}");
         let nobody = attempt(&house, method, &target, "");
         if OPEN.contains(&path) {
-            // Files of the page are there only where it was built.
+            // Files of the page exist only where it was built.
             assert!(matches!(nobody.status, 200 | 404), "{what}: {}", nobody.status);
         } else {
             assert_eq!((nobody.status, nobody.code().as_str()), (401, "login-required"), "{what}");
@@ -74,13 +74,13 @@ fn wrong_credentials_are_refused_with_a_hint() {
             response.headers.iter().filter(|(name, _)| name == "www-authenticate").collect();
         assert_eq!(challenges.len(), 2, "{response:?}");
         assert_eq!(challenges[0].1, "Basic realm=\"pitlane\", charset=\"UTF-8\"");
-        // A script of a page is not to make the browser ask.
+        // A script of a page must not make the browser show a login prompt.
         let script = house.ask("GET", path, &format!("{credentials}Sec-Fetch-Dest: empty\r\n"));
         assert_eq!(script.header("www-authenticate"), Some("Bearer realm=\"pitlane\""));
     }
     let twice = format!("{}{}", bearer(&house.token[0]), bearer(&house.token[0]));
     assert_eq!(house.ask("GET", path, &twice).status, 400);
-    // A token may come under its name too, as the password of Basic.
+    // A token may also be sent under its name, as the password of Basic.
     assert_eq!(house.ask("GET", path, &basic("read-robot", &house.token[0])).status, 200);
     house.end();
 }
@@ -94,7 +94,7 @@ fn public_paths_need_no_login() {
     assert_eq!(house.ask("OPTIONS", "/rest/account", "").status, 200);
     assert_eq!(house.ask("GET", "/nothing", "").status, 404);
     assert_eq!(house.ask("HEAD", "/rest/account", "").status, 401);
-    // Wrong credentials are wrong even where none are needed.
+    // Wrong credentials are refused even where none are needed.
     assert_eq!(house.ask("GET", "/health/live", &bearer("pit_wrong")).status, 401);
     house.end();
 }
@@ -113,14 +113,14 @@ fn guessing_at_a_login_is_locked_out_and_other_logins_work() {
     assert!(locked.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
     assert_eq!(status(&basic("trade", PASSWORD)), 200);
     assert_eq!(status(&bearer(&house.token[2])), 200);
-    // Who was known before is not locked out by others who guess at his name.
+    // A login that succeeded before is not locked out by others that guess at its name.
     assert_eq!(status(&basic("admin", PASSWORD)), 200);
     let refused = house.ask("GET", "/metrics", &bearer(&house.token[0])).body;
     assert!(!refused.contains("pitlane_http_failed_logins_total 0"), "{refused}");
     house.end();
 }
 
-/// Asks until it has this status: users and tokens are read by another thread.
+/// Repeats the request until it has this status: another thread reads users and tokens.
 fn until(house: &House, credentials: &str, status: u16) {
     let end = Instant::now() + Duration::from_secs(30);
     while house.ask("GET", "/version", credentials).status != status {
@@ -137,7 +137,7 @@ fn changes_of_users_and_tokens_apply_after_a_reload() {
     assert!(pitlane(&["token", "revoke", "trade-robot", "--file", tokens], "").status.success());
     assert_eq!(house.ask("GET", "/version", &robot).status, 200, "nobody asked yet");
     house.service.signal("HUP");
-    // As soon as it is told that the books are read again, the very next request is refused.
+    // As soon as the reload is logged, the next request is refused.
     let is_told = || {
         let noted = std::fs::read_to_string(house.data.join("audit/000001.jsonl")).unwrap();
         noted.contains(r#""outcome":"done""#)
@@ -147,7 +147,7 @@ fn changes_of_users_and_tokens_apply_after_a_reload() {
         assert!(Instant::now() < end, "it was never told");
     }
     assert_eq!(house.ask("GET", "/version", &robot).status, 401);
-    // Somebody who was never refused: a password that changes twice is not taken for guessing.
+    // A user that was never refused: a password that changes twice does not count as guessing.
     let other = "another horse battery";
     assert!(pitlane(&["user", "passwd", "read", "--file", users], &format!("{other}\n")).status.success());
     assert!(
@@ -159,7 +159,7 @@ fn changes_of_users_and_tokens_apply_after_a_reload() {
     until(&house, &basic("read", PASSWORD), 401);
     assert_eq!(house.ask("GET", "/version", &basic("read", other)).status, 200);
     assert_eq!(house.ask("GET", "/version", &basic("new", PASSWORD)).status, 200);
-    // Each was noted before it was in force, without a secret.
+    // Each change was logged before it applied, without a secret.
     let noted = std::fs::read_to_string(house.data.join("audit/000001.jsonl")).unwrap();
     let first = r#""who":"local","role":"admin","from":"127.0.0.1","via":"SIGNAL""#;
     assert!(noted.contains(first), "{noted}");
@@ -186,7 +186,7 @@ fn many_unknown_clients_do_not_delay_the_others() {
     for _ in 0..50 {
         assert_eq!(house.ask("GET", "/version", &known).status, 200);
     }
-    // Each is answered; for those the line was too long for, that they should come again.
+    // Each client gets a response; those beyond the queue get 503.
     let answers: Vec<u16> = crowd.iter_mut().map(|client| client.receive(false).status).collect();
     assert!(answers.iter().all(|status| [401, 503].contains(status)), "{answers:?}");
     assert!(answers.contains(&401));

@@ -1,7 +1,8 @@
-//! Who may come in and do what, on the running service with real clients: every role at every call of REST, STOMP and FIX, wrong and
-//! missing credentials, certificates, lock-out, tokens, and changes while it runs.
+//! Authentication and authorization on the running service with real clients: every role at every
+//! call of REST, STOMP and FIX, wrong and missing credentials, certificates, lock-out, tokens, and
+//! changes while it runs.
 
-// All of it is a test, helpers included.
+// Everything here is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../addresses/mod.rs"]

@@ -1,11 +1,12 @@
-//! A login that names strategies: lists show theirs only, what belongs to others is unknown to it, and writes for others are refused.
+//! A login that names strategies: lists show only theirs, what belongs to others is unknown to it,
+//! and writes for others are refused.
 
 use serde_json::Value;
 
 use crate::client::Response;
 use crate::house::{House, bearer, create_token};
 
-/// The service, an administrator for all, and one for PAIRS only.
+/// The service, an administrator for all strategies, and one for PAIRS only.
 struct Floor {
     house: House,
     all: String,
@@ -51,7 +52,7 @@ impl Floor {
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
-    /// What both see of a list, by a name in each row.
+    /// Returns what both logins see of a list, by a name in each row.
     fn both(&self, path: &str, name: &str) -> (Vec<String>, Vec<String>) {
         let of = |who: &str| {
             let rows = self.read(who, path);
@@ -79,7 +80,8 @@ fn order(strategy: &str, side: &str, id: &str) -> String {
 #[test]
 fn lists_show_what_belongs_to_the_strategies_of_a_login() {
     let floor = Floor::start("sight-lists");
-    // Two that meet, so that both sides have positions, transactions and cash; and one of each that waits.
+    // Two orders that match, so that both strategies have positions, transactions and cash; and one
+    // open order of each.
     floor.order("PAIRS", "SELL", "p-sold");
     floor.order("MOMENTUM", "BUY", "m-bought");
     while floor.read(&floor.all, "/rest/transaction/daily").as_array().unwrap().len() < 2 {}
@@ -106,7 +108,7 @@ fn lists_show_what_belongs_to_the_strategies_of_a_login() {
     let named = floor.read(&floor.pairs, "/rest/ext/portfolio?strategy=PAIRS");
     assert_eq!(his["holdings"], named["holdings"]);
 
-    // What is not for him is not there.
+    // Data of other strategies are omitted.
     let theirs = floor.read(&floor.all, "/rest/transaction/daily?strategy=MOMENTUM");
     let path = format!("/rest/transaction/{}", theirs[0]["id"]);
     assert_eq!(floor.house.ask("GET", &path, &floor.all).status, 200);
@@ -135,7 +137,7 @@ fn no_login_acts_for_strategies_that_it_does_not_name() {
     let position = &theirs["id"];
     let limit = "/rest/execution/order/limit";
     floor.refused("POST", limit, &order("MOMENTUM", "BUY", "x"));
-    // Without a word it is the server's.
+    // Without a strategy the order belongs to SERVER.
     floor.refused("POST", limit, r#"{"securityId":1,"side":"BUY","quantity":5,"limit":90}"#);
     let any =
         r#"{"type":"LIMIT","securityId":1,"side":"BUY","quantity":5,"limit":90,"strategyName":"MOMENTUM"}"#;
@@ -155,7 +157,7 @@ fn no_login_acts_for_strategies_that_it_does_not_name() {
         "/rest/ext/kill-switch",
         "/rest/cache/clear-all",
         "/rest/ext/session/fix-0-1/reset",
-        // He could once not stop all orders, and yet end the service.
+        // Such a login could once not use the kill switch, and yet stop the service.
         "/rest/runtime/exit-vm",
     ] {
         floor.refused("POST", all, "");
@@ -163,26 +165,26 @@ fn no_login_acts_for_strategies_that_it_does_not_name() {
     floor.refused("DELETE", "/rest/ext/kill-switch", "");
     floor.refused("DELETE", "/rest/ext/session/fix-0-1", "");
     floor.refused("PUT", "/rest/ext/broker/rate", r#"{"maxRatePerConnection":1}"#);
-    // His own are his.
+    // Its own orders are permitted.
     let answer = floor.send(&floor.pairs, "POST", limit, &order("PAIRS", "SELL", "p-open"));
     assert_eq!(answer.status, 200, "{answer:?}");
     let body = r#"{"intId":"p-open","limit":102,"newIntId":"p-next"}"#;
     assert_eq!(floor.send(&floor.pairs, "POST", "/rest/execution/modify/order/limit", body).status, 200);
     assert_eq!(floor.send(&floor.pairs, "DELETE", "/rest/execution/order/p-next", "").status, 200);
-    // And theirs is as it was.
+    // The order of the other strategy is unchanged.
     let open = floor.read(&floor.all, "/rest/execution/order/m-open");
     assert_eq!((&open[0]["status"], &open[0]["limit"]), (&"NEW".into(), &100.into()));
     floor.house.end();
 }
 
-/// Whoever trades for one strategy learns nothing of the ids of another, and takes none from it.
+/// A login for one strategy learns nothing of the ids of another, and cannot take one from it.
 #[test]
 fn the_order_ids_of_a_strategy_are_its_own() {
     let floor = Floor::start("sight-ids");
     let limit = "/rest/execution/order/limit";
     let modify = "/rest/execution/modify/order/limit";
     floor.order("MOMENTUM", "SELL", "taken");
-    // Of an order that is there and of one that never was the same is told.
+    // An existing order and one that never existed get the same response.
     for id in ["taken", "never"] {
         let change = format!(r#"{{"intId":"{id}","limit":101}}"#);
         for answer in [
@@ -199,7 +201,8 @@ fn the_order_ids_of_a_strategy_are_its_own() {
         assert_eq!(valid.status, 200, "{id}: {valid:?}");
         let answer = floor.send(&floor.pairs, "POST", limit, &order("PAIRS", "SELL", id));
         assert_eq!(answer.status, 200, "{id}: {answer:?}");
-        // Within its strategy an id makes one order: the same again is the same, another is refused.
+        // Within its strategy an id makes one order: the same request again is the same, another is
+        // refused.
         let again = floor.send(&floor.pairs, "POST", limit, &order("PAIRS", "SELL", id));
         assert_eq!(again.status, 200, "{id}: {again:?}");
         let other = floor.send(&floor.pairs, "POST", limit, &order("PAIRS", "BUY", id));
@@ -218,7 +221,7 @@ fn the_order_ids_of_a_strategy_are_its_own() {
     };
     assert_eq!(strategies(&floor.all), ["MOMENTUM", "PAIRS"]);
     assert_eq!(strategies(&floor.pairs), ["PAIRS"]);
-    // The other took the id of a modification first, which changes nothing for this one.
+    // The other strategy used the id of a modification first, which changes nothing for this one.
     let rename = r#"{"intId":"taken","newIntId":"renamed","limit":102}"#;
     floor.order("MOMENTUM", "SELL", "renamed");
     assert_eq!(floor.send(&floor.pairs, "POST", modify, rename).status, 200);

@@ -24,7 +24,7 @@ fn users_are_added_changed_listed_and_removed() {
     assert!(before.starts_with("# name role strategies password"), "{before}");
     assert!(!before.contains(PASSWORD) && !before.contains("with spaces"));
 
-    // What somebody wrote by hand stays where it was.
+    // Lines written by hand stay where they were.
     fs::write(&file, format!("{before}# the end")).unwrap();
     done(&pitlane(&["user", "passwd", "alice", "--file", path], "another password\n"));
     let after = fs::read_to_string(&file).unwrap();
@@ -114,7 +114,7 @@ fn a_service_without_any_login_does_not_start() {
     fs::write(&users, "alice admin * secret\n").unwrap();
     let wrong = Service::start(&data, &settings, None).end();
     assert!(wrong.complaints.contains("users:1: password: it must begin with"), "{}", wrong.complaints);
-    // The same by the verb that only looks.
+    // `pitlane check` reports the same.
     let check = pitlane(&["check", "--set", "auth.mode=required", "--set", &setting], "");
     assert_eq!(check.status.code(), Some(1));
     assert!(String::from_utf8(check.stderr).unwrap().contains("users:1: password: it must begin with"));

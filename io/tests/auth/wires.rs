@@ -1,4 +1,4 @@
-//! Clients of STOMP and FIX as the tests of these have them, and how each reaches the service.
+//! Clients of the STOMP and FIX tests, and how each reaches the service.
 
 #[path = "../fix/client.rs"]
 pub mod fix;
@@ -7,14 +7,14 @@ pub mod socket;
 #[path = "../stomp/client.rs"]
 pub mod stomp;
 
-// Under the name by which the WebSocket knows it.
+// Under the name that the WebSocket client uses.
 pub use self::stomp as client;
 use crate::house::House;
 
 /// Listeners, all on free ports.
 pub const LISTENERS: [&str; 3] =
     ["https.listen=127.0.0.1:0", "stomp.tls_listen=127.0.0.1:0", "fix.tls_listen=127.0.0.1:0"];
-/// Over which STOMP is spoken, and FIX; with TLS or without.
+/// Transports of STOMP and of FIX, with TLS or without.
 pub const STOMP: [(&str, bool); 4] =
     [("stomp", false), ("stomp+tls", true), ("http", false), ("https", true)];
 pub const FIX: [(&str, bool); 2] = [("fix", false), ("fix+tls", true)];

@@ -1,10 +1,10 @@
-//! An authority made on the spot, and the certificates that it signs.
+//! A certificate authority made for the test, and the certificates that it signs.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// A certificate with its key, as rustls takes them.
+/// A certificate with its key, in the types of rustls.
 pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 pub struct Authority {
@@ -22,19 +22,19 @@ impl Authority {
         Authority { pem, issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate for a name, and its key.
+    /// Returns a certificate for a name, and its key.
     pub fn sign(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_string()]).unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
-    /// What whoever trusts it believes.
+    /// Returns the certificates that a client of this authority trusts.
     pub fn trusted(&self) -> Vec<CertificateDer<'static>> {
         vec![CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()]
     }
 
-    /// Of a client.
+    /// Returns the identity of a client.
     pub fn identity(&self) -> Identity {
         let (chain, key) = self.sign("client");
         let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).unwrap();

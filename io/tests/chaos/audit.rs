@@ -1,4 +1,5 @@
-//! Holds what everybody was told against what the platform knows, and its books against themselves: over REST, as anybody could.
+//! Compares what each client was acknowledged with the state of the platform, and checks that the
+//! books are consistent: over REST, like any client.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,21 +16,23 @@ use crate::people::{Doors, wire};
 use crate::place::HOURS_EXCHANGE;
 use crate::told::{Depth, FINAL, OPEN, Standing, Told, qty, text};
 
-/// Orders trade on while the books are read; they are read again until they agree, at most so often.
+/// Trading continues while the books are read; they are read again until they agree, at most this
+/// often.
 const READS_MAX: usize = 50;
-/// A running service ends its orders at the close, not at the very nanosecond of it.
+/// A running service ends its orders at the close, but not at the exact nanosecond.
 const CLOSE_GRACE_NS: u64 = NS_PER_S;
 
-/// What the platform knows after its start.
+/// State of the platform after its start.
 pub struct Audit<'a> {
     client: Client,
-    /// Which life, for the findings.
+    /// Name of the process, for the findings.
     place: &'a str,
     findings: Findings,
 }
 
 impl Audit<'_> {
-    /// What is found; an error, if the service was gone before all was looked at: then nothing can be said.
+    /// Collects the findings. Returns an error if the service was gone before the end: then there
+    /// is no result.
     pub fn look(
         doors: &Doors,
         told: &[&Told],
@@ -72,10 +75,10 @@ impl Audit<'_> {
         }
     }
 
-    /// All orders by their present id.
+    /// Returns all orders by their current id.
     fn orders(&mut self) -> io::Result<BTreeMap<String, Value>> {
         let mut orders = BTreeMap::new();
-        // An order that ends between the two is in both.
+        // An order that ends between the two requests is in both.
         for path in ["/rest/execution/order", "/rest/ext/order/history"] {
             let mut ids = BTreeSet::new();
             for row in self.rows(path)? {
@@ -89,7 +92,7 @@ impl Audit<'_> {
         Ok(orders)
     }
 
-    /// No DAY order of the exchange with hours is open after the close of its session.
+    /// Checks that no DAY order of the exchange with hours is open after the close of its session.
     fn check_session(&mut self, orders: &BTreeMap<String, Value>, close: Timestamp) {
         for (id, row) in orders {
             let is_open =
@@ -113,7 +116,7 @@ impl Audit<'_> {
             }
             match found {
                 Some(row) => self.check_order(&row, id, standing),
-                // A refusal is told, and need not be kept.
+                // A refusal is reported, and need not be stored.
                 None if standing.status == "REJECTED" => {}
                 None => self.find(Kind::Lost, format!("order {id}, told as {standing:?}")),
             }
@@ -127,7 +130,7 @@ impl Audit<'_> {
         Ok(())
     }
 
-    /// By the id it has, or any that it had.
+    /// Finds an order by its current id, or any earlier one.
     fn order(&mut self, orders: &BTreeMap<String, Value>, id: &str) -> io::Result<Option<Value>> {
         if let Some(row) = orders.get(id) {
             return Ok(Some(row.clone()));
@@ -169,7 +172,7 @@ impl Audit<'_> {
         }
     }
 
-    /// By security.
+    /// Contract sizes by security.
     fn contract_sizes(&mut self) -> io::Result<BTreeMap<u64, ContractSize>> {
         let size = |row: Value| {
             let size = ContractSize::parse(row["contractSize"].to_string().as_bytes()).ok()?;
@@ -178,7 +181,8 @@ impl Audit<'_> {
         Ok(self.rows("/rest/security")?.into_iter().filter_map(size).collect())
     }
 
-    /// Positions and cash are the sums of transactions, and so is what is filled of an order.
+    /// Checks that positions and cash are the sums of transactions, and so is the filled quantity
+    /// of an order.
     fn check_books(&mut self) -> io::Result<()> {
         let sizes = self.contract_sizes()?;
         let mut differences = Vec::new();
@@ -199,7 +203,7 @@ impl Audit<'_> {
     }
 }
 
-/// What transactions add up to.
+/// Sums of transactions.
 #[derive(Default)]
 struct Books {
     /// By strategy and security.
@@ -229,7 +233,7 @@ impl Books {
                 let paid = Notional::of(price, traded).money(sizes[&security]).expect("it is not so much");
                 -paid.raw() - money(row, "commission").raw()
             }
-            // The only movement by hand here is a credit.
+            // The only manual transaction here is a credit.
             None => price.raw(),
         };
         *self.cash.entry((strategy, text(row, "currency"))).or_default() += money;
@@ -264,7 +268,7 @@ impl Books {
             compare(format!("cash {key:?}"), of(&self.cash), of(&shown));
         }
         for (id, row) in orders {
-            // A transaction has the id that the order had then.
+            // A transaction has the id that the order had at that time.
             if row.get("origIntId").is_none() {
                 let sum = self.filled.get(id).copied().unwrap_or_default();
                 compare(format!("filled of {id}"), sum, qty(row, "filledQuantity").raw());

@@ -1,4 +1,5 @@
-//! So many kills, losses of power and hostile sessions in one go, with a table at the end: `make campaign`.
+//! A given number of kills, losses of power and hostile sessions in one run, with a table at the
+//! end: `make campaign`.
 
 use std::env;
 use std::time::Instant;
@@ -17,15 +18,15 @@ use crate::plan::{Life, Plan};
 use crate::service::Folder;
 use crate::trouble::{Abilities, can_limit_memory};
 
-/// Hostile sessions between two looks at the service.
+/// Hostile sessions between two checks of the service.
 const VISIT: u64 = 50;
 
-/// Finds out what may be tried here.
+/// Determines what is possible on this machine.
 pub fn abilities() -> Abilities {
     let root = Folder::new("chaos", "probe");
     Abilities {
         image: Mounted::new(&root.join("disk.img"), "16M", root.join("disk")).is_some(),
-        // Said by whoever has given us a network of our own.
+        // Set by the caller that has given us a separate network.
         net: env::var("PITLANE_CHAOS_NET").is_ok_and(|word| word == "own"),
         groups: can_limit_memory(),
     }
@@ -74,7 +75,7 @@ impl Row {
     }
 }
 
-/// So many lives of a kind, on as many folders as it takes.
+/// Runs so many processes of a kind, on as many folders as needed.
 fn lines(name: &str, seed: u64, lives: u64, on_image: bool, next: fn(&mut Plan) -> Life) -> Findings {
     let mut findings = Findings::default();
     for (number, first) in (0..lives).step_by(LIVES_OF_A_LINE as usize).enumerate() {
@@ -95,7 +96,7 @@ fn lines(name: &str, seed: u64, lives: u64, on_image: bool, next: fn(&mut Plan) 
     findings
 }
 
-/// So many hostile sessions with one service, which is asked in between whether it is well.
+/// Runs so many hostile sessions with one service, whose health is checked in between.
 fn visits(protocol: Protocol, seed: u64, sessions: u64) -> Findings {
     let mut findings = Findings::default();
     if sessions == 0 {

@@ -1,4 +1,5 @@
-//! Those who listen by STOMP, over TCP and over WebSocket: every order status and every transaction they hear is written down.
+//! STOMP subscribers, over TCP and over WebSocket: each records every order status and every
+//! transaction it receives.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ pub enum Over {
 pub struct Ear {
     over: Over,
     pub told: Told,
-    /// Rows that came twice in one connection.
+    /// Rows that arrived twice in one connection.
     pub twice: Vec<String>,
 }
 
@@ -29,7 +30,7 @@ impl Ear {
         Ear { over, told: Told::default(), twice: Vec::new() }
     }
 
-    /// Listens until the connection ends.
+    /// Receives until the connection ends.
     pub fn session(&mut self, doors: &Doors) -> io::Result<()> {
         let mut client = connect(self.over, doors)?;
         for topic in ["pitlane.>", "transaction.>"] {
@@ -54,7 +55,8 @@ impl Ear {
 }
 
 impl Ear {
-    /// What is modified has another id the next time; only what has ended and what is never modified is held against the platform.
+    /// A modified order has another id afterwards; only orders that have ended or are never
+    /// modified are compared with the platform.
     fn hear_status(&mut self, row: &Value) {
         let (id, status) = (text(row, "intId"), text(row, "status"));
         match FINAL.contains(&status.as_str()) || id.starts_with(rest_trader::PREFIX) {
@@ -64,7 +66,7 @@ impl Ear {
     }
 }
 
-/// A session that has begun.
+/// Opens a session.
 pub fn connect(over: Over, doors: &Doors) -> io::Result<Client> {
     let address: SocketAddr = if over == Over::Tcp { doors.stomp } else { doors.http };
     let socket = Box::new(wire(address)?);

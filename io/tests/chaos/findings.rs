@@ -1,19 +1,20 @@
-//! What went wrong, counted by kind. Nothing is thrown before the end, so that a campaign tells all of it.
+//! Failures, counted by kind. No check panics before the end, so that a campaign reports all
+//! failures.
 
 use std::fmt;
 
-/// Told at full length; the rest is counted.
+/// Findings printed in full; the rest are counted.
 const SHOWN: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Somebody was told of it, and it is not there.
+    /// A client was informed of it, and it does not exist.
     Lost,
-    /// It is there twice, or was told twice.
+    /// It exists twice, or was reported twice.
     Doubled,
     /// Sums that should be equal are not.
     Unbalanced,
-    /// A rule of a protocol was broken towards a client, or the service did not do what it must.
+    /// A protocol rule was broken towards a client, or the service did not do what it must.
     Broken,
     Panic,
 }

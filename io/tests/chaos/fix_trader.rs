@@ -1,4 +1,5 @@
-//! A FIX client that trades, keeps its numbers over connections and lives, and holds its reports against each other.
+//! A FIX client that trades, keeps its sequence numbers across connections and processes, and
+//! checks that its reports agree.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -12,11 +13,11 @@ use crate::known::{Broken, Known};
 use crate::people::{Doors, wire};
 use crate::told::Told;
 
-/// Requests before the next look at the answers.
+/// Requests before the next check of the responses.
 const BURST_MAX: u64 = 8;
-/// Orders that cancels and replacements aim at: the last so many.
+/// Orders that cancels and replacements refer to: the last of this number.
 const AIMS: usize = 20;
-/// Questions before something counts as missing: each is a way there and back.
+/// Requests before a message counts as missing: each is a round trip.
 const QUESTIONS_MAX: usize = 1_000;
 const SYMBOLS: [(&str, &str); 4] = [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")];
 
@@ -24,11 +25,12 @@ pub struct FixTrader {
     client: Client,
     dice: Rng,
     orders: Vec<String>,
-    /// Of what was heard, how much is known.
+    /// Number of received messages that are processed.
     taken: usize,
     known: Known,
     pub told: Told,
-    /// After a loss of power reports and answers may come again, under new numbers (see `protocols/README.md`).
+    /// After a loss of power, reports and responses may arrive again under new numbers (see
+    /// `protocols/README.md`).
     pub forgives_repeats: bool,
 }
 
@@ -51,15 +53,16 @@ impl FixTrader {
         loop {
             for _ in 0..1 + self.dice.below(BURST_MAX) {
                 self.act();
-                // Nobody may be counting any more.
+                // The counting thread may have ended.
                 let _ = bell.send(());
             }
             self.client.try_settle()?;
         }
     }
 
-    /// Logs on and takes in all that it has missed; then it goes away. What it says again is answered later than the session's own questions,
-    /// so it asks until nothing is missing, a bounded number of times.
+    /// Logs on, receives all missed messages, and disconnects. Resent requests are answered later
+    /// than the session's own messages, so it sends requests until nothing is missing, a bounded
+    /// number of times.
     pub fn catch_up(&mut self, doors: &Doors, findings: &mut Findings) -> io::Result<()> {
         self.log_on(doors)?;
         for _ in 0..QUESTIONS_MAX {
@@ -78,12 +81,12 @@ impl FixTrader {
         let answer = self.client.try_log_on(false)?;
         match answer.get(35) {
             "A" => Ok(()),
-            // The last connection may still be there.
+            // The last connection may still be open.
             _ => Err(io::Error::other(answer.text())),
         }
     }
 
-    /// A new order of some kind, a cancel, or a replacement.
+    /// Sends a new order of some kind, a cancel, or a replacement.
     fn act(&mut self) {
         let id = format!("f{}", self.client.next_out);
         let (symbol, price) = SYMBOLS[self.dice.below(SYMBOLS.len() as u64) as usize];
@@ -114,7 +117,7 @@ impl FixTrader {
         self.orders.push(id);
     }
 
-    /// Holds what it has heard since the last time against what it knows.
+    /// Checks the messages since the last call against its state.
     pub fn reckon(&mut self, findings: &mut Findings) {
         for message in &self.client.heard[self.taken..] {
             match self.known.take(message) {
@@ -140,7 +143,7 @@ impl FixTrader {
         self.taken = self.client.heard.len();
     }
 
-    /// Every request it sent and was never told of, when nothing is missing any more.
+    /// Returns every request that was sent and never answered, when nothing is missing any more.
     pub fn unheard(&self) -> Vec<&String> {
         let is_answered = |id: &String| self.known.last.contains_key(id) || self.known.refused.contains(id);
         self.orders.iter().filter(|id| !is_answered(id)).collect()

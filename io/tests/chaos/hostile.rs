@@ -1,4 +1,4 @@
-//! Sessions of people who mean no good: beginnings of real conversations with something wrong in them, or octets by chance.
+//! Hostile sessions: valid beginnings of a session with a fault in them, or random bytes.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -8,9 +8,9 @@ use pitlane_engine::rng::Rng;
 use crate::client::{now, sealed};
 use crate::people::{Doors, wire};
 
-/// Names they log on with; each has a store of its own.
+/// Names for logons; each has a separate store.
 const NAMES: u64 = 8;
-/// Octets of an answer that are read at most.
+/// Bytes of a response that are read at most.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const NOISE_BYTES_MAX: u64 = 600;
 const CHANGES_MAX: u64 = 4;
@@ -35,12 +35,14 @@ impl Protocol {
     }
 }
 
-/// So many sessions, one after the other. Says how many were let in; nobody may be listening at some time.
+/// Runs so many sessions, one after the other. Returns how many were accepted; the service may be
+/// down at some time.
 pub fn visit(protocol: Protocol, doors: &Doors, sessions: u64, dice: &mut Rng) -> u64 {
     (0..sessions).filter(|_| session(protocol, doors, dice).is_ok()).count() as u64
 }
 
-/// One session. An error: it was not let in at all. That it is cut off is what it deserves.
+/// Runs one session. An error means that it was not accepted at all. A session that is closed by
+/// the service is expected.
 fn session(protocol: Protocol, doors: &Doors, dice: &mut Rng) -> io::Result<()> {
     let mut socket = wire(protocol.door(doors))?;
     let bytes = words(protocol, dice);
@@ -51,9 +53,9 @@ fn session(protocol: Protocol, doors: &Doors, dice: &mut Rng) -> io::Result<()> 
         }
     }
     match dice.below(4) {
-        // Gone before the answer.
+        // Disconnects before the response.
         0 => {}
-        // Gone in the middle of it.
+        // Disconnects in the middle of the response.
         1 => _ = socket.shutdown(Shutdown::Write).and_then(|()| socket.read(&mut [0; 16])),
         _ => {
             let _ = socket.shutdown(Shutdown::Write);
@@ -93,7 +95,7 @@ fn words(protocol: Protocol, dice: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// A Logon, an order, and requests of every kind; with a right sum or a wrong one.
+/// Makes a Logon, an order, and requests of every kind; with a right or a wrong checksum.
 fn fix(dice: &mut Rng) -> Vec<u8> {
     let name = dice.below(NAMES);
     let mut bytes = Vec::new();
@@ -128,7 +130,7 @@ fn stomp() -> Vec<u8> {
         .to_vec()
 }
 
-/// A masked frame of WebSocket.
+/// Makes a masked WebSocket frame.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [7, 1, 9, 3];
     let mut frame = vec![first];
@@ -148,7 +150,8 @@ fn noise(dice: &mut Rng) -> Vec<u8> {
     (0..1 + dice.below(NOISE_BYTES_MAX)).map(|_| dice.below(256) as u8).collect()
 }
 
-/// The same with some changes: bits flipped, parts left out, said twice, put in, numbers without end.
+/// Returns the same bytes with some changes: flipped bits, parts omitted, repeated, inserted,
+/// numbers without end.
 fn changed(mut bytes: Vec<u8>, dice: &mut Rng) -> Vec<u8> {
     for _ in 0..1 + dice.below(CHANGES_MAX) {
         let at = dice.below(bytes.len() as u64) as usize;

@@ -1,4 +1,5 @@
-//! Lives one after the other on the same data, with the same people. Each begins with a look at what the last one left.
+//! Processes one after the other on the same data, with the same clients. Each begins with a check
+//! of the state that the last one left.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -16,15 +17,15 @@ use crate::trouble::Scene;
 
 const SIGKILL: i32 = 9;
 const SIGABRT: i32 = 6;
-/// Tries of a client to catch up: its last connection may still be there.
+/// Attempts of a client to catch up: its last connection may still be open.
 const TRIES_MAX: u32 = 1_000;
 
-/// What a service says that cannot make safe what it must before it starts.
+/// Messages of a service that cannot store what it must before it starts.
 const FAULTS: [&str; 2] = ["asked for by PITLANE_FAULT", "Input/output error"];
 
 pub struct Line {
     pub place: Place,
-    /// With somebody, but while they are at work.
+    /// None while the clients are at work.
     people: Option<People>,
     seed: u64,
     lives: u64,
@@ -50,7 +51,7 @@ impl Line {
             return;
         }
         if let Err(error) = self.look(&service, &name) {
-            // It may have killed itself before anybody could look; the next one is looked at.
+            // The process may have killed itself before the check; the next one is checked.
             if !matches!(life.end, End::KillAtWrite(_)) {
                 self.findings.add(Kind::Broken, format!("{name}: {error}"));
             }
@@ -86,7 +87,8 @@ impl Line {
         }
     }
 
-    /// A last start, in which nothing moves: everybody catches up, and then all of it must agree.
+    /// Starts the service a last time without any activity: all clients catch up, and then
+    /// everything must agree.
     pub fn close(&mut self) {
         let name = format!("seed {}, after {} lives", self.seed, self.lives);
         let service = self.place.still();
@@ -119,7 +121,7 @@ impl Line {
         }
     }
 
-    /// One more start, only to look.
+    /// Starts the service once more, only for a check.
     pub fn look_back(&mut self) {
         let service = self.place.still();
         self.look(&service, "looking back").expect("it goes on while it is looked at");
@@ -127,7 +129,7 @@ impl Line {
         service.end();
     }
 
-    /// What is there after the start; an error, if it did not start or is gone.
+    /// Checks the state after the start; returns an error if the service did not start or is gone.
     fn look(&mut self, service: &Service, name: &str) -> io::Result<()> {
         if !service.is_ready() {
             return Err(io::Error::other("it did not start"));

@@ -1,10 +1,12 @@
-//! A platform in trouble: the real binary, real clients of every kind under load, and everything that happens to machines. After each life
-//! the next one begins on the same data, and what anybody was told is held against what it knows: nothing is lost, nothing
-//! is there twice, the books add up.
+//! Chaos tests: the real binary, real clients of every kind under load, and every fault that
+//! happens to machines. After each process the next one starts on the same data, and what each
+//! client received is compared with its state: nothing is lost, nothing is doubled, the books are
+//! consistent.
 //!
-//! A short form runs with every test. `make chaos` (`FOR=` seconds, `SEED=`) goes on for longer and does what needs rights: a disk of its own
-//! that fills up, a network of its own that loses packets, limits of memory. `make campaign` counts: so many kills, losses of power and
-//! hostile sessions, in one table.
+//! A short form runs with every test. `make chaos` (`FOR=` seconds, `SEED=`) runs longer and does
+//! what needs privileges: a separate disk that fills up, a separate network that loses packets,
+//! memory limits. `make campaign` runs a given number of kills, losses of power and hostile
+//! sessions, and prints one table.
 
 mod audit;
 mod campaign;
@@ -44,12 +46,12 @@ use place::Place;
 use plan::Plan;
 use trouble::Abilities;
 
-/// Lives of the short form.
+/// Processes of the short form.
 const LIVES_SHORT: u64 = 9;
-/// Lives on one folder: each reads all before it back, and looks at all of it.
+/// Processes on one folder: each recovers and checks everything before it.
 const LIVES_OF_A_LINE: u64 = 24;
 
-/// A number of the environment.
+/// Returns a number of the environment.
 fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} should be a number, not {text:?}")))
@@ -83,7 +85,7 @@ fn nothing_that_was_told_is_lost_or_doubled_in_any_trouble() {
     assert!(findings.is_clean());
 }
 
-/// A line of troubled lives for as long as it is wished.
+/// Runs disturbed processes for as long as `goes_on` permits.
 fn lives(place: Place, seed: u64, able: Abilities, mut goes_on: impl FnMut(u64) -> bool) -> Findings {
     let mut plan = Plan::new(seed, able);
     let mut line = Line::new(place, seed);
@@ -97,7 +99,8 @@ fn lives(place: Place, seed: u64, able: Abilities, mut goes_on: impl FnMut(u64) 
     line.findings
 }
 
-/// Those who look must see: what is put back to an earlier day has lost something that was told.
+/// Checks the checker: data that are put back to an earlier state lack something that was
+/// acknowledged.
 #[test]
 fn a_lost_order_is_detected() {
     let place = Place::new("teeth", false).expect("a folder can be made");

@@ -1,5 +1,6 @@
-//! Everybody who uses the platform at once: a FIX client that keeps its numbers, a REST client that asks again until it is answered,
-//! and those who listen. Each has a thread of its own for a life, and remembers over lives what it was told.
+//! All clients of the platform at once: a FIX client that keeps its sequence numbers, a REST client
+//! that repeats a request until it is answered, and STOMP subscribers. Each has its own thread for
+//! a process, and remembers across processes what it received.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -16,10 +17,10 @@ use crate::rest_trader::RestTrader;
 use crate::service::Service;
 use crate::told::Told;
 
-/// Who hears nothing for so long begins a new connection.
+/// Time without a message after which a client opens a new connection.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// Where a service listens.
+/// Addresses of a service.
 #[derive(Clone, Copy, Debug)]
 pub struct Doors {
     pub http: SocketAddr,
@@ -63,21 +64,21 @@ impl People {
         }
     }
 
-    /// What anybody was told.
+    /// Returns what each client received.
     pub fn told(&self) -> Vec<&Told> {
         let mut told = vec![&self.rest.told, &self.fix.told];
         told.extend(self.ears.iter().map(|ear| &ear.told));
         told
     }
 
-    /// All that they were told was looked at.
+    /// Marks everything they received as checked.
     pub fn are_known(&mut self) {
         self.rest.told.is_known();
         self.fix.told.is_known();
         self.ears.iter_mut().for_each(|ear| ear.told.is_known());
     }
 
-    /// All of them begin; each act is told to whoever holds the crowd.
+    /// Starts all clients; each action is reported to the owner of the crowd.
     pub fn go(self, doors: Doors) -> Crowd {
         let over = Arc::new(AtomicBool::new(false));
         let (bell, acts) = channel();
@@ -103,7 +104,7 @@ impl People {
     }
 }
 
-/// Connection after connection until the life is over or nobody listens any more.
+/// Opens connection after connection until the process is over or the service is down.
 fn again(over: &AtomicBool, mut session: impl FnMut() -> io::Result<()>) {
     loop {
         let ended = session();
@@ -114,7 +115,7 @@ fn again(over: &AtomicBool, mut session: impl FnMut() -> io::Result<()>) {
     }
 }
 
-/// People at work.
+/// Clients at work.
 pub struct Crowd {
     fix: JoinHandle<FixTrader>,
     rest: JoinHandle<RestTrader>,
@@ -124,12 +125,12 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Waits until they have done so much more. False: they have ended before.
+    /// Waits until they have done so many more actions. False: they ended before.
     pub fn wait(&self, acts: u64) -> bool {
         (0..acts).all(|_| self.acts.recv().is_ok())
     }
 
-    /// Lets so much time pass.
+    /// Waits for a time.
     pub fn idle(&self, time: Duration) {
         let end = Instant::now() + time;
         while let Some(left) = end.checked_duration_since(Instant::now()) {
@@ -144,7 +145,7 @@ impl Crowd {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Waits for everybody.
+    /// Waits for all clients to end.
     pub fn home(self, seed: u64, findings: &mut Findings) -> People {
         let mut people = People::new(seed);
         let mut failed = |who: &str| findings.add(Kind::Broken, format!("{who} gave up, see above"));

@@ -1,4 +1,5 @@
-//! Where the lives of one line take place: a data folder, on a file system of its own where that is possible.
+//! Location of a series of processes: a data folder, on a separate file system where that is
+//! possible.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +12,8 @@ use crate::image::{Mounted, copy_of_one_moment, sh};
 use crate::plan::{End, Life};
 use crate::service::{Folder, Service, command};
 
-/// No limits that anybody would meet by chance; everything is kept, so that it can be asked for; snapshots come often.
+/// No limits that a test reaches by chance; everything is stored, so that it can be requested;
+/// snapshots are frequent.
 const SETTINGS: [&str; 11] = [
     "risk.strategies.max_orders_per_s=0",
     "risk.strategies.max_open_orders=0",
@@ -19,38 +21,39 @@ const SETTINGS: [&str; 11] = [
     "shard.transactions_max=100000",
     "journal.snapshot_every_bytes=1048576",
     "fix.store_bytes=4194304",
-    // Clocks will differ.
+    // The clocks differ.
     "fix.sending_time_s_max=0",
     "feed.rate=500",
     "demo.rate=50",
     "topology.shards=2",
     "net.per_peer_max=5000",
 ];
-/// Room of a disk: journals, stores, and something to fill up.
+/// Size of a disk: journals, stores, and room to fill up.
 const IMAGE_SIZE: &str = "192M";
-/// What the kernel says which start of the machine it is.
+/// The kernel's id of the current boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const DAY_S: u64 = 86_400;
-/// The session of [`HOURS_EXCHANGE`] ends so long after a place is made: in the middle of its lives.
+/// Seconds from the creation of a place to the end of the session of [`HOURS_EXCHANGE`]: in the
+/// middle of its processes.
 const CLOSE_AFTER_S: u64 = 12;
-/// The next session begins so long after the close.
+/// Seconds from the close to the next session.
 const CLOSED_S: u64 = 2;
-/// The exchange that all clients trade at: the first of the shipped reference data.
+/// The exchange at which all clients trade: the first of the shipped reference data.
 pub const HOURS_EXCHANGE: u64 = 1;
 
 pub struct Place {
-    /// Before the folder it is mounted in, which is removed after it.
+    /// Dropped before the folder it is mounted in, which is removed after it.
     disk: Option<Mounted>,
     root: Folder,
-    /// Losses of power that this place has seen.
+    /// Losses of power of this place.
     boots: u32,
     rollover: String,
-    /// When the session ends, in nanoseconds since 1970, if the exchange keeps hours here.
+    /// End of the session, in nanoseconds since 1970, if the exchange has hours here.
     close: Option<Timestamp>,
 }
 
 impl Place {
-    /// `on_image`: on a file system of its own. None: that cannot be.
+    /// Creates a place; `on_image`: on a separate file system. None: that is not possible.
     pub fn new(name: &str, on_image: bool) -> Option<Place> {
         let root = Folder::new("chaos", name);
         let disk = match on_image {
@@ -60,7 +63,8 @@ impl Place {
         Some(Place { disk, root, boots: 0, rollover: opposite(), close: None })
     }
 
-    /// A place where the exchange keeps hours: its session ends soon, and the next one begins at once.
+    /// Creates a place where the exchange has hours: its session ends soon, and the next one begins
+    /// shortly after.
     pub fn with_hours(name: &str, on_image: bool) -> Option<Place> {
         let mut place = Place::new(name, on_image)?;
         let close_s = Clock::new().now().0 / NS_PER_S + CLOSE_AFTER_S;
@@ -78,7 +82,7 @@ impl Place {
         Some(place)
     }
 
-    /// The end of the session, if the exchange keeps hours here.
+    /// Returns the end of the session, if the exchange has hours here.
     pub fn close_time(&self) -> Option<Timestamp> {
         self.close
     }
@@ -91,7 +95,7 @@ impl Place {
         self.disk.as_ref().map_or_else(|| self.root.join("data"), |disk| disk.0.join("data"))
     }
 
-    /// Takes what is left of the disk.
+    /// Returns the path of the file that takes the free space of the disk.
     pub fn ballast(&self) -> PathBuf {
         self.disk.as_ref().map_or_else(|| self.root.join("ballast"), |disk| disk.0.join("ballast"))
     }
@@ -110,7 +114,7 @@ impl Place {
         self.serve(&settings, fault)
     }
 
-    /// A service in which nothing moves.
+    /// Starts a service without any activity.
     pub fn still(&self) -> Service {
         self.serve(&["feed.on=false", "demo.on=false"], None)
     }
@@ -140,7 +144,7 @@ impl Place {
         Service::on(&self.root, command)
     }
 
-    /// After a loss of power the machine has started anew, and whoever asks the kernel must hear so.
+    /// After a loss of power the machine has booted again, and the boot id must show that.
     fn on_this_boot(&self, plain: Command) -> Command {
         if self.boots == 0 {
             return plain;
@@ -154,7 +158,8 @@ impl Place {
         command
     }
 
-    /// The power goes: what has reached the disk is all there is. The service stands still while it is copied.
+    /// Cuts the power: only what has reached the disk remains. The service is stopped while the
+    /// disk is copied.
     pub fn lose_power(&mut self, service: &Service) {
         let before = self.boots;
         self.boots += 1;
@@ -165,7 +170,7 @@ impl Place {
         service.signal("KILL");
     }
 
-    /// The power is back. The last service must have ended.
+    /// Restores the power. The last service must have ended.
     pub fn power_on(&mut self) {
         let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));
         self.disk = None;
@@ -174,12 +179,12 @@ impl Place {
         self.disk = Some(Mounted::of(&image(self.boots), at).expect("the copy is a file system"));
     }
 
-    /// What is here stays, to be looked at.
+    /// Keeps the files for inspection.
     pub fn keep(&self) {
         std::mem::forget(self.root.clone());
     }
 
-    /// Whether the journal is sound, by the binary's own verb; what it says otherwise.
+    /// Checks the journal with the binary's own command; returns its message otherwise.
     pub fn verify(&self) -> Result<(), String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
         let output = command.args(["journal", "verify", "--data"]).arg(self.data()).output();
@@ -191,13 +196,13 @@ impl Place {
     }
 }
 
-/// A time of day as far from now as can be: no day ends while we look.
+/// Returns a time of day as far from now as possible: no trading day ends during the test.
 fn opposite() -> String {
     let now = Clock::new().now().0 / NS_PER_S;
     time_of_day((now + DAY_S / 2) / 60 * 60)
 }
 
-/// The time of day of an instant, in seconds since 1970.
+/// Returns the time of day of an instant, in seconds since 1970.
 fn time_of_day(instant_s: u64) -> String {
     let second = instant_s % DAY_S;
     format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)

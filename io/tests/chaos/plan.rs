@@ -1,24 +1,25 @@
-//! Which lives there are and how each ends, by a seed: the same seed gives the same plan. What threads and disks make of it is another
-//! matter, which no seed can tell.
+//! Sequence of processes and their ends, by a seed: the same seed gives the same plan. The
+//! behaviour of threads and disks does not depend on the seed.
 
 use pitlane_engine::rng::Rng;
 
 use crate::trouble::{Abilities, Trouble};
 
-/// Acts of clients in a life, at least and at most.
+/// Actions of clients in a process, at least and at most.
 const ACTS: (u64, u64) = (30, 120);
-/// Farthest write at which a process kills itself: some two hundred commands come before the first order.
+/// Highest number of the write at which a process kills itself: some two hundred commands come
+/// before the first order.
 const WRITES_MAX: u64 = 1_500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// SIGKILL when the acts are done.
+    /// SIGKILL when the actions are done.
     Kill,
     /// SIGKILL at this write of a journal.
     KillAtWrite(u64),
     /// SIGTERM.
     Stop,
-    /// The power goes; only what had reached the disk is left.
+    /// Loss of power; only what had reached the disk remains.
     PowerCut,
 }
 
@@ -29,14 +30,14 @@ pub struct Life {
     pub acts: u64,
     pub trouble: Trouble,
     pub end: End,
-    /// Where the chance of its trouble begins.
+    /// Seed of its disturbance.
     pub seed: u64,
 }
 
 pub struct Plan {
     dice: Rng,
     able: Abilities,
-    /// Troubles of this round that are still to come: each comes once before any comes again.
+    /// Disturbances of this round that are still to come: each comes once before any comes again.
     ahead: Vec<Trouble>,
 }
 
@@ -45,7 +46,7 @@ impl Plan {
         Plan { dice: Rng::named(seed, 3), able, ahead: Vec::new() }
     }
 
-    /// A life with the next trouble.
+    /// Returns a process with the next disturbance.
     pub fn troubled(&mut self) -> Life {
         if self.ahead.is_empty() {
             self.ahead = Trouble::all(self.able, &mut self.dice);
@@ -54,14 +55,14 @@ impl Plan {
         let trouble = self.ahead.swap_remove(next);
         let mut life = self.killed();
         life.trouble = trouble;
-        // One fault at a time can be asked for.
+        // Only one fault at a time can be injected.
         if trouble.fault().is_some() || trouble == Trouble::Nothing && self.dice.below(2) == 0 {
             life.end = if self.dice.below(3) == 0 { End::Stop } else { End::Kill };
         }
         life
     }
 
-    /// A life that is killed, and nothing else happens.
+    /// Returns a process that is killed, without another disturbance.
     pub fn killed(&mut self) -> Life {
         let end = match self.dice.below(2) {
             0 => End::Kill,
@@ -70,12 +71,12 @@ impl Plan {
         self.life(end)
     }
 
-    /// A life whose power goes.
+    /// Returns a process that ends with a loss of power.
     pub fn cut(&mut self) -> Life {
         self.life(End::PowerCut)
     }
 
-    /// One that ends so, and nothing else happens.
+    /// Returns a process with this end, without another disturbance.
     pub fn life(&mut self, end: End) -> Life {
         Life {
             dedicated: self.dice.below(2) == 0,

@@ -1,4 +1,5 @@
-//! A REST client that trades. What is not answered it asks again, in this life or the next, under the same id.
+//! A REST client that trades. It repeats an unanswered request, in this process or the next, under
+//! the same id.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -9,10 +10,10 @@ use crate::http_client::{Client, Response};
 use crate::people::{Doors, wire};
 use crate::told::Told;
 
-/// Orders that cancels aim at: the last so many.
+/// Orders that cancels refer to: the last of this number.
 const AIMS: usize = 20;
 const LATER: u16 = 503;
-/// Its ids begin so; none of its orders is ever modified.
+/// First letter of its ids; none of its orders is ever modified.
 pub const PREFIX: char = 'r';
 
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ enum What {
     Cancel {
         id: String,
     },
-    /// Cash that comes in, under a UUID.
+    /// A cash deposit, under a UUID.
     Credit {
         uuid: String,
         amount: u64,
@@ -42,7 +43,7 @@ pub struct RestTrader {
     dice: Rng,
     sent: u64,
     orders: Vec<String>,
-    /// Not answered yet.
+    /// Request without a response.
     waits: Option<Request>,
     pub told: Told,
     /// Requests that were refused.
@@ -70,7 +71,7 @@ impl RestTrader {
         }
     }
 
-    /// Asks again what was not answered.
+    /// Repeats the unanswered request.
     pub fn catch_up(&mut self, doors: &Doors) -> io::Result<()> {
         let mut client = Client::new(wire(doors.http)?);
         while self.waits.is_some() {
@@ -89,7 +90,7 @@ impl RestTrader {
         );
         client.send_bytes(format!("{head}{body}").as_bytes())?;
         let answer = client.try_receive(false)?;
-        // Not now, or nobody knows: it is asked again.
+        // The service is busy, or the outcome is unknown: the request is repeated.
         if answer.status == LATER {
             return Ok(());
         }

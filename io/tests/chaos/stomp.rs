@@ -1,4 +1,4 @@
-//! The clients of STOMP, as its own tests have them.
+//! The STOMP clients of the STOMP tests.
 
 #[path = "../stomp/client.rs"]
 #[allow(dead_code)]

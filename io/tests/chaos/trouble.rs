@@ -1,4 +1,4 @@
-//! What happens to a platform in the middle of a life, beside its end.
+//! Disturbances of a platform while it runs, besides its end.
 
 use std::fs;
 use std::io::Write;
@@ -15,14 +15,14 @@ use crate::place::Place;
 use crate::service::Service;
 use crate::stomp::client::Client;
 
-/// Connections of a storm, to each door.
+/// Connections of a burst, to each listener.
 const STORM: usize = 200;
 const SLOW_READERS: usize = 8;
-/// Hostile sessions, to each door.
+/// Hostile sessions, to each listener.
 const HOSTILE: u64 = 40;
-/// Memory beyond what is in use when the limit comes.
+/// Memory in bytes beyond the current use when the limit is set.
 const SPARE_BYTES: u64 = 2 << 20;
-/// Packets lost, of a hundred.
+/// Lost packets, in percent.
 const LOSS_PERCENT: u32 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,33 +30,33 @@ pub enum Trouble {
     Nothing,
     /// SIGSTOP, and SIGCONT after so many milliseconds.
     Pause(u64),
-    /// The wall clock is put by so many seconds.
+    /// The wall clock is set by so many seconds.
     Clock(i64),
     /// This sync of a file fails.
     BadSync(u64),
-    /// Connections that come and go.
+    /// Connections that open and close.
     Storm,
-    /// People who ask and do not read.
+    /// Clients that send requests and do not read.
     SlowReaders,
     Hostile,
-    /// Not a byte more for the process: by its address space, which everybody may limit.
+    /// No more memory for the process: by its address space, which every user may limit.
     AddressSpace,
-    /// The same by a control group, whose owner is killed at the limit.
+    /// The same by a control group, whose process is killed at the limit.
     Memory,
     /// No room on the disk for a while.
     FullDisk,
-    /// Packets are lost on the way.
+    /// Lost packets.
     Loss,
-    /// Nothing gets through to FIX and STOMP for a while.
+    /// No traffic to FIX and STOMP for a while.
     Partition,
 }
 
-/// What this machine and whoever runs it permit.
+/// What this machine and its user permit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Abilities {
-    /// A file system of our own can be mounted.
+    /// A file system can be mounted.
     pub image: bool,
-    /// The network is ours alone, so that its rules may be changed.
+    /// The network is separate, so that its rules may be changed.
     pub net: bool,
     pub groups: bool,
 }
@@ -69,7 +69,7 @@ impl Abilities {
 }
 
 impl Trouble {
-    /// Each kind once, as far as it is possible here.
+    /// Returns each kind once, as far as it is possible here.
     pub fn all(able: Abilities, dice: &mut Rng) -> Vec<Trouble> {
         let hour = 3_600;
         let mut all = vec![
@@ -95,10 +95,10 @@ impl Trouble {
         all
     }
 
-    /// What the process is asked to do to itself.
+    /// Returns the fault that the process injects itself.
     pub fn fault(self) -> Option<String> {
         match self {
-            // Some looks at the clock are of the start.
+            // Some readings of the clock belong to the start.
             Trouble::Clock(seconds) => Some(format!("clock:30:{seconds}")),
             Trouble::BadSync(at) => Some(format!("sync:{at}")),
             _ => None,
@@ -107,27 +107,28 @@ impl Trouble {
 
     pub fn settings(self) -> &'static [&'static str] {
         match self {
-            // Only there somebody waits for syncs.
+            // Only this level waits for syncs.
             Trouble::BadSync(_) => &["journal.level=disk"],
-            // Prices fill the journal, so that it wants room soon.
+            // Prices fill the journal, so that it needs room soon.
             Trouble::FullDisk => &["feed.rate=20000"],
-            // Who is cut off is given up soon.
+            // A disconnected peer is closed soon.
             Trouble::Partition => &["net.user_timeout_ms=1000"],
             _ => &[],
         }
     }
 
-    /// Whether a process that ends by itself has only done what it could.
+    /// Returns whether a process may end by itself under this disturbance.
     pub fn may_end_it(self) -> bool {
         matches!(self, Trouble::AddressSpace | Trouble::Memory)
     }
 
-    /// Whether it may happen so early that nothing is begun: then the service says why, and ends.
+    /// Returns whether the disturbance may come before the start is complete: then the service
+    /// reports why, and ends.
     pub fn may_prevent_a_start(self) -> bool {
         matches!(self, Trouble::BadSync(_))
     }
 
-    /// Lets it happen. What is given back lasts until the life ends.
+    /// Applies the disturbance. The returned value lasts until the process ends.
     pub fn strike(self, scene: &Scene<'_>, dice: &mut Rng) -> Aftermath {
         let doors = &scene.doors;
         let mut aftermath = Aftermath::default();
@@ -142,7 +143,7 @@ impl Trouble {
                 for address in [doors.fix, doors.stomp, doors.http] {
                     let crowd = (0..STORM).filter_map(|_| wire(address).ok());
                     aftermath.sockets.extend(crowd);
-                    // Half of them go at once.
+                    // Half of them close at once.
                     aftermath.sockets.truncate(aftermath.sockets.len() - STORM / 2);
                 }
             }
@@ -163,7 +164,7 @@ impl Trouble {
             }
             Trouble::FullDisk => {
                 let ballast = scene.place.ballast();
-                // As much as there is; it is meant to fail.
+                // As much as there is room for; the command is meant to fail.
                 sh(&format!("dd if=/dev/zero of={} bs=1M 2>/dev/null", ballast.display()));
                 scene.crowd.wait(scene.acts);
                 let _ = fs::remove_file(ballast);
@@ -184,7 +185,7 @@ impl Trouble {
     }
 }
 
-/// Bytes of a process's address space; none where the system does not tell.
+/// Returns the size of a process's address space; zero where the system does not show it.
 fn address_space(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
@@ -192,17 +193,17 @@ fn address_space(process: u32) -> u64 {
     kib.unwrap_or_default() * 1_024
 }
 
-/// Where it happens.
+/// Context of a disturbance.
 pub struct Scene<'a> {
     pub service: &'a Service,
     pub doors: Doors,
     pub crowd: &'a Crowd,
     pub place: &'a Place,
-    /// Acts that are still to come.
+    /// Actions that are still to come.
     pub acts: u64,
 }
 
-/// Lasts until the life ends.
+/// Lasts until the process ends.
 #[derive(Default)]
 pub struct Aftermath {
     sockets: Vec<TcpStream>,
@@ -212,7 +213,7 @@ pub struct Aftermath {
 }
 
 impl Aftermath {
-    /// Some who ask for everything and read nothing of it.
+    /// Opens clients that request everything and read nothing.
     fn read_slowly(&mut self, doors: &Doors) {
         for over in [Over::Tcp, Over::WebSocket] {
             for _ in 0..SLOW_READERS {
@@ -233,7 +234,7 @@ impl Aftermath {
     }
 }
 
-/// Rules of the packet filter, as long as this lives. They hold in our own network only.
+/// Rules of the packet filter, in force while this exists. They apply to our separate network only.
 struct Rules;
 
 impl Rules {
@@ -249,13 +250,13 @@ impl Drop for Rules {
     }
 }
 
-/// A control group with little memory, as long as this lives.
+/// A control group with little memory, while this exists.
 struct Group {
     folder: &'static str,
     limit: &'static str,
 }
 
-/// Where groups are made that can limit memory: by the second version of the interface, or the first.
+/// Locations of control groups that can limit memory: version 2 of the interface, or version 1.
 const GROUPS: [Group; 2] = [
     Group { folder: "/sys/fs/cgroup/chaos", limit: "memory.max" },
     Group { folder: "/sys/fs/cgroup/memory/chaos", limit: "memory.limit_in_bytes" },
@@ -268,7 +269,8 @@ impl Group {
         })
     }
 
-    /// What the process has already is counted where it was taken; what it asks for from now on is counted here.
+    /// The memory the process already has is counted where it was allocated; new memory is counted
+    /// here.
     fn around(process: u32) -> Option<Group> {
         let group = Group::new()?;
         let Group { folder, limit } = group;
@@ -284,7 +286,7 @@ impl Drop for Group {
     }
 }
 
-/// Whether groups can be made here.
+/// Returns whether control groups can be created here.
 pub fn can_limit_memory() -> bool {
     Group::new().is_some()
 }

@@ -1,4 +1,4 @@
-"""Checks every example of a description against its schema, strictly. Prints how many there were."""
+"""Checks every example of a description against its schema, strictly. Prints their number."""
 
 import json
 import sys

@@ -1,9 +1,10 @@
-//! Whether the service is as `/openapi.json` describes it: schemathesis makes requests from the description, good ones and bad ones,
-//! and looks whether the answers are as described.
+//! Checks that the service is as `/openapi.json` describes it: schemathesis generates requests from
+//! the description, valid and invalid ones, and checks that the responses are as described.
 //!
-//! It comes from PyPI into a folder of its own under `target/`. `make fuzz TARGET=rest FOR=600` lets it go on for longer.
+//! It comes from PyPI into a separate folder under `target/`. `make fuzz TARGET=rest FOR=600` runs
+//! it longer.
 
-// All of it is a test, helpers included.
+// Everything here is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../http_client/mod.rs"]
@@ -23,14 +24,14 @@ use std::sync::OnceLock;
 
 use house::{House, bearer};
 
-/// Pinned, so that a day with a new version is like any other.
+/// Pinned, so that a new version does not change the tests.
 const VERSION: &str = "4.32.5";
-/// Requests made up for each call in the short form.
+/// Requests generated for each call in the short form.
 const EXAMPLES_SHORT: &str = "8";
-/// Seconds for a long run, by `make fuzz`.
+/// Seconds of a long run, by `make fuzz`.
 const LONG: &str = "PITLANE_REST_FUZZ";
 
-/// Its folder, made at the first use and by one test only.
+/// Returns its folder, created at the first use and by one test only.
 fn tools() -> &'static Path {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
     TOOLS.get_or_init(install)
@@ -109,7 +110,7 @@ fn the_docs_page_loads_nothing_from_other_hosts() {
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
-    // Whatever the page names is here, and is what it is named as.
+    // Every path that the page names exists and has the type it is named as.
     let named = page.body.split(['"', '\'']).filter(|word| word.starts_with('/'));
     let named: Vec<&str> = named.collect();
     assert_eq!(named, ["/docs/viewer.css", "/docs/viewer.js", "/openapi.json"]);

@@ -1,4 +1,4 @@
-//! Who is let in, and what those leave behind who are not.
+//! Accepted and refused Logons, and what refused ones leave behind.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ password = "sesame"
 ResetOnLogon = "N"
 "#;
 
-/// What comes of a Logon from 127.0.0.`from`: the type of the answer, and the client if it is in.
+/// Sends a Logon from 127.0.0.`from` and returns the client if it is accepted.
 fn log_on(service: &Service, from: u8, name: &str, shown: &str) -> Option<Client> {
     let mut client = Client::new(name);
     client.take(Box::new(connect_from(from, fix(service))));
@@ -30,7 +30,7 @@ fn log_on(service: &Service, from: u8, name: &str, shown: &str) -> Option<Client
     (answer.get(35) == "A").then_some(client)
 }
 
-/// Files of sessions, and the names that have a number.
+/// Returns the number of session files, and the names that have a number.
 fn left_behind(data: &Path) -> (usize, String) {
     let files = fs::read_dir(data.join("fix")).map_or(0, Iterator::count);
     let notes = fs::read_dir(data.join("notes")).expect("there are notes").map(|entry| {
@@ -40,7 +40,8 @@ fn left_behind(data: &Path) -> (usize, String) {
     (files, notes.collect())
 }
 
-/// Twenty refused Logons once left 160 MB behind, and 4,200 of them filled the table of sessions for good.
+/// Twenty refused Logons once left 160 MB behind, and 4,200 of them filled the table of sessions
+/// for good.
 #[test]
 fn refused_logons_leave_no_file_and_no_session_number() {
     let data = folder("fix-refused");
@@ -66,7 +67,7 @@ fn refused_logons_leave_no_file_and_no_session_number() {
     assert!(client.is_closed());
     let ended = service.end();
     assert!(ended.is_orderly(), "{}", ended.complaints);
-    // Lines about it are few, and those that are missing are counted.
+    // Log lines about it are few, and the omitted ones are counted.
     let about = |words: &str| ended.complaints.lines().filter(|line| line.contains(words)).count();
     assert!(about("FIX Logon refused") < 100, "{}", ended.complaints);
     let counted = ended.complaints.lines().filter(|line| line.contains("were left out"));
@@ -77,7 +78,7 @@ fn refused_logons_leave_no_file_and_no_session_number() {
     assert!(about("FIX Logon refused") + left_out.sum::<usize>() >= 200, "{}", ended.complaints);
 }
 
-/// All stores were once made with eight megabytes.
+/// All stores were once created with eight megabytes.
 #[test]
 fn large_stores_are_read_only_when_their_client_logs_on() {
     let data = folder("fix-large-stores");
@@ -94,7 +95,7 @@ fn large_stores_are_read_only_when_their_client_logs_on() {
         let file = fs::OpenOptions::new().write(true).open(path).expect("its store");
         file.set_len(8 << 20).expect("a file can be made longer");
     }
-    // A store that nobody needs is not looked at: not even that it is no store.
+    // A store that no client needs is not read: not even to check that it is a store.
     fs::write(data.join("fix/PITLANE-GUARD2.store"), b"nonsense").expect("a file of ours");
     let service = start_with(&data, &config, &["feed.on=false"]);
     client.take(Box::new(connect_from(1, fix(&service))));
@@ -112,7 +113,7 @@ fn large_stores_are_read_only_when_their_client_logs_on() {
     assert!(service.end().complaints.contains("PITLANE-GUARD2"));
 }
 
-/// Four threads of wrong Logons once let in none of twenty right ones.
+/// With four threads of wrong Logons, none of twenty right ones was once accepted.
 #[test]
 fn refused_logons_do_not_occupy_connections_of_valid_clients() {
     let data = folder("fix-wrong-and-right");
@@ -137,7 +138,8 @@ fn refused_logons_do_not_occupy_connections_of_valid_clients() {
             let (service, is_over) = (&service, &is_over);
             scope.spawn(move || {
                 for n in (0..20).cycle() {
-                    // The names of the right ones, their logins, made-up logins, and passwords of the config.
+                    // The names of the right clients, their logins, made-up logins, and passwords
+                    // of the config.
                     let (name, shown) = match at {
                         0 => (format!("KEEP{n}"), "553=trader|554=guess|".to_string()),
                         1 => (format!("KEEP{n}"), format!("553=nobody{n}|554=guess|")),

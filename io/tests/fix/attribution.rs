@@ -1,4 +1,4 @@
-//! Who sent an order over FIX, and in a cluster who sent an order that another server owns.
+//! Sender of an order over FIX, and in a cluster the sender of an order that another server owns.
 
 use serde_json::{Value, json};
 
@@ -40,12 +40,12 @@ fn an_order_over_fix_records_login_session_and_address() {
     until(|| order(&service, "o2")["quantity"] == 12);
     let shown = order(&service, "o2");
     assert_eq!((&shown["sentBy"], &shown["modifiedBy"]), (&by_fix(Some("me"), "SECRET"), &shown["sentBy"]));
-    // Another cancels it, over another protocol.
+    // Another client cancels it, over another protocol.
     assert_eq!(ask(&service, "DELETE", &format!("{OPEN}/o2"), "", "").status, 200);
     until(|| order(&service, "o2")["status"] == "CANCELED");
     assert_eq!(order(&service, "o2")["canceledBy"], by_rest());
 
-    // A client that is gone does not cancel its orders itself.
+    // A client that is disconnected does not cancel its orders itself.
     let mut leaves = log_on(&service, "LEAVES", "");
     leaves.order("l1", "AAPL", 1, 10, "1.5");
     assert!(leaves.hear(2));
@@ -76,7 +76,8 @@ fn the_owner_of_a_shard_knows_who_sent_an_order_at_another_server() {
     assert!(client.hear(2));
     check(&pair, "r1", by_rest());
     check(&pair, "f1", by_fix(None, "KEEP1"));
-    // Who owns it begins again: it knows those of before, and is told once more about those who are still here.
+    // The owner restarts: it knows the earlier senders, and receives again those that are still
+    // connected.
     pair.kill(1);
     until(|| pair.state(0) == "DOWN");
     pair.spawn(1);

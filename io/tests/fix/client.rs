@@ -1,5 +1,5 @@
-//! A FIX client over a real socket that keeps the rules: numbers, gaps both ways, resends with PossDup. It remembers over connections,
-//! as one with a file store would.
+//! A FIX client over a real socket that follows the rules: sequence numbers, gaps in both
+//! directions, resends with PossDup. It remembers across connections, like one with a file store.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// Long enough for a busy machine; only a failing test waits so long.
+/// Long enough for a busy machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub trait Wire: Read + Write + Send {}
@@ -45,15 +45,15 @@ impl Message {
 pub struct Client {
     wire: Option<Box<dyn Wire>>,
     sender: String,
-    /// The number that it sends next, and that it expects next.
+    /// Next number to send, and next number to receive.
     pub next_out: u64,
     pub next_in: u64,
     input: Vec<u8>,
-    /// Application messages by number: type, time and body.
+    /// Sent application messages by number: type, time and body.
     sent: BTreeMap<u64, (String, String, String)>,
-    /// Application messages in their order, each number once.
+    /// Received application messages in order, each number once.
     pub heard: Vec<Message>,
-    /// Whether a resend was asked for and is not complete.
+    /// Whether a resend was requested and is not complete.
     asked: bool,
 }
 
@@ -75,7 +75,7 @@ impl Client {
         self.take(Box::new(plain(address)));
     }
 
-    /// Speaks over this from now on.
+    /// Uses this connection from now on.
     pub fn take(&mut self, wire: Box<dyn Wire>) {
         self.wire = Some(wire);
         self.input.clear();
@@ -86,14 +86,15 @@ impl Client {
         self.wire = None;
     }
 
-    /// Logs on; with a reset both begin with one. What came before the answer to a Logon is a mistake.
+    /// Logs on; with a reset both sides begin with one. A message before the response to a Logon is
+    /// a fault.
     pub fn log_on(&mut self, reset: bool) -> Message {
         let answer = self.try_log_on(reset).expect("a Logon is answered");
         assert_eq!(answer.get(35), "A", "{}", answer.text());
         answer
     }
 
-    /// The same with somebody who may be gone, or say no.
+    /// Does the same with a peer that may be gone, or refuse.
     pub fn try_log_on(&mut self, reset: bool) -> io::Result<Message> {
         if reset {
             (self.next_out, self.next_in) = (1, 1);
@@ -107,7 +108,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Says an application message.
+    /// Sends an application message.
     pub fn send(&mut self, msg_type: &str, body: &str) -> u64 {
         let number = self.next_out;
         let time = now();
@@ -115,13 +116,13 @@ impl Client {
         self.say(msg_type, body)
     }
 
-    /// A new order at a limit price.
+    /// Sends a new order at a limit price.
     pub fn order(&mut self, id: &str, symbol: &str, side: u8, qty: u32, price: &str) -> u64 {
         let body = format!("11={id}|55={symbol}|54={side}|38={qty}|40=2|44={price}|59=1|60={}|", now());
         self.send("D", &body)
     }
 
-    /// Says something under the next number; a peer that is gone is found out by reading.
+    /// Sends a message under the next number; a peer that is gone is detected by reading.
     pub fn say(&mut self, msg_type: &str, body: &str) -> u64 {
         let number = self.next_out;
         self.next_out += 1;
@@ -144,7 +145,8 @@ impl Client {
         ))
     }
 
-    /// The next application message, whatever the session has to say in between; none at the end.
+    /// Returns the next application message, whatever session messages come in between; None at the
+    /// end.
     pub fn next(&mut self) -> Option<Message> {
         loop {
             let message = self.read().ok()?;
@@ -154,7 +156,7 @@ impl Client {
         }
     }
 
-    /// Reads until this many application messages were heard in all, or the end.
+    /// Reads until this many application messages were received in total, or the end.
     pub fn hear(&mut self, count: usize) -> bool {
         while self.heard.len() < count {
             if self.next().is_none() {
@@ -164,12 +166,12 @@ impl Client {
         true
     }
 
-    /// Asks for an answer and takes in all that comes before it: then nothing is under way.
+    /// Sends a Test Request and reads everything before its response: then nothing is in flight.
     pub fn settle(&mut self) {
         self.try_settle().expect("a test request is answered");
     }
 
-    /// The same with somebody who may be gone.
+    /// Does the same with a peer that may be gone.
     pub fn try_settle(&mut self) -> io::Result<()> {
         loop {
             let id = format!("t{}", self.next_out);
@@ -188,7 +190,7 @@ impl Client {
         }
     }
 
-    /// Takes a message in its turn. Answers whether it was a new application message.
+    /// Processes a message in its order. Returns whether it was a new application message.
     fn take_in(&mut self, message: &Message) -> bool {
         if message.get(35) == "4" {
             assert_eq!(message.get(123), "Y", "{}", message.text());
@@ -214,7 +216,7 @@ impl Client {
         is_application
     }
 
-    /// Whether it is this number's turn; a gap is asked for.
+    /// Returns whether this number is the next; requests a resend of a gap.
     fn number(&mut self, message: &Message) -> bool {
         let number = message.number();
         if number == self.next_in {
@@ -234,7 +236,8 @@ impl Client {
         false
     }
 
-    /// Says again what was asked for: application messages as they were, one gap fill for each run of others.
+    /// Resends what was requested: application messages as they were, one gap fill for each run of
+    /// others.
     fn resend(&mut self, request: &Message) {
         let begin: u64 = request.get(7).parse().expect("a number");
         let end = self.next_out;
@@ -258,7 +261,7 @@ impl Client {
         }
     }
 
-    /// The next frame.
+    /// Reads the next frame.
     pub fn read(&mut self) -> io::Result<Message> {
         loop {
             if let Some(length) = whole(&self.input) {
@@ -274,7 +277,7 @@ impl Client {
         }
     }
 
-    /// Whether the peer has closed, after whatever it still had to say.
+    /// Returns whether the peer has closed, after any remaining messages.
     pub fn is_closed(&mut self) -> bool {
         loop {
             match self.read() {
@@ -287,7 +290,7 @@ impl Client {
     }
 }
 
-/// A connection of plain text.
+/// Opens a connection in plain text.
 pub fn plain(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket has a timeout");
@@ -295,7 +298,7 @@ pub fn plain(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// One that trusts the certificate which the service made in its folder.
+/// Opens a connection that trusts the certificate which the service made in its folder.
 pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(data.join("self-signed.pem")).expect("one was made") {

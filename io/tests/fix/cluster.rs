@@ -1,5 +1,5 @@
-//! Several servers as one: the real binary twice and a real broker between. Shard 0 is of server `a`, shard 1 of server `b`, so that even
-//! security ids belong to `a` and odd ones to `b`.
+//! Clusters: the real binary twice and a real broker between. Server `a` owns shard 0 and server
+//! `b` owns shard 1, so that even security ids belong to `a` and odd ones to `b`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -20,24 +20,24 @@ use pitlane_engine::rng::Rng;
 
 pub const LIMIT: &str = "/rest/execution/order/limit";
 pub const OPEN: &str = "/rest/execution/order";
-/// Of a, and of b.
+/// Securities of `a` and of `b`.
 pub const MSFT: u32 = 2;
 pub const AAPL: u32 = 1;
 
-/// Messages that are garbled.
+/// Number of corrupted messages.
 const GARBLED: usize = 600;
 
-/// Two servers, and what they need to be started again.
+/// Two servers, and what is needed to restart them.
 pub struct Pair {
     broker: Broker,
     places: [Folder; 2],
     services: [Option<Service>; 2],
     extra: &'static str,
-    /// Of the next one that is started.
+    /// Injected fault of the next server that is started.
     pub fault: Option<&'static str>,
-    /// To `b`, which then lives in a network of its own.
+    /// Link to `b`, which is then in a separate network.
     wire: Option<Wire>,
-    /// Whether each logs in at the broker under its name.
+    /// Whether each server logs in at the broker under its name.
     logs_in: bool,
 }
 
@@ -48,7 +48,7 @@ impl Pair {
         Pair::start_with(name, "")
     }
 
-    /// Both with one more setting.
+    /// Starts both with one more setting.
     pub fn start_with(name: &str, extra: &'static str) -> Pair {
         let places = NAMES.map(|member| folder(&format!("cluster-{name}-{member}")));
         let broker = Broker::start(&places[0]);
@@ -73,7 +73,7 @@ impl Pair {
         pair
     }
 
-    /// How many of them can be asked from here.
+    /// Returns how many of them can be reached from here.
     fn visible(&self) -> usize {
         if self.wire.is_some() { 1 } else { 2 }
     }
@@ -84,7 +84,7 @@ impl Pair {
             NAMES[at]
         );
         let url = format!("nats.url={}", self.broker.url());
-        // The first that is started does not wait, the one with clients does.
+        // The server that starts first does not wait, the one with clients does.
         let wait = ["cluster.join_wait_ms=20000", "cluster.join_wait_ms=0"][at];
         let settings =
             [&url, "topology.shards=2", "journal.level=os", "cluster.lease_ms=2500", wait, self.extra];
@@ -113,12 +113,12 @@ impl Pair {
         service.end();
     }
 
-    /// Until both are here to each other.
+    /// Waits until both see each other.
     pub fn join(&self) {
         until(|| (0..self.visible()).all(|at| self.state(at) == "UP"));
     }
 
-    /// How the other one stands in the eyes of this one.
+    /// Returns the state of the other server as this one sees it.
     pub fn state(&self, at: usize) -> String {
         let members = get(self.at(at), "/rest/ext/cluster").json();
         members[0]["state"].as_str().expect("a state").to_string()
@@ -170,7 +170,7 @@ fn every_server_accepts_orders_for_all_shards_and_answers_for_all() {
             assert_eq!(order(here, &id)["status"], "NEW");
             until(|| order(there, &id)["status"] == "NEW");
             assert_eq!(order(there, &id)["securityId"], security);
-            // And it can be changed and cancelled from there.
+            // The order can also be changed and cancelled from there.
             let change = format!(r#"{{"intId":"{id}","quantity":7,"limit":1.5}}"#);
             let modify = "/rest/execution/modify/order/limit";
             let changed = ask(there, "POST", modify, "Prefer: return=representation\r\n", &change);
@@ -180,15 +180,15 @@ fn every_server_accepts_orders_for_all_shards_and_answers_for_all() {
             until(|| order(here, &id)["status"] == "CANCELED");
         }
     }
-    // A FIX client of one trades what the other owns.
+    // A FIX client of one server trades a security that the other owns.
     let mut client = fix_client(a, "KEEP1");
     client.order("far", "AAPL", 1, 10, "1.5");
     client.order("near", "MSFT", 1, 10, "1.5");
     assert!(client.hear(4));
     until(|| order(b, "far")["status"] == "NEW" && order(b, "near")["status"] == "NEW");
-    // Prices of the other's securities reach who watches them, and who only reads.
+    // Prices of the other's securities reach subscribers and readers.
     assert!(body(&far.hear_until("MESSAGE")).contains(&format!("\"securityId\":{AAPL}")));
-    // The operator's word reaches all shards.
+    // The operator's directive reaches all shards.
     assert_eq!(ask(a, "POST", "/rest/ext/kill-switch", "", "").status, 200);
     assert_eq!(submit(b, AAPL, "").code(), "kill-switch");
     assert_eq!(submit(b, MSFT, "").code(), "kill-switch");
@@ -222,7 +222,7 @@ fn while_an_owner_is_away_its_orders_are_refused_and_its_data_has_an_age() {
     let heard = client.next().expect("an answer");
     assert_eq!((heard.get(150), heard.get(39)), ("8", "8"), "{}", heard.text());
     assert!(heard.get(58).starts_with("owner-away"), "{}", heard.text());
-    // What it was is still told, with its age.
+    // The last known state is still shown, with its age.
     let open = get(a, OPEN);
     let ages = open.header("pitlane-age").expect("somebody is away").to_string();
     let seconds: f64 = ages.strip_prefix("b=").and_then(|age| age.parse().ok()).expect("its age");
@@ -253,7 +253,7 @@ fn missed_events_are_reported_although_the_owner_has_restarted_since() {
     client.order("far", "AAPL", 1, 10, "1.5");
     client.order("gone", "AAPL", 1, 10, "1.25");
     assert!(client.hear(4));
-    // Its server dies, its order ends, and then the owner dies who knows of it.
+    // Its server is killed, its order ends, and then the owner that knows of it is killed.
     pair.kill(0);
     while client.next().is_some() {}
     client.disconnect();
@@ -296,7 +296,7 @@ fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
         for _ in 0..acts {
             act(&mut client, &mut dice, &mut orders, life);
         }
-        // The owner of the half, the server of the client, or both at once.
+        // The owner of half of the orders, the server of the client, or both at once.
         client.hear(heard + dice.below(acts) as usize);
         let victim = dice.below(3);
         if victim != 0 {
@@ -320,7 +320,7 @@ fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
     }
     client.settle();
     check(&mut client, &orders);
-    // Both servers have the same picture.
+    // Both servers show the same state.
     let open = |at: usize| {
         let list = get(pair.at(at), OPEN).json();
         let mut ids: Vec<_> =
@@ -350,18 +350,18 @@ fn a_partition_leaves_each_side_its_own_shards_and_pending_commands_apply_once()
     assert_eq!(submit(a, AAPL, "before").status, 200);
     let mut client = fix_client(a, "KEEP1");
     wire.cut();
-    // Not yet known to be cut: the order is on its way, and nobody knows what becomes of it.
+    // The cut is not yet detected: the order is in flight, and its outcome is unknown.
     client.order("doubtful", "AAPL", 1, 10, "1.5");
     until(|| pair.state(0) == "DOWN");
     assert_eq!(get(a, "/rest/ext/cluster").json()[0]["doubts"][0], "doubtful");
     until(|| b("GET", "/rest/ext/cluster", "").1.contains("DOWN"));
-    // Each goes on with its own.
+    // Each side continues with its own shards.
     assert_eq!(
         (submit(a, MSFT, "a-own").status, submit(a, AAPL, "a-far").code()),
         (200, "owner-away".into())
     );
     assert_eq!(b("POST", LIMIT, &order_of(AAPL, "b-own")).0, 200);
-    // Of one id on both sides none can know.
+    // Neither side can know that one id is used on both.
     assert_eq!(submit(a, MSFT, "shared").status, 200);
     assert_eq!(b("POST", LIMIT, &order_of(AAPL, "shared")).0, 200);
     let (status, refused) = b("POST", LIMIT, &order_of(MSFT, "b-far"));
@@ -392,7 +392,7 @@ fn a_partition_leaves_each_side_its_own_shards_and_pending_commands_apply_once()
     }
 }
 
-/// Whoever is on the broker: hears all that is said there, and says it again, a little other than it was.
+/// A client on the broker receives all messages and sends them again, slightly changed.
 #[test]
 fn no_message_between_servers_ends_a_server() {
     let pair = Pair::start("garbled");
@@ -410,7 +410,7 @@ fn no_message_between_servers_ends_a_server() {
         let ["MSG", subject, _, length] = words[..] else { continue };
         let mut payload = vec![0; length.parse().expect("a length")];
         heard.read_exact(&mut payload).expect("the whole message");
-        // Something to speak of.
+        // Creates some traffic.
         if told % 50 == 0 {
             submit(pair.at(told / 50 % 2), [MSFT, AAPL][told / 100 % 2], "");
         }
@@ -437,7 +437,8 @@ fn no_message_between_servers_ends_a_server() {
     }
 }
 
-/// Under the shipped rights: a member speaks in its own name only, whatever it may know of the others.
+/// Under the shipped rights a member can only send in its own name, whatever it knows of the
+/// others.
 #[test]
 fn no_member_speaks_for_another_and_no_message_of_a_member_ends_the_others() {
     let places = NAMES.map(|member| folder(&format!("cluster-guarded-{member}")));
@@ -451,7 +452,7 @@ fn no_member_speaks_for_another_and_no_message_of_a_member_ends_the_others() {
         stranger.publish(&format!("pitlane.test.{subject}"), "", b"x");
         assert!(stranger.settle().iter().any(|words| words.contains("Permissions Violation")), "{subject}");
     }
-    // What it hears of `a` it says again in its own name, and so with every kind of rubbish.
+    // It sends again in its own name what it receives of `a`, and every kind of invalid message.
     stranger.subscribe("pitlane.test.call.*");
     until(|| {
         stranger.settle();

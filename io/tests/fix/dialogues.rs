@@ -1,5 +1,6 @@
-//! The dialogues of `tests/data/fix` over real sockets, TCP and TLS: those in which no time passes and nobody but the client speaks.
-//! `tests/fix.rs` plays all of them without a socket, and tells how they are written.
+//! The dialogues of `tests/data/fix` over real sockets, TCP and TLS: those in which no time passes
+//! and only the client acts. `tests/fix.rs` plays all of them without a socket, and describes their
+//! format.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,7 +13,8 @@ use crate::service::{Folder, Service, folder};
 use crate::words::{Bound, filled, fits, frame_of, number_after, sealed};
 use crate::{address, fix, start_with};
 
-/// Families of sessions that differ in what dialogues set; the client's name is its family's with a number.
+/// Families of sessions that differ in the settings of dialogues; the client's name is that of its
+/// family with a number.
 const CONFIG: &str = r#"
 [[fix.session]]
 SenderCompID = "PITLANE"
@@ -30,11 +32,11 @@ UseDataDictionary = "Y"
 ValidateIncomingMessage = "Y"
 "#;
 
-/// Lines that can be played here. Numbers are seen in what is said next.
+/// Lines that can be played here. Sequence numbers are visible in the next message.
 const WORDS: [&str; 11] =
     ["logon", "connect", ">", ">>", "<", "disconnect", "closed", "open", ">raw", ">old", "numbers"];
 
-/// How often a client comes again whose last connection is not known to be gone yet.
+/// Attempts of a client to reconnect while its last connection is not known to be closed.
 const TRIES_MAX: u32 = 10_000;
 
 #[test]
@@ -79,12 +81,13 @@ fn play_all(service: &Service, door: &Door<'_>) {
     assert!(played >= 50, "only {played} dialogues can be played here");
 }
 
-/// The family of sessions that a dialogue is for; none if it cannot be played here.
+/// Returns the family of sessions of a dialogue; None if it cannot be played here.
 fn family_of(text: &str) -> Option<&'static str> {
     let mut family = "RESETS";
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        // Orders are for another market than this one, its day is another, and it is exact to the second.
+        // Orders are for another market than this one, its day is another, and its time is exact to
+        // the second.
         let is_elsewhere =
             ["35=D", "35=F", "35=G", "35=8", "=20261116", "52=@"].iter().any(|field| rest.contains(field));
         match (word, rest) {
@@ -104,7 +107,7 @@ struct Play<'a> {
     number: u64,
     bound: Bound,
     clock: Clock,
-    /// Sent over this connection before anything was heard over it.
+    /// Bytes sent over this connection before anything was received over it.
     unheard: Vec<u8>,
     is_new: bool,
     held: Vec<u8>,
@@ -181,7 +184,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// The next message. Whoever comes again before the service knows that it had gone is turned away, and tries again.
+    /// Expects the next message. A client that reconnects before the service has detected the
+    /// disconnect is refused, and tries again.
     fn expect(&mut self, expected: &str) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             match self.client.read() {

@@ -1,5 +1,6 @@
-//! What several servers must agree on though one of them was away: switches and limits, ids of orders, which start of a server is the
-//! newest, and how the orders of a FIX client stand. The real binary twice, as in `cluster`.
+//! State on which several servers must agree although one of them was away: switches and limits,
+//! order ids, which start of a server is the newest, and the status of a FIX client's orders. The
+//! real binary twice, as in `cluster`.
 
 use std::thread;
 
@@ -18,7 +19,7 @@ fn ready(service: &Service) -> Value {
     get(service, "/health/ready").json()
 }
 
-/// Where the kill switch is on, in the eyes of a server, and which shards have not confirmed it.
+/// Returns where the kill switch is on as a server sees it, and which shards have not confirmed it.
 fn switch(service: &Service) -> (String, Value) {
     let ready = ready(service);
     (ready["killSwitchState"].as_str().expect("a state").to_string(), ready["killSwitchUnconfirmed"].clone())
@@ -28,7 +29,7 @@ fn is(service: &Service, state: &str) -> bool {
     switch(service) == (state.to_string(), json!([]))
 }
 
-/// It is paused and the other one knows.
+/// Pauses a server and waits until the other one has detected it.
 fn pause(pair: &Pair, at: usize) {
     pair.at(at).pause();
     until(|| pair.state(1 - at) == "DOWN");
@@ -59,7 +60,7 @@ fn an_owner_that_was_paused_comes_back_with_the_kill_switch_and_its_orders_cance
     until(|| [a, b].into_iter().all(|service| order(service, "b-open")["status"] == "CANCELED"));
     assert_eq!(order(a, "a-open")["status"], "CANCELED");
     assert_eq!((submit(b, AAPL, "").code(), submit(a, AAPL, "").code()), both("kill-switch"));
-    // Lifted at the other one while this one is away.
+    // It is turned off at the other server while this one is away.
     pause(&pair, 0);
     let answer = ask(b, "DELETE", SWITCH, "", "");
     assert_eq!((answer.status, &answer.json()["unconfirmedShards"]), (202, &json!([0])));
@@ -86,7 +87,7 @@ fn a_directive_survives_its_server_and_reaches_an_owner_that_was_down() {
     assert_eq!(ask(a, "PUT", RISK, "", limits).status, 202);
     assert_eq!(get(a, RISK).json()["unconfirmed"][0]["directive"], "LIMITS");
     assert_eq!(ask(a, "POST", SWITCH, "", "").status, 202);
-    // Nobody is left who has heard it but the journal.
+    // Only the journal still has the directive.
     pair.kill(0);
     pair.spawn(1);
     assert_eq!(switch(pair.at(1)).0, "NONE", "it cannot know yet");
@@ -105,7 +106,8 @@ fn of_two_directives_from_separated_servers_the_later_one_applies() {
     let pair = Pair::start("apart");
     pause(&pair, 1);
     assert_eq!(ask(pair.at(0), "POST", SWITCH, "", "").status, 202);
-    // Now the other way round: this one has not heard of it, or has; either way it is overruled.
+    // Now in the other direction: this server has received it or not; in either case it is
+    // overruled.
     pair.at(0).pause();
     pair.at(1).signal("CONT");
     until(|| pair.state(1) == "DOWN");
@@ -130,7 +132,7 @@ fn directives_of_a_server_whose_clock_was_set_back_apply_after_its_restart() {
     assert_eq!(ask(pair.at(0), "DELETE", &format!("{OPEN}/before"), "", "").status, 200);
 }
 
-/// All orders of an id, as a server sees them.
+/// Returns all orders of an id, as a server sees them.
 fn orders(service: &Service, id: &str) -> Vec<Value> {
     get(service, &format!("{OPEN}/{id}")).json().as_array().cloned().unwrap_or_default()
 }
@@ -148,7 +150,7 @@ fn an_id_is_used_once_at_whichever_server_it_is_sent() {
         assert_eq!(submit(b, other, id).code(), "duplicate-order-id", "and anything else is refused");
         assert_eq!([a, b].map(|service| orders(service, id).len()), [1, 1]);
     }
-    // At both at once: the owner of the security decides.
+    // At both servers at once: the owner of the security decides.
     for round in 0..30 {
         let (security, id) = ([AAPL, MSFT][round % 2], format!("race-{round}"));
         let answers: Vec<Response> = thread::scope(|scope| {
@@ -168,7 +170,7 @@ fn an_id_is_used_once_at_whichever_server_it_is_sent() {
 fn orders_that_share_an_id_are_cancelled_by_their_handles() {
     let pair = Pair::start("handles");
     let [a, b] = [pair.at(0), pair.at(1)];
-    // Each FIX session has ids of its own.
+    // Each FIX session has separate ids.
     for service in [a, b] {
         let mut client = fix_client(service, "KEEP1");
         client.order("same", "AAPL", 1, 10, "1.5");
@@ -189,7 +191,8 @@ fn orders_that_share_an_id_are_cancelled_by_their_handles() {
     assert_eq!(ask(a, "DELETE", &format!("{path}?handle=x"), "", "").code(), "bad-query");
 }
 
-/// Orders that end while their server is away. Each end is told twice, so the owner keeps the last of them only.
+/// Orders that end while their server is away. Each end causes two events, so the owner keeps only
+/// the last of them.
 const ENDS: usize = 600;
 
 #[test]

@@ -1,4 +1,4 @@
-//! People who mean no good, over real sockets; a client beside them is not disturbed.
+//! Hostile FIX sessions over real sockets; a client beside them is not disturbed.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,14 +8,14 @@ use crate::client::{Client, now, sealed};
 use crate::service::{Service, folder};
 use crate::{fix, start};
 
-/// A good client: one order there and back.
+/// A well-behaved client: one order and its report.
 fn is_undisturbed(client: &mut Client, n: usize) {
     let heard = client.heard.len();
     client.order(&format!("good{n}"), "AAPL", 1, 1, "100");
     assert!(client.hear(heard + 2), "the good client is served");
 }
 
-/// Sends bytes, and says what came back until the connection was closed.
+/// Sends bytes, and returns what was received until the connection was closed.
 fn throw(service: &Service, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(fix(service)).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket has a timeout");
@@ -71,7 +71,7 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
     good.connect(fix(&service));
     good.log_on(false);
 
-    // A bad sum is passed over and asked for again.
+    // A frame with a bad checksum is ignored and requested again.
     let mut bad = Client::new("CLIENT1");
     bad.connect(fix(&service));
     bad.log_on(true);
@@ -85,7 +85,7 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
     assert_eq!((asked.get(35), asked.get(7)), ("2", "2"), "{}", asked.text());
     bad.disconnect();
 
-    // Each of these is rejected, and the session goes on.
+    // Each of these is rejected, and the session continues.
     let rejected = [
         ("1", "112=a|112=b|", "13"),
         ("1", "112=|", "4"),
@@ -102,7 +102,7 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
     }
     is_undisturbed(&mut good, 1);
 
-    // A number that is too low, a name that is not its own, a flood of resends: the end.
+    // A number that is too low, a name that is not its own, a flood of resends: the session ends.
     let ends: [fn(&mut Client); 5] = [
         |bad| {
             let frame = bad.frame("0", 1, "", "");
@@ -127,7 +127,7 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
     ];
     for (n, end) in ends.iter().enumerate() {
         bad.disconnect();
-        // The end of the last one may still be under way.
+        // The end of the last connection may still be in progress.
         let mut tries = 0;
         loop {
             bad.connect(fix(&service));
@@ -140,7 +140,7 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
             assert!(tries < 1_000, "it can log on again");
         }
         end(&mut bad);
-        // It is logged out, and may answer; what is sure is the end.
+        // The client is logged out, and may respond; only the end is certain.
         bad.say("5", "");
         assert!(bad.is_closed(), "{n}");
         is_undisturbed(&mut good, 10 + n);
@@ -159,7 +159,7 @@ fn a_crowd_without_a_word_does_not_keep_clients_out() {
     good.log_on(false);
     is_undisturbed(&mut good, 1);
     drop(crowd);
-    // Connections that come and go at once.
+    // Connections that open and close at once.
     for n in 0..200 {
         let mut stream = TcpStream::connect(fix(&service)).expect("it listens");
         let _ = stream.write_all(b"8=FIX.4.4\x019=5");
@@ -188,7 +188,7 @@ fn too_many_orders_are_refused_and_cancels_still_go_through() {
             && refused.iter().all(|told| told.get(380) == "0" && told.get(58).starts_with("order-rate"))
     );
     client.send("F", &format!("11=c|41=o0|55=AAPL|54=1|60={}|", now()));
-    // Reports of the orders may still be under way before it.
+    // Reports of the orders may still arrive before it.
     while !client.heard.iter().any(|told| told.get(11) == "c" && told.get(39) == "4") {
         assert!(client.next().is_some(), "the cancel goes through");
     }

@@ -1,8 +1,9 @@
-//! The service is killed at random moments, and comes back: a client that reconnects without reset has lost nothing, misses nothing and
-//! is told nothing twice.
+//! The service is killed at random moments and restarted: a client that reconnects without reset
+//! has lost nothing, misses nothing and receives nothing twice.
 //!
-//! After all lives every order is asked for once more (PossResend): what the platform says of it must be what the client knows from its
-//! reports, and the fills it was told of must add up to what is filled.
+//! After all processes the status of every order is requested once more (PossResend): it must be
+//! what the client knows from its reports, and the reported fills must add up to the filled
+//! quantity.
 
 use crate::client::{Client, now};
 use crate::known::{Broken, Known};
@@ -10,7 +11,7 @@ use crate::service::folder;
 use crate::{fix, start};
 use pitlane_engine::rng::Rng;
 
-/// Lives in the short form, and in the whole (`make faults`).
+/// Processes in the short form, and in the full form (`make faults`).
 const LIVES: u64 = 6;
 const LIVES_FULL: u64 = 100;
 
@@ -31,7 +32,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
         for _ in 0..acts {
             act(&mut client, &mut dice, &mut orders, life);
         }
-        // Before anything is heard, in the midst of it, or after all of it.
+        // Before anything is received, in between, or after all of it.
         client.hear(heard + dice.below(acts + 1) as usize);
         service.signal("KILL");
         while client.next().is_some() {}
@@ -49,7 +50,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
     assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
 }
 
-/// A new order of some kind, a cancel, or a replacement.
+/// Sends a new order of some kind, a cancel, or a replacement.
 pub fn act(client: &mut Client, dice: &mut Rng, orders: &mut Vec<String>, life: u64) {
     let id = format!("L{life}-{}", client.next_out);
     let (symbol, price) =
@@ -62,7 +63,8 @@ pub fn act(client: &mut Client, dice: &mut Rng, orders: &mut Vec<String>, life: 
         }
         7 | 8 if !orders.is_empty() => {
             let orig = &orders[orders.len() - 1 - dice.below(orders.len().min(20) as u64) as usize];
-            // Which instrument it is of is not looked up: half of them do not match and are refused.
+            // The instrument of the order is not looked up: half of the requests do not match and
+            // are refused.
             let body = format!("11={id}|41={orig}|55={symbol}|54=1|60={}|", now());
             client.send("F", &body);
             return;
@@ -90,7 +92,7 @@ pub fn check(client: &mut Client, orders: &[String]) {
         client.next_out += 1;
         let bytes = client.frame("D", number, "97=Y|", &body);
         client.write(&bytes);
-        // Answers to the last requests may still come in between.
+        // Responses to the last requests may still come in between.
         let status = loop {
             let message = client.next().unwrap_or_else(|| panic!("an answer for {id}"));
             if message.get(11) == id && matches!(message.get(150), "I" | "A" | "8")
@@ -103,7 +105,7 @@ pub fn check(client: &mut Client, orders: &[String]) {
         let last = known.last.get(id).unwrap_or_else(|| panic!("{id} was never reported: {}", status.text()));
         let last = last.clone();
         if status.get(150) != "I" {
-            // Finished and forgotten by its shard: it is taken for a new one.
+            // Finished and forgotten by its shard: it counts as a new one.
             assert!(
                 matches!(last.get(39), "2" | "4"),
                 "an open order was lost: {}\n{}",

@@ -1,33 +1,33 @@
-//! What a FIX client knows from its reports, and whether they agree with each other: none comes twice, no fill is missing, no request
-//! is answered twice.
+//! What a FIX client knows from its reports, and whether they agree: no report comes twice, no fill
+//! is missing, no request is answered twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::client::Message;
 
-/// What does not agree, with the message.
+/// A contradiction, with the message.
 #[derive(Debug)]
 pub enum Broken {
-    /// Told or answered before.
+    /// Reported or answered before.
     Repeated(String),
-    /// Something must have come before it and did not.
+    /// An earlier message is missing.
     Missing(String),
 }
 
 #[derive(Default)]
 pub struct Known {
     exec_ids: BTreeSet<String>,
-    /// By the order's first id.
+    /// Last report by the order's first id.
     pub last: BTreeMap<String, Message>,
     pub filled: BTreeMap<String, u64>,
-    /// By kind of answer and the request's id.
+    /// Number of responses by kind and the request's id.
     answers: BTreeMap<(String, String), u32>,
-    /// Requests that were not taken (Business Message Reject).
+    /// Requests that were refused (Business Message Reject).
     pub refused: BTreeSet<String>,
 }
 
 impl Known {
-    /// Takes the next message in.
+    /// Processes the next message.
     pub fn take(&mut self, message: &Message) -> Result<(), Broken> {
         match message.get(35) {
             "8" => self.report(message),
@@ -60,7 +60,7 @@ impl Known {
         Ok(())
     }
 
-    /// An answer of a kind, with the request's id under a tag.
+    /// Counts a response of a kind, with the request's id under a tag.
     fn answered(&mut self, (kind, tag): (&str, u32), message: &Message) -> Result<(), Broken> {
         let count = self.answers.entry((kind.to_string(), message.get(tag).to_string())).or_default();
         *count += 1;

@@ -1,5 +1,5 @@
-//! The running service and its FIX clients: over real sockets, killed and started again, on several gateways, and among people who mean
-//! no good.
+//! The running service and its FIX clients: over real sockets, killed and restarted, on several
+//! gateways, and beside hostile sessions.
 
 #[path = "../addresses/mod.rs"]
 mod addresses;
@@ -44,7 +44,7 @@ use std::process::{Command, Stdio};
 
 use service::{Folder, Service, command};
 
-/// No limits that a test would meet by chance, and a session that keeps its numbers.
+/// No limits that a test reaches by chance, and a session that keeps its sequence numbers.
 const SETTINGS: [&str; 6] = [
     "risk.strategies.max_orders_per_s=0",
     "risk.strategies.max_open_orders=0",
@@ -54,7 +54,8 @@ const SETTINGS: [&str; 6] = [
     "log.level=info",
 ];
 
-/// The config file of these tests: one session that resets, a family that does not, one with a password, one from elsewhere.
+/// The config file of these tests: a session that resets, a family that does not, one with a
+/// password, one from another address.
 const CONFIG: &str = r#"
 [[fix.session]]
 SenderCompID = "PITLANE"
@@ -119,7 +120,7 @@ fn address(service: &Service, name: &str) -> SocketAddr {
     word.unwrap_or_else(|| panic!("there is no {name} in {}", service.ready)).parse().expect("an address")
 }
 
-/// What the binary prints when it is asked to do this.
+/// Returns the output of the binary with these arguments.
 fn pitlane(arguments: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO_BIN_EXE_pitlane")).args(arguments).output().expect("the binary starts");
@@ -127,7 +128,7 @@ fn pitlane(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-/// Adds a user who may trade to a file of users.
+/// Adds a user with the role trade to a file of users.
 fn add_user(file: &str, name: &str, password: &str) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
     command.args(["user", "add", name, "--role", "trade", "--file", file]);

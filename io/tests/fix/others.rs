@@ -1,5 +1,5 @@
-//! FIX beside the other interfaces: its orders are seen in REST and STOMP, what is changed there is reported back, and operators look after
-//! its sessions.
+//! FIX beside the other interfaces: its orders are visible in REST and STOMP, changes made there
+//! are reported back, and operators manage its sessions.
 
 use std::net::TcpStream;
 
@@ -21,7 +21,8 @@ pub fn ask(service: &Service, method: &str, path: &str, headers: &str, json: &st
     http.receive(false)
 }
 
-/// The row of a session in the list of all, once it is told; the list is of the last second.
+/// Returns the row of a session in the list of all, once it is there; the list is refreshed once a
+/// second.
 fn row(service: &Service, headers: &str, name: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
     loop {
         let listed = ask(service, "GET", "/rest/ext/session", headers, "").json();
@@ -39,7 +40,7 @@ fn logged_on(service: &Service, sender: &str) -> Client {
     client
 }
 
-/// An order as REST shows it. What it reads follows a moment after what a session hears.
+/// Returns an order as REST shows it. REST shows a change a moment after the session receives it.
 fn shown(service: &Service, id: &str) -> Value {
     loop {
         let found = ask(service, "GET", &format!("/rest/execution/order/{id}"), "", "");
@@ -72,7 +73,7 @@ fn an_order_of_a_session_is_visible_elsewhere_and_reports_changes_made_there() {
     let fields = [11, 37, 41, 38, 44, 39].map(|tag| replaced.get(tag));
     assert_eq!(fields, ["o1", "o1", "", "25", "101", "0"], "{}", replaced.text());
 
-    // The id that the client knows stays good.
+    // The id that the client knows stays valid.
     client.send("G", &format!("11=o2|41=o1|55=AAPL|54=1|38=30|40=2|44=101|60={}|", now()));
     assert!(client.hear(6));
     assert_eq!([11, 41, 38, 39].map(|tag| client.heard[5].get(tag)), ["o2", "o1", "30", "0"]);
@@ -100,7 +101,7 @@ fn only_an_operator_sees_resets_and_ends_sessions() {
     };
     let (trader, admin) = (token("trade"), token("admin"));
     let file = format!("auth.tokens_file={}", tokens.display());
-    // Its clients are known by where they come from, so that they need no login.
+    // Its clients are identified by their address, so that they need no login.
     let here = "TargetCompID = \"KEEP*\"\naddresses_allowed = [\"127.0.0.1\"]";
     let config = CONFIG.replace("TargetCompID = \"KEEP*\"", here);
     let service = start_with(&data, &config, &["feed.on=false", "auth.mode=required", &file]);
@@ -119,7 +120,7 @@ fn only_an_operator_sees_resets_and_ends_sessions() {
     }
     client.settle();
 
-    // Its numbers begin anew, and it must come again.
+    // Its sequence numbers are reset, and it must reconnect.
     assert_eq!(ask(&service, "POST", &reset, &admin, "").status, 200);
     let logout = client.read().expect("a Logout");
     assert_eq!((logout.get(35), logout.get(58)), ("5", "Sequence numbers are reset"));
@@ -129,7 +130,7 @@ fn only_an_operator_sees_resets_and_ends_sessions() {
     assert_eq!(client.log_on(false).number(), 1);
     row(&service, &admin, "PITLANE-KEEP1", |row| row["nextOut"] == 2 && row["state"] == "LOGGED_ON");
 
-    // It is ended, and may come again with its numbers.
+    // The session is ended, and may reconnect with its sequence numbers.
     assert_eq!(ask(&service, "DELETE", &one, &admin, "").status, 200);
     let logout = client.read().expect("a Logout");
     assert_eq!((logout.get(35), logout.get(58)), ("5", "Ended by the operator"));

@@ -1,4 +1,5 @@
-//! A program on QuickFIX, built from Debian's library by the test itself, to which lines are said and which says lines.
+//! A program on QuickFIX, built from Debian's library by the test itself. It reads commands and
+//! prints events, one line each.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The binary of a source in `tests/quickfix`, compiled in some seconds.
+/// Returns the binary of a source in `tests/quickfix`, compiled in some seconds.
 pub fn compile(source: &str) -> PathBuf {
     let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("quickfix-{source}"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/quickfix/{source}.cpp"));
@@ -51,7 +52,7 @@ impl Peer {
         writeln!(self.input, "{line}").expect("the program reads");
     }
 
-    /// The next line that has all of these; others are kept.
+    /// Waits for the next line that contains all of these; keeps the others.
     pub fn wait(&mut self, parts: &[&str]) -> String {
         loop {
             let line = self
@@ -65,13 +66,13 @@ impl Peer {
         }
     }
 
-    /// What was heard so far.
+    /// Returns the lines received so far.
     pub fn catch_up(&mut self) -> &[String] {
         self.heard.extend(self.lines.try_iter());
         &self.heard
     }
 
-    /// Gives all that it has said.
+    /// Kills the program and returns all its lines.
     pub fn kill(mut self) -> Vec<String> {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
@@ -86,7 +87,7 @@ impl Peer {
 }
 
 impl Drop for Peer {
-    /// A test that fails leaves no process behind.
+    /// A failing test leaves no process behind.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! A client that is not ours: QuickFIX.
+//! A third-party client: QuickFIX.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +45,8 @@ fn four_kinds_of_orders_a_change_and_a_cancel() {
     assert!(service.end().is_orderly());
 }
 
-/// Either side is killed in mid-flow; the other comes back, with what it had missed, by itself.
+/// Either side is killed while orders are in flight; the other reconnects by itself and recovers
+/// what it missed.
 #[test]
 fn either_side_may_be_killed_in_mid_flow() {
     let data = folder("quickfix-restart");
@@ -58,18 +59,18 @@ fn either_side_may_be_killed_in_mid_flow() {
     client.say("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["app", "|150=0|", "|11=a|"]);
 
-    // The service goes with an order under way, and comes back on the same port.
+    // The service is killed with an order in flight, and restarts on the same port.
     client.say("send 35=D|11=b|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["sent", "|11=b|"]);
     service.signal("KILL");
     service.end();
     client.wait(&["logout"]);
-    // Sent while nobody is there: the service will ask for it.
+    // Sent while the service is down: the service will request it.
     client.say("send 35=D|11=c|55=MSFT|54=1|38=10|40=2|44=150|59=1");
     let listen = format!("fix.listen=127.0.0.1:{port}");
     let service = start(&data, &["feed.on=false", &listen]);
     client.wait(&["logon"]);
-    // They are of two shards, so either may be first.
+    // They belong to two shards, so either may be first.
     let accepted = |heard: &[String], id: &str| {
         heard.iter().any(|line| line.starts_with("app") && line.contains("|150=0|") && line.contains(id))
     };
@@ -89,7 +90,8 @@ fn either_side_may_be_killed_in_mid_flow() {
         assert_eq!(both(&client.heard, id), (1, 1), "{id}\n{}", client.heard.join("\n"));
     }
 
-    // The client goes with a report under way, and comes back with its store. Only what is answered has surely left it.
+    // The client is killed with a report in flight, and restarts with its store. Only what is
+    // answered has certainly left it.
     client.say("send 35=D|11=d|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["app", "|150=A|", "|11=d|"]);
     client.kill();
@@ -97,7 +99,7 @@ fn either_side_may_be_killed_in_mid_flow() {
     client.wait(&["logon"]);
     client.say("send 35=F|11=d2|41=d|55=AAPL|54=1");
     client.wait(&["app", "|39=4|", "|11=d2|"]);
-    // And once more from nothing.
+    // And once more with an empty store.
     client.say("logout");
     client.wait(&["logout"]);
     client.quit();
@@ -109,7 +111,7 @@ fn either_side_may_be_killed_in_mid_flow() {
     assert!(service.end().is_orderly());
 }
 
-/// Numbers are torn apart on purpose: both sides find together.
+/// The sequence numbers are set apart on purpose: both sides recover.
 #[test]
 fn gaps_are_filled_both_ways() {
     let data = folder("quickfix-gaps");
@@ -120,7 +122,7 @@ fn gaps_are_filled_both_ways() {
     client.wait(&["app", "|150=0|"]);
     client.say("logout");
     client.wait(&["logout"]);
-    // It has sent more than we know of, and forgets what it heard: we ask, it asks.
+    // It has sent more than we know of, and forgets what it received: both sides request a resend.
     client.say("next 30 2");
     client.say("logon");
     client.wait(&["logon"]);

@@ -1,4 +1,5 @@
-//! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the end of the service.
+//! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the
+//! stop of the service.
 
 use crate::client::{Client, Message, now, tls};
 use crate::service::{Service, folder};
@@ -41,7 +42,7 @@ fn numbers_and_missed_reports_survive_an_orderly_restart() {
     client.order("a", "AAPL", 1, 10, "150");
     assert!(client.hear(2));
     service.signal("TERM");
-    // It says goodbye, and waits for ours.
+    // The service sends Logout, and waits for ours.
     let goodbye = client.read().expect("we are logged out");
     assert_eq!((goodbye.get(35), goodbye.get(58)), ("5", "The service stops"));
     client.next_in += 1;
@@ -56,7 +57,7 @@ fn numbers_and_missed_reports_survive_an_orderly_restart() {
     client.send("F", &format!("11=b|41=a|55=AAPL|54=1|60={}|", now()));
     assert!(client.hear(4));
     assert_eq!((client.heard[3].get(39), client.heard[3].get(37)), ("4", "a"));
-    // With a reset both begin anew.
+    // With a reset both sides begin with one.
     client.disconnect();
     client.connect(fix(&service));
     client.log_on(true);
@@ -73,9 +74,9 @@ fn a_report_made_while_the_client_was_away_is_sent_again() {
     client.connect(fix(&service));
     client.log_on(false);
     client.order("a", "AAPL", 1, 10, "150");
-    // Gone before anything is heard.
+    // Disconnects before anything is received.
     client.disconnect();
-    // It is gone for the service too when somebody else's order has been through.
+    // The service has detected the disconnect when an order of another client is complete.
     let mut other = Client::new("KEEP3");
     other.connect(fix(&service));
     other.log_on(false);
@@ -111,7 +112,7 @@ fn passwords_and_addresses_are_checked() {
     service.end();
 }
 
-/// What comes of a Logon with this name and secret: the type of the answer.
+/// Returns the type of the response to a Logon with this name and secret.
 fn answer_to(service: &Service, client: &str, login: &str, secret: &str) -> String {
     let mut client = Client::new(client);
     client.connect(fix(service));
@@ -127,7 +128,8 @@ fn answer_to(service: &Service, client: &str, login: &str, secret: &str) -> Stri
     answer
 }
 
-/// Where one had to log in, whoever knew the names of a session without a password could once trade.
+/// Where login was required, a client that knew the CompIDs of a session without a password could
+/// once trade.
 #[test]
 fn where_login_is_required_a_session_without_a_password_needs_a_user_or_token() {
     let data = folder("fix-books");
@@ -153,7 +155,7 @@ fn where_login_is_required_a_session_without_a_password_needs_a_user_or_token() 
         ("CLIENT1", "admin", admin.as_str(), "A"),
         ("KEEP7", "", "", "5"),
         ("KEEP7", "trader", trader.as_str(), "A"),
-        // Its own password, and nobody else's.
+        // Only its own password is accepted.
         ("SECRET", "trader", trader.as_str(), "5"),
         ("SECRET", "me", "sesame", "A"),
     ] {
@@ -197,7 +199,8 @@ fn a_revoked_login_ends_the_session_it_opened() {
 #[test]
 fn guessing_at_the_password_of_a_session_is_locked_out() {
     let service = start(&folder("fix-guess"), &[]);
-    // After five guesses the right one comes too soon. On a machine that is very slow it may not, and one begins anew.
+    // After five guesses the right password comes too soon. On a very slow machine it may not, and
+    // the test starts over.
     let is_locked = |_| {
         (0..5).for_each(|_| assert_eq!(answer_to(&service, "SECRET", "me", "guess"), "5"));
         answer_to(&service, "SECRET", "me", "sesame") == "5"
@@ -218,12 +221,12 @@ fn open_orders_are_cancelled_when_their_session_is_lost() {
     client.order("a", "AAPL", 1, 10, "150");
     assert!(client.hear(2));
     client.disconnect();
-    // Until the cancel is through, the order is open and told as such after each Logon.
+    // Until the cancel is complete, the order is open and reported as such after each Logon.
     loop {
         client.connect(fix(&service));
         (client.next_out, client.next_in) = (1, 2);
         client.say("A", "98=0|108=30|141=Y|");
-        // As long as the last connection is not known to be gone, a second one is refused.
+        // While the last connection is not known to be closed, a second one is refused.
         if client.read().is_err() {
             continue;
         }
@@ -307,7 +310,8 @@ fn fix_works_over_tls() {
     service.end();
 }
 
-/// Once both were done, and the reports of the second stood under the id of the first: its own was never answered.
+/// Once both were executed, and the reports of the second had the id of the first: its own was
+/// never answered.
 #[test]
 fn of_two_replacements_at_once_the_second_is_refused() {
     let service = start(&folder("fix-two-replacements"), &["feed.on=false"]);

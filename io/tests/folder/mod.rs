@@ -1,4 +1,4 @@
-//! Where a test keeps its files, gone when the test has passed.
+//! Folder for the files of a test, removed when the test has passed.
 
 use std::fs;
 use std::ops::Deref;
@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-/// Whoever still needs the folder holds one of these; the last of them removes it. What a failed test has written stays to be looked at.
+/// Every user of the folder holds a clone; the last one removes the folder. The files of a failed
+/// test stay for inspection.
 #[derive(Clone)]
 pub struct Folder(Arc<Place>);
 
 struct Place(PathBuf);
 
 impl Folder {
-    /// An empty one, under a name that no other test of this group has.
+    /// Creates an empty folder, under a name that no other test of this group has.
     pub fn new(group: &str, name: &str) -> Folder {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(group).join(name);
         let _ = fs::remove_dir_all(&path);

@@ -1,4 +1,4 @@
-//! What is refused, whoever asks, and how it is said.
+//! Requests that are refused for every client, and the responses.
 
 use pitlane::http::HttpSettings;
 
@@ -6,7 +6,7 @@ use crate::server::{Plan, Server};
 
 const SWITCH: &str = "/rest/ext/kill-switch";
 
-/// The status and code that a request with these headers gets.
+/// Returns the status and code of a request with these headers.
 fn verdict(server: &Server, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
     let response = server.ask(&format!("{method} {path} HTTP/1.1\r\n{headers}\r\n{body}"));
     let code = if response.status < 400 { String::new() } else { response.code() };
@@ -133,7 +133,7 @@ fn a_body_is_json_and_not_too_large() {
     assert_eq!(server.ask(&format!("DELETE {SWITCH} HTTP/1.1\r\nHost: localhost\r\n\r\n")).status, 200);
 }
 
-/// A client that asks before it sends is not told to go on with a body that is too large.
+/// A client that sends `Expect: 100-continue` with a body that is too large gets no 100.
 #[test]
 fn a_body_too_large_is_refused_before_it_is_sent() {
     let server = Server::start();
@@ -186,7 +186,7 @@ fn a_request_that_can_be_read_in_two_ways_ends_the_connection() {
         assert_eq!(client.receive(false).status, 400, "{headers:?} {body:?}");
         assert!(client.is_closed(), "{headers:?} {body:?}: what was hidden is not answered");
     }
-    // hyper's own word for a length beyond all lengths.
+    // The response of hyper itself to a length beyond all limits.
     let mut client = server.connect();
     client.send(&format!("POST {SWITCH} HTTP/1.1\r\n{json}Content-Length: 18446744073709551615\r\n\r\n"));
     assert_eq!(client.receive(false).status, 431);
@@ -207,8 +207,8 @@ fn a_request_that_can_be_read_in_two_ways_ends_the_connection() {
     assert_eq!(server.get("/health/ready").json()["killSwitch"], false, "nothing got through");
 }
 
-/// Once the guard kept 64 bytes of a line that came in two reads. It took this length for zero, read the body as a head, and
-/// saw nothing of the request behind it.
+/// The guard once kept 64 bytes of a line that came in two reads. It took this length for zero,
+/// read the body as a head, and did not see the request behind it.
 #[test]
 fn a_header_cut_between_two_reads_is_seen_whole() {
     let server = Server::start();
@@ -243,7 +243,7 @@ fn a_head_is_not_too_large() {
     assert_eq!(ask(&format!("X: {}\r\n", "x".repeat(20_000))), 431);
     assert_eq!(ask(&"X: x\r\n".repeat(90)), 200);
     assert_eq!(ask(&"X: x\r\n".repeat(200)), 431);
-    // Without end, it is refused before the end.
+    // A head without end is refused before its end.
     let mut client = server.connect();
     client.send(&format!("GET /{} HTTP/1.1\r\nX: {}", "y".repeat(100), "x".repeat(17_000)));
     assert_eq!(client.receive(false).status, 431);
@@ -251,7 +251,7 @@ fn a_head_is_not_too_large() {
     assert_eq!(server.get(&path).status, 404);
 }
 
-/// There is no file behind any path, so there is nowhere to climb to.
+/// There is no file behind any path, so there is no parent to reach.
 #[test]
 fn a_path_that_climbs_or_is_no_text_finds_nothing() {
     let server = Server::start();
@@ -365,7 +365,7 @@ fn every_answer_is_dressed() {
     assert!(page.body.contains("Pitlane"));
     assert!(page.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
     assert_eq!(page.header("x-frame-options"), Some("DENY"));
-    // The page may be kept, and is asked for again by its tag.
+    // The page may be cached, and is revalidated by its tag.
     for (path, kept) in
         [("/", "no-cache"), ("/health/live", "no-store"), ("/metrics", "no-store"), ("/nothing", "no-store")]
     {

@@ -1,4 +1,4 @@
-//! Beginning and end, and TLS on the way.
+//! Start, stop and TLS.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -37,14 +37,15 @@ fn a_close_lets_requests_finish_and_idle_connections_go() {
     let mut busy = server.connect();
     let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n";
     busy.send(&format!("DELETE /rest/ext/kill-switch HTTP/1.1\r\n{head}{{"));
-    // A request on another connection comes after those bytes, so the server has them too when it is answered.
+    // A request on another connection comes after those bytes, so the server has read them when it
+    // responds.
     assert_eq!(server.get("/health/live").status, 200);
 
     server.remote.close();
     assert!(idle.is_closed());
     busy.send("}");
     let response = busy.receive(false);
-    // It had begun before the end: it is answered, if only to say that it is too late.
+    // The request began before the stop: it gets a response, if only a 503.
     assert!([200, 503].contains(&response.status), "{response:?}");
     assert!(busy.is_closed());
     assert_eq!(server.news.recv(), Ok(HttpEvent::Quiet));
@@ -78,7 +79,7 @@ fn over_tls() -> (Server, Folder) {
     over_tls_for(None)
 }
 
-/// With this authority's certificates only.
+/// Only with certificates of this authority.
 fn over_tls_for(client_ca: Option<&str>) -> (Server, Folder) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let folder = Folder::new("https", &NEXT.fetch_add(1, Ordering::Relaxed).to_string());
@@ -97,7 +98,7 @@ fn over_tls_for(client_ca: Option<&str>) -> (Server, Folder) {
     (Server::with(Plan { settings, tls: Some(Arc::new(tls)), ..Plan::default() }), folder)
 }
 
-/// A client that trusts the server of this folder and shows this certificate, if any.
+/// Returns a client that trusts the server of this folder and presents this certificate, if any.
 fn tls_client(
     server: &Server,
     folder: &Folder,
@@ -150,7 +151,7 @@ fn https_serves_the_same() {
     let metrics = server.get("/metrics").body;
     assert!(metrics.contains("pitlane_tls_certificate_not_after_seconds 1") || metrics.contains("seconds 2"));
 
-    // A client who knows no TLS, and one who never begins.
+    // A client without TLS, and one that never begins.
     let mut plain = crate::server::Client::new(TcpStream::connect(address).unwrap());
     plain.send(GET);
     let _ = plain.is_closed();

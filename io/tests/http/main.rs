@@ -1,6 +1,6 @@
-//! The http thread as clients meet it: over real sockets, before real shards.
+//! The http thread as clients see it: over real sockets, with real shards.
 
-// All of it is a test, helpers included.
+// Everything here is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../authority/mod.rs"]

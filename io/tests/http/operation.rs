@@ -97,7 +97,7 @@ fn command(body: CommandKind) -> Command {
     Command::new(Source { origin: Origin::Fix, port: PortId(1), session: 0 }, 0, body)
 }
 
-/// Sends an order beside, and waits for what is said of it first.
+/// Sends an order over another port, and waits for its first event.
 fn submit(server: &mut Server, id: &str) -> ExecType {
     let terms = Terms {
         security: SecurityId(1),
@@ -135,7 +135,7 @@ fn the_kill_switch_cancels_all_orders_refuses_new_ones_and_can_be_turned_off() {
     let response = server.ask(POST_SWITCH);
     assert_eq!(response.status, 200);
     assert_eq!(response.body, r#"{"confirmed":"ALL","unconfirmedShards":[]}"#);
-    // Whoever was answered reads what he wrote.
+    // A client reads its own writes.
     assert_eq!(server.get("/health/ready").json()["killSwitch"], true);
     assert_eq!(value(&server.get("/metrics").body, "pitlane_read_model_orders{state=\"open\"}"), "0");
     assert_eq!(value(&server.get("/metrics").body, "pitlane_read_model_orders{state=\"finished\"}"), "1");
@@ -144,7 +144,7 @@ fn the_kill_switch_cancels_all_orders_refuses_new_ones_and_can_be_turned_off() {
     assert_eq!(server.ask(DELETE_SWITCH).status, 200);
     assert_eq!(server.get("/health/ready").json()["killSwitch"], false);
     assert_eq!(submit(&mut server, "c"), ExecType::Entered);
-    // Again is the same as once.
+    // A repeated call has the same result.
     assert_eq!(server.ask(DELETE_SWITCH).status, 200);
 }
 
@@ -168,7 +168,7 @@ fn a_full_lane_is_told_and_nothing_is_sent() {
     let settings = HttpSettings { answer_timeout: Duration::from_millis(50), ..Plan::default().settings };
     let mut server = Server::with(Plan { settings, depths, ..Plan::default() });
     server.stop_shards();
-    // Two commands fill the lanes, and nobody takes them.
+    // Two commands fill the lanes, and no shard takes them.
     for _ in 0..2 {
         assert_eq!(server.ask(POST_SWITCH).code(), "no-answer");
     }
@@ -228,8 +228,8 @@ struct Family {
     samples: BTreeSet<String>,
 }
 
-/// A strict reader of the text format: HELP, TYPE, then the samples of one family together; every sample once; names,
-/// labels and values as the format has them.
+/// A strict parser of the text format: HELP, TYPE, then the samples of one family together; every
+/// sample once; names, labels and values as the format defines them.
 fn parse(text: &str) -> BTreeMap<String, Family> {
     assert!(text.ends_with('\n'));
     let mut families = BTreeMap::<String, Family>::new();

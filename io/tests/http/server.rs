@@ -1,4 +1,5 @@
-//! The real http thread before real shards, which a thread steps; and a client that writes what it is told to.
+//! The real http thread with real shards, which a thread steps; and a client that sends exact
+//! bytes.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,7 @@ pub struct Plan {
     pub settings: HttpSettings,
     pub tls: Option<Arc<Tls>>,
     pub depths: Depths,
-    /// Whether the shards do anything.
+    /// Whether the shards are polled.
     pub alive: bool,
 }
 
@@ -46,7 +47,7 @@ pub struct Server {
     pub remote: Remote,
     pub standing: Arc<ServiceStatus>,
     pub news: Receiver<HttpEvent>,
-    /// A second port, for whoever trades beside.
+    /// A second port, for orders of the test.
     pub trader: PortEnd,
     pub shard_bell: Wakeup,
     threads: Vec<JoinHandle<()>>,
@@ -58,7 +59,7 @@ impl Server {
         Server::with(Plan::default())
     }
 
-    /// A server that is ready, if its shards live.
+    /// Starts a server that is ready, if its shards are polled.
     pub fn with(plan: Plan) -> Server {
         let reference = Arc::new(refdata::shipped().unwrap());
         let (mut ports, ends) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, plan.depths);
@@ -137,7 +138,7 @@ impl Server {
         Client::new(TcpStream::connect(self.http).unwrap())
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on its own connection.
     pub fn ask(&self, request: &str) -> Response {
         let mut client = self.connect();
         client.send(request);
@@ -165,7 +166,7 @@ pub fn stage() -> StageSummary {
     StageSummary { thread, stage: "apply", count: 9, p50: 1, p90: 2, p99: 3, p999: 4, max: 1_000_000_007 }
 }
 
-/// A bell that wakes whichever thread takes the place.
+/// A wake-up for the thread that binds to it.
 fn bell_of_a_thread() -> (Arc<OnceLock<Thread>>, Wakeup) {
     let place = Arc::new(OnceLock::<Thread>::new());
     let sleeper = place.clone();
@@ -204,7 +205,8 @@ fn step(
             continue;
         }
         bell.prepare_sleep();
-        // A stalled shard has work without being able to do it; then it looks again rather than sleep.
+        // A stalled shard has work that it cannot do; then the thread polls again instead of
+        // parking.
         let stalled = workers.iter().any(Worker::has_work);
         if work(&mut workers) == 0 && !over.load(Ordering::Relaxed) && !stalled {
             thread::park();

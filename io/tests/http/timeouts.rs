@@ -1,4 +1,4 @@
-//! Slow clients and crowds. Nothing here waits for a time: each waits for the server to act.
+//! Slow clients and many clients. No test waits for a time: each waits for the server to act.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -51,8 +51,9 @@ fn a_head_that_drips_does_not_last_longer() {
     let server = server(|settings| settings.head_timeout = SOON);
     let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nHost: localhost\r\n");
-    // Each byte would prolong it, if bytes did; the server hangs up in the middle of this. Between two bytes comes a
-    // whole request of somebody else, so that the head stays far below its largest size.
+    // Each byte would extend the deadline, if bytes did; the server closes in the middle of this.
+    // Between two bytes comes a whole request of another client, so that the head stays far below
+    // its largest size.
     while client.send_bytes(b"x").is_ok() {
         assert_eq!(server.get("/health/live").status, 200);
     }
@@ -98,12 +99,14 @@ fn a_client_that_does_not_read_is_cut_off() {
         (settings.head_timeout, settings.stall_timeout, settings.idle_timeout) = (SOON, SOON, SOON);
     });
     let mut client = server.connect();
-    // Answers that nobody reads fill every buffer between us; then the server neither reads nor writes.
+    // Responses that the client does not read fill every buffer between; then the server neither
+    // reads nor writes.
     while client.send_bytes(GET.repeat(100).as_bytes()).is_ok() {}
     assert_eq!(timed_out(&server), "1");
 }
 
-/// A connection from this address, with a request that has been answered or is being answered.
+/// Opens a connection from this address, with a request that has been answered or is being
+/// answered.
 fn from(server: &Server, address: [u8; 4], request: &str) -> Client {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
@@ -164,7 +167,8 @@ fn many_clients_are_served() {
     }
 }
 
-/// Three hundred who say half a request and no more, in every way there is, and one who wants to be served.
+/// Three hundred clients that send half a request, split in every possible way, and one that needs
+/// service.
 #[test]
 fn slow_clients_do_not_delay_the_others() {
     let server = server(|_| {});
@@ -182,7 +186,7 @@ fn slow_clients_do_not_delay_the_others() {
         .count();
     assert_eq!(served, 1_000);
     assert_eq!(timed_out(&server), "0", "they are still there");
-    // And when they go on, they are served too.
+    // When they continue, they are served too.
     for (client, half) in
         slow.iter_mut().zip(halves.iter().cycle()).filter(|(_, half)| half.starts_with("GET /"))
     {
@@ -199,12 +203,12 @@ fn each_address_has_its_share() {
         client.send(GET);
         client.receive(false)
     };
-    // Some may be filled up meanwhile, but not as fast as they are asked for.
+    // Some tokens may be refilled meanwhile, but not as fast as requests come.
     let refused =
         (0..1_000).map(|_| ask()).find(|response| response.status != 200).expect("there is a limit");
     assert_eq!((refused.status, refused.code().as_str()), (429, "too-many-requests"));
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // The connection lasts, and after a while it goes on.
+    // The connection stays open, and after a while requests succeed again.
     while ask().status != 200 {}
 }
 
@@ -215,7 +219,7 @@ fn requests_that_come_together_are_answered_in_their_order() {
     let all: String = (0..50)
         .map(|n| format!("GET /{n} HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: {n}\r\n\r\n"))
         .collect();
-    // However they are cut.
+    // However the requests are split.
     for piece in all.as_bytes().chunks(7) {
         client.send_bytes(piece).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A client that writes what it is told to, byte for byte, and reads answers strictly.
+//! An HTTP client that writes exact bytes and parses responses strictly.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Who has not answered by now never will.
+/// Time limit for a response; a later one never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Client {
@@ -27,17 +27,17 @@ impl Client {
         self.socket.get_mut().write_all(bytes)
     }
 
-    /// The next answer; `bare` if it is one without body, to a HEAD.
+    /// Reads the next response; `bare` if it has no body, as after a HEAD.
     pub fn receive(&mut self, bare: bool) -> Response {
         self.try_receive(bare).unwrap()
     }
 
-    /// The same from somebody who may be gone.
+    /// Does the same with a server that may be gone.
     pub fn try_receive(&mut self, bare: bool) -> io::Result<Response> {
         Response::try_read(&mut self.socket, bare)
     }
 
-    /// Whether the server closes the connection without a further byte.
+    /// Returns whether the server closes the connection without a further byte.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         match self.socket.read_to_end(&mut rest) {
@@ -113,7 +113,7 @@ impl Response {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// The machine-readable code of a problem.
+    /// Returns the machine-readable code of a problem.
     pub fn code(&self) -> String {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         self.json()["code"].as_str().unwrap().to_string()

@@ -1,4 +1,5 @@
-//! A gateway for tests, stepped by the test itself: real sockets, a clock that stands still unless told.
+//! A gateway for tests, stepped by the test itself: real sockets, and a clock that moves only when
+//! the test sets it.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
@@ -14,10 +15,10 @@ use pitlane::net::sockets::Sockets;
 use pitlane::net::{ConnectionId, Net};
 use pitlane_engine::time::Timestamp;
 
-/// Nothing here takes long; whatever takes this long hangs.
+/// Time limit: nothing here takes long, so a test that takes this long hangs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a test on every driver that this host has.
+/// Runs a test with every driver that this host has.
 pub fn on_each_driver(test: impl Fn(DriverKind)) {
     test(DriverKind::Epoll);
     let net = Net::open(NetSettings { driver: DriverKind::Uring, ..NetSettings::default() }).unwrap();
@@ -37,7 +38,7 @@ pub struct World {
     pub gateway: Gateway,
 }
 
-/// Echoes whole lines, and writes down what it is told.
+/// Echoes whole lines, and records its events.
 #[derive(Default)]
 pub struct Gateway {
     pub told: Vec<SocketEvent>,
@@ -47,12 +48,12 @@ pub struct Gateway {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Manners {
-    /// A line is answered when its end has come.
+    /// A line is echoed when its end has arrived.
     #[default]
     Lines,
-    /// Everything is answered as it comes.
+    /// All bytes are echoed as they arrive.
     Bytes,
-    /// Everything is swallowed.
+    /// All bytes are consumed without a response.
     Swallow,
     /// Nothing is consumed.
     Ignore,
@@ -132,7 +133,7 @@ impl World {
         }
     }
 
-    /// A client that is accepted already.
+    /// Returns a client that is already accepted.
     pub fn client(&mut self) -> (TcpStream, ConnectionId) {
         let before = self.gateway.accepted().len();
         let client = connect(self.address);
@@ -140,7 +141,7 @@ impl World {
         (client, self.gateway.accepted()[before])
     }
 
-    /// Reads so many bytes at the client's end while the server goes on.
+    /// Reads so many bytes at the client's end while the server continues.
     pub fn read(&mut self, client: &mut TcpStream, count: usize) -> Vec<u8> {
         client.set_nonblocking(true).unwrap();
         let mut bytes = vec![0; count];
@@ -153,7 +154,7 @@ impl World {
         bytes
     }
 
-    /// Reads to the end at the client's end. None: it was broken off.
+    /// Reads to the end at the client's end. None: the connection was reset.
     pub fn read_to_end(&mut self, client: &mut TcpStream) -> Option<Vec<u8>> {
         client.set_nonblocking(true).unwrap();
         let mut bytes = Vec::new();
@@ -172,7 +173,7 @@ impl World {
     }
 }
 
-/// What is there now. None: the other end has hung up.
+/// Returns the bytes that are available now. None: the other end has closed.
 pub fn take(client: &mut TcpStream, bytes: &mut [u8]) -> Option<usize> {
     match client.read(bytes) {
         Ok(0) if !bytes.is_empty() => None,

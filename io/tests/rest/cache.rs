@@ -1,5 +1,5 @@
-//! Reference data read again while the service runs: what is new can be traded, what is invalid changes nothing, and a restart
-//! goes on with what was in force.
+//! Reload of reference data while the service runs: new rows can be traded, invalid files change
+//! nothing, and a restart continues with the data that were in force.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const CLEAR: &str = "/rest/cache/clear-all";
 const NOT_PERMITTED: &str = "strategy-not-permitted";
 const LIMIT: &str = "/rest/execution/order/limit";
 
-/// The shipped set in a folder of its own.
+/// Returns the shipped set in a separate folder.
 fn refdata(data: &Path) -> PathBuf {
     let folder = data.join("refdata");
     fs::create_dir_all(&folder).unwrap();
@@ -42,7 +42,7 @@ fn a_new_security_can_be_traded_and_survives_a_restart() {
     service.must_post(LIMIT, &order(1, "before"));
     service.refuse("POST", LIMIT, &order(11, "early"), 422, "unknown-security");
     let etag = service.get("/rest/security").header("etag").unwrap().to_string();
-    // Nothing has changed: nothing changes.
+    // Unchanged files change nothing.
     service.must_post(CLEAR, "");
     assert_eq!(service.get("/rest/security").header("etag"), Some(etag.as_str()));
 
@@ -57,7 +57,7 @@ fn a_new_security_can_be_traded_and_survives_a_restart() {
     service.must_post(LIMIT, &order(11, "after"));
     assert_eq!(service.order("after")["symbol"], "ORCL");
     assert_eq!(service.order("before")["status"], "NEW", "open orders are untouched");
-    // The new strategy is led to its life by itself.
+    // The new strategy starts by itself.
     service.until("/rest/strategy", |rows| rows[4]["phase"] == "RUNNING");
     let mine = order(11, "novice").replace("\"tif\"", "\"strategyName\":\"NOVICE\",\"tif\"");
     service.must_post(LIMIT, &mine);
@@ -106,7 +106,7 @@ fn invalid_reference_data_changes_nothing_and_is_reported_with_file_and_line() {
     assert_eq!(service.read("/rest/position"), json!([]));
 }
 
-/// A column that may be there or not: which strategies may use the account.
+/// An optional column: which strategies may use the account.
 #[test]
 fn an_account_is_for_the_strategies_that_its_row_names() {
     let data = folder("permitted");

@@ -1,11 +1,12 @@
-//! Decimals go in and come out as they are: no value passes through a float.
+//! Decimals are returned exactly as they were sent: no value passes through a float.
 
 use pitlane_engine::rng::Rng;
 use pitlane_protocols::rest::Decimal;
 
 use crate::service::Service;
 
-/// Random prices over the whole range, many of which no float of 64 bits can hold, as numbers, texts and with exponents.
+/// Random prices over the whole range, many of which a 64-bit float cannot hold, as numbers, texts
+/// and with exponents.
 #[test]
 fn any_decimal_is_read_back_to_the_last_digit() {
     let folder = crate::service::folder("decimals");
@@ -14,7 +15,7 @@ fn any_decimal_is_read_back_to_the_last_digit() {
     let mut chance = Rng::new(7);
     for step in 0..400 {
         let raw = ((chance.next_u64() >> 1) as i64) >> (step % 40);
-        // As large as can be counted with a quantity of one, and above zero.
+        // The largest value that can be counted with a quantity of one, and above zero.
         let raw = (raw % (i64::MAX / 4)).max(1);
         let text = Decimal { raw }.to_string();
         let written = match step % 4 {
@@ -30,7 +31,7 @@ fn any_decimal_is_read_back_to_the_last_digit() {
         let answer =
             service.ask("POST", "/rest/execution/order/limit", "Prefer: return=representation\r\n", &body);
         assert_eq!(answer.status, 200, "{body}: {answer:?}");
-        // The text of the answer, not what a parser makes of it.
+        // The text of the response, not the result of a parser.
         for told in [answer.body, service.get(&format!("/rest/execution/order/{id}")).body] {
             assert!(told.contains(&format!("\"limit\":{text},")), "{written} became {told}");
         }

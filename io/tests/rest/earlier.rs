@@ -1,8 +1,9 @@
-//! Data folders of the version before: this one starts them, or refuses them with instructions.
+//! Data folders of the previous version: this one starts them, or refuses them with instructions.
 //!
-//! `tests/data/version-0.1.0/` holds two folders that version 0.1.0 wrote with one shard, by real use over REST: a sale of 7 of
-//! which 3 were bought, an order that was modified twice, a stop, and one that was cancelled. `plain` has its whole journal and no
-//! snapshot. `snapshot` has had 33,000 further orders, two snapshots and no beginning any more.
+//! `io/tests/data/version-0.1.0/` holds two folders that version 0.1.0 wrote with one shard, by
+//! real use over REST: a sale of 7 of which 3 were bought, an order that was modified twice, a
+//! stop, and one that was cancelled. `plain` has its whole journal and no snapshot. `snapshot` has
+//! had 33,000 further orders, two snapshots and no beginning any more.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -51,7 +52,7 @@ fn a_folder_of_the_previous_version_starts() {
     }
 }
 
-/// Its snapshots lack what this version keeps, and nothing can make it again.
+/// Its snapshots lack data that this version needs and that cannot be recomputed.
 #[test]
 fn a_folder_that_begins_with_an_old_snapshot_is_refused_with_instructions() {
     let complaints = refusal(&unpacked("snapshot", "lacks"));
@@ -62,7 +63,7 @@ fn a_folder_that_begins_with_an_old_snapshot_is_refused_with_instructions() {
     }
 }
 
-/// What is said when a folder is not started.
+/// Returns the message of a refused start.
 fn refusal(data: &Folder) -> String {
     let service = process::Service::on(data, process::command(data, &SETTINGS));
     assert!(!service.is_ready());
@@ -76,7 +77,7 @@ fn a_folder_whose_commands_give_another_state_now_is_refused_with_instructions()
     let mut bytes = std::fs::read(&path).unwrap();
     let (header, _) = Header::decode(&bytes).unwrap();
     assert_eq!(header.rules, 0, "the version before had none");
-    // As if its rules had come to another state.
+    // As if its rules had led to another state.
     let (other, _) = Header { digest: header.digest ^ 1, ..header }.encode();
     bytes[..other.len()].copy_from_slice(&other);
     std::fs::write(&path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Input nobody should send: each has its status, and the service goes on.
+//! Hostile input: each has its status, and the service continues.
 
 use crate::client::Client;
 use crate::service::{Service, ask};

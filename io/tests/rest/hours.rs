@@ -1,4 +1,4 @@
-//! Lives at other times: over a close, over an expiry, and with a clock that was wrong.
+//! Processes at other times: across a close, across an expiry, and with a clock that was wrong.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use crate::process::Folder;
 use crate::service::{Service, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";
-/// What has not come about by now never will.
+/// Time limit; a later result never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// 2027-01-14T20:30:00Z, a Thursday, half an hour before XNAS closes.
 const BEFORE_CLOSE_S: u64 = 1_799_958_600;
@@ -18,7 +18,7 @@ const HOUR_S: u64 = 3_600;
 /// ESZ7.
 const FUTURE: u32 = 30;
 
-/// A life whose wall clock shows this at its start.
+/// Starts a process whose wall clock shows this time.
 fn at(data: &Folder, wall_s: u64, settings: &[&str]) -> Service {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     Service::with_fault(data, settings, &format!("clock:0:{}", wall_s as i64 - now_s as i64))
@@ -41,18 +41,19 @@ fn a_day_order_does_not_outlive_its_session_while_the_server_is_down() {
     service.must_post(LIMIT, &order(1, "day", "DAY"));
     service.must_post(LIMIT, &order(1, "gtc", "GTC"));
     service.kill();
-    // An hour later it is closed; a start that is killed at once changes nothing.
+    // An hour later the exchange is closed; a start that is killed at once changes nothing.
     at(&data, BEFORE_CLOSE_S + HOUR_S, &hours).kill();
     let mut service = at(&data, BEFORE_CLOSE_S + HOUR_S + 60, &hours);
     assert_eq!(state(&mut service, "day"), ("EXPIRED".into(), "expired-day".into()));
     assert_eq!(state(&mut service, "gtc").0, "NEW");
     service.must_post(LIMIT, &order(1, "evening", "DAY"));
     service.kill();
-    // Over midnight, which is the rollover, and still before the open: an order of the evening is for this day.
+    // After midnight, which is the rollover, and still before the open: an order of the evening is
+    // for this day.
     let mut service = at(&data, BEFORE_CLOSE_S + 12 * HOUR_S, &hours);
     assert_eq!(state(&mut service, "evening").0, "NEW");
     service.kill();
-    // Over that session and the weekend, in the midst of Monday's.
+    // After that session and the weekend, in the middle of Monday's session.
     let mut service = at(&data, BEFORE_CLOSE_S + 95 * HOUR_S, &hours);
     assert_eq!(state(&mut service, "evening"), ("EXPIRED".into(), "expired-day".into()));
     assert_eq!(state(&mut service, "gtc").0, "NEW");
@@ -70,7 +71,8 @@ fn a_future_that_expires_while_the_server_is_down_is_settled_once() {
     service.must_post(LIMIT, &order(FUTURE, "last", "GTC"));
     assert_eq!(state(&mut service, "last").0, "NEW");
     service.kill();
-    // The rollover at midnight ends the date; a life that is killed may have done all, some or nothing of it.
+    // The rollover at midnight ends the date; a process that is killed may have done all, some or
+    // nothing of it.
     for minute in 0..3 {
         at(&data, LAST_DAY_S + 13 * HOUR_S + minute * 60, &prices).kill();
     }
@@ -92,7 +94,7 @@ fn a_future_that_expires_while_the_server_is_down_is_settled_once() {
     assert!(!open, "{left}");
 }
 
-/// Without a price an operator is asked, by a line in the log, and records what it came to.
+/// Without a price, a log line asks an operator, who records the settlement.
 #[test]
 fn an_operator_settles_a_security_without_a_price() {
     let data = folder("expiry-asked");
@@ -121,7 +123,7 @@ fn a_clock_that_was_ahead_does_not_stop_trading_after_a_restart() {
     service.must_post(LIMIT, &order(1, "first", "GTC"));
     service.kill();
     let mut service = Service::with(&data, &slow);
-    // So many in a row that some second is full; the next one has room again.
+    // So many orders in a row that one second is full; the next one has room again.
     let end = Instant::now() + PATIENCE;
     let (mut refused, mut number) = (false, 0);
     loop {

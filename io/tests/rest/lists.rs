@@ -1,4 +1,4 @@
-//! Long lists: whole, in order, and no burden for others.
+//! Long lists: complete, in order, and without delay for others.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use crate::service::{Service, ask, folder};
 const LIMIT: &str = "/rest/execution/order/limit";
 /// Several portions.
 const ORDERS: usize = 3_000;
-/// As `http/portions` has it.
+/// As in `http/streamed_list`.
 const ROWS_PER_PORTION: usize = 128;
 
 fn fill(service: &Service) {
@@ -48,7 +48,7 @@ fn a_long_list_is_complete_and_in_order() {
     let some = service.read("/rest/execution/order?limit=700");
     assert_eq!(some.as_array().unwrap()[..], rows[..700]);
     assert_eq!(service.read("/rest/execution/order?limit=1").as_array().unwrap().len(), 1);
-    // Whoever goes away in the middle leaves nothing behind.
+    // A client that disconnects in the middle leaves nothing behind.
     for _ in 0..100 {
         let mut client = service.connect();
         client.send("GET /rest/execution/order HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -61,7 +61,8 @@ fn a_long_list_is_complete_and_in_order() {
     assert_eq!(service.read("/rest/ext/order/history?limit=300").as_array().unwrap().len(), 300);
 }
 
-/// Each portion is a chunk. That sockets are looked at between two of them is shown beside the code that makes them.
+/// Each portion is a chunk. A test beside the code that makes them shows that sockets are polled
+/// between two of them.
 #[test]
 fn a_long_list_is_made_in_portions() {
     let data = folder("portions");
@@ -79,7 +80,7 @@ fn a_long_list_is_made_in_portions() {
     }
 }
 
-/// The bodies of an answer's chunks.
+/// Returns the bodies of a response's chunks.
 fn chunks(socket: &mut impl BufRead) -> Vec<String> {
     let mut line = || {
         let mut line = String::new();
@@ -88,14 +89,15 @@ fn chunks(socket: &mut impl BufRead) -> Vec<String> {
     };
     while !line().is_empty() {}
     let mut chunks = Vec::new();
-    // JSON of ours has no line ends, so a chunk is a line.
+    // Our JSON has no line ends, so a chunk is a line.
     while line() != "0" {
         chunks.push(line());
     }
     chunks
 }
 
-/// A reader that takes nothing holds up nobody; that no other request waits long is measured by the bench.
+/// A reader that reads nothing delays no other client; the bench measures that no other request
+/// waits long.
 #[test]
 fn a_stalled_reader_delays_only_itself() {
     let data = folder("stuck");
@@ -115,7 +117,7 @@ fn a_stalled_reader_delays_only_itself() {
         assert_eq!(ask(&mut other, "POST", LIMIT, "", &body).status, 200);
         assert!(Instant::now() < end);
     }
-    // What they get in the end is well formed.
+    // What they finally receive is well formed.
     let (mut client, mut socket) = stuck.pop().unwrap();
     let rows = client.receive(false).json();
     assert!(rows.as_array().unwrap().len() >= ORDERS);
@@ -124,13 +126,15 @@ fn a_stalled_reader_delays_only_itself() {
     assert!(socket.read(&mut [0; 1]).is_err(), "nothing follows");
 }
 
-/// Lists that one client asks for at once: the buffers of the system take more than one, and no more than two.
+/// Lists that one client requests at once: the buffers of the system hold more than one, and no
+/// more than two.
 const LISTS: usize = 3;
 
-/// A client at this address that asks for a list again and again and reads no more than the beginning of the first answer.
+/// Opens a client at this address that requests a list repeatedly and reads only the beginning of
+/// the first response.
 fn stalled(service: &Service, address: [u8; 4], path: &str) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    // As small as the system lets it be, so that what is not read stays with the service.
+    // As small as the system permits, so that unread bytes stay with the service.
     socket.set_recv_buffer_size(1).unwrap();
     socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
     socket.connect(&service.address().into()).unwrap();
@@ -141,7 +145,7 @@ fn stalled(service: &Service, address: [u8; 4], path: &str) -> TcpStream {
     stream
 }
 
-/// Once 64 such clients made the lists unavailable for half a minute.
+/// 64 such clients once made the lists unavailable for half a minute.
 #[test]
 fn clients_that_do_not_read_lose_their_own_places_only() {
     let data = folder("unread");
@@ -150,7 +154,7 @@ fn clients_that_do_not_read_lose_their_own_places_only() {
     service.stop_trading();
     let history = "/rest/ext/order/history";
     service.until(history, |rows| rows.as_array().unwrap().len() == ORDERS);
-    // One address with more than its share, and others enough to take every place.
+    // One address with more than its share, and enough others to take every place.
     let crowd: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], history)).collect();
     let spread: Vec<_> = (4..54).map(|n| stalled(&service, [127, 0, 0, n], history)).collect();
     let read = |path: &str| {
@@ -176,7 +180,7 @@ fn a_slow_reader_is_left_alone_while_a_crowd_at_another_address_has_its_share() 
     let crowd: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], open)).collect();
     let answer = ask(&mut service.connect(), "GET", open, "", "");
     assert_eq!((answer.status, answer.json().as_array().unwrap().len()), (200, ORDERS));
-    // When it reads on, it gets all of it.
+    // When it continues to read, it gets everything.
     let mut slow = BufReader::new(slow);
     for _ in 0..LISTS {
         let rows: usize = chunks(&mut slow).iter().map(|chunk| chunk.matches("\"intId\"").count()).sum();

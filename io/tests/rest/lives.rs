@@ -1,4 +1,4 @@
-//! What a client was told is there after the next start, and ids are never given twice.
+//! What a client received is still there after the next start, and ids are never given twice.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -145,13 +145,13 @@ fn a_modification_before_a_restart_is_distinguished_from_another_one() {
     assert_eq!(service.get("/rest/execution/order/new").body, before, "nothing was done again");
     service.refuse("POST", MODIFY, &change.replace("101", "102"), 422, "duplicate-order-id");
     service.refuse("POST", MODIFY, &change.replace("old", "new"), 422, "duplicate-order-id");
-    // The answer stays what it was when the order has ended.
+    // The response stays the same when the order has ended.
     assert_eq!(service.delete("/rest/execution/order/new").status, 200);
     service.until("/rest/execution/order/new", |found| found[0]["status"] == "CANCELED");
     service.must_post(MODIFY, change);
 }
 
-/// Orders of every status, and all that was last told of them.
+/// Creates orders of every status, with all that was last reported of them.
 fn one_of_each(service: &mut Service) {
     service.must_post(LIMIT, &order("new"));
     for (id, strategy, side, quantity) in
@@ -194,7 +194,7 @@ const EACH: [&str; 12] = [
     "fires",
 ];
 
-/// What everybody can read of them, as it comes.
+/// Returns what clients can read of them, as raw text.
 fn shown(service: &mut Service) -> Vec<String> {
     let paths = EACH.map(|id| format!("/rest/execution/order/{id}"));
     let lists = ["/rest/execution/order?limit=100", "/rest/ext/order/history?limit=100"].map(String::from);
@@ -242,7 +242,7 @@ fn orders_come_back_from_a_snapshot_as_they_were_shown() {
     let mut round = 0;
     while !has_snapshot(&data) {
         for client in &mut clients {
-            // Written at once, answered later: each asks for a hundred.
+            // Written at once, answered later: each requests a hundred.
             let body = order("x").replace(r#""intId":"x","#, "");
             for _ in 0..100 {
                 let length = body.len();

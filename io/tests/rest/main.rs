@@ -1,6 +1,6 @@
-//! REST as clients meet it: the real binary, over real sockets.
+//! REST as clients see it: the real binary, over real sockets.
 
-// All of it is a test, helpers included.
+// Everything here is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../http_client/mod.rs"]

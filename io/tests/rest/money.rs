@@ -1,4 +1,4 @@
-//! Positions, transactions and cash: read, closed, reduced, recorded by hand, counted again.
+//! Positions, transactions and cash: read, closed, reduced, recorded manually, recomputed.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn a_position_is_reduced_and_closed_against_the_market() {
     let mut service = Service::start("close");
     service.trade(1, "BUY", "10", "200");
     let id = position(&mut service, "SERVER")["id"].as_u64().unwrap();
-    // Somebody to sell to.
+    // A buyer for the sale.
     let bid = r#"{"securityId":1,"side":"BUY","quantity":100,"limit":199,"strategyName":"PAIRS"}"#;
     service.must_post("/rest/execution/order/limit", bid);
     let path = format!("/rest/position/reduce/{id}");
@@ -169,7 +169,7 @@ fn transactions_are_recorded_by_hand_once_for_each_uuid() {
     assert_eq!(service.read("/rest/transaction/daily").as_array().unwrap().len(), 9);
 }
 
-/// Once another transaction under a used UUID was answered as if it had been recorded.
+/// Another transaction under a used UUID was once answered as if it had been recorded.
 #[test]
 fn a_uuid_means_one_transaction_for_ever() {
     let data = folder("uuids");

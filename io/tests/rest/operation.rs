@@ -1,4 +1,4 @@
-//! Subscriptions, settings, addresses, limits, phases, venues: what surrounds trading.
+//! Subscriptions, settings, addresses, limits, phases, venues.
 
 use std::process::Command;
 

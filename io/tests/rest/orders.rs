@@ -1,4 +1,5 @@
-//! Orders: submitted, read, modified, cancelled; refused for each reason a client should know; and asked for twice.
+//! Orders: submitted, read, modified, cancelled; refused for each reason that a client should know;
+//! and sent twice.
 
 use serde_json::{Value, json};
 
@@ -128,7 +129,8 @@ fn a_bad_body_is_400_and_names_its_field() {
     assert_eq!(problem.get("field"), None);
 }
 
-/// Where nobody keeps an exchange's hours its auctions never come, and an order for one would wait for ever.
+/// Where an exchange's hours do not apply, its auctions never come, and an order for one would wait
+/// for ever.
 #[test]
 fn an_order_for_an_auction_needs_one_that_comes() {
     let mut service = Service::start("auctions");
@@ -143,7 +145,7 @@ fn an_order_for_an_auction_needs_one_that_comes() {
     // This exchange has hours and no auctions.
     let future = r#"{"securityId":30,"side":"BUY","quantity":1,"limit":100,"tif":"ATC"}"#;
     service.refuse("POST", LIMIT, future, 422, "no-auction-ahead");
-    // Hours that are kept no more, and those that are kept again.
+    // Hours that no longer apply, and hours that apply again.
     service.kill();
     let mut service = Service::with(&data, &[]);
     service.refuse("POST", LIMIT, &limit(r#","tif":"ATC""#), 422, "no-auction-ahead");
@@ -178,7 +180,7 @@ fn a_refusal_by_validation_or_risk_is_422_with_its_reason() {
     ];
     for (body, code) in cases {
         let problem = service.refuse("POST", LIMIT, body, 422, code);
-        // The order exists, rejected, so that every interface can tell of it.
+        // The order exists as rejected, so that every interface can show it.
         let order = service.order(problem["intId"].as_str().unwrap());
         assert_eq!((order["status"].as_str(), order["reason"].as_str()), (Some("REJECTED"), Some(code)));
         assert_eq!((problem["status"].as_u64(), problem["instance"].as_str()), (Some(422), Some(LIMIT)));
@@ -231,7 +233,7 @@ fn a_modification_gives_the_order_a_new_id_and_keeps_the_old_one_readable() {
             (&json!("b"), &json!("a"), &json!(101), &json!(7))
         );
     }
-    // Without an id of the client's the service makes one.
+    // Without an id of the client the service makes one.
     let answer = service.must_post(MODIFY, r#"{"intId":"b","limit":102}"#);
     let made = answer.header("location").unwrap().rsplit('/').next().unwrap().to_string();
     let order = service.order(&made);
@@ -285,7 +287,7 @@ fn the_same_request_twice_is_one_order() {
     let prefer = "Prefer: return=representation\r\n";
     let first = service.ask("POST", LIMIT, prefer, &body);
     for _ in 0..3 {
-        // Written another way, it is the same.
+        // Written in another way, it is the same request.
         let again = service.ask(
             "POST",
             LIMIT,
@@ -302,7 +304,7 @@ fn the_same_request_twice_is_one_order() {
     service.refuse("POST", LIMIT, bad, 422, "bad-lot");
     service.refuse("POST", LIMIT, bad, 422, "bad-lot");
     service.refuse("POST", LIMIT, &bad.replace("1.5", "1"), 422, "duplicate-order-id");
-    // A modification under the client's own id, even when the order has moved on.
+    // A modification under the client's own id, even when the order has changed since.
     let change = r#"{"intId":"once","limit":90,"newIntId":"changed"}"#;
     service.must_post(MODIFY, change);
     service.until("/rest/execution/order/once", |found| found[0]["intId"] == "changed");
@@ -318,7 +320,7 @@ fn the_same_request_twice_is_one_order() {
         422,
         "duplicate-order-id",
     );
-    // The first request still gets its first answer.
+    // The first request still gets its first response.
     assert_eq!(service.post(LIMIT, &body).status, 200);
 }
 

@@ -1,4 +1,4 @@
-//! The examples of the README, run as they are written, at the port that is free here.
+//! The examples of the README, run as they are written, at a free port.
 
 use std::process::Command;
 

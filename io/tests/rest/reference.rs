@@ -1,4 +1,5 @@
-//! Reference data: every list, every single thing, what is not there, searching, and not sending what the client has.
+//! Reference data: every list, every single object, unknown objects, search, and revalidation of
+//! cached responses.
 
 use serde_json::json;
 

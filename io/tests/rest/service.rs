@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::client::{Client, Response};
 use crate::process::{self, Folder};
 
-/// What has not come about by now never will.
+/// Time limit; a later result never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Nothing moves by itself, and no limit that tests would run into.
+/// No market activity, and no limit that tests would reach.
 const SETTINGS: [&str; 6] = [
     "fix.listen=",
     "feed.on=false",
@@ -22,7 +22,7 @@ const SETTINGS: [&str; 6] = [
     "venue.self_trade=allow",
 ];
 
-/// A folder for one test's data, empty.
+/// Returns an empty data folder for one test.
 pub fn folder(name: &str) -> Folder {
     Folder::new("rest", name)
 }
@@ -37,12 +37,12 @@ impl Service {
         Service::with(&folder(name), &[])
     }
 
-    /// On a data folder, with further settings.
+    /// Starts on a data folder, with further settings.
     pub fn with(data: &Folder, settings: &[&str]) -> Service {
         Service::on(data, process::command(data, &[&SETTINGS, settings].concat()))
     }
 
-    /// With a fault on purpose, see `io/src/fault.rs`.
+    /// Starts with an injected fault, see `io/src/fault.rs`.
     pub fn with_fault(data: &Folder, settings: &[&str], fault: &str) -> Service {
         let mut command = process::command(data, &[&SETTINGS, settings].concat());
         command.env("PITLANE_FAULT", fault);
@@ -63,7 +63,7 @@ impl Service {
         self.process.address()
     }
 
-    /// The line that it began with.
+    /// Returns its first line.
     pub fn ready(&self) -> &str {
         &self.process.ready
     }
@@ -72,7 +72,7 @@ impl Service {
         Client::new(TcpStream::connect(self.address()).unwrap())
     }
 
-    /// One request on the connection that stays.
+    /// Sends one request on the connection that stays open.
     pub fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Response {
         ask(&mut self.client, method, path, headers, body)
     }
@@ -81,7 +81,7 @@ impl Service {
         self.ask("GET", path, "", "")
     }
 
-    /// The JSON of a GET that must succeed.
+    /// Returns the JSON of a GET that must succeed.
     pub fn read(&mut self, path: &str) -> Value {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
@@ -102,7 +102,7 @@ impl Service {
         self.ask("DELETE", path, "", "")
     }
 
-    /// A write that must succeed.
+    /// Sends a write that must succeed.
     pub fn must_post(&mut self, path: &str, body: &str) -> Response {
         let answer = self.post(path, body);
         assert_eq!(answer.status, 200, "{path} {body}: {answer:?}");
@@ -117,7 +117,7 @@ impl Service {
         assert_eq!((answer.status, answer.json()), (200, all));
     }
 
-    /// A write that must be refused with this status and code.
+    /// Sends a write that must be refused with this status and code.
     pub fn refuse(&mut self, method: &str, path: &str, body: &str, status: u16, code: &str) -> Value {
         let answer = self.ask(method, path, "", body);
         assert_eq!(
@@ -128,7 +128,7 @@ impl Service {
         answer.json()
     }
 
-    /// Asks again and again until something holds: what others do takes its time.
+    /// Repeats a request until a condition holds: the work of other threads takes time.
     pub fn until(&mut self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -140,14 +140,14 @@ impl Service {
         }
     }
 
-    /// The order with this id, which must be the only one.
+    /// Returns the order with this id, which must be the only one.
     pub fn order(&mut self, id: &str) -> Value {
         let found = self.read(&format!("/rest/execution/order/{id}"));
         assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
         found[0].clone()
     }
 
-    /// Buys and sells so that SERVER's position in a security moves by a quantity, at a price.
+    /// Buys and sells so that SERVER's position in a security changes by a quantity, at a price.
     pub fn trade(&mut self, security: u32, side: &str, quantity: &str, price: &str) {
         // PAIRS takes the other side; both are limit orders at the same price.
         let other = if side == "BUY" { "SELL" } else { "BUY" };
@@ -162,7 +162,7 @@ impl Service {
         self.until(&path, |found| found[0]["status"] == "FILLED");
     }
 
-    /// Ends it, and gives all that it complained about.
+    /// Ends it, and returns its standard error.
     pub fn complaints_at_end(self) -> String {
         self.process.signal("TERM");
         self.process.end().complaints
@@ -173,13 +173,13 @@ impl Service {
         self.process.end();
     }
 
-    /// Waits for the end: whether it was in good order.
+    /// Waits for the end and returns whether it was in order.
     pub fn ends_well(self) -> bool {
         self.process.end().is_orderly()
     }
 }
 
-/// A request; a body is JSON.
+/// Sends a request; a body is JSON.
 pub fn ask(client: &mut Client, method: &str, path: &str, headers: &str, body: &str) -> Response {
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
     let length = body.len();
@@ -189,7 +189,7 @@ pub fn ask(client: &mut Client, method: &str, path: &str, headers: &str, body: &
     client.receive(method == "HEAD")
 }
 
-/// The texts under a name in each row of a list.
+/// Returns the texts under a name in each row of a list.
 pub fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
     rows.as_array().unwrap().iter().map(|row| row[name].as_str().unwrap()).collect()
 }

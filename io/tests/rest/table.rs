@@ -1,11 +1,11 @@
-//! Every row of the specification's table of endpoints has its answer here.
+//! Checks that every row of the specification's table of endpoints has its response.
 
 use crate::service::Service;
 
-/// Method and path of each row, as they stand in the specification.
+/// Method and path of each row, as in the specification.
 const TABLE: &str = include_str!("endpoints.txt");
 
-/// What stands for a path's parameter, and a body that the call takes.
+/// Values for a path's parameter, and a body that the call accepts.
 const SAMPLES: [(&str, &str, &str); 12] = [
     ("GET /forex", "/forex?baseCurrency=EUR&transactionCurrency=USD", ""),
     ("GET /security/{id}", "/security/1", ""),
@@ -32,7 +32,7 @@ const SAMPLES: [(&str, &str, &str); 12] = [
     ("POST /next-order-id", "", "1"),
     ("POST /transaction", "", r#"{"type":"CREDIT","price":100,"currency":"USD"}"#),
 ];
-/// Calls about something that is not there: refused as such, which only the right call does.
+/// Calls about unknown objects: refused as such, which only the right call does.
 const REFUSED: [(&str, &str, &str, u16, &str); 8] = [
     ("DELETE /position/{id}", "/position/65536", "", 404, "unknown-position"),
     ("POST /position/reduce/{id}", "/position/reduce/65536", "1", 404, "unknown-position"),
@@ -82,7 +82,7 @@ fn every_endpoint_of_the_specification_answers() {
                 assert_eq!((answer.header("content-length"), answer.body.as_str()), (Some("0"), ""), "{row}")
             }
         }
-        // The same path says what it has, and answers to HEAD where it answers to GET.
+        // The same path lists its methods, and responds to HEAD where it responds to GET.
         let options = service.ask("OPTIONS", &path, "", "");
         assert!(
             options.status == 200 && options.header("allow").unwrap().contains(method),

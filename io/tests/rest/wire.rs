@@ -1,5 +1,5 @@
-//! What nobody should write to the socket of the running service: heads that never end or are huge, requests that can be read in two ways,
-//! and a crowd of half-said ones.
+//! Hostile bytes at the socket of the running service: heads that never end or are huge, requests
+//! that can be read in two ways, and many unfinished ones.
 
 use crate::client::Client;
 use crate::service::{Service, ask, folder};
@@ -17,7 +17,8 @@ fn a_head_that_does_not_end_in_time_ends_the_connection() {
         client.send(half);
         assert!(client.is_closed(), "{half:?}");
     }
-    // One that drips lasts no longer: every byte is one more read, and in the end nobody reads.
+    // A slow head lasts no longer: every byte is one more read, and in the end the server reads no
+    // more.
     let mut client = service.connect();
     let mut drips = 0;
     while client.send_bytes(b"G").is_ok() {
@@ -37,7 +38,7 @@ fn a_huge_head_is_refused_before_its_end() {
     ];
     for head in heads {
         let mut client = service.connect();
-        // Whoever is refused early may find nobody who reads the rest.
+        // A client that is refused early may find that the server no longer reads.
         let _ = client.send_bytes(head.as_bytes());
         let status = client.receive(false).status;
         assert!([414, 431].contains(&status), "{status}: {}", &head[..40]);
@@ -74,7 +75,7 @@ fn quantities_below_one_unit_are_refused_by_their_reason() {
     for quantity in ["0", "-1", "-0", "0.0", "\"-5\"", "0e5"] {
         let body = format!(r#"{{"securityId":1,"side":"BUY","quantity":{quantity},"limit":1}}"#);
         let problem = service.refuse("POST", LIMIT, &body, 422, "quantity-not-positive");
-        // It was an order, and is one that was refused.
+        // It was an order, and exists as a refused one.
         let order = service.order(problem["intId"].as_str().unwrap());
         assert_eq!(order["status"], "REJECTED", "{quantity}");
     }
@@ -83,7 +84,8 @@ fn quantities_below_one_unit_are_refused_by_their_reason() {
     assert_eq!(service.read("/rest/execution/order"), serde_json::json!([]));
 }
 
-/// Three hundred who say half a request and no more, in every way there is, and one who wants to be served.
+/// Three hundred clients that send half a request, split in every possible way, and one that needs
+/// service.
 #[test]
 fn three_hundred_slow_connections_do_not_delay_a_client() {
     let mut service = Service::with(&folder("slow-crowd"), &["http.head_timeout_ms=60000"]);
@@ -101,7 +103,7 @@ fn three_hundred_slow_connections_do_not_delay_a_client() {
     let timed_out =
         metrics.lines().find(|line| line.starts_with("pitlane_http_timed_out_connections_total")).unwrap();
     assert_eq!(timed_out.rsplit(' ').next(), Some("0"), "they were there all the time");
-    // And when they go on, they are served too.
+    // When they continue, they are served too.
     for (client, half) in slow.iter_mut().zip(halves.iter().cycle()) {
         let rest = match *half {
             half if half.starts_with("GET") => "\r\n",

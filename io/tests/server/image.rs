@@ -1,16 +1,16 @@
-//! A file system of its own for a test, in a file: it can be filled up and it can be copied as it stands.
+//! A separate file system for a test, in a file: it can be filled and copied at any moment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Tries to copy a disk while nothing is written to it.
+/// Attempts to copy a disk while nothing is written to it.
 const COPIES_MAX: usize = 20;
 
-/// An image that is mounted for as long as this lives.
+/// An image that is mounted while this exists.
 pub struct Mounted(pub PathBuf);
 
 impl Mounted {
-    /// A new one with an empty file system.
+    /// Creates an image with an empty file system and mounts it.
     pub fn new(image: &Path, size: &str, at: PathBuf) -> Option<Mounted> {
         let made = sh(&format!("truncate -s {size} {0} && mkfs.ext4 -q {0}", image.display()));
         made.then(|| Mounted::of(image, at)).flatten()
@@ -28,8 +28,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Copies an image that is mounted. The kernel writes to it by itself, whoever else stands still: only a copy during which it did not is
-/// of one moment. Whether there was one.
+/// Copies a mounted image. The kernel writes to it by itself even if no process does: only a copy
+/// without such a write is of one moment. Returns whether there was one.
 pub fn copy_of_one_moment(from: &Path, to: &Path) -> bool {
     (0..COPIES_MAX).any(|_| {
         let before = written_to(from);
@@ -38,7 +38,7 @@ pub fn copy_of_one_moment(from: &Path, to: &Path) -> bool {
     })
 }
 
-/// What the kernel has counted of the device that an image is mounted by.
+/// Returns the kernel's counters of the device of an image.
 fn written_to(image: &Path) -> String {
     let script = format!("cat /sys/block/$(basename $(losetup -nO NAME -j {}))/stat", image.display());
     let output = Command::new("sh").args(["-c", &script]).output().expect("there is a shell");

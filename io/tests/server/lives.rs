@@ -1,6 +1,6 @@
-//! Lives that end by SIGKILL, at every so many-th write of a journal, one after the other on the same folder. After each:
-//! every order that anybody was told of is there, as far as was told or farther, none is there twice, the books add up,
-//! and no id is given twice.
+//! Processes that end by SIGKILL, at every nth write of a journal, one after the other on the same
+//! folder. After each: every order that was reported exists, in the reported status or a later one,
+//! none exists twice, the books are consistent, and no id is given twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -22,23 +22,23 @@ use crate::{LIVELY, STILL};
 
 const SIGKILL: i32 = 9;
 const SHARDS: u8 = 2;
-/// Lives in the full form, and in the short one.
+/// Processes in the full form, and in the short one.
 const LIVES_FULL: u64 = 320;
 const LIVES_SHORT: u64 = 10;
-/// Lives on one folder: each reads all before it back, so many of them are slow.
+/// Processes on one folder: each recovers everything before it, so many of them are slow.
 const LINE: u64 = 40;
-/// From one life to the next the point moves by this, so that starts, setting up and trading are all cut: some two
-/// hundred commands come before the first order.
+/// Step of the write number from one process to the next, so that starts, setup and trading are all
+/// interrupted: some two hundred commands come before the first order.
 const STEP: u64 = 7;
-/// Farthest point of a life.
+/// Highest write number of a process.
 const FARTHEST: u64 = 700;
 
-/// Whether all of it was asked for, by `make faults`.
+/// Returns whether the full form is requested, by `make faults`.
 pub fn is_full() -> bool {
     env::var("PITLANE_FAULTS").is_ok_and(|size| size == "full")
 }
 
-/// What was printed of an order last.
+/// The last printed status of an order.
 #[derive(Debug)]
 struct Told {
     status: String,
@@ -47,14 +47,14 @@ struct Told {
 
 #[derive(Default)]
 pub struct Witness {
-    /// By id.
+    /// Orders by id.
     orders: BTreeMap<String, Told>,
-    /// Ids of orders that were entered, in all lives.
+    /// Ids of entered orders, of all processes.
     entered: BTreeSet<String>,
 }
 
 impl Witness {
-    /// `TIME ID SYMBOL SIDE KIND QTY… STATUS filled QTY …`
+    /// Parses `TIME ID SYMBOL SIDE KIND QTY… STATUS filled QTY …`
     pub fn hear(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some(at) = words.iter().position(|word| *word == "filled") else { return };
@@ -67,18 +67,18 @@ impl Witness {
         if status == "PENDING_NEW" {
             assert!(self.entered.insert(id.clone()), "{id} was given before");
         }
-        // Requests have ids of their own; what became of them is told under the order's.
+        // Requests have separate ids; their outcome is reported under the order's.
         if self.entered.contains(&id) {
             self.orders.insert(id, Told { status, filled });
         }
     }
 
-    /// Orders that were told.
+    /// Returns the number of reported orders.
     pub fn len(&self) -> usize {
         self.orders.len()
     }
 
-    /// Everything told is in the state.
+    /// Checks that everything reported is in the state.
     pub fn check(&self, view: &View, life: u64) {
         for (id, told) in &self.orders {
             let found = find(view, id);
@@ -99,14 +99,14 @@ fn find(view: &View, id: &str) -> Vec<Order> {
     versions.map(|id| view.orders_with_id(&id)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// The state on disk, told as a reader is told it.
+/// Returns the state on disk, as a reader receives it.
 pub fn state(data: &Path) -> View {
     let mut view = View::new(SHARDS, ViewSettings::default());
     for (shard, recovered) in read_back(&Disk::Real, data).expect("it can be read").into_iter().enumerate() {
         let Some(restored) = recovered.restored else { continue };
         let mut shard_now = restored.shard;
         shard_now.assert_consistent();
-        // A port of nobody's: what was being told to others when the life ended is not for us.
+        // An unused port: events in progress for other ports when the process ended are not for us.
         let port = PortId(PortId::MAX);
         let source = Source { port, ..Source::default() };
         let mut out = Outbox::new(restored.event);
@@ -137,15 +137,16 @@ fn no_kill_loses_or_doubles_an_acknowledged_order() {
     }
 }
 
-/// A line of lives on one folder, each killed at another write: at `first`, and then every `step`.
+/// Runs processes on one folder, each killed at another write: at `first`, and then every `step`.
 fn live(name: &str, first: u64, lives: u64, step: u64) {
     let data = folder(name);
     let mut witness = Witness::default();
     for life in 0..lives {
         let at = 1 + (first + life * step) % FARTHEST;
-        // Half of the lives with a thread for each, so that shards die in the middle of each other's work.
+        // Half of the processes have a thread for each shard, so that shards end in the middle of
+        // each other's work.
         let layout = if life % 2 == 0 { "topology.layout=shared" } else { "topology.layout=dedicated" };
-        // Every order of every life is kept, so that each can be asked for.
+        // Every order of every process is kept, so that each can be requested.
         let settings = [&LIVELY[..], &[layout, "shard.finished_max=100000"]].concat();
         let mut service = Service::start(&data, &settings, Some(&format!("kill:{at}")));
         loop {
@@ -163,7 +164,7 @@ fn live(name: &str, first: u64, lives: u64, step: u64) {
     show(&data);
 }
 
-/// A last life, in which nothing moves, shows what all of them left.
+/// A last process, without activity, shows what all of them left.
 fn show(data: &Folder) {
     let before = state(data);
     let service = Service::start(data, &STILL, None);
@@ -172,7 +173,7 @@ fn show(data: &Folder) {
     assert_eq!(service.metric("pitlane_read_model_positions"), before.positions().count() as u64);
     service.signal("TERM");
     assert!(service.end().is_orderly());
-    // Some are good until a time, which may have come meanwhile.
+    // Some orders have a date, which may have passed meanwhile.
     let left = state(data).open_orders_len() as u64;
     assert!((left..=before.open_orders_len() as u64).contains(&open), "{open} open, {left} left");
 }

@@ -1,4 +1,5 @@
-//! The running service: start, requests, both layouts, every way to end, and what is there after a restart.
+//! The running service: start, requests, both layouts, every way to end, and the state after a
+//! restart.
 
 mod image;
 mod lives;
@@ -13,10 +14,10 @@ use std::time::{Duration, Instant};
 use service::{Service, dump, folder};
 
 const SIGABRT: i32 = 6;
-/// A market and a trader, quick.
+/// A fast market and trader.
 const LIVELY: [&str; 4] =
     ["demo.on=true", "demo.rate=500", "feed.rate=2000", "risk.strategies.max_orders_per_s=0"];
-/// Nothing moves.
+/// No market activity.
 const STILL: [&str; 1] = ["feed.on=false"];
 
 #[test]
@@ -37,7 +38,7 @@ fn every_listener_of_the_ready_line_responds() {
 #[test]
 fn the_stages_of_an_order_are_shown() {
     let mut service = Service::start(&folder("stages"), &LIVELY, None);
-    // Every thread hands its numbers over once a second, and the trader goes on meanwhile.
+    // Every thread publishes its latencies once a second, and the trader continues meanwhile.
     let stages = loop {
         let (status, body) = service.ask("GET /rest/ext/latency");
         assert_eq!(status, 200, "{body}");
@@ -61,7 +62,7 @@ fn a_certificate_is_reloaded_on_request() {
     }
     service.signal("HUP");
     let end = Instant::now() + Duration::from_secs(30);
-    // Where there is none any more another is made.
+    // A missing certificate is made again.
     while !files.iter().all(|file| file.exists()) {
         assert!(Instant::now() < end, "nobody made a certificate");
         assert_eq!(service.ask("GET /health/live").0, 200);
@@ -76,7 +77,7 @@ fn every_layout_and_every_idle_mode_works() {
         for idle in ["spin", "adaptive", "park"] {
             let name = format!("{layout}-{idle}");
             let (layout, idle) = (format!("topology.layout={layout}"), format!("topology.idle={idle}"));
-            // Where the host forbids io_uring, epoll runs and a line says why.
+            // Where the host forbids io_uring, epoll runs and a log line gives the reason.
             let driver = if idle.ends_with("park") { "net.driver=uring" } else { "net.driver=epoll" };
             let settings = [&LIVELY[..], &[&layout, &idle, driver]].concat();
             let mut service = Service::start(&folder(&name), &settings, None);
@@ -113,18 +114,18 @@ fn a_client_can_stop_the_service() {
     assert!(service.end().is_orderly());
 }
 
-/// A client that never finishes its request may delay the end, but not a second signal.
+/// A client that never finishes its request may delay the stop, but not a second signal.
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
     let service = Service::start(&folder("twice"), &STILL, None);
     let mut slow = TcpStream::connect(service.address()).unwrap();
     slow.write_all(b"POST /rest/ext/kill-switch HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le").unwrap();
-    // It has read the half request before it answers this one.
+    // The service has read the half request before it responds to this one.
     service.ask("GET /health/live");
     service.signal("TERM");
     service.signal("TERM");
     let ended = service.end();
-    // The first may have been enough, if the second came late.
+    // The first signal may have been enough, if the second came late.
     assert!(ended.status.code() == Some(143) || ended.is_orderly(), "{:?}", ended.status);
 }
 
@@ -183,7 +184,8 @@ fn a_journal_of_another_number_of_shards_is_refused() {
     assert!(ended.complaints.contains("shards"), "{}", ended.complaints);
 }
 
-/// Processor time of a service that runs so many seconds with nothing to do, in hundredths of a second.
+/// Returns the processor time of a service that runs so many seconds without work, in hundredths of
+/// a second.
 fn idle_cpu(seconds: u32) -> u64 {
     let time = format!("{seconds}");
     let data = folder(&format!("idle-{seconds}"));
@@ -194,18 +196,19 @@ fn idle_cpu(seconds: u32) -> u64 {
     ended.cpu
 }
 
-/// Part of `make faults`: it takes a quiet machine and some seconds.
+/// Part of `make faults`: it needs a quiet machine and some seconds.
 #[test]
 fn an_idle_service_takes_less_than_two_percent_of_a_core() {
     if !lives::is_full() {
         return;
     }
-    // The start has its own cost, which both have.
+    // The start has its own cost, which both runs have.
     let cost = idle_cpu(11).saturating_sub(idle_cpu(1));
     assert!(cost < 20, "{cost} hundredths of a second in ten seconds");
 }
 
-/// Shards remember: a second start of the same day begins no other day and repeats no subscription and no limit.
+/// Shards keep their state: a second start on the same day begins no other day and repeats no
+/// subscription and no limit.
 #[test]
 fn a_restart_sends_the_shards_only_what_they_lack() {
     let data = folder("again");

@@ -1,5 +1,6 @@
-//! A power cut on a real file system: the data folder is on an image of its own, and the image is copied while the service
-//! runs. What the copy has is what had reached the disk; everything that was told at level `disk` must be in it.
+//! A power cut on a real file system: the data folder is on a separate image, and the image is
+//! copied while the service runs. The copy has what had reached the disk; everything that was
+//! acknowledged at level `disk` must be in it.
 //!
 //! Only in the full form, and only where images may be mounted.
 
@@ -8,7 +9,7 @@ use crate::image::{Mounted, copy_of_one_moment};
 use crate::lives::{Witness, is_full, state};
 use crate::service::{Service, command, folder};
 
-/// Lines heard before the cut.
+/// Lines read before the cut.
 const LINES: usize = 400;
 
 #[test]

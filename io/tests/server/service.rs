@@ -1,4 +1,4 @@
-//! The real binary as a child process, and what a client sees of it.
+//! The real binary as a child process, as a client sees it.
 
 use std::fs::{self, DirEntry};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ mod folder;
 
 pub use folder::Folder;
 
-/// Small files, so that a start is quick; listeners on any free port.
+/// Small files, so that a start is fast; listeners on any free port.
 const SETTINGS: [&str; 8] = [
     "http.listen=127.0.0.1:0",
     "https.listen=",
@@ -27,10 +27,10 @@ const SETTINGS: [&str; 8] = [
     "shard.orders_max=100000",
 ];
 
-/// Whoever says nothing for so long, or gives no answer, never will: the test fails instead of waiting for ever.
+/// Time limit for a line or a response: the test fails instead of waiting for ever.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// A folder for one test's data, empty.
+/// Returns an empty data folder for one test.
 pub fn folder(name: &str) -> Folder {
     Folder::new("server", name)
 }
@@ -44,7 +44,7 @@ pub fn command(data: &Path, settings: &[&str]) -> Command {
     command
 }
 
-/// Every record of the journal, a line each.
+/// Returns every record of the journal, a line each.
 pub fn dump(data: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
     let output = command.args(["journal", "dump", "--data"]).arg(data).output().expect("the binary starts");
@@ -54,18 +54,19 @@ pub fn dump(data: &Path) -> String {
 
 pub struct Service {
     child: Child,
-    /// What it prints, line by line; so kept that several threads may ask the service.
+    /// Its output, line by line; in a mutex, so that several threads may use the service.
     out: Mutex<Receiver<String>>,
-    /// All that it complains about. It is read as it comes, or the service would wait for its reader one day.
+    /// Its standard error. It is read as it comes, or the service would block on a full pipe.
     complaints: Option<JoinHandle<String>>,
     /// The first line.
     pub ready: String,
-    /// Not removed before it has ended.
+    /// Removed only after the service has ended.
     _data: Option<Folder>,
 }
 
 impl Service {
-    /// Starts the service on a data folder with further settings, and waits until it is ready or gone.
+    /// Starts the service on a data folder with further settings, and waits until it is ready or
+    /// gone.
     pub fn start(data: &Folder, settings: &[&str], fault: Option<&str>) -> Service {
         let mut command = command(data, settings);
         if let Some(fault) = fault {
@@ -74,14 +75,14 @@ impl Service {
         Service::on(data, command)
     }
 
-    /// The same, to end by itself after so many seconds.
+    /// Does the same, and the service stops after so many seconds.
     pub fn start_for(data: &Folder, settings: &[&str], seconds: &str) -> Service {
         let mut command = command(data, settings);
         command.args(["--for", seconds]);
         Service::on(data, command)
     }
 
-    /// By a command of ours on this folder.
+    /// Starts a given command on this folder.
     pub fn on(data: &Folder, command: Command) -> Service {
         let mut service = Service::spawn(command);
         service._data = Some(data.clone());
@@ -102,7 +103,7 @@ impl Service {
         let mut err = child.stderr.take().expect("its complaints are ours");
         let complaints = thread::spawn(move || {
             let mut text = Vec::new();
-            // Cut off in the midst of a letter if it was killed so.
+            // The text may be cut in the middle of a character if the process was killed.
             let _ = err.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -130,7 +131,7 @@ impl Service {
         self.child.id()
     }
 
-    /// The next line; empty at the end.
+    /// Returns the next line; empty at the end.
     pub fn line(&mut self) -> String {
         match self.out.get_mut().expect("nobody panics with it").recv_timeout(SILENCE_MAX) {
             Ok(line) => line,
@@ -142,24 +143,25 @@ impl Service {
         }
     }
 
-    /// Once, when it has ended.
+    /// Called once, when the process has ended.
     fn complaints(&mut self) -> String {
         self.complaints.take().expect("nobody asks twice").join().expect("they are read")
     }
 
-    /// The shell has its own `kill`, so nothing needs to be installed.
+    /// The shell has a built-in `kill`, so nothing needs to be installed.
     pub fn signal(&self, signal: &str) {
         let kill = format!("kill -{signal} {}", self.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("there is a shell").success());
     }
 
-    /// Stops it as it stands. The system lets one of its threads stop the others, so they run on until that one has had its turn.
+    /// Stops all its threads. The system lets one of the threads stop the others, so they continue
+    /// until that one has run.
     pub fn pause(&self) {
         self.signal("STOP");
         let tasks = format!("/proc/{}/task", self.id());
         let is_stopped = |task: io::Result<DirEntry>| {
             let stat = task.and_then(|task| fs::read_to_string(task.path().join("stat"))).unwrap_or_default();
-            // Behind the name, which is in brackets: stopped, or ended.
+            // After the name, which is in brackets: stopped, or ended.
             stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 'Z', 'X']))
         };
         let late = Instant::now() + SILENCE_MAX;
@@ -169,7 +171,7 @@ impl Service {
         }
     }
 
-    /// Status and body of one request.
+    /// Returns status and body of one request.
     pub fn ask(&self, request: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address()).expect("it listens");
         stream.set_read_timeout(Some(SILENCE_MAX)).expect("a time");
@@ -185,15 +187,15 @@ impl Service {
         (status.expect("an answer has a status"), body.to_string())
     }
 
-    /// A number of `/metrics`.
+    /// Returns a number of `/metrics`.
     pub fn metric(&self, name: &str) -> u64 {
         let (_, text) = self.ask("GET /metrics");
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("there is no {name} in {text}")).parse().expect("a whole number")
     }
 
-    /// Waits for the end: what it printed since, what it complained about, how it ended, and processor time in
-    /// hundredths of a second.
+    /// Waits for the end and returns the remaining output, the standard error, the status, and the
+    /// processor time in hundredths of a second.
     pub fn end(mut self) -> Ended {
         let mut said = String::new();
         loop {
@@ -203,7 +205,7 @@ impl Service {
             }
         }
         let complaints = self.complaints();
-        // Nobody has waited for it, so its numbers are still there.
+        // The process has not been waited for, so its counters still exist.
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
         let fields: Vec<&str> =
             stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
@@ -215,7 +217,7 @@ impl Service {
 }
 
 impl Drop for Service {
-    /// A test that fails leaves no process behind.
+    /// A failing test leaves no process behind.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -231,7 +233,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Ended in good order, with the last line.
+    /// Returns whether it ended in order, with the last line.
     pub fn is_orderly(&self) -> bool {
         let last = self.said.lines().last().unwrap_or_default();
         self.status.code() == Some(0) && last.starts_with("stopped ")

@@ -1,4 +1,5 @@
-//! A leader that was away cannot acknowledge anything; a broker that forgets is told again.
+//! A leader that was away cannot acknowledge anything; a broker that loses data receives them
+//! again.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +20,7 @@ fn a_leader_that_was_paused_acknowledges_nothing_more() {
     let load = Load::start(old, "before");
     until("orders are acknowledged", || load.acknowledged() >= 20);
     pair.server(0).pause();
-    // What lies in its sockets is found there when it goes on.
+    // The bytes in its sockets are read when it continues.
     let mut late = TcpStream::connect(old).unwrap();
     late.set_read_timeout(Some(PATIENCE)).unwrap();
     late.write_all(order(old, "late").as_bytes()).unwrap();
@@ -39,7 +40,8 @@ fn a_leader_that_was_paused_acknowledges_nothing_more() {
     assert!(!orders.iter().any(|(known, _)| known == "late"));
 }
 
-/// What the first one sent and nobody has got yet has the numbers that the second one gives to its own.
+/// The messages that the first leader sent and the broker has not received have the numbers that
+/// the second leader uses for its own.
 #[test]
 fn pending_messages_of_an_old_leader_are_not_stored_behind_the_new_one() {
     let place = folder("standby-under-way");
@@ -54,7 +56,7 @@ fn pending_messages_of_an_old_leader_are_not_stored_behind_the_new_one() {
     let load = Load::start(pair.server(0).address(), "before");
     until("orders are acknowledged", || load.acknowledged() >= 20);
     sluice.shut();
-    // Many at once, each a message of its own if need be: none of them is acknowledged.
+    // Many orders at once, each a separate message if necessary: none of them is acknowledged.
     let address = pair.server(0).address();
     let mut late: Vec<TcpStream> = (0..32)
         .map(|at| {
@@ -70,7 +72,7 @@ fn pending_messages_of_an_old_leader_are_not_stored_behind_the_new_one() {
     assert!(!late.iter_mut().any(is_acknowledged), "another leads");
     let after = Load::start(pair.server(1).address(), "after");
     until("orders are acknowledged", || after.acknowledged() >= 20);
-    // Whoever reads the stream from its beginning can go on with it.
+    // A reader that starts at the beginning of the stream can continue with it.
     pair.follow(0);
     pair.kill(1);
     let acknowledged = [load.end(), after.end()].concat();
@@ -90,7 +92,7 @@ fn a_broker_that_lost_everything_receives_it_again() {
     broker.kill();
     fs::remove_dir_all(place.join("broker")).unwrap();
     broker.restart();
-    // The one that led is the only one that knows all of it.
+    // Only the former leader has the whole state.
     let acknowledged = load.end();
     pair.stand_by(0);
     pair.lead(0);

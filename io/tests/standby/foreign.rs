@@ -1,4 +1,5 @@
-//! Messages in the stream that no server of the group has sent, from whoever may publish there and from the broker itself.
+//! Messages in the stream that no server of the group has sent, from clients that may publish there
+//! and from the broker itself.
 
 use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use super::stranger::{Stranger, guarded, guarded_in_one_account, password};
 const PREFIX: &str = "pitlane.pitlane.standby.pair.";
 const SECRET: &str = "standby.secret=known to the two of them";
 
-/// A parcel as `io/src/standby/message.rs` writes it.
+/// Returns a message as `io/src/standby/message.rs` encodes it.
 fn parcel(epoch: u64, kind: u8, path: &str, rest: &[u8]) -> Vec<u8> {
     let mut bytes = vec![1, kind];
     bytes.extend_from_slice(&epoch.to_le_bytes());
@@ -23,12 +24,12 @@ fn parcel(epoch: u64, kind: u8, path: &str, rest: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A file of one byte, at its place.
+/// Returns a file of one byte, at its place.
 fn piece(epoch: u64, kind: u8, path: &str) -> Vec<u8> {
     parcel(epoch, kind, path, &[&0u64.to_le_bytes()[..], &1u64.to_le_bytes(), b"x"].concat())
 }
 
-/// Everything that is no message of ours: subject below the prefix, and content.
+/// Returns everything that is no message of ours: subject below the prefix, and content.
 fn forged() -> Vec<(String, Vec<u8>)> {
     let file = |path: &str| format!("file.{}", path.replace('/', "%2F").replace('.', "%2E"));
     let node = [&[0; 16][..], &9u128.to_le_bytes()].concat();
@@ -58,7 +59,8 @@ fn forged() -> Vec<(String, Vec<u8>)> {
     forged
 }
 
-/// Ids with which such a message may come: none, one that means nothing, and one of a leader in a later epoch, for this place.
+/// Ids that such a message may have: none, a meaningless one, and that of a leader in a later
+/// epoch, for this place.
 fn ids(seq: u64) -> [String; 3] {
     ["NATS/1.0\r\n\r\n".to_string(), id("x"), id(&format!("9.999.{seq}"))]
 }
@@ -75,7 +77,8 @@ fn foreign(pair: &Pair, at: usize) -> u64 {
     standby(pair, at)["foreign"].as_u64().unwrap()
 }
 
-/// A client that may publish wherever it likes stores every kind of message in the stream, and says again what it has heard there.
+/// A client that may publish everywhere stores every kind of message in the stream, and repeats the
+/// messages it has received there.
 #[test]
 fn no_foreign_message_in_the_stream_ends_or_deposes_a_server() {
     let place = folder("standby-foreign");
@@ -110,7 +113,7 @@ fn no_foreign_message_in_the_stream_ends_or_deposes_a_server() {
         stranger.publish_with(&message.subject, "", &message.headers, &message.payload);
     }
     stranger.settle();
-    // Those that were known by their id the broker has not stored; one that a later message replaced is not seen.
+    // The broker has not stored duplicates by id; a message that a later one replaced is not seen.
     until("the leader has passed them", || foreign(&pair, 0) >= stored / 2);
     until("the follower has passed them", || foreign(&pair, 1) >= stored / 2);
     let before = load.acknowledged();
@@ -120,7 +123,8 @@ fn no_foreign_message_in_the_stream_ends_or_deposes_a_server() {
     for data in ["server-0", "server-1"].map(|name| place.join(name)) {
         assert!(!data.join("audit/forged").exists() && !data.join("notes/forged.note").exists());
     }
-    // The follower has all, and whoever reads the stream from its beginning gets past them too.
+    // The follower has everything, and a reader that starts at the beginning of the stream passes
+    // them too.
     pair.kill(0);
     pair.lead(1);
     let acknowledged = load.end();
@@ -152,7 +156,8 @@ cancel_on_failure = true
 parameters = { fast = 20, slow = 100, bar_s = 1, qty = 10, short = true }
 "#;
 
-/// Every subject that a server subscribes to or stores, those of other strategies, and calls of the broker that would destroy something.
+/// Every subject that a server subscribes to or stores, those of other strategies, and API calls of
+/// the broker that would destroy data.
 const TARGETS: [&str; 22] = [
     "pitlane.pitlane.standby.pair.lead",
     "pitlane.pitlane.standby.pair.beat",
@@ -178,7 +183,7 @@ const TARGETS: [&str; 22] = [
     "$JS.API.CONSUMER.CREATE.PITLANE_PITLANE_GENERIC.MARKET_MAKER",
 ];
 
-/// What the login of a strategy may publish on, and contents for it.
+/// Subjects that the login of a strategy may publish on, and contents for them.
 fn allowed() -> Vec<(&'static str, Vec<u8>)> {
     let hello = RemoteRequest::Hello { life: 7, host: "x".to_string(), heard: Vec::new() };
     let (stream, name) = ("PITLANE_PITLANE_GENERIC", "MARKET_MAKER");
@@ -196,8 +201,8 @@ fn allowed() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The login of a strategy tries every subject directly, and names each of them for the answers of the server and of the broker. One
-/// such message used to stop both servers for good.
+/// The login of a strategy tries every subject directly, and names each of them as reply subject
+/// for the server and the broker. One such message once stopped both servers for good.
 fn attack(name: &str, rights: &str, reaches_stream: bool) {
     let place = folder(name);
     let broker = Broker::with(&place, rights);
@@ -229,14 +234,14 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
     }
     let refused = || pair.server(0).metric("pitlane_remote_strategy_misrouted_messages_total");
     until("letters that ask for an answer elsewhere are refused", || refused() >= TARGETS.len() as u64);
-    // Headers over which a client of the broker loses its connection.
+    // Headers that make a client of the broker lose its connection.
     for (subject, payload) in allowed() {
         stranger.publish_with(subject, TARGETS[0], b"no headers at all\r\n\r\n", &payload);
         stranger.settle();
         let before = load.acknowledged();
         until("the leader goes on", || load.acknowledged() > before);
     }
-    // More than the broker takes in a message: it hangs up on the sender.
+    // More than the broker accepts in a message: it disconnects the sender.
     for (subject, _) in allowed() {
         let mut large = Stranger::connect(broker.port, Some("market-maker"));
         large.publish(subject, TARGETS[0], &vec![1; 2 << 20]);
@@ -247,7 +252,7 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
     } else {
         assert_eq!((foreign(&pair, 0), foreign(&pair, 1)), (0, 0), "nothing has come as far as the stream");
     }
-    // The strategy itself is still heard, and answered where it may be.
+    // The server still receives the strategy itself, and responds where it may.
     let hello = RemoteRequest::Hello { life: 8, host: "y".to_string(), heard: Vec::new() };
     until("the strategy is answered", || {
         stranger.publish(

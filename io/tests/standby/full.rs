@@ -1,4 +1,5 @@
-//! The broker's storage is full: its error is told, cancels go on, and orders do when there is room again.
+//! The broker's storage is full: its error is reported, cancels continue, and orders resume when
+//! there is room again.
 
 use std::fs;
 use std::io::Write;
@@ -10,11 +11,11 @@ use super::load::{is_acknowledged, order};
 use super::pair::{PATIENCE, Pair, until};
 use super::service::folder;
 
-/// Room of the broker, in bytes: enough for a group that has just begun, and its reserve for cancels.
+/// Storage of the broker, in bytes: enough for a new group, and its reserve for cancels.
 const ROOM: usize = 12 << 20;
 const FILLER: usize = 64 << 10;
 
-/// Whether an order is acknowledged.
+/// Returns whether an order is acknowledged.
 fn enter(pair: &Pair, at: usize, id: &str) -> bool {
     let address = pair.server(at).address();
     let Ok(mut socket) = TcpStream::connect(address) else { return false };
@@ -26,7 +27,7 @@ fn cancel(pair: &Pair, at: usize, id: &str) -> u16 {
     pair.server(at).ask(&format!("DELETE /rest/execution/order/{id}")).0
 }
 
-/// Fills the broker until it refuses something, and answers with how many files that took.
+/// Fills the broker until it refuses something, and returns how many files that took.
 fn fill(pair: &Pair) -> usize {
     let notes = pair.place.join("server-0/notes");
     let mut fillers = 0;
@@ -39,7 +40,7 @@ fn fill(pair: &Pair) -> usize {
     fillers
 }
 
-/// Enters orders until one is taken, and answers with its id. One that was refused stays so.
+/// Sends orders until one is accepted, and returns its id. A refused order stays refused.
 fn enter_until_taken(pair: &Pair) -> String {
     let mut tries = 0;
     until("orders are taken again", || {
@@ -49,7 +50,8 @@ fn enter_until_taken(pair: &Pair) -> String {
     format!("again-{tries}")
 }
 
-/// Kills the first server; the second leads with all that was acknowledged, and without what was not.
+/// Kills the first server; the second leads with everything that was acknowledged, and without what
+/// was not.
 fn check(mut pair: Pair, again: &str, error: &str) {
     let service = pair.servers[0].take().unwrap();
     service.signal("KILL");

@@ -1,4 +1,5 @@
-//! Whoever leads is killed in the midst of orders over REST and FIX; the other takes over, and the one that was killed follows it.
+//! The leader is killed during orders over REST and FIX; the other takes over, and the killed one
+//! follows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -11,7 +12,7 @@ use super::load::Load;
 use super::pair::{Pair, until};
 use super::service::folder;
 
-/// Kills in the short form, and in the whole (`make faults`).
+/// Kills in the short form, and in the full form (`make faults`).
 const KILLS: u64 = 3;
 const KILLS_FULL: u64 = 50;
 
@@ -54,7 +55,7 @@ fn nothing_acknowledged_is_lost_whenever_the_leader_is_killed() {
     let compared = check(&pair, leader, &rest, &stays, &client.heard);
     assert!(compared > 0, "some orders over FIX stayed");
     client.disconnect();
-    // In good order the other is told to go on, and knows exactly the same.
+    // After an orderly stop the other server takes over at once, with exactly the same state.
     let before = pair.known(leader);
     let service = pair.servers[leader].take().unwrap();
     service.signal("TERM");
@@ -69,7 +70,7 @@ fn nothing_acknowledged_is_lost_whenever_the_leader_is_killed() {
     );
 }
 
-/// An order that is filled, or one that stays: then its id.
+/// Sends an order that is filled, or one that stays open, whose id is returned.
 fn send(client: &mut Client, dice: &mut Rng, id: &str) -> Option<String> {
     if dice.below(3) == 0 {
         let body = format!("11={id}|55=AAPL|54={}|38=10|40=1|59=0|60={}|", 1 + dice.below(2), now());
@@ -80,7 +81,8 @@ fn send(client: &mut Client, dice: &mut Rng, id: &str) -> Option<String> {
     Some(id.to_string())
 }
 
-/// Every order that somebody was told of is there, once, with all that he was told. Answers with how many that were over FIX.
+/// Checks that every order that a client was informed of exists once, with everything that was
+/// reported. Returns how many came over FIX.
 fn check(pair: &Pair, at: usize, rest: &[String], stays: &BTreeSet<String>, heard: &[Message]) -> usize {
     let (orders, _) = pair.known(at);
     let open: BTreeMap<&str, u64> = orders.iter().map(|(id, filled)| (id.as_str(), *filled)).collect();
@@ -92,7 +94,7 @@ fn check(pair: &Pair, at: usize, rest: &[String], stays: &BTreeSet<String>, hear
     let mut filled: BTreeMap<&str, u64> = BTreeMap::new();
     let mut told: BTreeSet<&str> = BTreeSet::new();
     for report in heard.iter().filter(|message| message.get(35) == "8") {
-        // As after a loss of power a report may come twice, under its own name.
+        // As after a loss of power, a report may arrive twice, with the same ExecID.
         if report.get(150) == "F" && fills.insert(report.get(17)) {
             let sum = filled.entry(report.get(37)).or_default();
             *sum += report.get(32).parse::<u64>().unwrap();

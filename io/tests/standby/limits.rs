@@ -1,5 +1,5 @@
-//! What a stream holds has its end: files that were removed and leaders of long ago are forgotten; and whatever does not fit into
-//! one window is sent all the same.
+//! Bounds of a stream: removed files and old leaders are forgotten; and a folder that does not fit
+//! into one window is sent nevertheless.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use super::service::folder;
 
 const STREAM: &str = "PITLANE_PITLANE_STANDBY_pair";
 const PREFIX: &str = "pitlane.pitlane.standby.pair.";
-/// As `io/src/standby` has them.
+/// As in `io/src/standby`.
 const REMOVED_MAX: usize = 1_000;
 const LEADS_MAX: usize = 1_000;
 
-/// The broker as we see it beside the servers.
+/// A client of the broker beside the servers.
 pub struct Beside {
     runtime: Runtime,
     context: Context,
@@ -38,12 +38,12 @@ impl Beside {
         self.runtime.block_on(self.context.get_stream(STREAM)).unwrap()
     }
 
-    /// The number of the last message.
+    /// Returns the number of the last message.
     pub fn last(&self) -> u64 {
         self.stream().cached_info().state.last_sequence
     }
 
-    /// Makes the stream as a server would, with a limit.
+    /// Creates the stream as a server would, with a limit.
     pub fn make(&self, max_bytes: i64) {
         let made = self.context.create_stream(Config {
             name: STREAM.to_string(),
@@ -63,7 +63,7 @@ impl Beside {
         self.runtime.block_on(self.context.delete_stream(STREAM)).unwrap();
     }
 
-    /// By subject that begins so, how many messages there are.
+    /// Returns the number of messages by subject with this prefix.
     fn subjects(&self, beginning: &str) -> Vec<(String, usize)> {
         let stream = self.stream();
         let found = async {
@@ -101,7 +101,7 @@ fn a_folder_larger_than_a_window_is_sent_whole_and_of_removed_files_the_first_ar
     let broker = Broker::start(&place);
     let beside = Beside::new(&broker);
     let mut pair = Pair::at(&place, &broker.url());
-    // Far more messages, and more bytes, than are on their way at once.
+    // Far more messages, and more bytes, than are in flight at once.
     let data = |at: usize| place.join(format!("server-{at}"));
     let name = |n: usize| format!("notes/filler-{n:04}");
     let text = |n: usize| vec![n as u8; if n < 300 { 64 << 10 } else { 16 }];
@@ -124,7 +124,7 @@ fn a_folder_larger_than_a_window_is_sent_whole_and_of_removed_files_the_first_ar
     assert!(subjects.len() == REMOVED_MAX && subjects.contains(&last.as_str()), "{}", subjects.len());
     until("they are gone there too", || !data(1).join(name(COUNT - 1)).exists());
     assert!((0..COUNT).all(|n| !data(1).join(name(n)).exists()));
-    // Whoever follows has all that it needs.
+    // A follower has everything it needs.
     pair.kill(0);
     pair.lead(1);
 }
@@ -139,7 +139,7 @@ fn of_many_leaders_the_first_are_forgotten_and_what_they_sent_is_read() {
     for epoch in 1..=last {
         let node = [&[0; 16][..], &u128::from(epoch).to_le_bytes()].concat();
         beside.store("lead", epoch, 1, "", &node);
-        // Some have left something, and it stays.
+        // Some have left data, which stay.
         if epoch < 4 {
             let path = format!("notes/old-{epoch}");
             beside.store(&format!("file.notes%2Fold-{epoch}"), epoch, 8, &path, &[]);

@@ -1,4 +1,4 @@
-//! Orders over REST, one after the other, until nobody answers.
+//! REST orders, one after the other, until there is no response.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Ids begin with `name`.
+    /// Starts the client. Ids begin with `name`.
     pub fn start(address: SocketAddr, name: &str) -> Load {
         let acknowledged = Arc::new(AtomicUsize::new(0));
         let (count, name) = (acknowledged.clone(), name.to_string());
@@ -40,18 +40,18 @@ impl Load {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// Whatever was acknowledged, when nobody answers any more.
+    /// Returns everything that was acknowledged, when there is no response any more.
     pub fn end(self) -> Vec<String> {
         self.thread.join().unwrap()
     }
 }
 
-/// An order that nothing meets, as REST takes it.
+/// Returns the body of an order that does not match.
 pub fn terms(id: &str) -> String {
     format!(r#"{{"intId":"{id}","securityId":1,"side":"BUY","quantity":1,"limit":1.25,"tif":"GTC"}}"#)
 }
 
-/// A request for it.
+/// Returns a request for it.
 pub fn order(address: SocketAddr, id: &str) -> String {
     let body = terms(id);
     format!(
@@ -60,7 +60,7 @@ pub fn order(address: SocketAddr, id: &str) -> String {
     )
 }
 
-/// Whether the answer is that the order was entered; any other, or none, is no.
+/// Returns whether the response is that the order was entered; any other, or none, is false.
 pub fn is_acknowledged(socket: &mut TcpStream) -> bool {
     let mut answer = Vec::new();
     let mut buffer = [0; 4_096];

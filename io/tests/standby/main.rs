@@ -1,4 +1,5 @@
-//! Two servers and a broker, real processes: whoever leads is killed, paused and cut off, and nothing that was acknowledged is lost.
+//! Two servers and a broker, real processes: the leader is killed, paused and cut off, and nothing
+//! that was acknowledged is lost.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::http_client::{Client, Response};
 use super::service::{Folder, Service, command};
 
-/// If something does not come about in this time it never will.
+/// Time limit; a later result never comes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// Short, so that a takeover is quick; long enough for a busy machine.
+/// Short, so that a take-over is fast; long enough for a busy machine.
 const LEASE: &str = "standby.lease_ms=1500";
 
 const CONFIG: &str = r#"
@@ -21,7 +21,7 @@ TargetCompID = "KEEP*"
 ResetOnLogon = "N"
 "#;
 
-/// Open orders by id, with what is filled of them.
+/// Open orders by id, with their filled quantity.
 pub type Orders = Vec<(String, u64)>;
 /// Quantities by security.
 pub type Positions = Vec<(u64, i64)>;
@@ -36,14 +36,14 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// The first leads, and the second has all that it needs to take over.
+    /// Starts both: the first leads, and the second has everything it needs to take over.
     pub fn start(place: &Folder, url: &str) -> Pair {
         let mut pair = Pair::at(place, url);
         pair.begin();
         pair
     }
 
-    /// Nobody is started yet.
+    /// Returns a pair that is not yet started.
     pub fn at(place: &Folder, url: &str) -> Pair {
         let (settings, sections) = (Vec::new(), String::new());
         Pair { place: place.clone(), url: url.to_string(), settings, sections, servers: [None, None] }
@@ -78,7 +78,7 @@ impl Pair {
         command
     }
 
-    /// Starts one; it says that it stands by, before anything else.
+    /// Starts a server; it first prints that it stands by.
     pub fn launch(&mut self, at: usize) {
         let service = Service::on(&self.place, self.command(at));
         assert!(
@@ -94,12 +94,12 @@ impl Pair {
         self.servers[at].as_ref().unwrap()
     }
 
-    /// Waits until this one serves.
+    /// Waits until this server leads.
     pub fn lead(&mut self, at: usize) {
         self.say(at, "ready ");
     }
 
-    /// Waits until this one says that it stands by, as it does whenever it begins.
+    /// Waits until this server prints that it stands by, as it does at each start.
     pub fn stand_by(&mut self, at: usize) {
         self.say(at, "standby ");
     }
@@ -115,7 +115,7 @@ impl Pair {
         }
     }
 
-    /// Waits until this one follows and has everything.
+    /// Waits until this server follows and has everything.
     pub fn follow(&self, at: usize) {
         let service = self.server(at);
         let end = Instant::now() + PATIENCE;
@@ -142,7 +142,7 @@ impl Pair {
         words.split_whitespace().find_map(|word| word.strip_prefix("fix=")).unwrap().parse().unwrap()
     }
 
-    /// What this one knows.
+    /// Returns the state of this server.
     pub fn known(&self, at: usize) -> (Orders, Positions) {
         let orders = get(self.server(at), "/rest/execution/order");
         let order = |row: &Value| {
@@ -164,7 +164,7 @@ pub fn get(service: &Service, path: &str) -> Value {
     answer.json()
 }
 
-/// Whatever it answers.
+/// Returns any response.
 pub fn look(service: &Service, path: &str) -> Response {
     let mut client = Client::new(TcpStream::connect(service.address()).unwrap());
     client.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address()));

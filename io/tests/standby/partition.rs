@@ -1,4 +1,5 @@
-//! The leader is cut off from the broker: it lives in a network namespace of its own, and the way out of that is taken away.
+//! The leader is cut off from the broker: it is in a separate network namespace, whose link is
+//! removed.
 
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::wire::Wire;
 
 const LIMIT: &str = "/rest/execution/order/limit";
 
-/// The status of an order sent to somebody at the other end.
+/// Returns the status of an order sent to a server at the other end.
 fn order(wire: &Wire, service: &Service, id: &str, seconds: u32) -> u16 {
     wire.ask(service, "POST", LIMIT, &terms(id), seconds).0
 }
@@ -37,7 +38,7 @@ fn a_leader_that_is_cut_off_answers_nothing_and_follows_when_it_is_back() {
     let (orders, _) = pair.known(1);
     let ids: Vec<&str> = orders.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["a", "b", "c"]);
-    // It has noticed by itself, and serves no longer.
+    // The leader has detected it by itself, and no longer serves.
     pair.stand_by(0);
     wire.mend();
     until("it follows", || {
@@ -45,7 +46,7 @@ fn a_leader_that_is_cut_off_answers_nothing_and_follows_when_it_is_back() {
         let state: Value = serde_json::from_str(&body).unwrap_or_default();
         status == 503 && state["standby"]["stand"] == "FOLLOWING" && state["standby"]["epoch"] == 2
     });
-    // And takes over again, without what it never acknowledged.
+    // It takes over again, without the orders that it never acknowledged.
     pair.kill(1);
     pair.lead(0);
     let (status, body) = wire.ask(pair.server(0), "GET", "/rest/execution/order", "", 20);

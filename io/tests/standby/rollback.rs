@@ -1,4 +1,5 @@
-//! The broker comes back with older data, as after a loss of power: nothing that was acknowledged is lost, and never do two lead.
+//! The broker returns with older data, as after a loss of power: nothing that was acknowledged is
+//! lost, and two servers never lead.
 
 use std::fs;
 use std::io::Write;
@@ -12,11 +13,11 @@ use super::load::{is_acknowledged, order};
 use super::pair::{Orders, PATIENCE, Pair, until};
 use super::service::{Folder, folder};
 
-/// Orders before the data that the broker comes back with, and after them.
+/// Orders before the data with which the broker returns, and after them.
 const BEFORE: usize = 20;
 const AFTER: usize = 50;
 
-/// Enters orders one after the other, and answers with their ids when all are acknowledged.
+/// Sends orders one after the other, and returns their ids when all are acknowledged.
 fn enter(pair: &Pair, at: usize, name: &str, count: usize) -> Vec<String> {
     let address = pair.server(at).address();
     let mut socket = TcpStream::connect(address).unwrap();
@@ -29,13 +30,13 @@ fn enter(pair: &Pair, at: usize, name: &str, count: usize) -> Vec<String> {
     ids
 }
 
-/// The words of a small file of the standby.
+/// Returns the words of a small file of the standby.
 fn words(pair: &Pair, at: usize, file: &str) -> Vec<String> {
     let path = pair.place.join(format!("server-{at}/standby/{file}"));
     fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_string).collect()
 }
 
-/// Waits until the copy of a follower holds all that the stream does now.
+/// Waits until the copy of a follower holds everything that the stream holds now.
 fn catch_up(pair: &Pair, broker: &Broker, at: usize) {
     let last = Beside::new(broker).last();
     until("it has read all", || {
@@ -43,7 +44,7 @@ fn catch_up(pair: &Pair, broker: &Broker, at: usize) {
     });
 }
 
-/// Waits until a leader has noted that the broker has acknowledged all that it has now.
+/// Waits until a leader has recorded that the broker has acknowledged everything.
 fn note_acked(pair: &Pair, broker: &Broker, at: usize) {
     let last = Beside::new(broker).last();
     until("it is noted", || {
@@ -51,12 +52,12 @@ fn note_acked(pair: &Pair, broker: &Broker, at: usize) {
     });
 }
 
-/// Keeps the broker's data as they are now.
+/// Saves the broker's current data.
 fn keep_data(place: &Folder) {
     copy(&place.join("broker"), &place.join("broker-before"));
 }
 
-/// The broker loses its power, and comes back with the data that were kept.
+/// The broker loses power, and returns with the saved data.
 fn roll_back(broker: &mut Broker, place: &Folder) {
     broker.kill();
     fs::remove_dir_all(place.join("broker")).unwrap();
@@ -70,7 +71,7 @@ fn copy(from: &Path, to: &Path) {
         let to = to.join(entry.file_name());
         match entry.file_type().unwrap().is_dir() {
             true => copy(&entry.path(), &to),
-            // One that the broker has just removed.
+            // A file that the broker has just removed.
             false => _ = fs::copy(entry.path(), to),
         }
     }
@@ -89,7 +90,7 @@ fn assert_all(orders: &Orders, acknowledged: &[String]) {
     );
 }
 
-/// Ends a server that refuses to go on, and answers with what it complained of.
+/// Ends a server that refuses to continue, and returns its standard error.
 fn refusal(pair: &mut Pair, at: usize) -> String {
     let mut service = pair.servers[at].take().unwrap();
     while !service.line().is_empty() {}
@@ -116,7 +117,7 @@ fn a_follower_that_is_longer_than_the_stream_leads_with_all_that_it_has() {
     roll_back(&mut broker, &place);
     pair.lead(1);
     assert_all(&pair.known(1).0, &acknowledged);
-    // The stream is whole again: whoever led before follows it, and takes over.
+    // The stream is complete again: the former leader follows it, and takes over.
     acknowledged.extend(enter(&pair, 1, "later", BEFORE));
     pair.launch(0);
     pair.follow(0);
@@ -159,10 +160,10 @@ fn a_leader_that_lives_sends_again_what_the_broker_has_lost_and_the_copy_stays()
     roll_back(&mut broker, &place);
     pair.stand_by(0);
     pair.lead(0);
-    // The copy is there whenever one looks, until the stream holds all of it again.
+    // The copy exists at every moment, until the stream holds all of it again.
     let epoch = words(&pair, 0, "acked")[0].clone();
     until("it follows the stream again", || {
-        // While one folder takes the place of the other, a file says so, and a crash then loses nothing.
+        // While one folder replaces the other, a file records that, and a crash then loses nothing.
         let is_kept = identity.exists() || adopts.exists() || identity.exists();
         assert!(is_kept, "the copy was removed before the stream was read");
         words(&pair, 1, "position").first().is_some_and(|of| of.parse::<u64>().ok() == epoch.parse().ok())
@@ -175,7 +176,8 @@ fn a_leader_that_lives_sends_again_what_the_broker_has_lost_and_the_copy_stays()
     assert_all(&pair.known(1).0, &acknowledged);
 }
 
-/// The follower lags; the leader's folder holds acknowledged orders that neither the stream nor the follower has any more.
+/// The follower lags; the leader's folder holds acknowledged orders that neither the stream nor the
+/// follower has any more.
 #[test]
 fn a_leader_whose_acknowledged_orders_were_lost_asks_an_operator() {
     let place = folder("standby-diverged");
@@ -213,7 +215,7 @@ fn a_leader_whose_acknowledged_orders_were_lost_asks_an_operator() {
     assert!(!orders.iter().any(|(known, _)| lost.contains(known)));
 }
 
-/// The other decision: the folder of the server that led counts.
+/// The other decision: the folder of the former leader is valid.
 #[test]
 fn an_operator_may_let_the_folder_lead_that_the_stream_has_diverged_from() {
     let place = folder("standby-decided");
@@ -247,7 +249,8 @@ fn an_operator_may_let_the_folder_lead_that_the_stream_has_diverged_from() {
     assert_all(&pair.known(1).0, &acknowledged);
 }
 
-/// The roll-back takes away that another server leads: the paused one, which led before, must not go on.
+/// The roll-back removes the record that another server leads: the paused former leader must not
+/// continue.
 #[test]
 fn a_fence_that_moved_back_does_not_let_two_lead() {
     let place = folder("standby-fence");
@@ -285,7 +288,7 @@ fn a_restarted_follower_continues_from_its_copy() {
     let place = folder("standby-resumed");
     let broker = Broker::start(&place);
     let mut pair = Pair::at(&place, &broker.url());
-    // Far more than is read when it goes on.
+    // Far more than it reads when it continues.
     let notes = place.join("server-0/notes");
     fs::create_dir_all(&notes).unwrap();
     (0..100).for_each(|n| fs::write(notes.join(format!("filler-{n}")), vec![7; 64 << 10]).unwrap());

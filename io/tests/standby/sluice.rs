@@ -1,4 +1,5 @@
-//! A way to the broker that can be held up: what was sent on it meanwhile arrives when it is let go, however long ago its sender died.
+//! A proxy to the broker that can be held: bytes sent meanwhile arrive when it is released, however
+//! long ago their sender ended.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,13 +18,13 @@ struct Gate {
 }
 
 impl Sluice {
-    /// In front of a broker on this port.
+    /// Creates a proxy to a broker on this port.
     pub fn before(port: u16) -> Sluice {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let gate = Arc::new(Gate::default());
         let passage = gate.clone();
-        // Threads that wait for a socket end with the process, at the latest.
+        // Threads that wait for a socket end with the process at the latest.
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
                 let Ok(far) = TcpStream::connect(("127.0.0.1", port)) else { continue };
@@ -51,7 +52,7 @@ impl Sluice {
     }
 }
 
-/// Everything that comes is passed on, at the latest when the gate opens; and the end of it too.
+/// Passes all bytes on, at the latest when the gate opens, and the end too.
 fn flow(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
     let mut buffer = vec![0; 1 << 16];
     loop {

@@ -1,5 +1,6 @@
-//! The settings of `[stomp]` that bound what waits for a reader, on the running service: at its cap each lets the reader be, and
-//! beyond it the reader is sent away. The others are in `limits`.
+//! The settings of `[stomp]` that bound the data waiting for a reader, on the running service: at
+//! its limit each leaves the reader connected, and beyond it the reader is disconnected. The others
+//! are in `limits`.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -14,7 +15,7 @@ use super::service::{Service, folder};
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
-/// Every key of `[stomp]`, and where it is tried at its cap.
+/// Every key of `[stomp]`, and where it is tested at its limit.
 const TRIED: [(&str, &str); 17] = [
     ("listen", "sessions"),
     ("tls_listen", "sessions"),
@@ -46,11 +47,11 @@ fn every_setting_is_tried_at_its_cap() {
     assert_eq!(keys, tried);
 }
 
-/// Memory of one topic that waits, as `[stomp]` tells it: so many keys fit into the least that may be set.
+/// Number of keys that fit into the smallest memory that can be configured for waiting topics.
 const KEYS_IN_64_KIB: u64 = 65_536 / pitlane_protocols::stomp::slots::SLOT_BYTES_MAX as u64;
 const SUBSCRIPTIONS: u64 = 10;
 
-/// A reader that does not read, with so many subscriptions to all ticks.
+/// Opens a reader that does not read, with so many subscriptions to all ticks.
 fn watcher(service: &Service, subscriptions: u64) -> TcpStream {
     let mut stream = silent(service, "tick.*");
     for number in 2..=subscriptions {
@@ -60,7 +61,8 @@ fn watcher(service: &Service, subscriptions: u64) -> TcpStream {
     stream
 }
 
-/// A number of the only session that has so many subscriptions; none: there is none.
+/// Returns a number of the only session with so many subscriptions; None if there is no such
+/// session.
 fn shown(service: &Service, subscriptions: u64, name: &str) -> Option<u64> {
     let (_, list) = service.ask("GET /rest/ext/session");
     let mark = format!("\"subscriptions\":{subscriptions}");
@@ -76,7 +78,7 @@ fn until(what: &str, mut come: impl FnMut() -> bool) {
     }
 }
 
-/// Reads what is left: the last frame is the reason.
+/// Reads the rest: the last frame has the reason.
 fn ends_with(mut stream: TcpStream, message: &str) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut bytes = Vec::new();
@@ -109,7 +111,7 @@ fn market_data_that_waits_takes_no_more_memory_than_is_set() {
         let conflated = shown(&service, SUBSCRIPTIONS, "conflated").unwrap();
         until("more has come", || shown(&service, SUBSCRIPTIONS, "conflated").unwrap() > conflated);
         assert_eq!(shown(&service, SUBSCRIPTIONS, "slots"), Some(keys), "at the cap it stays");
-        // The mark was passed by one message at most.
+        // At most one message exceeded the mark.
         let out = shown(&service, SUBSCRIPTIONS, "queueBytes").unwrap();
         assert!((4_096..4_096 + 1_024).contains(&out), "{out} bytes wait");
         let beyond = watcher(&service, SUBSCRIPTIONS + 1);
@@ -123,7 +125,7 @@ fn market_data_that_waits_takes_no_more_memory_than_is_set() {
     }
 }
 
-/// Over WebSocket, on whose thread a receipt for an event means that all who want it have it.
+/// Over WebSocket, on whose thread a receipt for an event means that all subscribers have it.
 fn over_websocket(service: &Service) -> Client {
     let http = address(service, "http");
     let mut client = Client::new(Box::new(WebSocket::open(plain(http), http, "").0));
@@ -165,7 +167,7 @@ fn events_that_wait_are_no_more_than_is_set() {
     }
 }
 
-/// Thirty readers within their own limits would hold fifty times what all may.
+/// Thirty readers within their own limits would hold fifty times the limit of all.
 #[test]
 fn all_readers_together_hold_no_more_than_is_set() {
     const TOTAL: u64 = 1_048_576;
@@ -178,7 +180,7 @@ fn all_readers_together_hold_no_more_than_is_set() {
     healthy.connect();
     healthy.subscribe("1", "generic-event.*");
     let rows = || -> Vec<serde_json::Value> {
-        // Each chunk is a line behind the line with its length.
+        // Each chunk is a line after the line with its length.
         let body = service.ask("GET /rest/ext/session").1;
         let list: String = body.split("\r\n").skip(1).step_by(2).collect();
         serde_json::from_str(&list).expect("it is a list")
@@ -194,7 +196,7 @@ fn all_readers_together_hold_no_more_than_is_set() {
     let waiting = |row: &serde_json::Value| {
         row["queueBytes"].as_u64().unwrap_or(0) + row["backlogBytes"].as_u64().unwrap_or(0)
     };
-    // The list is made anew once a second.
+    // The list is refreshed once a second.
     until("some are sent away and the others hold no more than is set", || {
         let all = rows();
         let left: Vec<_> = all.iter().filter(stomp).collect();

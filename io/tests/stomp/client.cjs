@@ -1,4 +1,4 @@
-// stompjs against the service: node client.cjs CERTIFICATE PORT TLS_PORT. Ends with 0 if all went well.
+// stompjs against the service: node client.cjs CERTIFICATE PORT TLS_PORT. 0 means success.
 
 const fs = require('fs');
 const { Client, Versions } = require('@stomp/stompjs');
@@ -23,7 +23,7 @@ function talk(url, version) {
       onConnect: () => {
         const subscription = client.subscribe('/topic/tick.*', (message) => {
           if (JSON.parse(message.body).type !== 'TICK') fail(new Error(message.body));
-          // At fifty a second: more than a second, so that heart-beats are exchanged.
+          // At fifty per second this takes over a second, so that heart-beats are exchanged.
           if (++ticks === 75) {
             client.watchForReceipt('gone', () => client.deactivate());
             subscription.unsubscribe({ receipt: 'gone' });

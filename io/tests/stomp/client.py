@@ -1,4 +1,4 @@
-"""stomp.py against the service: python client.py CERTIFICATE PORT TLS_PORT. Ends with 0 if all went well."""
+"""stomp.py against the service: python client.py CERTIFICATE PORT TLS_PORT. 0 means success."""
 
 import json
 import sys
@@ -59,7 +59,7 @@ def talk(make, port, certificate):
         connection.subscribe("/topic/tick.*", id="1", headers={"receipt": "subscribed"})
         connection.subscribe("/topic/book.*", id="2")
     listener.wait(lambda: "subscribed" in listener.receipts, "a receipt")
-    # So many that heart-beats of a second have been exchanged meanwhile.
+    # Enough messages for heart-beats of one second to be exchanged meanwhile.
     listener.wait(lambda: listener.ticks >= 300, "ticks")
     listener.wait(lambda: listener.books >= 20, "books")
     connection.disconnect(receipt="bye")

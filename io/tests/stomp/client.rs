@@ -1,4 +1,4 @@
-//! A client that writes what it is told to, over TCP, TLS or WebSocket, and reads frames.
+//! A STOMP client that sends given frames, over TCP, TLS or WebSocket, and reads frames.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// Nothing here takes long; whatever takes this long hangs.
+/// Time limit: nothing here takes long, so a test that takes this long hangs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub trait Wire: Read + Write + Send {}
@@ -23,7 +23,7 @@ pub fn plain(address: SocketAddr) -> Box<dyn Wire> {
     Box::new(socket)
 }
 
-/// Trusts the certificate that the service made in its folder.
+/// Opens a connection that trusts the certificate which the service made in its folder.
 pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(data.join("self-signed.pem")).unwrap() {
@@ -48,12 +48,12 @@ impl Client {
         Client { wire, input: Vec::new() }
     }
 
-    /// `CONNECT|accept-version:1.2||body`, with a NUL behind.
+    /// Sends `CONNECT|accept-version:1.2||body`, with a NUL at the end.
     pub fn say(&mut self, frame: &str) {
         self.try_say(frame).unwrap();
     }
 
-    /// The same to somebody who may be gone.
+    /// Does the same with a server that may be gone.
     pub fn try_say(&mut self, frame: &str) -> io::Result<()> {
         let mut bytes = frame.replace('|', "\n").into_bytes();
         bytes.push(0);
@@ -61,12 +61,12 @@ impl Client {
         self.wire.flush()
     }
 
-    /// The next frame, in the same form; None at the end. Heart-beats are passed over.
+    /// Returns the next frame, in the same form; None at the end. Heart-beats are skipped.
     pub fn hear(&mut self) -> Option<String> {
         self.try_hear().unwrap_or_else(|error| panic!("the next frame does not come: {error}"))
     }
 
-    /// The same from somebody who may be gone.
+    /// Does the same with a server that may be gone.
     pub fn try_hear(&mut self) -> io::Result<Option<String>> {
         loop {
             let begin = self.input.iter().position(|byte| *byte != b'\n').unwrap_or(self.input.len());
@@ -85,7 +85,7 @@ impl Client {
         }
     }
 
-    /// Passes over frames until one begins so.
+    /// Skips frames until one has this beginning.
     pub fn hear_until(&mut self, begin: &str) -> String {
         let late = Instant::now() + PATIENCE;
         loop {
@@ -102,14 +102,14 @@ impl Client {
         self.hear_until("CONNECTED|version:1.2");
     }
 
-    /// Subscribes, and waits until it holds.
+    /// Subscribes, and waits until the subscription is active.
     pub fn subscribe(&mut self, id: &str, topic: &str) {
         self.say(&format!("SUBSCRIBE|id:{id}|destination:/topic/{topic}|receipt:sub-{id}||"));
         self.hear_until(&format!("RECEIPT|receipt-id:sub-{id}"));
     }
 }
 
-/// The value of a header.
+/// Returns the value of a header.
 pub fn header<'a>(frame: &'a str, name: &str) -> Option<&'a str> {
     let head = frame.split("||").next()?;
     head.split('|').skip(1).find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))

@@ -1,5 +1,6 @@
-//! WebSocket itself, case by case as the Autobahn suite has them, against the running service: framing, pings, reserved bits,
-//! opcodes, fragments, UTF-8, closing, limits. What a message carries is STOMP, so what is lawful is seen by its answer.
+//! WebSocket itself, with the cases of the Autobahn suite, against the running service: framing,
+//! pings, reserved bits, opcodes, fragments, UTF-8, closing, limits. The messages carry STOMP, so
+//! the response shows that a message was accepted.
 
 use super::client::plain;
 use super::service::Service;
@@ -15,7 +16,7 @@ const PONG: u8 = 0x8a;
 /// The last fragment of a message.
 const FIN: u8 = 0x80;
 
-/// Two, three and four octets to a character.
+/// Characters of two, three and four bytes.
 const WORDS: &str = "κόσμε-€-😀";
 
 fn open(service: &Service) -> WebSocket {
@@ -23,7 +24,7 @@ fn open(service: &Service) -> WebSocket {
     WebSocket::open(plain(http), http, "").0
 }
 
-/// A socket whose STOMP session is connected.
+/// Opens a socket whose STOMP session is connected.
 fn connected(service: &Service) -> WebSocket {
     let mut socket = open(service);
     socket.send(FIN | TEXT, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");
@@ -31,7 +32,7 @@ fn connected(service: &Service) -> WebSocket {
     socket
 }
 
-/// A frame that is answered with a receipt of its name.
+/// Returns a frame that is answered with a receipt of its name.
 fn begin(name: &str) -> Vec<u8> {
     format!("BEGIN\ntransaction:{name}\nreceipt:{name}\n\n\0").into_bytes()
 }
@@ -42,7 +43,7 @@ fn expect_receipt(socket: &mut WebSocket, name: &str, what: &str) {
     assert_eq!(String::from_utf8(frame).unwrap(), format!("RECEIPT\nreceipt-id:{name}\n\n\0"), "{what}");
 }
 
-/// A frame head with a mask of zeros, and its payload.
+/// Returns a frame head with a mask of zeros, and its payload.
 fn head(first: u8, length: &[u8], payload: &[u8]) -> Vec<u8> {
     [&[first], length, &[0; 4], payload].concat()
 }
@@ -129,7 +130,7 @@ fn forbidden_frames_end_with_their_close_code() {
     }
     for (what, frames, code) in &cases {
         let whole = frames.concat();
-        // In one piece and octet by octet: the answer is the same.
+        // In one piece and byte by byte: the response is the same.
         for size in [whole.len(), 1] {
             let mut socket = open(&service);
             whole.chunks(size).for_each(|piece| socket.send_raw(piece));
@@ -150,7 +151,8 @@ fn valid_frames_are_accepted_however_they_are_split() {
         number += 1;
         format!("{WORDS}{number}")
     };
-    // In two fragments, cut in every place, characters among them; with a ping and a pong between.
+    // In two fragments, split at every position, also inside characters; with a ping and a pong
+    // between.
     for cut in 0..=begin(WORDS).len() {
         let name = next();
         let frame = begin(&name);
@@ -159,14 +161,14 @@ fn valid_frames_are_accepted_however_they_are_split() {
         socket.send(PING, &[cut as u8]);
         socket.send(PONG, b"nobody asked");
         socket.send(FIN, second);
-        // The answer to a ping may overtake nothing but what comes after it.
+        // The response to a ping may overtake only what comes after it.
         let mut heard = [socket.receive().unwrap(), socket.receive().unwrap()];
         heard.sort_by_key(|(opcode, _)| *opcode == 10);
         assert_eq!(heard[1], (10, vec![cut as u8]), "cut at {cut}");
         assert!(heard[0].1.starts_with(b"RECEIPT\n"), "cut at {cut}");
         socket.send(FIN | TEXT, format!("COMMIT\ntransaction:{name}\n\n\0").as_bytes());
     }
-    // Every octet a fragment of its own, text and binary; empty fragments between.
+    // Every byte a separate fragment, text and binary; empty fragments between.
     for opcode in [TEXT, BINARY] {
         let name = next();
         socket.send(opcode, b"");
@@ -188,7 +190,7 @@ fn valid_frames_are_accepted_however_they_are_split() {
             socket.send(FIN | TEXT, format!("COMMIT\ntransaction:{name}\n\n\0").as_bytes());
         }
     }
-    // Pings of every length are answered with what they carry.
+    // Pings of every length are answered with their payload.
     for length in [0, 1, 60, 124, 125] {
         let payload = vec![0xfe; length];
         socket.send(PING, &payload);
@@ -205,7 +207,7 @@ fn a_close_is_answered_with_its_own_code() {
         let mut socket = connected(&service);
         let reason = [&u16::to_be_bytes(code)[..], &[b'x'; 123]].concat();
         socket.send(CLOSE, &reason);
-        // What comes after a close is not heard.
+        // Frames after a close are ignored.
         socket.send(PING, b"too late");
         assert_eq!(socket.closed(), Some(code));
     }

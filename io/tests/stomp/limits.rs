@@ -1,4 +1,4 @@
-//! The settings of `[stomp]` on the running service: each bites, over TCP and over WebSocket.
+//! The settings of `[stomp]` on the running service: each applies, over TCP and over WebSocket.
 
 use super::client::{Client, Wire, header, plain};
 use super::service::Service;
@@ -52,7 +52,7 @@ fn every_limit_of_the_settings_bites() {
         assert_eq!(header(&last, "message"), Some("no CONNECT in time"), "who says nothing is sent away");
         assert_eq!(client.hear(), None);
     }
-    // Two messages, then none until they are acknowledged; who asks for more gets no more.
+    // Two messages, then none until they are acknowledged; a larger credit has no effect.
     for mut client in clients(&service) {
         client.connect();
         client.say("SUBSCRIBE|id:1|destination:/topic/tick.*|ack:client|prefetch-count:50||");

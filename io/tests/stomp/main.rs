@@ -1,4 +1,5 @@
-//! STOMP as clients meet it: the real binary, real sockets; clients of our own, and those that people use.
+//! STOMP as clients see it: the real binary and real sockets, with clients of our own and common
+//! libraries.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

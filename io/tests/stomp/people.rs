@@ -1,5 +1,6 @@
-//! The clients that people use: stomp.py, and stompjs in Node. Each is fetched into the target folder once; where that cannot be
-//! done, the test says so and fails only in CI, which has what it takes.
+//! Common client libraries: stomp.py, and stompjs in Node. Each is fetched into the target folder
+//! once; where that is not possible, the test reports it and fails only in CI, which has
+//! everything.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,12 +17,12 @@ fn here(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stomp").join(file)
 }
 
-/// Whether a command ends well; what it says goes where our own words go.
+/// Returns whether a command succeeds; its output goes to ours.
 fn does(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// What is missing here; in CI nothing may be.
+/// Reports what is missing here; in CI nothing may be missing.
 fn missing(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "{what} must be there");
     println!("skipped: {what} is not to be had here");

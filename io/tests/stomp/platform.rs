@@ -1,4 +1,5 @@
-//! What reaches clients from beyond their own thread: other clients, operators, the log; and who may come in at all.
+//! What reaches clients from outside their own thread: other clients, operators, the log; and which
+//! clients are accepted.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +17,7 @@ fn over_websocket(service: &Service) -> Client {
     Client::new(Box::new(WebSocket::open(plain(http), http, "").0))
 }
 
-/// Status and body of a request with a body.
+/// Returns status and body of a request with a body.
 pub fn request(service: &Service, request: &str, json: &str) -> (u16, String) {
     let http = address(service, "http");
     let mut socket = TcpStream::connect(http).unwrap();
@@ -36,7 +37,7 @@ pub fn request(service: &Service, request: &str, json: &str) -> (u16, String) {
 fn events_between_strategies_cross_threads_and_transports() {
     let (service, _) = start("generic", &["topology.layout=dedicated", "topology.gateways=2"]);
     let mut clients = vec![over_websocket(&service)];
-    // Connections come to whichever thread is awake; of these, both have some.
+    // The thread that is awake accepts a connection; of these, both threads have some.
     clients.extend((0..6).map(|_| Client::new(plain(address(&service, "stomp")))));
     for client in &mut clients {
         client.connect();
@@ -95,7 +96,7 @@ fn how_long_the_broker_takes_is_shown_by_stage() {
     }
     let late = Instant::now() + PATIENCE;
     loop {
-        // Many a turn, of which one in so many is stamped.
+        // Many cycles, of which one in so many is timed.
         for client in &mut clients {
             for number in 0..40 {
                 client.say(&format!("BEGIN|transaction:{number}|receipt:r||"));
@@ -133,7 +134,7 @@ fn rates_change_while_it_runs() {
 
 #[test]
 fn the_log_is_published_over_every_transport() {
-    // A certificate of ours, as if it were somebody's.
+    // A self-made certificate, used like one of an operator.
     let (first, data) = start("log", &[]);
     first.signal("TERM");
     assert!(first.end().is_orderly());
@@ -145,7 +146,7 @@ fn the_log_is_published_over_every_transport() {
         client.connect();
         client.subscribe("1", "log-event.error");
     }
-    // A certificate that is none cannot be read again, which is an error.
+    // An invalid certificate cannot be reloaded, which is an error.
     fs::write(data.join("self-signed.pem"), "nonsense").unwrap();
     service.signal("HUP");
     for client in &mut clients {
@@ -157,7 +158,7 @@ fn the_log_is_published_over_every_transport() {
     service.end();
 }
 
-/// A session once went on for as long as it liked after its login was struck off.
+/// A session once continued for any time after its login was revoked.
 #[test]
 fn a_revoked_login_is_disconnected() {
     let data = folder("stomp-struck");
@@ -183,7 +184,7 @@ fn a_revoked_login_is_disconnected() {
         client.hear_until("CONNECTED");
         client
     };
-    // A token needs no login; a library that sends an empty one means the same.
+    // A token needs no login; a library that sends an empty login means the same.
     for over in [false, true] {
         for login in ["", "login:|"] {
             let mut client = match over {

@@ -1,8 +1,10 @@
-//! The rules of the broker, as `tests/data/stomp` holds them, once more on the running service: over TCP, TLS and WebSocket.
+//! The rules of the broker, from `tests/data/stomp`, once more on the running service: over TCP,
+//! TLS and WebSocket.
 //!
-//! A dialogue is played here if all it needs is what a client says and hears: so many show that the whole service, with its
-//! settings and threads, keeps them. All of them are played over sockets in `tests/rules.rs`, with the service's own gateway
-//! and http thread under a clock of the test.
+//! A dialogue is played here if it needs only frames that a client sends and receives: enough of
+//! them to show that the whole service, with its settings and threads, follows them.
+//! `tests/rules.rs` plays all of them over sockets, with the service's own gateway and http thread
+//! and a clock of the test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,7 +51,7 @@ fn the_rules_apply_over_every_transport() {
     assert!(service.end().is_orderly());
 }
 
-/// Every rule with its lines.
+/// Returns every rule with its lines.
 fn dialogues() -> Vec<(String, Vec<String>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/stomp");
     let mut files: Vec<PathBuf> =
@@ -70,7 +72,7 @@ fn dialogues() -> Vec<(String, Vec<String>)> {
     all
 }
 
-/// Why a dialogue cannot be played with a running service.
+/// Returns why a dialogue cannot be played with a running service.
 fn left_out(lines: &[String]) -> Option<&'static str> {
     lines.iter().find_map(|line| {
         let line = line.strip_prefix("2 ").unwrap_or(line);
@@ -101,7 +103,7 @@ struct Play<'a> {
 
 struct Client {
     link: Link,
-    /// As a dialogue counts them.
+    /// Number of the client in the dialogue.
     number: usize,
     input: Vec<u8>,
     is_connected: bool,
@@ -131,7 +133,7 @@ impl Play<'_> {
         for line in lines {
             self.line(line).map_err(|problem| format!("`{line}`: {problem}"))?;
         }
-        // Whatever was not expected would come before this.
+        // Any unexpected frame would come before this.
         for client in self.clients.iter_mut().filter(|client| client.is_connected && !client.is_closed) {
             client.say(&wire::frame("BEGIN|transaction:the-end|receipt:the-end||"));
             client
@@ -191,11 +193,11 @@ impl Client {
     fn expect(&mut self, pattern: &str) -> Result<(), String> {
         let frame = self.hear()?.ok_or("the end came")?;
         self.is_connected |= frame.starts_with("CONNECTED");
-        // The service tells its version too.
+        // The service also sends its version.
         let frame = frame.replace(concat!("server:Pitlane/", env!("CARGO_PKG_VERSION")), "server:Pitlane");
         let number = frame.split_once("session:").and_then(|(_, rest)| rest.split('|').next());
         let frame = match number.filter(|_| frame.starts_with("CONNECTED")) {
-            // Here others were before.
+            // Other sessions came before.
             Some(number) => frame.replace(&format!("session:{number}"), &format!("session:{}", self.number)),
             None => frame,
         };

@@ -1,5 +1,6 @@
-//! Bad neighbours on the running service: readers that stop, that read an octet at a time, that come and go; and how fast market
-//! data may go over WebSocket. What is asserted is that nothing is missing and what it costs, never how long it took.
+//! Bad consumers on the running service: readers that stop, that read one byte at a time, that
+//! connect and disconnect; and the rate of market data over WebSocket. The tests assert that
+//! nothing is missing and the cost, never the duration.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,13 +14,13 @@ use super::service::{Folder, Service, folder};
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
-/// Messages that a healthy consumer hears beside bad neighbours.
+/// Messages that a healthy consumer receives beside bad ones.
 const HEARD: usize = 3_000;
 
-/// A connection that has subscribed and then does not read, or hardly.
+/// Opens a connection that has subscribed and then reads nothing, or very little.
 pub fn silent(service: &Service, topic: &str) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    // As small as the system lets it be, so that what is not read stays with the service.
+    // As small as the system permits, so that unread bytes stay with the service.
     socket.set_recv_buffer_size(1).unwrap();
     socket.connect(&address(service, "stomp").into()).unwrap();
     let mut stream: TcpStream = socket.into();
@@ -29,7 +30,7 @@ pub fn silent(service: &Service, topic: &str) -> TcpStream {
     stream
 }
 
-/// The shipped market with so many stocks.
+/// Returns the shipped market with so many stocks.
 pub fn instruments(count: u32) -> Folder {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
     let market = folder(&format!("stomp-market-{count}"));
@@ -45,7 +46,7 @@ pub fn instruments(count: u32) -> Folder {
     market
 }
 
-/// The number of an event between strategies, which are never conflated.
+/// Returns the number of an event between strategies; such events are never conflated.
 fn number(frame: &str) -> u64 {
     let data = body(frame).split_once("\"data\":").unwrap().1;
     data.trim_end_matches('}').parse().unwrap()
@@ -65,7 +66,7 @@ fn bad_consumers_do_not_slow_a_healthy_one() {
     let (over, churned) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let (over, churned, service) = (&over, &churned, &service);
-        // A hundred that come, subscribe to everything, and are gone in the middle of it.
+        // A hundred that connect, subscribe to everything, and disconnect in the middle of it.
         for _ in 0..4 {
             scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) || churned.load(Ordering::Relaxed) < 100 {
@@ -114,7 +115,8 @@ fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib()
     }
     let before = service.metric("pitlane_process_resident_bytes");
     let stalled: Vec<TcpStream> = (0..100).map(|_| silent(&service, "tick.*")).collect();
-    // Until each of them has more than its buffers hold: then all the memory that it can cost is taken.
+    // Until each of them has more than its buffers hold: then all the memory that it can cost is in
+    // use.
     let late = Instant::now() + Duration::from_secs(60);
     loop {
         healthy.hear_until("MESSAGE");
@@ -131,8 +133,8 @@ fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib()
     assert!(service.end().is_orderly());
 }
 
-/// In every window of a second, by the time of the events as the service wrote it, no more than the rate; that each window
-/// holds under a virtual clock too is in `tests/stomp.rs`.
+/// In every window of a second, by the event times of the service, there are no more events than
+/// the rate; `tests/stomp.rs` shows the same with a virtual clock.
 #[test]
 fn a_websocket_gets_fifty_events_a_second_and_every_instrument_its_turn() {
     let (service, _) = start("throttled", &["feed.rate=20000"]);
@@ -148,11 +150,11 @@ fn a_websocket_gets_fifty_events_a_second_and_every_instrument_its_turn() {
         instruments.insert(header(&frame, "destination").unwrap().to_string());
         messages += 1;
     }
-    // The first goes at once, each other one a fiftieth of a second after the one before.
+    // The first comes at once, each other one a fiftieth of a second after the previous one.
     let seconds = begin.elapsed().as_secs_f64();
     assert!(f64::from(messages - 1) <= 50.0 * seconds, "{messages} in {seconds} s");
     assert!(instruments.len() > 20, "only {} had their turn", instruments.len());
-    // What is not market data does not wait: a receipt comes before the next twenty milliseconds are over many times.
+    // Only market data wait: a receipt often comes before the next twenty milliseconds are over.
     for number in 0..50 {
         client.say(&format!("BEGIN|transaction:{number}|receipt:{number}||"));
         client.hear_until(&format!("RECEIPT|receipt-id:{number}|"));

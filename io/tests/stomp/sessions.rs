@@ -1,4 +1,4 @@
-//! Sessions over TCP and TLS, from the greeting to the last frame.
+//! Sessions over TCP and TLS, from CONNECT to the last frame.
 
 use std::net::SocketAddr;
 
@@ -68,7 +68,7 @@ fn when_the_service_stops_every_client_gets_an_error() {
 #[test]
 fn an_unfinished_handshake_does_not_delay_the_stop() {
     let (service, _) = start("half-open", &[]);
-    // Nobody says a word here.
+    // A connection that sends nothing.
     let _silent = std::net::TcpStream::connect(address(&service, "stomp+tls")).unwrap();
     let mut other = Client::new(plain(address(&service, "stomp")));
     other.connect();
@@ -101,7 +101,7 @@ fn a_port_in_use_is_reported_before_the_start() {
 
 #[test]
 fn the_newest_value_comes_first_however_long_ago_it_was() {
-    // Nobody watches here before, and nothing ticks afterwards.
+    // No client subscribes before, and no tick comes afterwards.
     let (service, _) = start("last-value", &["feed.rate=1"]);
     let mut first = Client::new(plain(address(&service, "stomp")));
     first.connect();
@@ -151,7 +151,7 @@ fn depth_is_shown_as_it_is_and_follows_the_orders() {
         let whole = "\"bids\":[{\"price\":100.25,\"size\":7}],\"asks\":[{\"price\":101,\"size\":3}]";
         while !body(&client.hear_until("MESSAGE")).contains(whole) {}
     }
-    // A second one on the same thread is shown the newest if he asks for it.
+    // A second client on the same thread gets the newest value if it requests it.
     let mut late = Client::new(plain(address(&service, "stomp")));
     late.connect();
     late.say("SUBSCRIBE|id:7|destination:/topic/book.*|last-value:true||");

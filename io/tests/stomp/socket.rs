@@ -1,25 +1,26 @@
-//! A client's end of a WebSocket, beneath the client of STOMP.
+//! The client's end of a WebSocket, below the STOMP client.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
 use super::client::Wire;
 
-/// A client's end of a WebSocket. As a stream it writes each call as one message, and reads the payload of messages.
+/// The client's end of a WebSocket. As a stream it writes each call as one message, and reads the
+/// payload of messages.
 pub struct WebSocket {
     wire: Box<dyn Wire>,
     payload: Vec<u8>,
-    /// Of the close frame that was read.
+    /// Code of the close frame that was read.
     pub code: Option<u16>,
 }
 
 impl WebSocket {
-    /// The opening handshake; the answer's head.
+    /// Performs the opening handshake; returns the head of the response.
     pub fn open(wire: Box<dyn Wire>, address: SocketAddr, further: &str) -> (WebSocket, String) {
         WebSocket::try_open(wire, address, further).unwrap()
     }
 
-    /// The same among people who may go away at any moment.
+    /// Does the same with a server that may disconnect at any moment.
     pub fn try_open(
         mut wire: Box<dyn Wire>,
         address: SocketAddr,
@@ -57,16 +58,16 @@ impl WebSocket {
         }
         frame.extend_from_slice(&mask);
         frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
-        // Whoever has been sent away may find nobody any more.
+        // A client that was disconnected may find that the server is gone.
         let _ = self.wire.write_all(&frame).and_then(|()| self.wire.flush());
     }
 
-    /// Bytes as they are.
+    /// Sends raw bytes.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         let _ = self.wire.write_all(bytes).and_then(|()| self.wire.flush());
     }
 
-    /// Opcode and payload of the next frame; None at the end.
+    /// Returns opcode and payload of the next frame; None at the end.
     pub fn receive(&mut self) -> Option<(u8, Vec<u8>)> {
         self.try_receive().unwrap()
     }
@@ -94,7 +95,8 @@ impl WebSocket {
         Ok(Some((head[0] & 0x0f, payload)))
     }
 
-    /// The code of the close frame, which must be the next but for messages; and then the end.
+    /// Returns the code of the close frame, which must be the next frame after messages, and must
+    /// be followed by the end.
     pub fn closed(&mut self) -> Option<u16> {
         loop {
             match self.receive() {
@@ -113,7 +115,7 @@ impl WebSocket {
 
 impl Write for WebSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What is no text is sent as what it is.
+        // Bytes that are no text are sent as binary.
         self.send(if std::str::from_utf8(bytes).is_ok() { 0x81 } else { 0x82 }, bytes);
         Ok(bytes.len())
     }

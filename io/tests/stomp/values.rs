@@ -1,5 +1,6 @@
-//! The same object by topic and by REST: the same members with the same values, over TCP and over WebSocket. A message has `type`,
-//! `seq` and `ts` beside them, and the object's own `type` under another name.
+//! The same object by topic and by REST: the same members with the same values, over TCP and over
+//! WebSocket. A message also has `type`, `seq` and `ts`, and the object's own `type` under another
+//! name.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use super::socket::WebSocket;
 
 type Object = Map<String, Value>;
 
-/// Of every client the last object that came by a topic.
+/// The last object of a topic at every client.
 struct Audience {
     clients: Vec<Client>,
 }
@@ -31,7 +32,7 @@ impl Audience {
         Audience { clients }
     }
 
-    /// The next object by a topic, which all clients are told alike; others are passed over.
+    /// Returns the next object of a topic, which must be the same for all clients; skips others.
     fn hear(&mut self, topic: &str, is_it: impl Fn(&Object) -> bool) -> Object {
         let destination = format!("/topic/{topic}");
         let mut told: Vec<Object> = Vec::new();
@@ -49,7 +50,7 @@ impl Audience {
             }
         }
         let ours = told.pop().unwrap();
-        // Threads number what no shard has said by themselves.
+        // Events that no shard emits are numbered by each thread.
         assert_eq!(without(&ours, &["seq", "ts"]), without(&told[0], &["seq", "ts"]), "over every transport");
         ours
     }
@@ -70,7 +71,7 @@ fn without(object: &Object, names: &[&str]) -> Object {
         .collect()
 }
 
-/// The value object in a message.
+/// Returns the value object in a message.
 fn value_of(message: &Object, own_type: Option<&str>) -> Object {
     let mut value = without(message, &["type", "seq", "ts"]);
     if let Some(word) = own_type.and_then(|name| value.remove(name)) {
@@ -90,7 +91,7 @@ fn rest(service: &Service, path: &str) -> Vec<Object> {
     }
 }
 
-/// A body that came in chunks, each with its length before it.
+/// Joins a body that came in chunks, each after its length.
 fn unchunked(body: &str) -> String {
     let (mut whole, mut rest) = (String::new(), body);
     while let Some((length, behind)) = rest.split_once("\r\n") {
@@ -118,10 +119,12 @@ fn an_order_is_the_same_by_topic_and_by_rest() {
     let limit = r#""securityId":1,"side":"BUY","quantity":10,"limit":100,"strategyName":"PAIRS""#;
     order(&service, "order/limit", &format!(r#"{{"intId":"a",{limit}}}"#));
     let entered = value_of(&audience.hear("order.PAIRS.a", |_| true), Some("orderType"));
-    // What REST shows by now has been accepted, and says so. Only REST tells who sent it.
+    // The order that REST shows has been accepted since, and shows that. Only REST shows the
+    // sender.
     let changed = ["status", "lastUpdate", "sentBy"];
     assert_eq!(without(&entered, &changed), without(&one("a"), &changed));
-    // Half of it is filled, then it is changed: the new version is told with all that happened before.
+    // Half of it is filled, then it is changed: the new version is reported with everything that
+    // happened before.
     let sell =
         r#"{"intId":"s","securityId":1,"side":"SELL","quantity":4,"limit":100,"strategyName":"MOMENTUM"}"#;
     order(&service, "order/limit", sell);
@@ -130,7 +133,7 @@ fn an_order_is_the_same_by_topic_and_by_rest() {
     let modified = value_of(&audience.hear("order.PAIRS.b", |_| true), Some("orderType"));
     assert_eq!(modified, without(&one("b"), &["sentBy", "modifiedBy"]));
     assert_eq!(modified.get("filledQuantity"), filled.get("filledQuantity"));
-    // A status tells a part of the order, with the same names and values.
+    // A status contains a part of the order, with the same names and values.
     let status = audience.hear("pitlane.PAIRS.b", is("execType", "REPLACED"));
     let whole = one("b");
     for (name, value) in value_of(&status, None) {
@@ -161,20 +164,20 @@ fn positions_transactions_and_cash_are_the_same_by_topic_and_by_rest() {
     let position = value_of(&audience.hear("position.PAIRS.1", |_| true), None);
     let rows = rest(&service, "position");
     let row = rows.iter().find(|row| row.get("id") == position.get("id")).unwrap();
-    // Which price the market has a moment later is another matter: that a trade was made changes it.
+    // The market price a moment later may differ: a trade changes it.
     let priced = ["marketPrice", "marketValue", "unrealizedPL"];
     assert_eq!(without(&position, &priced), without(row, &priced));
     let cash = value_of(&audience.hear("cash-balance.PAIRS.USD", |_| true), None);
     let rows = rest(&service, "ext/cash-balance");
     assert!(rows.contains(&cash), "{cash:?} is not in {rows:?}");
-    // By now everybody knows the last price, and a second trade is told with it.
+    // By now all clients know the last price, and a second trade is reported with it.
     limit("t", "SELL", 2, "MOMENTUM");
     let position =
         value_of(&audience.hear("position.PAIRS.1", |row| row["quantity"].as_f64() == Some(6.0)), None);
     let rows = rest(&service, "position");
     let row = rows.iter().find(|row| row.get("id") == position.get("id")).unwrap();
     assert_eq!(&position, row, "with the market's price");
-    // What is recorded by hand keeps the name its sender gave it.
+    // A manual transaction keeps the name that its sender gave it.
     let uuid = "01234567-89ab-cdef-0123-456789abcdef";
     for terms in [
         r#""type":"CREDIT","price":1000,"currency":"USD""#,

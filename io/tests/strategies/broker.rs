@@ -1,4 +1,4 @@
-//! A real broker as a child process, and strategies in processes of their own.
+//! A real broker as a child process, and strategies in their own processes.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::thread;
 
 use super::service::{self, Folder, Service};
 
-/// Where Debian puts it, unless it is on the path.
+/// Its path in Debian, unless it is in PATH.
 const BINARIES: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
 
 pub struct Broker {
@@ -23,12 +23,12 @@ impl Broker {
         Broker::with(place, "")
     }
 
-    /// On an address of this machine that others reach.
+    /// Starts a broker on an address of this machine that others reach.
     pub fn start_at(place: &Folder, address: &str) -> Broker {
         Broker::begin(place, "", address)
     }
 
-    /// With further settings, in the words of the broker.
+    /// Starts a broker with further settings, in its own format.
     pub fn with(place: &Folder, settings: &str) -> Broker {
         Broker::begin(place, settings, "127.0.0.1")
     }
@@ -49,14 +49,14 @@ impl Broker {
         self.child.wait().unwrap();
     }
 
-    /// Ends it in good order: all that it has is on disk.
+    /// Stops it in order: all its data are on disk.
     pub fn stop(&mut self) {
         let kill = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         self.child.wait().unwrap();
     }
 
-    /// On the same port, with what it had on disk.
+    /// Restarts it on the same port, with its data on disk.
     pub fn restart(&mut self) {
         (self.child, _) = spawn(&self.store, &self.config, &self.address, self.port as i32);
     }
@@ -69,7 +69,7 @@ impl Drop for Broker {
     }
 }
 
-/// A broker that listens, and where.
+/// Starts a broker that listens, and returns its port.
 fn spawn(store: &Path, config: &Path, address: &str, port: i32) -> (Child, u16) {
     let command = |binary: &str| {
         let mut command = Command::new(binary);
@@ -87,12 +87,12 @@ fn spawn(store: &Path, config: &Path, address: &str, port: i32) -> (Child, u16) 
             break;
         }
     }
-    // Somebody must read on, or it stops when the pipe is full.
+    // Its output must be read, or it blocks when the pipe is full.
     thread::spawn(move || lines.for_each(drop));
     (child, port.expect("it says where it listens"))
 }
 
-/// The server, in the mode for them.
+/// Starts the server, in the mode `distributed`.
 pub fn serve(place: &Folder, broker: &Broker, strategies: &str, settings: &[&str]) -> Service {
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
@@ -106,7 +106,7 @@ pub fn serve(place: &Folder, broker: &Broker, strategies: &str, settings: &[&str
     service
 }
 
-/// A strategy's process. It is not waited for.
+/// The process of a strategy. It is not waited for.
 pub struct Outpost {
     child: Child,
 }
@@ -143,7 +143,7 @@ impl Outpost {
         self.child.wait().unwrap().code()
     }
 
-    /// Waits for the end that it comes to by itself.
+    /// Waits until it ends by itself.
     pub fn wait(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }

@@ -1,4 +1,4 @@
-//! Files of ticks, made up from a seed.
+//! Files of ticks, generated from a seed.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ pub const HEADER: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize\n"
 /// 2026-11-02T14:30:00Z.
 pub const START_NS: u64 = 1_793_629_800_000_000_000;
 
-/// Rows of a walk of one security, some 20 ms from each other.
+/// Returns rows of a random walk of one security, some 20 ms apart.
 pub fn rows(security: &str, count: u32, seed: u64) -> Vec<(u64, String)> {
     let mut chance = Rng::new(seed);
     let (mut at, mut cents) = (START_NS, 20_000);

@@ -1,4 +1,4 @@
-//! Strategies in processes of their own: the real binary twice, and a real broker between.
+//! Strategies in their own processes: the real binary twice, and a real broker between.
 
 use std::fs;
 
@@ -62,12 +62,12 @@ fn the_server_changes_the_phase_of_a_remote_strategy() {
     assert_eq!(put(&service, PHASE, r#"{"phase":"RUNNING"}"#).0, 200);
     assert_eq!(phases_until(&mut client, "RUNNING"), ["INIT", "PREFEED", "START", "RUNNING"]);
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
-    // In good order it takes its quotes back and leaves.
+    // At an orderly stop it cancels its quotes and disconnects.
     assert_eq!(outpost.end(), Some(0));
     until(|| open_orders(&service, "MARKET_MAKER") == 0);
     until(|| !is_present(&service, "MARKET_MAKER"));
     assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "EXIT");
-    // Whom the server does not know is told so.
+    // A strategy that the server does not know gets an error.
     assert_eq!(Outpost::start(&place, &broker, "PAIRS").wait(), Some(1));
     assert!(fs::read_to_string(place.join("PAIRS.log")).unwrap().contains("no such [[strategy]]"));
     service.signal("TERM");
@@ -90,7 +90,7 @@ fn a_strategy_whose_process_dies_is_stopped_with_the_reason_and_resumes_when_it_
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
 }
 
-/// A market maker whose process was silent until its strategy was stopped, and is back.
+/// Returns a market maker whose process was silent until its strategy was stopped, and is back.
 fn silenced(place: &Folder, broker: &Broker, settings: &[&str]) -> (Service, Outpost) {
     let settings: Vec<&str> = ["feed.rate=2000"].iter().chain(settings).copied().collect();
     let service = serve(place, broker, MAKER, &settings);
@@ -157,7 +157,7 @@ fn a_strategy_outlives_its_server_and_the_broker() {
     let before = trades(&service);
     until(|| trades(&service) > before + 3);
     assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");
-    // It is one process all the time: it began once.
+    // It is one process all the time: it started once.
     let told = fs::read_to_string(place.join("told/MARKET_MAKER.told")).unwrap();
     assert_eq!(told.lines().filter(|line| line.starts_with("L ")).count(), 1);
 }

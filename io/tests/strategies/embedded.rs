@@ -48,7 +48,7 @@ pub fn strategy(service: &Service, name: &str) -> Value {
     rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
 }
 
-/// The chunks of a body as one.
+/// Joins the chunks of a body.
 fn joined(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
@@ -59,7 +59,7 @@ fn joined(mut body: &str) -> String {
     whole
 }
 
-/// Asks again and again until something holds: what others do takes its time.
+/// Repeats a check until it holds: the work of other threads takes time.
 pub fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {}
 }
@@ -76,7 +76,7 @@ pub fn subscriber(service: &Service, topic: &str) -> Client {
     client
 }
 
-/// Hears of phases until one comes.
+/// Collects phases until a given one arrives.
 pub fn phases_until(client: &mut Client, last: &str) -> Vec<String> {
     let mut phases = Vec::new();
     loop {
@@ -109,7 +109,7 @@ fn a_strategy_quotes_until_it_is_stopped_and_again_when_it_is_started() {
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
     let (status, problem) = put(&service, path, r#"{"phase":"INIT"}"#);
     assert!(status == 409 && problem.contains("phase-order"), "{problem}");
-    // In good order it takes its quotes back, and the next start finds it as it should be.
+    // At an orderly stop it cancels its quotes, and the next start finds the expected state.
     service.signal("TERM");
     assert!(service.end().is_orderly());
     let service = start(&place, &MAKER.replace("start = true", "start = false"), &["feed.rate=2000"]);

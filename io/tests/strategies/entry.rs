@@ -1,4 +1,5 @@
-//! Order entry over the broker, letter by letter: a client of the broker that is written out here, so that what goes over the wire is seen.
+//! Order entry over the broker, message by message: a client of the broker that is written out
+//! here, to show the bytes on the wire.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,10 +18,11 @@ use super::data::MOMENTUM;
 use super::embedded::{get, strategy, subscriber, until};
 use super::service::{Service, folder};
 
-/// Where answers are heard: below the inbox of the strategy, the only place where the server sends them.
+/// Subject of responses: below the inbox of the strategy, the only place where the server sends
+/// them.
 const ANSWERS: &str = "pitlane.pitlane.inbox.MOMENTUM.answers";
 
-/// What came: subject, headers, payload.
+/// A received message: subject, headers, payload.
 struct Message {
     headers: String,
     payload: Vec<u8>,
@@ -76,7 +78,7 @@ impl Wire {
         }
     }
 
-    /// Asks in the name of a strategy, until somebody is there to answer.
+    /// Sends a request in the name of a strategy, until there is a response.
     fn ask(&mut self, letter: &RemoteRequest) -> RemoteReply {
         loop {
             let bytes = letter.encode();
@@ -135,7 +137,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     assert_eq!(welcome.section.kind, "moving-average-cross");
     let mut ask = |command| wire.ask(&RemoteRequest::Command { life, command });
     let first = order(1, 5, welcome.strategy);
-    // It may not trade yet; that is an answer among the events, and the id is used.
+    // It may not trade yet; the refusal is among the events, and the id is used.
     assert_eq!(ask(first), RemoteReply::Accepted);
     assert_eq!(orders(&service), 0);
     for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
@@ -173,7 +175,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     }
     let other = order(2, 6, welcome.strategy);
     assert_eq!(ask(&RemoteRequest::Command { life, command: other }), declined(Reason::DuplicateId));
-    // What was said before the restart is still told, each event once.
+    // Events before the restart are still delivered, each once.
     let RemoteReply::Missed { events, more: false } = ask(&RemoteRequest::Fetch { life, heard }) else {
         panic!("it is kept")
     };
@@ -182,7 +184,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let answered: Vec<IntId> =
         events.iter().filter_map(|told| remote_protocol::answers(&told.event)).collect();
     assert_eq!(answered, [IntId::numbered(b's', 1), IntId::numbered(b's', 2)]);
-    // Nonsense is answered, and harms nobody.
+    // An invalid message gets a response, and has no effect.
     wire.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
     assert!(matches!(RemoteReply::decode(&wire.hear().payload), Ok(RemoteReply::Refused { .. })));
     assert_eq!(service.metric("pitlane_remote_strategy_decode_errors_total"), 1);

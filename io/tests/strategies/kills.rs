@@ -1,8 +1,9 @@
-//! Strategies, server and broker are killed at random moments under a fast market, and come back: no order and no order event is lost or
-//! doubled.
+//! Strategies, server and broker are killed at random moments under a fast market, and restarted:
+//! no order and no order event is lost or doubled.
 //!
-//! Each strategy's process writes down what it was told before the strategy hears of it. At the end the server's journal is played again, and must
-//! have said exactly that, to each of them, event by event.
+//! The process of each strategy records an event before the strategy receives it. At the end the
+//! server's journal is replayed, and must give exactly these events to each of them, event by
+//! event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,17 +27,17 @@ use super::broker::{Broker, Outpost, serve};
 use super::embedded::{get, open_orders, put, strategy};
 use super::service::{Folder, Service, folder};
 
-/// Kills and events a second in the short form, and in the whole (`make faults`).
+/// Kills, and events per second, in the short form, and in the full form (`make faults`).
 const KILLS: (u64, u64) = (6, 5_000);
 const KILLS_FULL: (u64, u64) = (50, 20_000);
 const NAMES: [(&str, &str); 4] =
     [("MOMENTUM", "AAPL"), ("PAIRS", "MSFT"), ("MARKET_MAKER", "NVDA"), ("SCALPER", "AMZN")];
-/// Whom the first kills are for: strategies by their place, 4 the server, 5 the broker.
+/// Targets of the first kills: strategies by their place, 4 the server, 5 the broker.
 const FIRST: [u64; 6] = [0, 4, 5, 2, 4, 5];
 const SHARDS: u8 = 2;
-/// If something does not come about in this time it never will.
+/// Time limit; a later result never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Orders of one life that may have been on their way when it was killed.
+/// Orders of one process that may have been in flight when it was killed.
 const UNDER_WAY_MAX: usize = 64;
 
 fn sections() -> String {
@@ -50,7 +51,7 @@ fn sections() -> String {
     NAMES.iter().map(section).collect()
 }
 
-/// The shipped market with a strategy more.
+/// Returns the shipped market with one more strategy.
 fn reference(place: &Folder) -> String {
     let (from, to) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata"), place.join("refdata"));
     fs::create_dir_all(&to).unwrap();
@@ -93,7 +94,7 @@ impl Scene {
         self.outposts[at] = Some(Outpost::start(&self.place, &self.broker, NAMES[at].0));
     }
 
-    /// Everybody runs, and every strategy has been told something new.
+    /// Waits until all processes run and every strategy has received something new.
     fn go_on(&self) {
         let before: Vec<u64> = NAMES.iter().map(|(name, _)| self.told_bytes(name)).collect();
         for ((name, _), before) in NAMES.iter().zip(before) {
@@ -103,7 +104,7 @@ impl Scene {
         }
     }
 
-    /// How long the record of a strategy is.
+    /// Returns the length of a strategy's record.
     fn told_bytes(&self, name: &str) -> u64 {
         fs::metadata(self.place.join(format!("told/{name}.told"))).map_or(0, |about| about.len())
     }
@@ -138,7 +139,7 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
         format!("feed.rate={rate}"),
         format!("topology.shards={SHARDS}"),
         "risk.strategies.max_orders_per_s=0".to_string(),
-        // All of the journal is read at the end, and all of it was kept.
+        // The whole journal is read at the end, so all of it is kept.
         "journal.segment_bytes=16777216".to_string(),
         "journal.snapshot_every_bytes=1073741824".to_string(),
         "shard.finished_max=1024".to_string(),
@@ -153,11 +154,11 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
     let mut victims: BTreeMap<u64, u32> = BTreeMap::new();
     let begun = Instant::now();
     for kill in 0..kills {
-        // Each kind has its turn, also in the short form.
+        // Each kind is killed, also in the short form.
         let victim = FIRST.get(kill as usize).copied().unwrap_or_else(|| chance.below(6));
         *victims.entry(victim).or_default() += 1;
         scene.kill(victim);
-        // Sometimes the next one falls before anybody has recovered.
+        // Sometimes the next kill comes before any process has recovered.
         if chance.below(4) > 0 {
             scene.go_on();
         }
@@ -177,7 +178,7 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
     );
 }
 
-/// All have stopped, nothing is open, and everybody has said that he has taken in everything.
+/// Waits until all have stopped, nothing is open, and each process has confirmed all events.
 fn settle(scene: &Scene) {
     let service = scene.service();
     for (name, _) in NAMES {
@@ -194,7 +195,7 @@ fn settle(scene: &Scene) {
     assert_eq!(get(service, "/health/ready")["broker"]["connected"], true);
 }
 
-/// Compares each record with the journal; gives how many events and orders that were.
+/// Compares each record with the journal; returns the number of events and orders.
 fn audit(place: &Folder, settings: &[String]) -> (usize, usize) {
     let said = journal_of(place, settings);
     let (mut events, mut orders) = (0, 0);
@@ -221,7 +222,7 @@ fn audit(place: &Folder, settings: &[String]) -> (usize, usize) {
     (events, orders)
 }
 
-/// Every order that was asked for is in the journal once, but for those on their way when somebody was killed.
+/// Checks that every requested order is in the journal once, except those in flight at a kill.
 fn check_orders(name: &str, text: &str, lines: &[(u8, u64, String)]) -> usize {
     let mut entered = BTreeSet::new();
     for (_, _, line) in lines {
@@ -243,7 +244,7 @@ fn check_orders(name: &str, text: &str, lines: &[(u8, u64, String)]) -> usize {
 
 type Lines = Vec<(u8, u64, String)>;
 
-/// What the journal says that each strategy must have been told.
+/// Returns the events of the journal that each strategy must have received.
 fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)> {
     let options = settings.iter().map(|setting| {
         let (key, value) = setting.split_once('=').unwrap();
@@ -285,7 +286,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
                 let mut line = String::new();
                 write_event(&mut line, ShardId(shard as u8), event);
                 lines.push((shard as u8, event.seq, line));
-                // A rejected order has no second word.
+                // A rejected order has no second event.
                 if let EventKind::Order(told) = &event.body {
                     assert_ne!(told.what, ExecType::Snapshot);
                 }

@@ -1,4 +1,5 @@
-//! The connection to the broker at its bounds: whoever says more than goes out waits, and of what comes too fast the newest is dropped.
+//! The connection to the broker at its bounds: a sender waits for room, and of messages that arrive
+//! too fast the newest are dropped.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tokio::task::unconstrained;
 use super::broker::Broker;
 use super::service::folder;
 
-/// As `io/src/nats/link.rs` has them.
+/// As in `io/src/nats/link.rs`.
 const MESSAGES_MAX: usize = 1_024;
 const HEARD_MAX: usize = 16_384;
 
@@ -40,7 +41,7 @@ fn whoever_says_more_than_goes_out_waits_until_the_broker_is_there() {
         }
         let mut one_more = Box::pin(unconstrained(client.publish("a", "one more".into())));
         assert!(one_more.as_mut().now_or_never().is_none(), "there is no room");
-        // Whoever waits goes on when there is a broker again, and nothing is lost.
+        // A waiting sender continues when there is a broker again, and nothing is lost.
         broker.restart();
         one_more.await.unwrap();
         for n in 1..MESSAGES_MAX {
@@ -64,7 +65,7 @@ fn of_what_comes_too_fast_the_newest_is_dropped_and_later_ones_are_heard() {
             other.publish("a", n.to_string().into()).await.unwrap();
         }
         other.publish("last", "".into()).await.unwrap();
-        // It comes behind all the others, on the same connection.
+        // It comes after all the others, on the same connection.
         last.next().await.unwrap();
         for n in 0..HEARD_MAX {
             assert_eq!(heard.next().await.unwrap().payload, n.to_string());

@@ -1,4 +1,4 @@
-//! Strategies as an operator meets them: the real binary, embedded and simulated.
+//! Strategies as an operator sees them: the real binary, embedded and simulated.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! The same strategy over the same data, simulated and embedded; and data that were recorded.
+//! The same strategy over the same data, simulated and embedded; and recorded data.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use super::embedded::{get, start, strategy, until};
 use super::service::folder;
 use super::simulation::{report, simulate};
 
-/// Quantity and price of each trade of simulation.
+/// Returns quantity and price of each trade of a simulation.
 pub fn simulated(report: &Value) -> Vec<(f64, f64)> {
     let number = |row: &Value, name: &str| row[name].as_str().unwrap().parse().unwrap();
     let rows = report["trades"].as_array().unwrap();
     rows.iter().map(|row| (number(row, "quantity"), number(row, "price"))).collect()
 }
 
-/// The same of the service, oldest first.
+/// Returns the same of the service, oldest first.
 pub fn traded(rows: &Value) -> Vec<(f64, f64)> {
     let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
     let rows = rows.as_array().unwrap().iter().rev();
@@ -52,7 +52,7 @@ fn a_market_that_was_recorded_can_be_simulated() {
     service.signal("TERM");
     assert!(service.end().is_orderly());
     let text = fs::read_to_string(&recorded).unwrap();
-    // Where nothing is new, nothing is written.
+    // Unchanged prices are not written.
     assert!(text.lines().count() > 1_000, "{}", text.lines().count());
     let (code, said, complaints) = simulate(&place, &[("recorded.csv", text)], MOMENTUM, &[]);
     assert_eq!(code, Some(0), "{said}{complaints}");

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::data::{MAKER, MOMENTUM, START_NS, file, rows};
 use super::service::{Folder, folder};
 
-/// Runs it over files of this content, with these settings; gives exit code, output and complaints.
+/// Runs it over files of this content, with these settings; returns exit code, output and standard
+/// error.
 pub fn simulate(
     place: &Folder,
     files: &[(&str, String)],
@@ -79,7 +80,7 @@ fn the_same_run_has_the_same_hash_and_the_report_is_whole() {
     simulate(&place, &files, &both(), &["--quiet"]);
     let second = report(&place);
     assert_eq!(first["hash"], second["hash"]);
-    // Rng is part of it where it is used.
+    // Random numbers are part of the run where they are used.
     let dice = ["--set", "venue.partial_fill=true", "--seed", "7"];
     simulate(&place, &files, &both(), &dice);
     assert_ne!(report(&place)["hash"], first["hash"]);
@@ -129,7 +130,7 @@ fn bars_are_traded_on() {
     let place = folder("simulate-bars");
     let mut text = "time,security,open,high,low,close,volume\n".to_string();
     for bar in 0..600_u64 {
-        // Up and down, an hour each way.
+        // Up and down, an hour in each direction.
         let level = 20_000 + 100 * if bar / 60 % 2 == 0 { bar % 60 } else { 60 - bar % 60 };
         let price = |cents: u64| format!("{}.{:02}", cents / 100, cents % 100);
         let at = START_NS + bar * 60_000_000_000;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-/// The shipped rights, with a password for each login: its name behind `pw-`.
+/// Returns the shipped rights, with a password for each login: its name after `pw-`.
 pub fn guarded() -> String {
     let file = include_str!("../../../config/nats/pitlane.conf");
     let mut settings = String::new();
@@ -17,7 +17,7 @@ pub fn guarded() -> String {
     settings + file
 }
 
-/// The same rights in one account, as an operator might write them who has read no further.
+/// Returns the same rights in one account, as an operator might write them without reading further.
 pub fn guarded_in_one_account() -> String {
     let text = guarded();
     let (before, rest) = text.split_once("    ]\n  }\n\n  # Servers among").unwrap();
@@ -29,7 +29,7 @@ pub fn password(user: &str) -> String {
     format!("pw-{user}")
 }
 
-/// A message as it was heard.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub subject: String,
@@ -58,7 +58,7 @@ impl Stranger {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        // A broker that was told too much hangs up.
+        // A broker disconnects a client that sends too much.
         let _ = self.socket.write_all(bytes);
     }
 
@@ -72,7 +72,7 @@ impl Stranger {
         self.write(b"\r\n");
     }
 
-    /// With headers as they are, whatever they are.
+    /// Publishes with these raw headers.
     pub fn publish_with(&mut self, subject: &str, reply: &str, headers: &[u8], payload: &[u8]) {
         let (head, all) = (headers.len(), headers.len() + payload.len());
         self.write(format!("HPUB {subject} {reply} {head} {all}\r\n").as_bytes());
@@ -81,7 +81,7 @@ impl Stranger {
         self.write(b"\r\n");
     }
 
-    /// Waits until the broker has taken all of it; what it complained of.
+    /// Waits until the broker has processed everything; returns its errors.
     pub fn settle(&mut self) -> Vec<String> {
         self.write(b"PING\r\n");
         let mut complaints = Vec::new();

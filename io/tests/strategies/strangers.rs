@@ -1,4 +1,4 @@
-//! Who may speak on the broker, and what comes of those who mean no good there.
+//! Access to the broker, and what hostile clients can achieve there.
 
 use std::fs;
 use std::process;
@@ -20,12 +20,12 @@ use super::embedded::{get, open_orders, strategy, subscriber, until};
 use super::service::{Folder, folder};
 use super::stranger::{Stranger, guarded, password};
 
-/// A broker that asks for a certificate as well, with the rights that we ship.
+/// A broker that also requires a certificate, with the shipped rights.
 const TLS: &str = r#"
 tls { cert_file: "FOLDER/broker.pem", key_file: "FOLDER/broker.key", ca_file: "FOLDER/ca.pem", verify: true }
 "#;
 
-/// The settings by which somebody shows who he is.
+/// Returns the settings of a login.
 fn shown(place: &Folder, user: &str, password: &str) -> Vec<String> {
     let file = |key: &str, name: &str| format!("nats.{key}={}", place.join(name).display());
     vec![
@@ -64,7 +64,8 @@ fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
     let broker_state = get(&service, "/health/ready")["broker"].clone();
     assert_eq!((&broker_state["missingRights"], &broker_state["wideLogins"]), (&json!([]), &json!([])));
 
-    // Without the password, without the certificate, with neither them nor TLS: the broker hangs up.
+    // Without the password, without the certificate, without either and without TLS: the broker
+    // disconnects.
     let log = place.join("MOMENTUM.log");
     let said = |words: &str| fs::read_to_string(&log).unwrap_or_default().to_lowercase().contains(words);
     let wrong = shown(&place, "market-maker", "guessed");
@@ -76,7 +77,7 @@ fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
         assert!(!said("connected to the broker") && !is_present(&service, "MOMENTUM"), "{settings:?}");
         fs::remove_file(&log).unwrap();
     }
-    // With a login that is another strategy's.
+    // With the login of another strategy.
     let _stranger = Outpost::with(&place, &broker, "MOMENTUM", &words(&his));
     until(|| said("permissions violation"));
     assert!(!is_present(&service, "MOMENTUM") && is_present(&service, "MARKET_MAKER"));
@@ -87,7 +88,8 @@ fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
     assert!(ended.is_orderly() && !ended.complaints.contains(&password("server")), "{}", ended.complaints);
 }
 
-/// Letters that somebody could write who has read our source and sits on the broker. None is from the life that sits there.
+/// Returns messages that an attacker with access to the broker and to our source could write. None
+/// is from the connected process.
 fn forged() -> Vec<Vec<u8>> {
     let life = 7;
     let command = |body| RemoteRequest::Command { life, command: Command::new(Source::default(), 1, body) };
@@ -105,7 +107,7 @@ fn forged() -> Vec<Vec<u8>> {
         command(CommandKind::Kill { scope: Scope::Global, on: true }),
     ];
     let mut bytes: Vec<Vec<u8>> = letters.iter().map(RemoteRequest::encode).collect();
-    // Lengths that promise more than there is, another version, and nothing at all.
+    // Lengths beyond the end, another version, and no bytes at all.
     bytes.extend([
         vec![],
         vec![0],
@@ -116,8 +118,8 @@ fn forged() -> Vec<Vec<u8>> {
     bytes
 }
 
-/// Somebody on an open broker who knows all names. He hears everything, and could take the place of a strategy that is away; what he says
-/// meanwhile breaks nothing.
+/// A client on an open broker that knows all names. It receives everything, and could take the
+/// place of a strategy that is away; what it sends meanwhile breaks nothing.
 #[test]
 fn whatever_is_said_on_the_broker_breaks_nothing() {
     let place = folder("strangers-open");
@@ -144,12 +146,12 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
             );
             assert!(is_nothing, "{answer:?}");
         }
-        // A second process waits while the first is here.
+        // A second process waits while the first is connected.
         let hello = RemoteRequest::Hello { life: 7, host: "x".repeat(100_000), heard: vec![1; 50_000] };
         stranger.publish_with_reply(ask, inbox, hello.encode().into()).await.unwrap();
         let answer = RemoteReply::decode(&answers.next().await.unwrap().payload).unwrap();
         assert!(matches!(answer, RemoteReply::Wait { .. }), "{answer:?}");
-        // Nothing is answered anywhere else: neither to us nor where others listen.
+        // There is no response anywhere else: neither to us nor to other subscribers.
         for elsewhere in [ask, "pitlane.pitlane.market", "pitlane.pitlane.inbox.MOMENTUM.x", "answers"] {
             stranger.publish_with_reply(ask, elsewhere, vec![0].into()).await.unwrap();
         }
@@ -163,7 +165,7 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
         stranger.flush().await.unwrap();
     });
     until(|| service.metric("pitlane_remote_strategy_misrouted_messages_total") == 4);
-    // Of the events only the last is one.
+    // Only the last of the events is valid.
     let event: Value = serde_json::from_str(body(&client.hear_until("MESSAGE"))).unwrap();
     assert_eq!((&event["name"], &event["data"]), (&"x".into(), &2.into()), "{event}");
     let quotes = || get(&service, "/rest/execution/order").as_array().unwrap().len();
@@ -171,7 +173,8 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
     assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");
     assert!(is_present(&service, "MARKET_MAKER"));
 
-    // A name that is two lines once ended the server: a client's, which would have become two headers.
+    // A name of two lines once ended the server: that of a client, which would have become two
+    // headers.
     client.say("SEND|destination:/topic/generic-event.a\\nb|receipt:r||1");
     assert!(client.hear_until("ERROR").contains("SEND is not permitted"));
     service.signal("TERM");
@@ -180,12 +183,12 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
     assert!(!ended.complaints.lines().any(|line| line.starts_with("ERROR forged")), "{}", ended.complaints);
 }
 
-/// The settings of a login.
+/// Returns the settings of a login.
 fn login(user: &str) -> [String; 2] {
     [format!("nats.user={user}"), format!("nats.password={}", password(user))]
 }
 
-/// What `pitlane doctor` says about rights at the broker.
+/// Returns the findings of `pitlane doctor` about rights at the broker.
 fn examine(place: &Folder, broker: &Broker, user: &str) -> String {
     let mut command = process::Command::new(env!("CARGO_BIN_EXE_pitlane"));
     command.args(["doctor", "--config", "distributed", "--data"]).arg(place.join("data"));
@@ -229,7 +232,7 @@ fn missing_and_excessive_rights_are_reported_with_their_subject() {
     assert!(examine(&place, &broker, "market-maker").contains("pitlane.pitlane.market"));
 }
 
-/// A strategy that sends what ends a connection ends its own, and nobody else's.
+/// A strategy that sends what ends a connection ends only its own.
 #[test]
 fn unreadable_headers_affect_only_the_strategy_that_sends_them() {
     let place = folder("strangers-headers");

@@ -1,7 +1,9 @@
-//! Either side is killed at random moments, and comes back: nothing that the venue has done is lost, nothing is sent or counted twice.
+//! Either side is killed at random moments, and restarted: nothing that the venue has done is lost,
+//! nothing is sent or counted twice.
 //!
-//! After all lives the books are compared: every execution that the venue has told of is in our transactions, once; every order
-//! that has left is at the venue, once; and no order is in doubt.
+//! After all processes the books are compared: every execution that the venue has reported is in
+//! our transactions, once; every order that was sent is at the venue, once; and no order is in
+//! doubt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +15,7 @@ use crate::market::{Way, await_connected, fix, free_port, get, start};
 use crate::service::folder;
 use crate::venue::{self, field};
 
-/// Lives in the short form, and in the whole (`make faults`).
+/// Processes in the short form, and in the full form (`make faults`).
 const LIVES: u64 = 10;
 const LIVES_FULL: u64 = 100;
 
@@ -41,11 +43,11 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
         let acts = 1 + dice.below(30);
         for _ in 0..acts {
             sent += 1;
-            // Most trade at once, some rest.
+            // Most orders trade at once, some rest.
             let price = if dice.below(4) == 0 { "150" } else { "201" };
             client.order(&format!("L{life}-{sent}"), "ALPHA", 1, 2 + dice.below(5) as u32, price);
         }
-        // Before anything is heard, in the midst of it, or after all of it.
+        // Before anything is received, in between, or after all of it.
         client.hear(heard + dice.below(2 * acts + 1) as usize);
         match dice.below(3) {
             0 => {
@@ -80,7 +82,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
 }
 
-/// All orders, open and finished, once none of them waits for the venue any more.
+/// Returns all orders, open and finished, once none of them waits for the venue.
 fn settled(service: &crate::service::Service) -> Vec<Value> {
     let list = |path: &str| get(service, path).as_array().expect("a list").clone();
     loop {
@@ -94,7 +96,7 @@ fn settled(service: &crate::service::Service) -> Vec<Value> {
 }
 
 fn compare(told: &[String], rows: &[Value], transactions: &Value) {
-    // What the venue has done, by execution. What it processed twice has the same id.
+    // Executions of the venue. One that it processed twice has the same id.
     let mut fills: BTreeMap<&str, u64> = BTreeMap::new();
     let mut arrived: BTreeMap<&str, usize> = BTreeMap::new();
     let mut numbers: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -103,7 +105,8 @@ fn compare(told: &[String], rows: &[Value], transactions: &Value) {
             fills.insert(field(line, "17="), whole(field(line, "32=")));
         }
         if line.starts_with("app") && line.contains("|35=D|") {
-            // One that the venue had not counted when it was killed comes again, under the same number.
+            // A message that the venue had not counted when it was killed arrives again, under the
+            // same number.
             if numbers.insert((field(line, "34="), field(line, "11="))) {
                 *arrived.entry(field(line, "11=")).or_default() += 1;
             }

@@ -1,5 +1,5 @@
-//! The running service and its venues: QuickFIX as an acceptor, a second Pitlane, several of them beside a simulated one, and either side
-//! killed in mid-flow.
+//! The running service and its venues: QuickFIX as an acceptor, a second Pitlane, several of them
+//! beside a simulated one, and either side killed while orders are in flight.
 
 #[path = "../fix/client.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,5 @@
-//! The little market of these tests: one exchange for each way to a venue, with one share each; and how the service is started on it.
+//! The small market of these tests: one exchange for each venue, with one share each; and the start
+//! of the service with it.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -9,15 +10,16 @@ use crate::client::Client;
 use crate::http_client::{Client as Http, Response};
 use crate::service::{Folder, Service, command};
 
-/// A way to a venue: its name in the reference data, and where it is.
+/// A venue: its name in the reference data, and its address.
 pub struct Way<'a> {
     pub name: &'a str,
     pub port: u16,
-    /// Keys of its table beside those that every one has.
+    /// Keys of its table besides the common ones.
     pub more: &'a str,
 }
 
-/// Starts the service with these ways, and one simulated exchange; the shares are called as the ways, in capitals.
+/// Starts the service with these venues, and one simulated exchange; the shares have the names of
+/// the venues, in capitals.
 pub fn start(data: &Folder, ways: &[Way<'_>], settings: &[&str]) -> Service {
     let config = data.join("service.toml");
     let refdata = write_refdata(data, ways);
@@ -83,7 +85,7 @@ fn write_refdata(data: &Path, ways: &[Way<'_>]) -> std::path::PathBuf {
     folder
 }
 
-/// A port that nobody uses just now.
+/// Returns a port that is free now.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     listener.local_addr().expect("it has an address").port()
@@ -94,7 +96,7 @@ pub fn fix(service: &Service) -> SocketAddr {
     word.expect("it listens").parse().expect("an address")
 }
 
-/// A FIX client that is logged on.
+/// Returns a FIX client that is logged on.
 pub fn client(service: &Service, name: &str) -> Client {
     let mut client = Client::new(name);
     client.connect(fix(service));
@@ -112,7 +114,7 @@ pub fn get(service: &Service, path: &str) -> Value {
     ask(service, "GET", path).json()
 }
 
-/// Waits until the way to this venue is open, or shut. Asked again and again: only a failing test waits for long.
+/// Waits until this venue is connected, or disconnected. Only a failing test waits for long.
 pub fn await_connected(service: &Service, name: &str, connected: bool) {
     loop {
         let ways = get(service, "/rest/ext/adapter");

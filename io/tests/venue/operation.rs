@@ -32,13 +32,13 @@ fn a_venue_is_listed_kicked_and_its_numbers_reset() {
     assert_eq!((&there["nextIn"], &there["nextOut"]), (&3.into(), &3.into()), "{there}");
     assert_eq!(there["peer"], format!("127.0.0.1:{port}"));
     let id = there["id"].as_str().expect("an id").to_string();
-    // It is sent away, and comes back by itself with its numbers.
+    // It is disconnected, and reconnects by itself with its sequence numbers.
     let kicked = ask(&service, "DELETE", &format!("/rest/ext/session/{id}"));
     assert!(matches!(kicked.status, 200 | 204), "{kicked:?}");
     venue.wait(&["logout"]);
     venue.wait(&["logon"]);
     row(&service, |row| row["state"] == "LOGGED_ON" && row["nextOut"].as_u64() > Some(4));
-    // The numbers begin anew on both sides.
+    // The sequence numbers are reset on both sides.
     let reset = ask(&service, "POST", &format!("/rest/ext/session/{id}/reset"));
     assert!(matches!(reset.status, 200 | 204), "{reset:?}");
     venue.wait(&["logout"]);

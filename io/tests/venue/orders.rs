@@ -1,4 +1,4 @@
-//! Orders of a FIX client that go on to a venue, and everything that can become of them there.
+//! Orders of a FIX client that are sent to a venue, and every outcome there.
 
 use crate::client::{Client, now};
 use crate::market::{Way, await_connected, client, free_port, get, start};
@@ -15,7 +15,7 @@ fn both(name: &str) -> (Service, Peer) {
     (service, venue)
 }
 
-/// The next report of this client with these values.
+/// Returns the next report of this client with these values.
 pub fn report(client: &mut Client, wanted: &[(u32, &str)]) -> String {
     loop {
         let message = client.next().unwrap_or_else(|| panic!("waited for {wanted:?}"));
@@ -40,7 +40,7 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
         "{sent}"
     );
     assert_eq!(field(&sent, "11=").len(), 20, "{sent}");
-    // It rests, is replaced, filled in part on command, and cancelled.
+    // It rests, is replaced, partly filled on command, and cancelled.
     client.order("b", "ALPHA", 1, 10, "150");
     report(&mut client, &[(11, "b"), (150, "0")]);
     client.send("G", &format!("11=b2|41=b|55=ALPHA|54=1|38=12|40=2|44=151|59=1|60={}|", now()));

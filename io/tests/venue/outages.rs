@@ -1,4 +1,5 @@
-//! What is done while a venue is away or after its numbers were reset: stops that are reached, fills that nobody can say again.
+//! Behaviour while a venue is away or after its sequence numbers were reset: stops that are
+//! reached, fills that cannot be resent.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +12,7 @@ use crate::orders::report;
 use crate::service::{Service, folder};
 use crate::venue::{self, field};
 
-/// Waits until the simulated market has shown so many prices of what we hold.
+/// Waits until the simulated market has shown so many prices of our position.
 fn await_prices(service: &Service, count: usize) {
     let mut seen = BTreeSet::new();
     while seen.len() < count {
@@ -39,7 +40,7 @@ fn a_stop_reached_while_its_venue_is_away_is_sent_when_the_venue_is_back() {
     drop(venue.kill());
     service.signal("KILL");
     service.end();
-    // The market reaches it while nobody is there to take it.
+    // The market reaches it while the venue is away.
     let service = start(&data, &ways, &["journal.level=os", "feed.on=true", "feed.rate=1000"]);
     await_prices(&service, 20);
     let order = order(&service, "s");
@@ -68,7 +69,8 @@ fn fills_missed_over_a_lost_store_are_booked_once_from_the_status_of_the_order()
     service.signal("KILL");
     service.end();
     venue.wait(&["logout"]);
-    // It trades while we are down, and our store of the session is lost: the numbers begin anew.
+    // It trades while the service is down, and our store of the session is lost: the sequence
+    // numbers begin with one.
     venue.say(&format!("fill {id} 4 149.5"));
     fs::remove_dir_all(data.join("venue")).expect("the store of the session");
     let service = start(&data, &ways, &["journal.level=os"]);
@@ -80,14 +82,14 @@ fn fills_missed_over_a_lost_store_are_booked_once_from_the_status_of_the_order()
     let fills = fills.as_array().expect("a list");
     assert_eq!(fills.len(), 1, "{fills:?}");
     assert_eq!(fills[0]["price"].to_string().trim_matches('"'), "149.5", "{fills:?}");
-    // It goes on there, and here.
+    // It continues there, and here.
     venue.say(&format!("fill {id} 6 149"));
     await_finished(&service, "a");
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }
 
-/// The order with this id, which is the only one.
+/// Returns the order with this id, which is the only one.
 fn order(service: &Service, id: &str) -> Value {
     let found = get(service, &format!("/rest/execution/order/{id}"));
     assert_eq!(found.as_array().expect("a list").len(), 1, "{found}");

@@ -1,4 +1,4 @@
-//! Market data of a QuickFIX venue: shown over REST, and good enough to set off a stop.
+//! Market data of a QuickFIX venue: shown over REST, and used to trigger a stop.
 
 use crate::client::now;
 use crate::market::{Way, await_connected, client, free_port, get, start};
@@ -6,7 +6,7 @@ use crate::orders::report;
 use crate::service::{Service, folder};
 use crate::venue;
 
-/// Waits until the share that we hold is worth this: what the venue bids.
+/// Waits until our share is valued at this price: the bid of the venue.
 fn await_bid(service: &Service, bid: f64) {
     loop {
         let positions = get(service, "/rest/position");
@@ -24,7 +24,7 @@ fn prices_of_a_quickfix_venue_are_ours_and_set_off_stops() {
     let port = free_port();
     let mut venue = venue::start(port, "ALPHA", &data.join("venue-store"));
     let ways = [Way { name: "ALPHA", port, more: "market_data = true" }];
-    // The simulated market is on: it leaves the venue's securities alone.
+    // The simulated market is on: it does not change the venue's securities.
     let service = start(&data, &ways, &["feed.on=true"]);
     await_connected(&service, "ALPHA", true);
     assert_eq!(
@@ -32,7 +32,7 @@ fn prices_of_a_quickfix_venue_are_ours_and_set_off_stops() {
         serde_json::json!(["SIM", "ALPHA"])
     );
     venue.wait(&["app", "|35=V|", "|55=ALPHA|"]);
-    // A stop waits with us, and goes to the venue when the venue's trade reaches it.
+    // A stop waits in the service, and is sent to the venue when the venue's trade reaches it.
     let mut client = client(&service, "KEEP1");
     client.send("D", &format!("11=s|21=1|55=ALPHA|54=1|38=5|40=3|99=205|59=1|60={}|", now()));
     report(&mut client, &[(11, "s"), (150, "0")]);
@@ -42,7 +42,7 @@ fn prices_of_a_quickfix_venue_are_ours_and_set_off_stops() {
     let sent = venue.wait(&["app", "|35=D|"]);
     assert!(sent.contains("|40=1|") && sent.contains("|38=5|"), "{sent}");
     await_bid(&service, 199.0);
-    // One side of the quote moves; the venue is lost and found again, and so are its prices.
+    // One side of the quote changes; the venue disconnects and reconnects, and its prices return.
     venue.say("price ALPHA 0 200.5 4");
     await_bid(&service, 200.5);
     drop(venue.kill());

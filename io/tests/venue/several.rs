@@ -1,4 +1,5 @@
-//! Several venues at once: two FIX venues, one of them a second Pitlane, and a simulated one, with orders of a FIX client to each.
+//! Several venues at once: two FIX venues, one of them a second Pitlane, and a simulated one, with
+//! orders of a FIX client to each.
 
 use crate::client::now;
 use crate::market::{Way, await_connected, client, fix, free_port, start};
@@ -6,7 +7,7 @@ use crate::orders::report;
 use crate::service::{Service, command, folder};
 use crate::venue;
 
-/// A Pitlane that is the venue BETA of the others: its shipped market, and a session for us.
+/// Starts a Pitlane that is the venue BETA of the others: its shipped market, and a session for us.
 fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (Service, crate::service::Folder) {
     let exchanges = format!(
         "id,name,mic,timeZone,open,close,auctions,adapterType\n1,Beta,{mic},UTC,00:00,24:00,false,SIM\n"
@@ -90,7 +91,7 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
     assert!(beta.end().is_orderly());
 }
 
-/// Over TLS, with the certificate that the venue made for itself, by both drivers.
+/// Over TLS, with the self-signed certificate of the venue, with both drivers.
 #[test]
 fn a_second_pitlane_is_a_venue_over_tls() {
     let (beta, beta_data) = second_pitlane("venue-tls-beta", "X001", &["fix.tls_listen=127.0.0.1:0"]);

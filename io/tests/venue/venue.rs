@@ -1,4 +1,4 @@
-//! A venue that is not ours: QuickFIX as an acceptor.
+//! A third-party venue: QuickFIX as an acceptor.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::peer::{Peer, compile};
 
 static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("venue"));
 
-/// A venue at this port, trading at 200.
+/// Starts a venue at this port, trading at 200.
 pub fn start(port: u16, name: &str, store: &Path) -> Peer {
     let mut command = Command::new(&*BINARY);
     command.args([&port.to_string(), name, "US"]).arg(store).arg("200");
@@ -18,7 +18,7 @@ pub fn start(port: u16, name: &str, store: &Path) -> Peer {
     venue
 }
 
-/// A field of a line.
+/// Returns a field of a line.
 pub fn field<'a>(line: &'a str, tag: &str) -> &'a str {
     line.split('|').find_map(|field| field.strip_prefix(tag)).unwrap_or_else(|| panic!("{tag} in {line}"))
 }

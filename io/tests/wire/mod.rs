@@ -1,4 +1,4 @@
-//! A network of its own for one process, joined to ours by a wire that can be cut.
+//! A separate network namespace for one process, connected to ours by a link that can be cut.
 
 use std::net::TcpListener;
 use std::process::{Command, Output};
@@ -12,8 +12,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Lays a wire to a new network; or says why that cannot be done: as a rule since one must be root for it, or since nothing but
-    /// loopback is let through here.
+    /// Creates a link to a new network, or returns why that is not possible: usually since it needs
+    /// root, or since only loopback traffic is permitted here.
     pub fn lay(name: &str) -> Result<Wire, String> {
         let process = std::process::id();
         let wire = Wire {
@@ -36,7 +36,7 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Whether something comes through.
+    /// Checks whether traffic passes.
     fn probe(&self) -> Result<(), String> {
         let listener = TcpListener::bind((self.here(), 0)).map_err(|error| error.to_string())?;
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
@@ -49,12 +49,12 @@ impl Wire {
         }
     }
 
-    /// Our address on it.
+    /// Returns our address on the link.
     pub fn here(&self) -> &str {
         &self.here
     }
 
-    /// The same command, at its other end.
+    /// Returns the same command, at the other end.
     pub fn beyond(&self, command: &Command) -> Command {
         let mut beyond = Command::new("ip");
         beyond.args(["netns", "exec", &self.space]).arg(command.get_program()).args(command.get_args());
@@ -69,7 +69,8 @@ impl Wire {
         ip(&["link", "set", &self.end, "up"]).expect("it is ours");
     }
 
-    /// Status and body of a request to a service there, whether the wire is cut or not. 0: there was no answer in so many seconds.
+    /// Returns status and body of a request to a service there, whether the link is cut or not. 0:
+    /// there was no response in so many seconds.
     pub fn ask(
         &self,
         service: &Service,
