@@ -1,5 +1,5 @@
-//! A keyed hash of ids. It spreads them over a table; and since nobody outside knows its keys, nobody can choose ids that all meet
-//! in one place.
+//! A keyed hash of ids. It distributes them over a table. Clients do not know its keys, so they
+//! cannot choose ids that all collide.
 
 use crate::id::IntId;
 use crate::rng::split_mix;
@@ -14,20 +14,21 @@ impl KeyedHash {
         KeyedHash { keys: std::array::from_fn(|_| split_mix(&mut seed)) }
     }
 
-    /// Of an id within a session: its words, two by two, multiplied under the keys and folded (the way of wyhash).
+    /// Hashes an id within a session: its words, two by two, multiplied under the keys and folded
+    /// (as wyhash does).
     #[inline]
     pub fn hash(&self, session: u16, id: &IntId) -> u32 {
         self.hash_wide(session, id) as u32
     }
 
-    /// The same with all its bits.
+    /// Returns the same hash with all its bits.
     #[inline]
     pub fn hash_wide(&self, session: u16, id: &IntId) -> u64 {
         let [begin, first, last, end] = self.keys;
         let mut hash = begin ^ session as u64;
         for pair in id.padded().as_chunks::<16>().0 {
             let pair = u128::from_le_bytes(*pair);
-            // Behind the text there are zeros only.
+            // Only zeros follow the text.
             if pair == 0 {
                 break;
             }
@@ -37,7 +38,7 @@ impl KeyedHash {
     }
 }
 
-/// Both halves of a product, in one.
+/// Combines both halves of a product.
 #[inline]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;

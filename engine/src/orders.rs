@@ -1,5 +1,6 @@
-//! All orders of a shard: one slab with a free list, lines of finished orders of which the oldest are forgotten, former
-//! ids and pending requests beside it. Nothing allocates once the slab has grown to the number of orders there are.
+//! All orders of a shard: one slab with a free list, lists of finished orders of which the oldest
+//! are forgotten, and former ids and pending requests beside it. Nothing allocates once the slab
+//! has grown to the number of orders in use.
 
 mod executions;
 mod codec;
@@ -15,12 +16,12 @@ use crate::time::Timestamp;
 
 pub use executions::Execution;
 
-/// What a modified order was called before.
+/// Former ids of a modified order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FormerIds {
-    /// Its first id, by which it is known for life.
+    /// Its first id, which never changes.
     pub first: IntId,
-    /// The one before the id it has now.
+    /// The id before the current one.
     pub last: IntId,
 }
 
@@ -41,14 +42,14 @@ pub struct Orders {
     shard: ShardId,
     max: u32,
     slots: Vec<Order>,
-    /// By slot; of an order without fills it is another's.
+    /// By slot. For an order without fills it belongs to an earlier order.
     fills: Vec<LastFill>,
     /// By slot.
     sent: Vec<SentBy>,
     free: u32,
-    /// How many slots hold an order.
+    /// Number of slots that hold an order.
     held: u32,
-    /// Of simulated and of outside venues.
+    /// Orders of simulated and of outside venues.
     finished: [FinishedList; 2],
     orig_ids: Vec<FormerIds>,
     orig_ids_free: Vec<u32>,
@@ -60,7 +61,7 @@ pub struct Orders {
     executions_max: u32,
 }
 
-/// An order that is none.
+/// Returns an order without content.
 pub fn empty_order() -> Order {
     Order {
         id: IntId::NONE,
@@ -100,8 +101,8 @@ impl Orders {
         Orders {
             shard,
             max,
-            // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
-            // be copied.
+            // Room for the maximum: unused memory costs nothing, and a growing slab would stall
+            // while it is copied.
             slots: pages.table(max as usize),
             fills: pages.table(max as usize),
             sent: pages.table(max as usize),
@@ -119,7 +120,7 @@ impl Orders {
         }
     }
 
-    /// Other bounds. What is held beyond a smaller one stays.
+    /// Changes the bounds. Orders beyond a smaller bound stay.
     pub fn set_bounds(&mut self, max: u32, executions_max: u32, pages: LargePages) {
         assert!(max < NIL, "one slot number means none");
         (self.max, self.executions_max) = (max, executions_max);
@@ -128,7 +129,7 @@ impl Orders {
         pages.enlarge(&mut self.sent, max as usize);
     }
 
-    /// Slots there are, in use or not: the range a walk over all orders covers.
+    /// Returns the number of slots, in use or not: the range of a walk over all orders.
     pub fn len(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -141,17 +142,17 @@ impl Orders {
         self.held
     }
 
-    /// Finished orders kept, of simulated or of outside venues.
+    /// Returns the number of finished orders kept, of simulated or of outside venues.
     pub fn finished(&self, outside: bool) -> u32 {
         self.finished[outside as usize].len
     }
 
-    /// Whether another order finds a place.
+    /// Returns whether there is room for another order.
     pub fn has_room(&self) -> bool {
         self.held < self.max
     }
 
-    /// Gives a new order, which has an id, a slot. The caller has seen that there is room.
+    /// Stores a new order, which has an id, in a slot. The caller has checked that there is room.
     pub fn insert(&mut self, order: Order) -> u32 {
         let slot = self.allocate();
         let generation = self.slots[slot as usize].generation;
@@ -159,8 +160,8 @@ impl Orders {
         slot
     }
 
-    /// A free slot, which the caller fills at once: it holds what the order before it left there, but for the
-    /// generation, which is to stay.
+    /// Allocates a free slot, which the caller fills at once. It still has the content of an
+    /// earlier order, except for the generation, which must stay.
     #[inline]
     pub fn allocate(&mut self) -> u32 {
         assert!(self.has_room(), "room is checked before");
@@ -177,7 +178,7 @@ impl Orders {
         slot
     }
 
-    /// Has the memory of a slot brought near.
+    /// Prefetches the memory of a slot.
     #[inline]
     pub fn fetch(&self, slot: u32) {
         if let Some(order) = self.slots.get(slot as usize) {
@@ -185,7 +186,7 @@ impl Orders {
         }
     }
 
-    /// Has the memory of the slot brought near that the next order will get.
+    /// Prefetches the memory of the slot that the next order will get.
     #[inline]
     pub fn fetch_free(&self) -> u32 {
         self.fetch(self.free);
@@ -197,7 +198,7 @@ impl Orders {
         OrderHandle::new(self.shard, self.slots[slot as usize].generation, slot)
     }
 
-    /// The slot of a handle; None if the order is unknown or was forgotten.
+    /// Returns the slot of a handle; `None` if the order is unknown or was forgotten.
     #[inline]
     pub fn find(&self, handle: OrderHandle) -> Option<u32> {
         let order = self.slots.get(handle.slot() as usize)?;
@@ -207,13 +208,13 @@ impl Orders {
         known.then_some(handle.slot())
     }
 
-    /// Whether a slot holds an order: free ones have no name.
+    /// Returns whether a slot holds an order: free slots have no id.
     #[inline]
     pub fn in_use(&self, slot: u32) -> bool {
         !self.slots[slot as usize].id.is_none()
     }
 
-    /// What is in a slot, if there is such a slot.
+    /// Returns the content of a slot, if the slot exists.
     #[inline]
     pub fn at(&self, slot: u32) -> Option<&Order> {
         self.slots.get(slot as usize)
@@ -229,14 +230,14 @@ impl Orders {
         &mut self.slots[slot as usize]
     }
 
-    /// Something is said of an order, for a reason.
+    /// Records the time and reason of an event about an order.
     #[inline]
     pub fn set_updated(&mut self, slot: u32, now: Timestamp, reason: Reason) {
         let order = &mut self.slots[slot as usize];
         (order.updated, order.reason) = (now, reason);
     }
 
-    /// Who asked for what of an order.
+    /// Returns the senders of an order's requests.
     #[inline]
     pub fn sent(&self, slot: u32) -> &SentBy {
         &self.sent[slot as usize]
@@ -247,7 +248,7 @@ impl Orders {
         &mut self.sent[slot as usize]
     }
 
-    /// Forgets the numbers of senders about whom nothing is known any more.
+    /// Forgets the numbers of senders that are no longer known.
     pub fn forget_senders(&mut self, is_known: impl Fn(SenderId) -> bool) {
         for SentBy { submitted, modified, canceled } in &mut self.sent {
             for id in [submitted, modified, canceled] {
@@ -258,7 +259,8 @@ impl Orders {
         }
     }
 
-    /// The latest fill of an order, or its correction. One that was taken back leaves the word about the fill as it was.
+    /// Records the latest fill of an order, or its correction. A fill that was taken back leaves
+    /// the last fill unchanged.
     #[inline]
     pub fn set_last_fill(&mut self, slot: u32, qty: Qty, price: Price) {
         if !qty.is_zero() {
@@ -266,7 +268,7 @@ impl Orders {
         }
     }
 
-    /// The latest fill of an order; zero if there was none.
+    /// Returns the latest fill of an order; zero if there was none.
     pub fn last_fill(&self, slot: u32) -> LastFill {
         match self.slots[slot as usize].cum.is_zero() {
             true => LastFill::default(),
@@ -274,7 +276,7 @@ impl Orders {
         }
     }
 
-    /// What an order was called before its last modification; none if it never was modified.
+    /// Returns the id of an order before its last modification; none if it was never modified.
     #[inline]
     pub fn orig_id(&self, slot: u32) -> &IntId {
         const NONE: &IntId = &IntId::NONE;
@@ -284,7 +286,7 @@ impl Orders {
         }
     }
 
-    /// The id an order was submitted with.
+    /// Returns the id with which an order was submitted.
     pub fn first_id(&self, slot: u32) -> &IntId {
         let order = &self.slots[slot as usize];
         match order.orig_id {
@@ -299,7 +301,7 @@ impl Orders {
         if order.orig_id == NIL {
             order.orig_id = self.orig_ids_free.pop().unwrap_or_else(|| {
                 self.orig_ids.push(FormerIds::default());
-                // Giving it back must never need more room than there is.
+                // Returning it must never allocate.
                 self.orig_ids_free.reserve(self.orig_ids.len());
                 self.orig_ids.len() as u32 - 1
             });
@@ -316,7 +318,7 @@ impl Orders {
         }
     }
 
-    /// The modification of an order that its venue has not answered yet.
+    /// Returns the modification of an order that its venue has not answered yet.
     pub fn pending_replace(&self, slot: u32) -> Option<Replace> {
         self.requests(slot)?.replace
     }
@@ -326,7 +328,8 @@ impl Orders {
         self.slots[slot as usize].status(self.requests(slot))
     }
 
-    /// The requests of an order, to be changed. [`Orders::release_answered`] must follow when one of them was answered.
+    /// Returns the requests of an order, to be changed. [`Orders::release_answered`] must follow
+    /// when one of them was answered.
     pub fn requests_mut(&mut self, slot: u32) -> &mut Requests {
         let order = &mut self.slots[slot as usize];
         if order.requests == NIL {
@@ -346,7 +349,7 @@ impl Orders {
         &mut self.requests[order.requests as usize]
     }
 
-    /// Gives the place of an order's requests back when none is pending.
+    /// Releases the place of an order's requests when none is pending.
     pub fn release_answered(&mut self, slot: u32) {
         let order = &mut self.slots[slot as usize];
         let at = order.requests;
@@ -361,7 +364,7 @@ impl Orders {
         }
     }
 
-    /// Puts an order that has just finished at the end of its line.
+    /// Adds an order that has just finished to the end of its list.
     #[inline]
     pub fn finish(&mut self, slot: u32) {
         let order = &mut self.slots[slot as usize];
@@ -375,7 +378,7 @@ impl Orders {
         }
     }
 
-    /// Takes an order that is open again out of the line of finished orders.
+    /// Removes a reopened order from the list of finished orders.
     pub fn unfinish(&mut self, slot: u32) {
         let Order { before, next, outside, .. } = self.slots[slot as usize];
         let line = &mut self.finished[outside as usize];
@@ -392,14 +395,14 @@ impl Orders {
         (order.before, order.next) = (NIL, NIL);
     }
 
-    /// The order that finished longest ago, of simulated or of outside venues.
+    /// Returns the order that finished longest ago, of simulated or of outside venues.
     #[inline]
     pub fn oldest_finished(&self, outside: bool) -> Option<u32> {
         let first = self.finished[outside as usize].first;
         (first != NIL).then_some(first)
     }
 
-    /// Forgets the order that finished longest ago; its slot is free for a next generation.
+    /// Forgets the order that finished longest ago; its slot is free for the next generation.
     #[inline]
     pub fn forget_oldest(&mut self, outside: bool) {
         let line = &mut self.finished[outside as usize];
@@ -427,7 +430,7 @@ impl Orders {
             first.before = NIL;
         }
         self.free_executions(newest);
-        // Soon its turn, and ended long ago: its memory is far away by now.
+        // It will be forgotten soon, and it ended long ago: its memory is no longer in the cache.
         self.fetch(following);
     }
 }

@@ -1,24 +1,25 @@
-//! Reference data as bytes, sleeping rows and all. The same data give the same bytes, so that a hash of them names it.
+//! Bytes of reference data, including inactive rows. The same data give the same bytes, so a hash
+//! of them identifies the data.
 
 use super::{RefData, Rows};
 use crate::codec::{Codec, DecodeError, DecodeProblem, Digest, decode_whole};
 
 impl RefData {
-    /// Adds the image of this reference data to `out`.
+    /// Appends the encoding of this reference data to `out`.
     pub fn save(&self, out: &mut Vec<u8>) {
         self.rows.encode(out);
     }
 
-    /// The reference data that are exactly these bytes, checked as if they were new.
+    /// Decodes reference data from exactly these bytes and checks them as if they were new.
     pub fn load(bytes: &[u8]) -> Result<RefData, DecodeError> {
         let rows: Rows = decode_whole(bytes)?;
         let unsound = DecodeError { at: bytes.len(), problem: DecodeProblem::Contradiction };
         let reference = RefData::check(rows.clone()).map_err(|_| unsound)?;
-        // In another order, or without SERVER, they would be another image of the same data.
+        // In another order, or without SERVER, they would be another encoding of the same data.
         if reference.rows == rows { Ok(reference) } else { Err(unsound) }
     }
 
-    /// Tells one set from another.
+    /// Adds the rows to a digest.
     pub(crate) fn fold(&self, sum: &mut Digest) {
         self.rows.encode(sum);
     }
