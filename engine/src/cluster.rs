@@ -327,7 +327,7 @@ mod tests {
         let port = PortId(5);
         assert_eq!(owner_of_port(port), None);
         assert_eq!(owner_of_port(remote_port(c, PortId(31))), Some((c, PortId(31))));
-        // An order of a at the owner b, as told to a, to b itself and to c.
+        // An order of a at the owner b, as sent to a, to b itself and to c.
         let at_b = remote_port(a, port);
         assert_eq!(translate_port(at_b, b, a), port);
         assert_eq!(translate_port(at_b, b, c), at_b);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_back_and_no_part_of_it_is_another() {
+    fn messages_decode_to_themselves_and_truncated_ones_do_not() {
         let card = MemberIdentity { member: 1, life: 7, map: 9 };
         let event = Event { seq: 3, at: Timestamp(4), body: EventKind::TradingDay { day: Day(5) } };
         let item = |to| ClusterEvent { shard: ShardId(1), to, event };

@@ -379,7 +379,7 @@ mod tests {
         quote_of(body).map(|quote| quote.at).or(trade_of(body).map(|trade| trade.at)).unwrap()
     }
 
-    /// Everything of a while, polled in steps.
+    /// Collects all events of a period, polled in steps.
     fn run(feed: &mut Feed, from: Timestamp, seconds: u64, steps: u64) -> Vec<CommandKind> {
         let mut all = Vec::new();
         for step in 1..=steps {
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_security_does_depends_on_no_other_and_not_on_polling() {
+    fn a_security_is_independent_of_others_and_of_polling() {
         let few = reference(&[(7, "0.01", None)]);
         let many = reference(&[(1, "1", None), (3, "0.5", None), (7, "0.01", None), (9, "0.01", None)]);
         let mut alone = Feed::new(&few, FeedSettings::default());
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_makes_the_difference_and_neighbours_are_strangers() {
+    fn different_seeds_and_names_give_unrelated_streams() {
         let reference = reference(&[(1, "0.01", Some("100")), (10, "0.01", Some("100"))]);
         let walk = |seed, number| {
             let mut feed = Feed::new(&reference, FeedSettings { seed, ..FeedSettings::default() });
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_tells_everything_from_the_start_price() {
+    fn the_first_event_has_quote_and_trade_from_the_start_price() {
         let mut feed = Feed::new(&reference(&[(1, "0.01", Some("42"))]), FeedSettings::default());
         on(&mut feed, &[1]);
         let first = run(&mut feed, START, 1, 1)[0];
@@ -495,7 +495,7 @@ mod tests {
         let rest = run(&mut feed, START.plus(2 * NS_PER_S), 2, 1);
         assert!(rest.iter().all(|body| security_of(body) == SecurityId(2)));
         assert!(feed.is_on(SecurityId(2)) && !feed.is_on(SecurityId(1)));
-        // Switched on again it goes on from now, not from then; and once is enough.
+        // Switched on again it continues from now; a second switch changes nothing.
         let later = START.plus(1_000 * NS_PER_S);
         feed.set_on(SecurityId(2), false, later);
         feed.set_on(SecurityId(1), true, later);
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_can_be_left_out() {
+    fn missed_events_can_be_skipped() {
         let lag_ns_max = NS_PER_S;
         let plan = reference(&[(1, "0.01", None)]);
         let mut feed = Feed::new(&plan, FeedSettings { lag_ns_max, ..FeedSettings::default() });

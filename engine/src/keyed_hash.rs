@@ -56,7 +56,7 @@ mod tests {
         numbered.chain(long).chain(short).map(|text| IntId::parse(text.as_bytes()).unwrap()).collect()
     }
 
-    /// The most that meet in one of so many places.
+    /// Returns the largest number of ids in one of the places.
     fn fullest(keyed_hash: &KeyedHash, ids: &[IntId], places: usize) -> usize {
         let mut counts = vec![0; places];
         ids.iter().for_each(|id| counts[keyed_hash.hash(0, id) as usize % places] += 1);
@@ -71,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn who_chooses_ids_for_one_seed_has_chosen_nothing_for_another() {
+    fn ids_that_collide_under_one_seed_do_not_under_another() {
         let (ours, theirs) = (KeyedHash::new(1), KeyedHash::new(2));
         let crowd: Vec<IntId> = texts().into_iter().filter(|id| ours.hash(0, id) % 64 == 7).collect();
         assert!(crowd.len() > 400 && fullest(&theirs, &crowd, 64) < crowd.len() / 16);
     }
 
     #[test]
-    fn the_same_id_in_another_session_is_another() {
+    fn the_same_id_in_another_session_is_distinct() {
         let keyed_hash = KeyedHash::new(1);
         let differ = texts().iter().filter(|id| keyed_hash.hash(0, id) != keyed_hash.hash(1, id)).count();
         assert_eq!(differ, texts().len());

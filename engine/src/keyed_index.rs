@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_id_in_another_session_is_another_id() {
+    fn the_same_id_in_another_session_is_a_distinct_id() {
         let index = IdIndex::new(4, 1, LargePages::NONE);
         let id = IntId::parse(b"A").unwrap();
         assert_ne!(index.keyed_hash.hash(0, &id), index.keyed_hash.hash(1, &id));
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the caller looks for room first")]
-    fn there_is_no_more_room_than_was_asked_for() {
+    fn there_is_room_for_exactly_the_requested_number() {
         let mut index = IdIndex::new(1, 1, LargePages::NONE);
         index.insert(0, &IntId::numbered(b'n', 1), 0);
         index.insert(0, &IntId::numbered(b'n', 2), 1);

@@ -360,7 +360,7 @@ mod tests {
     use crate::rng::Rng;
     use crate::terms::Side;
 
-    /// What a ladder is, without thinking of speed.
+    /// A reference implementation of a ladder, without regard to speed.
     #[derive(Default)]
     struct Naive(BTreeMap<i64, VecDeque<(u32, i64)>>);
 

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a lane holds at least one value")]
-    fn a_lane_of_no_depth_is_a_mistake() {
+    fn a_lane_needs_a_depth() {
         lane::<u8>(0);
     }
 }

@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_remembers_whom_it_called() {
+    fn a_port_remembers_the_shards_to_wake() {
         let (mut ports, _shards) = mesh(&[PortClass::Client], 128, depths(1));
         let port = &mut ports[0];
         assert!(port.take_wakeups().is_empty());
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shards_are_heard_in_turn() {
+    fn the_shards_are_polled_in_turn() {
         let (mut ports, mut shards) = mesh(&[PortClass::Client], 3, depths(4));
         for shard in [0, 2] {
             for seq in 0..3 {
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_stands_for_the_ports_of_other_servers() {
+    fn the_link_receives_events_for_ports_of_other_servers() {
         let (mut ports, mut shards) = mesh(&[PortClass::Client], 2, depths(4));
         let mut far = link(&mut shards, depths(4));
         far.send(ShardId(1), command(33, 1)).unwrap();
@@ -562,7 +562,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a shard speaks to ports of its mesh only")]
-    fn a_port_outside_the_mesh_is_a_mistake() {
+    fn a_port_outside_the_mesh_is_refused() {
         let (_ports, mut shards) = mesh(&[PortClass::Client], 1, depths(1));
         let _ = shards[0].send(PortId(1), event(1));
     }

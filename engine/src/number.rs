@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_of_unscaling_is_the_long_way() {
+    fn fast_unscaling_agrees_with_division() {
         let mut value = 1i128;
         for step in 0..100_000u32 {
             value = value.wrapping_mul(0x2d99_787b_5b1a_1e6c_a50e_3d9b_9ad7_1a35).wrapping_add(0x1234_5677);

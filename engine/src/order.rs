@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_of_highest_rank_is_told() {
+    fn the_status_of_the_highest_rank_is_published() {
         let cancel =
             CancelRequest { id: IntId::NONE, source: Source::default(), reason: Reason::None, sent: true };
         let replace = Replace {

@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn room_ends_at_the_maximum() {
+    fn there_is_room_up_to_the_maximum() {
         let mut orders = Orders::new(ShardId(0), 1, 0, LargePages::NONE);
         assert!(orders.has_room());
         orders.insert(order(1));
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_answered_requests_is_used_again() {
+    fn the_place_of_answered_requests_is_reused() {
         let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let slot = orders.insert(order(1));
         for _ in 0..5 {

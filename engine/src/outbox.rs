@@ -213,7 +213,7 @@ mod tests {
     }
     const DONE: EventKind = EventKind::TradingDay { day: crate::time::Day(2) };
 
-    /// Says so many events in one step of a command.
+    /// Emits this many events in one step of a command.
     fn step(outbox: &mut Outbox, events: usize, number: u64, stored: u64) {
         for _ in 0..events {
             outbox.emit(PortMask::one(PortId(1)), Timestamp(1), DONE);
@@ -231,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stored_is_held_in_its_order() {
+    fn events_of_unstored_commands_are_held_in_order() {
         let mut outbox = Outbox::for_waiting(0);
         step(&mut outbox, 1, 1, 1);
         step(&mut outbox, 2, 2, 1);
-        // A second step of the same command, one that says nothing, and one whose command is
-        // stored: it is behind others.
+        // A second step of the same command, one without events, and one whose command is stored
+        // but follows others.
         step(&mut outbox, 1, 2, 1);
         step(&mut outbox, 0, 3, 1);
         step(&mut outbox, 1, 4, 4);

@@ -66,8 +66,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hook_hears_of_every_table_with_all_its_room() {
-        // A hook is a plain function, so what it hears is left in statics.
+    fn the_hook_gets_every_table_with_its_whole_capacity() {
+        // A hook is a plain function, so its arguments are stored in statics.
         static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
         static BYTES: AtomicUsize = AtomicUsize::new(0);
         let pages = LargePages::new(|start, bytes| {

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_says_its_port_and_special_numbers_have_none() {
+    fn a_sender_number_contains_its_port() {
         let id = SenderId(3 << PORT_SHIFT | COUNT_FIRST);
         assert_eq!((id.port(), id.with_port(PortId(40)).port()), (PortId(3), PortId(40)));
         for id in [SenderId::NONE, SenderId::INTERNAL, SenderId::UNLISTED] {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_forgets_the_oldest_beyond_its_bound_and_comes_back_from_its_image() {
+    fn a_table_forgets_the_oldest_beyond_its_bound_and_decodes_to_itself() {
         let mut table = SenderTable::default();
         for count in 0..SENDERS_MAX as u32 + 2 {
             table.insert(SenderId(COUNT_FIRST + count), sender("a", 1));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_names_a_sender_once_and_tells_every_shard() {
+    fn a_port_registers_a_sender_once_and_describes_it_to_every_shard() {
         let mut log = SenderLog::new(PortId(2));
         (0..2).for_each(|_| log.add_shard());
         let id = log.register(Sender { session: SenderText::new("S"), ..sender("a", 1) });
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_a_sender_keeps_its_login_and_loses_its_address() {
+    fn beyond_the_bound_a_sender_is_registered_without_its_address() {
         let mut log = SenderLog::new(PortId(2));
         log.begin(3);
         let named = |log: &mut SenderLog, login: &str, address: u32| {

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_modification_does_not_name_stays() {
+    fn terms_that_a_modification_does_not_name_stay() {
         let terms = Terms {
             qty: Qty::from_raw(5),
             limit: Price::from_raw(7),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_times_know_what_they_are() {
+    fn order_types_and_times_in_force_have_their_properties() {
         assert!(OrderKind::StopLimit.has_limit() && OrderKind::StopLimit.has_stop());
         assert!(!OrderKind::Market.has_limit() && !OrderKind::Limit.has_stop());
         assert!(Tif::Fok.is_immediate() && Tif::Atc.is_auction() && !Tif::Gtc.is_auction());

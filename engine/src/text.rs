@@ -413,7 +413,7 @@ mod tests {
     /// A number and its bytes.
     type Read<T> = Option<(T, usize)>;
 
-    /// Whatever the short ways give, the long ones give too.
+    /// Checks that the fast parsers agree with the general ones.
     fn read_ahead(text: &str) -> (Read<i64>, Read<u64>) {
         let (scaled, number) = (scaled_ahead(text.as_bytes()), u64_ahead(text.as_bytes()));
         if let Some((value, length)) = scaled {
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_agrees_with_the_long_one() {
+    fn the_fast_path_agrees_with_the_slow_one() {
         let pieces = ["", "0", "1", "9", "12", "-", ".", "00", "5.", "x", "123456789", "0.1", "99999"];
         for a in pieces {
             for b in pieces {

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_in_order_of_time_then_of_arrival() {
+    fn due_timers_come_in_order_of_time_then_of_arrival() {
         let mut timers = Timers::default();
         assert_eq!(timers.deadline(), None);
         for (at, slot) in [(5, 1), (3, 2), (5, 3), (9, 4)] {

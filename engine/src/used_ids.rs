@@ -344,7 +344,7 @@ mod tests {
         let again = UsedIdLog::load(&mut ByteReader::new(&bytes), 4).unwrap();
         let expected: Vec<_> = (2..6).map(|number| (PortId(1), log.hasher.hash(3, &id(number)))).collect();
         assert_eq!(told(&again, PortId(1)), expected);
-        // Both go on alike.
+        // Both continue alike.
         let (mut log, mut again) = (log, again);
         log.push(source(1), &id(9));
         again.push(source(1), &id(9));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emptied_set_knows_nothing_however_often_it_was_emptied() {
+    fn a_cleared_set_is_empty_however_often_it_was_cleared() {
         let mut set = UsedIdSet::new(2, 7);
         for number in 0..TAG_MAX + 10 {
             set.insert(0, &id(number % 5));
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_desk_finds_what_a_shard_logged() {
+    fn a_desk_finds_the_ids_that_a_shard_logged() {
         let mut log = UsedIdLog::new(10);
         log.push(source(1), &id(5));
         let (batch, _) = log.batch(0, PortId(1));

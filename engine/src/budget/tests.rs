@@ -1,4 +1,4 @@
-//! A budget, and shards as it may rely on them, with lanes that are as slow as the test likes.
+//! A budget pool and simulated shards, with lanes of arbitrary delay.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 const SOURCE: Source = Source { origin: Origin::Server, port: PortId(3), session: 9 };
 const SCOPE: Scope = Scope::Strategy(StrategyId(1));
 
-/// A shard as the budget may rely on it, with its lanes.
+/// A shard that keeps the promises of the module's comment, with its lanes.
 #[derive(Default)]
 struct Naive {
     limited: bool,
@@ -35,7 +35,7 @@ impl Naive {
         self.events.push_back(Event { seq: 0, at: Timestamp::ZERO, body });
     }
 
-    /// Uses so much more, or is refused.
+    /// Uses this much more, or is refused.
     fn take(&mut self, more: i64) -> bool {
         if self.limited && self.used + more > self.granted {
             self.say(0, more);
@@ -92,7 +92,7 @@ impl Bank {
         });
     }
 
-    /// The budget hears one event of a shard.
+    /// Delivers one event of a shard to the pool.
     fn hear(&mut self, shard: usize) {
         let Some(event) = self.shards[shard].events.pop_front() else { return };
         let shards = &mut self.shards;
@@ -106,7 +106,7 @@ impl Bank {
         self.budget.remind(|shard, command| shards[shard.0 as usize].commands.push_back(command));
     }
 
-    /// Delivers everything; answers how many deliveries it took.
+    /// Delivers everything and returns the number of deliveries.
     fn settle(&mut self) -> usize {
         for round in 0..10_000 {
             let quiet = |shard: &Naive| shard.commands.is_empty() && shard.events.is_empty();
@@ -121,7 +121,7 @@ impl Bank {
         panic!("they talk without end");
     }
 
-    /// One of: a shard uses, gives back, or hears; the budget hears.
+    /// Does one of: a shard uses, returns, or receives; the pool receives.
     fn step(&mut self) {
         let shard = self.below(self.shards.len() as u64) as usize;
         match self.below(8) {
@@ -142,7 +142,7 @@ impl Bank {
         self.shards.iter().map(|shard| shard.used).sum()
     }
 
-    /// What all shards have, and will have.
+    /// Returns what all shards have, and will have.
     fn granted(&self) -> i64 {
         let coming = |shard: &Naive| {
             shard.commands.iter().fold(shard.granted, |sum, command| match command.body {
@@ -167,7 +167,7 @@ fn a_new_limit_is_split_evenly_and_the_rest_goes_to_the_lowest() {
 }
 
 #[test]
-fn every_kind_of_limit_has_its_own_purse() {
+fn every_kind_of_limit_has_its_own_allocation() {
     let mut budget = BudgetPool::new(1, SOURCE);
     let limits = Limits {
         max_open_orders: 5,
@@ -204,7 +204,7 @@ fn a_limit_is_never_exceeded_whatever_the_delays() {
         let mut bank = Bank::new(1 + (seed % 5) as u8, seed);
         let limit = 1 + bank.below(40) as u32;
         bank.limit(limit);
-        // Until the shards know of it there is no limit to keep.
+        // There is no limit to keep until the shards know it.
         bank.settle();
         for _ in 0..2_000 {
             bank.step();
@@ -217,7 +217,7 @@ fn a_limit_is_never_exceeded_whatever_the_delays() {
 }
 
 #[test]
-fn a_limit_that_changes_is_kept_as_soon_as_the_shards_have_given_back() {
+fn a_lowered_limit_is_kept_once_the_shards_have_returned_budget() {
     for seed in 0..300 {
         let mut bank = Bank::new(1 + (seed % 5) as u8, seed);
         let mut limit = 20;
@@ -231,7 +231,7 @@ fn a_limit_that_changes_is_kept_as_soon_as_the_shards_have_given_back() {
                 highest = highest.max(limit);
                 bank.limit(limit);
                 if step % 600 == 599 {
-                    // As shards do that are told of the limit too: nobody keeps more than an even part.
+                    // Shards that get the limit command too keep at most an even part.
                     let even: Vec<_> = split(limit as i64, bank.shards.len()).collect();
                     for (shard, even) in bank.shards.iter_mut().zip(even) {
                         shard.granted = shard.granted.min(even);
@@ -250,7 +250,7 @@ fn a_limit_that_changes_is_kept_as_soon_as_the_shards_have_given_back() {
         }
         bank.settle();
         assert!(bank.granted() <= limit as i64, "seed {seed}: {} of {limit}", bank.granted());
-        // Nothing was lost on the way: one shard alone can have it all.
+        // Nothing was lost in transit: one shard alone can have it all.
         for _ in 0..100 {
             bank.shards[0].take(1);
             bank.settle();
@@ -275,7 +275,7 @@ fn a_single_busy_shard_gets_all_of_it() {
 }
 
 #[test]
-fn a_large_want_is_gathered_from_many() {
+fn a_large_need_is_recalled_from_many_shards() {
     let mut bank = Bank::new(5, 1);
     bank.limit(100);
     bank.settle();
@@ -287,7 +287,7 @@ fn a_large_want_is_gathered_from_many() {
 }
 
 #[test]
-fn two_in_want_of_the_same_do_not_ask_each_other_without_end() {
+fn two_shards_in_need_do_not_recall_from_each_other_without_end() {
     let mut bank = Bank::new(2, 1);
     bank.limit(2);
     bank.settle();
@@ -301,7 +301,7 @@ fn two_in_want_of_the_same_do_not_ask_each_other_without_end() {
 }
 
 #[test]
-fn a_lifted_limit_binds_nobody_and_old_answers_do_not_count_for_a_new_one() {
+fn a_lifted_limit_has_no_effect_and_old_answers_do_not_count_for_a_new_one() {
     for seed in 0..300 {
         let mut bank = Bank::new(3, seed);
         bank.limit(30);
@@ -357,7 +357,7 @@ fn after_a_restart_the_shards_keep_what_they_had() {
 }
 
 #[test]
-fn what_is_used_above_a_new_limit_is_not_given_to_others() {
+fn use_above_a_new_limit_is_not_granted_to_others() {
     let mut bank = Bank::new(2, 1);
     bank.shards[0].used = 8;
     bank.limit(10);
@@ -371,7 +371,7 @@ fn what_is_used_above_a_new_limit_is_not_given_to_others() {
 }
 
 #[test]
-fn words_of_others_are_not_ours() {
+fn events_of_other_ports_are_ignored() {
     let mut budget = BudgetPool::new(1, SOURCE);
     let mut hear = |body| {
         let event = Event { seq: 1, at: Timestamp(1), body };

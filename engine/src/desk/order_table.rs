@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_keep_their_order_whoever_leaves() {
+    fn the_lists_keep_their_order_when_entries_leave() {
         let mut order_table = OrderTable::new(4, LargePages::NONE);
         let numbers: Vec<_> = (0..4).map(|token| order_table.add(Source::default(), token)).collect();
         assert!(!order_table.has_room());

@@ -1,4 +1,4 @@
-//! A desk, a port, and shards played by the test.
+//! A desk, a port, and shards simulated by the test.
 
 use super::*;
 use crate::event::{Event, EventKind, ExecType, OrderTerms, Refusal, RequestKind};
@@ -49,7 +49,7 @@ fn source(session: u16) -> Source {
     Source { origin: Origin::Fix, port: PORT, session }
 }
 
-/// A report on an order as the shard would make it.
+/// Returns a report about an order as a shard would send it.
 fn report(order: OrderHandle, ids: (&str, &str), what: ExecType, status: Status) -> Event {
     let report = OrderReport {
         order,
@@ -112,7 +112,7 @@ impl Table {
         assert_eq!(self.desk.handle_event(&report(order, ids, what, status)), None);
     }
 
-    /// The shard enters an order that was submitted. Gives its handle.
+    /// Enters a submitted order in the shard and returns its handle.
     fn enter(&mut self, text: &str) -> OrderHandle {
         self.slot += 1;
         let order = OrderHandle::new(ShardId(0), 0, self.slot);
@@ -131,7 +131,7 @@ impl Table {
         order
     }
 
-    /// An order that is in the market.
+    /// Returns an order that works in the market.
     fn working(&mut self, text: &str) -> OrderHandle {
         self.submit(text).unwrap();
         let order = self.enter(text);
@@ -218,7 +218,7 @@ fn a_declined_request_leaves_no_trace() {
 }
 
 #[test]
-fn a_request_about_nobody_or_a_finished_order_is_declined() {
+fn a_request_about_an_unknown_or_finished_order_is_declined() {
     let mut table = table();
     assert_eq!(reason(table.cancel("A", "C")), Reason::UnknownOrder);
     assert_eq!(reason(table.modify("A", "C")), Reason::UnknownOrder);
@@ -232,7 +232,7 @@ fn a_request_about_nobody_or_a_finished_order_is_declined() {
 }
 
 #[test]
-fn every_id_of_the_chain_finds_the_order_and_the_newest_is_told() {
+fn every_id_of_the_chain_finds_the_order_and_the_newest_is_shown() {
     let mut table = table();
     let order = table.working("A");
     table.modify("A", "B").unwrap();
@@ -255,7 +255,7 @@ fn every_id_of_the_chain_finds_the_order_and_the_newest_is_told() {
 }
 
 #[test]
-fn the_id_of_a_refused_modification_is_spent() {
+fn the_id_of_a_refused_modification_stays_used() {
     let mut table = table();
     let order = table.working("A");
     table.modify("A", "B").unwrap();
@@ -263,7 +263,7 @@ fn the_id_of_a_refused_modification_is_spent() {
     assert_eq!(table.known("B"), None);
     assert_eq!(table.submit("B"), Err(Reason::DuplicateId));
     assert_eq!(table.known("A").unwrap(), ("A".into(), "A".into(), Status::PartiallyFilled, false));
-    // A refusal of another order, or of one nobody knows, changes nothing.
+    // A refusal of another order, or of an unknown one, changes nothing.
     table.refuse(OrderHandle::NONE, ("A", "B"), RequestKind::Cancel, Status::Rejected);
     table.refuse(order, ("A", "Z"), RequestKind::Cancel, Status::Rejected);
     table.refuse(order, ("", "B"), RequestKind::Cancel, Status::Rejected);
@@ -299,8 +299,8 @@ fn a_held_cancel_waits_for_room_too() {
 }
 
 #[test]
-fn a_held_cancel_is_answered_even_if_there_never_is_an_order() {
-    // Rejected without a place in the shard.
+fn a_held_cancel_is_answered_even_if_its_order_never_exists() {
+    // Rejected without a slot in the shard.
     let mut table = table();
     table.submit("A").unwrap();
     table.cancel("A", "C").unwrap();
@@ -309,7 +309,7 @@ fn a_held_cancel_is_answered_even_if_there_never_is_an_order() {
     assert_eq!((refusal.id, refusal.request_id), (id("A"), id("C")));
     assert_eq!((refusal.reason, refusal.status), (Reason::OrderFinished, Status::Rejected));
     assert!(table.known("A").unwrap().3);
-    // Refused before there was one: as if it had never been.
+    // Refused before there was an order: no trace is left.
     table.submit("B").unwrap();
     table.submit("D").unwrap();
     let token = table.token;
@@ -324,7 +324,7 @@ fn a_held_cancel_is_answered_even_if_there_never_is_an_order() {
 }
 
 #[test]
-fn ids_made_here_are_numbered_and_modifications_versioned() {
+fn generated_ids_are_numbered_and_modifications_are_versioned() {
     let mut table = table();
     table.submit("n2").unwrap();
     assert_eq!(table.submit("").as_deref(), Ok("n1"));
@@ -356,7 +356,7 @@ fn numbers_come_in_blocks() {
 }
 
 #[test]
-fn one_order_keeps_its_first_its_present_and_its_latest_ids() {
+fn one_order_keeps_its_first_current_and_latest_ids() {
     let mut table = table();
     let order = table.working("A");
     table.modify("A", "B").unwrap();
@@ -393,7 +393,7 @@ fn the_oldest_finished_orders_are_forgotten_first() {
 }
 
 #[test]
-fn a_late_word_about_a_former_owner_of_the_id_is_not_taken_for_the_new_one() {
+fn a_late_report_about_a_former_owner_of_an_id_does_not_change_the_new_one() {
     let mut table = table_with(DeskSettings { finished_max: 0, ..settings() }, 16);
     let old = table.working("A");
     table.hear(old, ("A", ""), ExecType::Filled, Status::Filled);
@@ -422,13 +422,13 @@ fn a_full_desk_refuses_unless_a_finished_order_can_go() {
     assert!(table.submit("C").is_ok());
     assert_eq!(table.known("A"), None);
     assert_eq!(reason(table.cancel("C", "Y")), Reason::ShardFull);
-    // What a shard tells beyond that cannot be kept, and is counted.
+    // Further orders of a shard cannot be kept, and are counted.
     table.enter("D");
     assert_eq!((table.known("D"), table.desk.untracked()), (None, 1));
 }
 
 #[test]
-fn cancels_held_have_a_maximum() {
+fn held_cancels_have_a_maximum() {
     let many = DeskSettings { orders_max: 3_000, ids_max: 6_000, ..settings() };
     let mut table = table_with(many, 3_000);
     for n in 0..HELD_MAX {
@@ -472,7 +472,7 @@ fn a_new_day_forgets_finished_orders_a_few_at_a_time() {
 }
 
 #[test]
-fn what_a_shard_forgot_stays_used_and_finished() {
+fn orders_that_a_shard_forgot_stay_used_and_finished() {
     let mut table = table();
     let order = table.working("A");
     let forgotten = |port| {
@@ -489,7 +489,7 @@ fn what_a_shard_forgot_stays_used_and_finished() {
 }
 
 #[test]
-fn a_corrected_order_can_live_again() {
+fn a_corrected_order_can_work_again() {
     let mut table = table();
     let order = table.working("A");
     table.hear(order, ("A", ""), ExecType::Filled, Status::Filled);
@@ -499,13 +499,13 @@ fn a_corrected_order_can_live_again() {
 }
 
 #[test]
-fn a_snapshot_brings_the_orders_back() {
+fn a_snapshot_restores_the_orders() {
     let mut table = table();
     let handle = |slot| OrderHandle::new(ShardId(1), 3, slot);
     table.hear(handle(1), ("A", ""), ExecType::Snapshot, Status::PartiallyFilled);
     table.hear(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
     table.hear(handle(3), ("C", ""), ExecType::Snapshot, Status::Filled);
-    // Told twice, kept once.
+    // Reported twice, kept once.
     table.hear(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
     table.hear(handle(9), ("D", ""), ExecType::Filled, Status::Filled);
     assert_eq!(table.desk.len(), 3);
@@ -524,7 +524,7 @@ fn a_snapshot_brings_the_orders_back() {
 }
 
 #[test]
-fn ids_of_before_a_restart_stay_used_whatever_became_of_their_orders() {
+fn ids_from_before_a_restart_stay_used() {
     let mut log = UsedIdLog::new(100);
     log.push(source(0), &id("A"));
     log.push(Source { port: PortId(0), ..source(0) }, &id("B"));
@@ -539,14 +539,14 @@ fn ids_of_before_a_restart_stay_used_whatever_became_of_their_orders() {
     let order = table.enter("B");
     assert_eq!(reason(table.modify("B", "A")), Reason::DuplicateId);
     assert_eq!(reason(table.cancel("B", "A")), Reason::DuplicateId);
-    // An order whose id is among them is found by it all the same.
+    // An order whose id is among them is still found by it.
     table.hear(order, ("B", ""), ExecType::Accepted, Status::New);
     table.hear(OrderHandle::new(ShardId(1), 1, 77), ("A", ""), ExecType::Snapshot, Status::New);
     assert!(table.known("A").is_some() && table.cancel("A", "").is_ok());
 }
 
 #[test]
-fn a_snapshot_brings_the_first_id_of_an_order_that_was_modified_twice() {
+fn a_snapshot_contains_the_first_id_of_an_order_that_was_modified_twice() {
     let mut table = table();
     let order = OrderHandle::new(ShardId(1), 3, 1);
     table.hear(order, ("B", "A"), ExecType::Snapshot, Status::New);
@@ -558,7 +558,7 @@ fn a_snapshot_brings_the_first_id_of_an_order_that_was_modified_twice() {
 }
 
 #[test]
-fn a_report_tells_which_order_it_is_about() {
+fn a_report_identifies_its_order() {
     let mut table = table();
     let order = table.working("A");
     table.cancel("A", "C").unwrap();

@@ -302,8 +302,8 @@ mod tests {
     use crate::refdata::sample::{price, sound, usd};
     use crate::time::Day;
 
-    /// A change to a sound set makes exactly these flaws: table, row (from 1), column, part of the
-    /// problem.
+    /// Checks that a change to a valid set causes exactly these flaws: table, row (from 1), column,
+    /// part of the problem.
     fn check(change: impl FnOnce(&mut Rows), expected: &[(Table, usize, &str, &str)]) {
         let mut rows = sound();
         change(&mut rows);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_strategy_0_and_nobody_else() {
+    fn only_strategy_0_is_the_server() {
         let wrong_name = [(Strategies, 1, "name", "is named SERVER")];
         check(|rows| rows.strategies[0].name = "BOSS".into(), &wrong_name);
         let wrong_id = [(Strategies, 1, "id", "is strategy 0")];
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_somewhere() {
+    fn references_must_exist() {
         check(
             |rows| rows.families[0].exchange = ExchangeId(9),
             &[(Families, 1, "exchangeId", "no exchange 9")],
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expires_has_a_date() {
+    fn an_expirable_security_has_a_date() {
         check(|rows| rows.securities[1].expiration = None, &[(Securities, 2, "expiration", "no date")]);
         let lasting = [(Securities, 1, "expiration", "family 1 does not expire")];
         check(|rows| rows.securities[0].expiration = Some(Day(20_000)), &lasting);
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn all_flaws_are_told_at_once() {
+    fn all_flaws_are_reported_at_once() {
         check(
             |rows| {
                 rows.exchanges[0].name.clear();

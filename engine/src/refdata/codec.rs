@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_data_come_back_with_their_sleeping_rows() {
+    fn reference_data_decode_with_their_inactive_rows() {
         let old = RefData::check(sound()).unwrap();
         let mut fewer = sound();
         let gone = fewer.securities.pop().unwrap().id;
@@ -53,7 +53,7 @@ mod tests {
             assert_eq!(back, *reference);
             assert_eq!(bytes_of(&back), bytes);
             for cut in 0..bytes.len() {
-                // Without what stands behind them all strategies may use the accounts.
+                // Without the last part all strategies may use the accounts.
                 let is_plain = cut == bytes_of(&old).len() && reference == &reserved;
                 assert_eq!(RefData::load(&bytes[..cut]).is_ok(), is_plain, "{cut}");
             }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_do_not_fit_or_stand_in_another_order_are_damage() {
+    fn inconsistent_or_unsorted_rows_are_decode_errors() {
         let rows = RefData::check(sound()).unwrap().rows;
         let mut bytes = Vec::new();
         let mut orphaned = rows.clone();

@@ -127,7 +127,7 @@ mod tests {
         RefData::check(rows).unwrap()
     }
 
-    /// The next set is refused with exactly these flaws: table, row (from 1), column.
+    /// Checks that the next set is refused with exactly these flaws: table, row (from 1), column.
     fn check(change: impl FnOnce(&mut Rows), expected: &[(Table, usize, &str)]) {
         let flaws = data(change).succeed(&data(|_| {})).err().unwrap_or_default();
         let said: Vec<_> = flaws.iter().map(|flaw| (flaw.table, flaw.row + 1, flaw.column)).collect();
@@ -135,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn the_same_again_is_the_same() {
+    fn the_same_reference_data_can_follow_themselves() {
         assert_eq!(data(|_| {}).succeed(&data(|_| {})), Ok(data(|_| {})));
     }
 
     #[test]
-    fn what_vanished_stays_asleep() {
+    fn vanished_rows_stay_inactive() {
         let next = data(|rows| *rows = Rows::default()).succeed(&data(|_| {})).unwrap();
         assert!(next.securities().iter().all(|row| !row.tradeable && row.start_price.is_none()));
         assert_eq!(next.securities().len(), 3);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vanished_security_sleeps_in_a_family_that_goes_on() {
+    fn a_vanished_security_stays_inactive_in_its_family() {
         let next = data(|rows| {
             rows.securities.pop();
             rows.families[2].tick_size = price("0.3");
@@ -162,7 +162,7 @@ mod tests {
         let next = next.succeed(&data(|_| {})).unwrap();
         assert!(!next.security(SecurityId(3)).unwrap().tradeable);
         assert!(next.family(FamilyId(3)).unwrap().tradeable);
-        // And wakes when it is listed again.
+        // It is active again when it is listed again.
         let again = data(|rows| rows.families[2].tick_size = Price::from_raw(1)).succeed(&next).unwrap();
         assert!(again.security(SecurityId(3)).unwrap().tradeable);
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_does_not_wander_to_another_id() {
+    fn a_name_cannot_move_to_another_id() {
         use Table::{Accounts, Securities, Strategies};
         check(
             |rows| {

@@ -1,10 +1,11 @@
-//! The shard as a whole: few tests, one for each road through it. Every rule in detail, with a naive twin, is in `tests/`.
+//! The shard as a whole: few tests, one for each path through it. The detailed rules, with a naive
+//! twin, are tested in `tests/`.
 
 mod calendar;
 mod credit;
 mod depth;
-mod found;
-mod kept;
+mod regressions;
+mod recovery;
 mod money;
 mod outside;
 
@@ -96,7 +97,7 @@ fn money(text: &str) -> Money {
     Money::parse(text.as_bytes()).unwrap()
 }
 
-/// A shard alone, with everything it says in the order it said it.
+/// A single shard, with all its events in order.
 struct Bench {
     shard: Shard,
     out: Outbox,
@@ -183,7 +184,7 @@ fn outside(q: &str) -> Terms {
     Terms { security: OUTSIDE, account: AccountId(3), ..limit(Side::Buy, 3, q, "10") }
 }
 
-/// What was reported of orders: what happened, status, filled.
+/// Returns the order reports: type, status, filled quantity.
 fn story(said: &[EventKind]) -> Vec<(ExecType, Status, Qty)> {
     let reports =
         said.iter().filter_map(|&body| crate::event::Event { seq: 0, at: Timestamp(0), body }.report());
@@ -202,7 +203,7 @@ fn reason(said: &[EventKind]) -> Reason {
 }
 
 #[test]
-fn two_orders_meet_and_everybody_is_told() {
+fn two_orders_trade_and_all_recipients_get_reports() {
     let mut bench = Bench::new();
     let (_, said) = bench.submit(limit(Side::Sell, 1, "5", "10"));
     assert_eq!(
@@ -221,7 +222,7 @@ fn two_orders_meet_and_everybody_is_told() {
         said.iter().filter_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None }).collect();
     assert_eq!(booked.len(), 2);
     assert_eq!((booked[0].qty, booked[0].price, booked[0].cash), (qty("3"), price("10"), money("-30.003")));
-    // The same strategy on both sides: flat again, poorer by two commissions.
+    // The same strategy on both sides: flat again, with two commissions less.
     assert_eq!((booked[1].position.qty, booked[1].cash), (Qty::ZERO, money("-0.006")));
 }
 
@@ -246,7 +247,7 @@ fn a_cancel_and_a_modification_are_asked_and_answered() {
 }
 
 #[test]
-fn a_stop_waits_with_us_and_trades_when_its_price_is_reached() {
+fn a_stop_waits_in_the_shard_and_trades_when_its_price_is_reached() {
     let mut bench = Bench::new();
     let stop = Terms {
         kind: OrderKind::Stop,
@@ -280,7 +281,7 @@ fn a_large_order_takes_several_steps_and_loses_nothing() {
 }
 
 #[test]
-fn an_outside_venue_is_asked_and_heard() {
+fn an_outside_venue_gets_instructions_and_sends_reports() {
     let mut bench = Bench::new();
     let (order, said) = bench.submit(outside("10"));
     assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::New)));
@@ -318,7 +319,7 @@ fn an_outside_venue_is_asked_and_heard() {
 }
 
 #[test]
-fn what_was_under_way_when_the_connection_broke_is_in_doubt_until_the_venue_has_spoken() {
+fn pending_requests_are_in_doubt_after_a_disconnect_until_the_venue_reports() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     let in_doubt = |said: &[EventKind]| {
@@ -435,7 +436,7 @@ fn an_expired_security_leaves_neither_orders_nor_positions() {
 }
 
 #[test]
-fn resets_find_nothing_to_change_and_say_so() {
+fn resets_without_differences_report_only_completion() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
@@ -446,7 +447,7 @@ fn resets_find_nothing_to_change_and_say_so() {
 }
 
 #[test]
-fn a_snapshot_tells_everything_and_moves_no_number() {
+fn a_snapshot_contains_everything_and_uses_no_number() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
@@ -464,7 +465,7 @@ fn a_snapshot_tells_everything_and_moves_no_number() {
 }
 
 #[test]
-fn delays_keep_the_order_of_things() {
+fn delays_keep_the_order_of_messages() {
     let mut settings = ShardSettings::default();
     settings.venue.delays =
         Delays { entry_ns: 100, entry_jitter_ns: 50, response_ns: 200, response_jitter_ns: 50, feed_ns: 10 };
@@ -501,7 +502,7 @@ fn credit_is_set_aside_spent_and_given_back() {
     bench.submit(limit(Side::Sell, 1, "9", "5"));
     let (_, said) = bench.submit(limit(Side::Buy, 2, "9", "10"));
     assert_eq!(story(&said)[2], (ExecType::Filled, Status::Filled, qty("9")));
-    // Bought at 5: 45.009 is spent, and the rest of what was set aside is free again.
+    // Bought at 5: 45.009 is spent, and the rest of the reserve is free again.
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "5", "10")).1), Reason::None);
 }
 

@@ -133,7 +133,7 @@ mod tests {
             ticks: 4,
         };
         assert_eq!(bar, expected);
-        // A new day begins to count anew.
+        // A new day counts from zero.
         assert_eq!(maker.handle(&tick(40, 7, 2)).unwrap().volume, Qty::from_raw(1));
         assert_eq!(maker.handle(&tick(50, 7, 5)).unwrap().volume, Qty::from_raw(2));
     }

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_asks_for_no_more_than_there_is_room_for() {
+    fn a_strategy_can_queue_only_as_many_requests_as_there_is_room_for() {
         with(|context| {
             for _ in 0..REQUESTS_MAX {
                 assert_eq!(context.send_generic("a", b"1"), Ok(()));

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_hears_its_classes_until_it_leaves() {
+    fn a_listener_receives_its_classes_until_it_unregisters() {
         let samples = [
             DispatchedEvent::Tick(&Tick::default()),
             DispatchedEvent::Position {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_most_of_listeners() {
+    fn the_number_of_listeners_is_bounded() {
         let mut dispatcher = Dispatcher::default();
         for _ in 0..LISTENERS_MAX {
             assert!(dispatcher.register(&EventClass::ALL, count().1).is_some());

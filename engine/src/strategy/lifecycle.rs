@@ -95,10 +95,10 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_made_of_steps_and_ends_where_it_should() {
+    fn a_path_consists_of_valid_steps_and_reaches_its_target() {
         for from in PHASES {
             for to in PHASES {
-                // Nobody goes back but who has stopped, and he begins anew.
+                // Only a stopped strategy can go back, and it starts again.
                 let goes_back = to < from && (from < Stop || to == Stop);
                 let Ok(way) = path(from, to) else {
                     assert!(goes_back, "{from:?} {to:?}");

@@ -96,7 +96,7 @@ mod tests {
     use crate::time::Timestamp;
 
     #[test]
-    fn the_first_follower_and_the_last_are_told_apart() {
+    fn the_first_and_the_last_follower_are_reported() {
         let mut market = MarketCache::default();
         let (one, two) = (SecurityId(7), SecurityId(3));
         assert!(market.follow(one, 1, true));

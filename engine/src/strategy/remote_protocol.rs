@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_told_as_such() {
+    fn another_version_is_reported_as_such() {
         let mut bytes = RemoteRequest::Bye { life: 1 }.encode();
         bytes[0] = VERSION + 1;
         assert_eq!(RemoteRequest::decode(&bytes), Err(MessageError::Version(VERSION + 1)));
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_hears_of_its_own_only() {
+    fn a_strategy_receives_only_its_own_events() {
         let own = source(PortId(1), StrategyId(3));
         let event = |body| Event { seq: 1, at: Timestamp(1), body };
         let phase = |id| event(EventKind::Phase { strategy: StrategyId(id), phase: Phase::Stop });

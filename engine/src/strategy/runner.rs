@@ -524,7 +524,7 @@ mod tests {
     use crate::strategy::host::unguarded;
 
     #[test]
-    fn so_many_notices_wait_and_the_newest_beyond_are_counted() {
+    fn notices_beyond_the_bound_are_dropped_and_counted() {
         let (mut ports, _ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let settings = RunnerSettings {
             operation: Operation::RealTime,

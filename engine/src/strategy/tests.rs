@@ -1,4 +1,4 @@
-//! Strategies against real shards, on one thread and a clock of the test's own.
+//! Strategies with real shards, on one thread and a clock of the test.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ struct Rig {
     feed: PortEnd,
     runner: Runner,
     now: Timestamp,
-    /// What the shards say of orders, in the order the runner hears it.
+    /// Order events of the shards, in the order in which the runner handles them.
     told: Consumer<String>,
 }
 
@@ -136,7 +136,7 @@ impl Rig {
         std::iter::from_fn(|| self.told.pop().ok()).collect()
     }
 
-    /// What scripted strategies said since the last time.
+    /// Returns the lines of scripted strategies since the last call.
     fn said(&mut self) -> Vec<String> {
         let text = |notice| match notice {
             Notice::Generic { body, .. } => String::from_utf8_lossy(&body).into_owned(),
@@ -151,7 +151,7 @@ fn host(id: StrategyId, make: StrategyFactory) -> HostSettings {
     HostSettings { id, name: name.into(), make, start: true, cancel_on_failure: true }
 }
 
-/// What a scripted strategy does, and when.
+/// Action of a scripted strategy.
 type Act = fn(&mut Script, Heard<'_>, &mut Context<'_>) -> Result<(), Failure>;
 
 enum Heard<'a> {
@@ -171,7 +171,7 @@ struct Script {
     ticks: u32,
 }
 
-/// A strategy speaks by events, like any other.
+/// A scripted strategy reports by generic events.
 fn say(context: &mut Context<'_>, text: impl ToString) {
     context.send_generic("said", text.to_string().as_bytes()).unwrap();
 }
@@ -214,7 +214,7 @@ fn script(act: Act) -> StrategyFactory {
 }
 
 #[test]
-fn a_strategy_goes_through_its_phases_and_begins_anew() {
+fn a_strategy_goes_through_its_phases_and_starts_again() {
     let make = script(|_, heard, context| {
         if let Heard::Phase(phase) = heard {
             say(context, format!("{phase:?}"));
@@ -279,7 +279,7 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
 }
 
 #[test]
-fn what_comes_to_nothing_is_told() {
+fn refused_requests_are_reported_to_the_strategy() {
     let make = script(|script, heard, context| {
         match heard {
             Heard::Phase(Phase::Init) => {
@@ -349,13 +349,13 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     assert_eq!(told[..2], expected);
     assert!(told.iter().any(|line| line.ends_with("Canceled Canceled")), "{told:?}");
     assert!(!told.iter().any(|line| line.starts_with("s2")), "what was asked in the failed call is not sent");
-    // It is made anew, and forgets why it failed.
+    // It is created again, without the reason of its failure.
     rig.transition_to(FIRST, Phase::Running);
     assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (Phase::Running, None));
 }
 
 #[test]
-fn one_that_fails_at_its_start_does_not_start() {
+fn a_strategy_that_fails_at_its_start_does_not_start() {
     let make = script(|_, heard, context| match heard {
         Heard::Phase(Phase::Start) => Err(Failure::new("no")),
         Heard::Phase(phase) => {
@@ -370,7 +370,7 @@ fn one_that_fails_at_its_start_does_not_start() {
 }
 
 #[test]
-fn prefeed_tells_the_past_and_takes_no_orders() {
+fn prefeed_replays_the_past_and_accepts_no_orders() {
     let make = script(|_, heard, context| {
         match heard {
             Heard::Phase(Phase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
@@ -402,7 +402,7 @@ fn prefeed_tells_the_past_and_takes_no_orders() {
 }
 
 #[test]
-fn timers_ring_in_their_order_and_once() {
+fn timers_fire_in_order_and_once() {
     let make = script(|_, heard, context| {
         match heard {
             Heard::Phase(Phase::Running) => {
@@ -458,7 +458,7 @@ fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
     make
 }
 
-/// A walk of trades with a quote of one tick to each side.
+/// Runs a walk of trades with a quote of one tick to each side.
 fn walk(rig: &mut Rig, steps: u32, mut look: impl FnMut(&Rig)) {
     let mut chance = Rng::new(3);
     let mut at = price("10").raw();
@@ -508,7 +508,7 @@ fn the_market_maker_quotes_both_sides_within_its_bounds() {
     });
     assert!(both > 250, "{both}");
     assert!(rig.told().iter().any(|line| line.contains(&format!("{:?}", ExecType::Filled))));
-    // Stopped, nothing is left in the market.
+    // After the stop no order is left in the market.
     rig.transition_to(FIRST, Phase::Stop);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
 }

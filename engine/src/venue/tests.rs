@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 use Side::{Buy, Sell};
 use VenueOutcome::*;
 
-/// One book with a tick of 1 and whole quantities, and everything that was said.
+/// One book with a tick of 1 and whole quantities, and all its outcomes.
 struct Desk {
     venue: Venue,
     accounts: u16,
@@ -51,7 +51,7 @@ fn model(fill_model: FillModel) -> Desk {
 }
 
 impl Desk {
-    /// An order of an account of its own; the slot counts up from 1 in the test.
+    /// Enters an order of an account of its own; the slot counts up from 1 in the test.
     fn order(&mut self, slot: u32, side: Side, quantity: i64, limit: Option<i64>, tif: Tif) {
         self.accounts += 1;
         self.order_of(self.accounts + 1000, slot, side, quantity, limit, tif);
@@ -86,7 +86,7 @@ impl Desk {
         self.venue.trade(0, &Trade { price: price(at), size: qty(size), at: Timestamp(2) });
     }
 
-    /// All that was said, without acceptances, after all work is done.
+    /// Returns all outcomes except acceptances, after all work is done.
     fn told(&mut self) -> Vec<(u32, VenueOutcome)> {
         self.said().into_iter().filter(|(_, outcome)| *outcome != Accepted).collect()
     }

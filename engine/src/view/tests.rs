@@ -1,4 +1,4 @@
-//! Desks for the tests of each part: a view, and events to feed it with.
+//! Support for the tests of each part: a view, and events for it.
 
 mod control;
 mod valuation;
@@ -26,7 +26,7 @@ use crate::rng::Rng;
 use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{TimeOfDay, Timestamp};
 
-/// A view, and the numbers and times of the events it is fed with.
+/// A view, and the numbers and times of its events.
 struct Desk {
     view: View,
     seq: u64,

@@ -55,7 +55,7 @@ fn an_exchange_that_loses_its_hours_ends_its_day_orders_with_the_day() {
 }
 
 #[test]
-fn where_it_stands_is_kept_and_comes_back() {
+fn the_state_of_a_stream_decodes_to_itself() {
     let mut bench = Bench::new();
     bench.send(schedule(Session::ClosingAuction, 77, true));
     let mut bytes = Vec::new();
@@ -70,7 +70,7 @@ fn where_it_stands_is_kept_and_comes_back() {
     assert_eq!(standing, expected);
 }
 
-/// The first security of the exchange expires on day 10.
+/// Returns a bench in which the first security of the exchange expires on day 10.
 fn expiring(settings: ShardSettings) -> Bench {
     let mut bench = Bench::with(settings);
     let reference = Arc::new(RefData::check(dated(10)).unwrap());
@@ -97,7 +97,7 @@ fn expiry(day: i32) -> CommandKind {
 }
 
 #[test]
-fn on_its_date_a_security_ends_and_its_positions_wait_for_their_price() {
+fn on_its_date_a_security_expires_and_its_positions_wait_for_settlement() {
     let mut bench = expiring(ShardSettings::default());
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
@@ -129,7 +129,7 @@ fn on_its_date_a_security_ends_and_its_positions_wait_for_their_price() {
 }
 
 #[test]
-fn an_expired_security_stays_so_whatever_is_read_later() {
+fn an_expired_security_stays_expired_under_later_reference_data() {
     let mut bench = expiring(ShardSettings::default());
     bench.send(expiry(10));
     let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
@@ -160,7 +160,7 @@ fn a_security_that_is_added_after_its_date_is_expired_at_once() {
 }
 
 #[test]
-fn an_order_on_its_way_ends_when_it_finds_its_security_expired() {
+fn an_order_in_transit_ends_if_its_security_has_expired() {
     let mut settings = ShardSettings::default();
     settings.venue.delays.entry_ns = 1_000;
     let mut bench = expiring(settings);

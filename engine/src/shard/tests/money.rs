@@ -1,10 +1,10 @@
-//! Where money meets its ends: what cannot be counted, and credit that is free again.
+//! Limits of money: amounts that cannot be counted, and credit that is free again.
 
 use super::*;
 use crate::command::BudgetKind;
 use crate::event::Alert;
 
-/// Three sales, each of which may be, and which together bring more than money can count.
+/// Three sales, each of which is valid, and which together exceed the range of money.
 fn three_large_sales(bench: &mut Bench) -> OrderHandle {
     let sale = limit(Side::Sell, 1, "10000000", "4500");
     let orders: Vec<_> = (0..3).map(|_| bench.submit(sale).0).collect();
@@ -22,7 +22,7 @@ fn is_overflow(body: &&EventKind) -> bool {
 
 /// The order used to keep its old quantity, while the venue had traded a part of it.
 #[test]
-fn a_fill_that_money_cannot_count_is_told_and_the_order_goes_on_with_what_is_left() {
+fn an_uncountable_fill_is_reported_and_the_order_continues() {
     let mut bench = Bench::new();
     let last = three_large_sales(&mut bench);
     let said = print(&mut bench, "29000000");
@@ -39,7 +39,7 @@ fn a_fill_that_money_cannot_count_is_told_and_the_order_goes_on_with_what_is_lef
 }
 
 #[test]
-fn a_last_fill_that_money_cannot_count_ends_the_order() {
+fn an_uncountable_last_fill_ends_the_order() {
     let mut bench = Bench::new();
     let last = three_large_sales(&mut bench);
     let said = print(&mut bench, "30000000");
@@ -53,10 +53,10 @@ fn used(bench: &Bench) -> Money {
     Money::from_raw(guard.share(BudgetKind::Credit).used)
 }
 
-/// It used to be given back at the order's end only.
+/// It used to be released only at the order's end.
 #[test]
 fn credit_that_a_modification_sets_free_is_free_at_once() {
-    // With and without a way that takes time: the short way of a modification and the long one.
+    // Without and with a transit time: the fast path of a modification and the slow one.
     for response_ns in [0, 5] {
         let mut settings = ShardSettings::default();
         settings.venue.delays.response_ns = response_ns;

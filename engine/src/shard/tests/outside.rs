@@ -1,4 +1,5 @@
-//! Outside venues after the fact: busts and their credit, what comes after the rollover, and closing a position there.
+//! Late reports of outside venues: busts and their credit, reports after the rollover, and closing
+//! a position there.
 
 use super::*;
 use crate::command::{BudgetKind, ExecRef, VenueState};
@@ -44,7 +45,8 @@ fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
     bench.report(order, filled(1, "4", "9"));
     bench.report(order, filled(2, "6", "8"));
     assert_eq!(credit_used(&bench), money("84.01"));
-    // The order works on: the fill costs nothing, and what is left of it is set aside as for a new order.
+    // The order continues to work: the fill costs nothing, and the rest is reserved as for a new
+    // order.
     let said = bench.report(order, busted(2, 3, true));
     assert_eq!(story(&said), [(ExecType::Corrected, Status::PartiallyFilled, qty("4"))]);
     assert_eq!(credit_used(&bench), money("96.01"), "36.004 spent, 60.006 set aside");
@@ -177,19 +179,19 @@ fn a_missed_fill_has_the_price_that_makes_the_average_right() {
     let fill =
         said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("4"), price("9.5")));
-    // What is beyond the limit cannot be: then the average is taken.
+    // A price beyond the limit is impossible: then the average is used.
     let said = bench.report(order, Report::Standing { cum: qty("7"), average: price("9.9"), state });
     let fill =
         said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("1"), price("9.9")));
-    // A bust that was never told takes back what was presumed.
+    // A bust that was never reported takes back what was presumed.
     let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
     assert_eq!(story(&said)[0], (ExecType::Corrected, Status::PartiallyFilled, qty("6")));
     assert!(alerts(&said).is_empty(), "{said:?}");
 }
 
 #[test]
-fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
+fn a_close_beyond_the_maximum_of_pending_closes_is_refused() {
     use crate::shard::closing::{PENDING_CLOSES_MAX, PendingClose};
     let mut bench = Bench::new();
     position_and_order(&mut bench);
@@ -202,10 +204,10 @@ fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
     assert_eq!(bench.shard.pending_closes.len(), PENDING_CLOSES_MAX);
 }
 
-/// Two questions were on their way when the venue came back twice. The answer to the first sent the stop, and the answer to
-/// the second sent it once more.
+/// Two queries were in transit when the venue came back twice. The answer to the first sent the
+/// stop, and the answer to the second sent it once more.
 #[test]
-fn a_stop_is_sent_once_however_many_answers_say_that_the_venue_does_not_know_it() {
+fn a_stop_is_sent_once_even_if_several_answers_say_it_is_unknown() {
     let mut bench = Bench::new();
     let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
     bench.send(CommandKind::Trade { security: OUTSIDE, trade });

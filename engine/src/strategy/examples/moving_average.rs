@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_parameter_is_named() {
+    fn an_error_in_a_parameter_is_named() {
         let make_with = |fast: &str, extra: &str| {
             let texts = [
                 ("fast", fast),

@@ -1,4 +1,4 @@
-//! Market orders that wait, resting orders as the feed goes by, and the queue before them.
+//! Waiting market orders, resting orders under the feed, and the queue ahead of them.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn on_a_quote_waiting_market_orders_trade_oldest_first_each_to_its_end() {
     desk.quote(99, 5, 100, 5);
     assert_eq!(desk.told(), [filled(1, 5, 100), filled(1, 1, 101), filled(2, 3, 99), filled(3, 4, 101)]);
     assert_eq!(desk.venue.remaining(3), Some(qty(2)));
-    // It keeps its place: it is still ahead of whoever comes now.
+    // It keeps its place: it is still ahead of later orders.
     desk.market(4, Buy, 1);
     desk.quote(99, 5, 100, 6);
     assert_eq!(desk.told(), [filled(3, 2, 100), filled(4, 1, 100)]);
@@ -103,7 +103,7 @@ fn a_feed_trade_fills_sells_below_it_with_its_whole_size_again() {
 }
 
 #[test]
-fn a_feed_trade_between_two_ticks_fills_nobody_at_a_very_price() {
+fn a_feed_trade_between_two_ticks_fills_no_order_at_an_exact_price() {
     let mut desk = desk();
     desk.limit(1, Buy, 5, 100);
     desk.limit(2, Sell, 5, 102);
@@ -117,7 +117,7 @@ fn a_feed_trade_between_two_ticks_fills_nobody_at_a_very_price() {
 }
 
 #[test]
-fn a_quote_that_goes_through_a_resting_order_fills_it_at_its_limit_out_of_the_shown_size() {
+fn a_quote_through_a_resting_order_fills_it_at_its_limit_out_of_the_shown_size() {
     let mut desk = desk();
     desk.limit(1, Buy, 5, 100);
     desk.limit(2, Buy, 5, 101);
@@ -131,7 +131,7 @@ fn a_quote_that_goes_through_a_resting_order_fills_it_at_its_limit_out_of_the_sh
 }
 
 #[test]
-fn at_the_very_price_nothing_fills_by_quote() {
+fn a_quote_fills_nothing_at_exactly_its_price() {
     let mut desk = desk();
     desk.limit(1, Buy, 5, 100);
     desk.quote(99, 5, 100, 7);
@@ -139,7 +139,7 @@ fn at_the_very_price_nothing_fills_by_quote() {
 }
 
 #[test]
-fn the_model_through_fills_nothing_at_the_very_price() {
+fn the_model_through_fills_nothing_at_exactly_the_price() {
     let mut desk = model(FillModel::Through);
     desk.limit(1, Buy, 5, 100);
     desk.trade(100, 1000);
@@ -149,7 +149,7 @@ fn the_model_through_fills_nothing_at_the_very_price() {
 }
 
 #[test]
-fn the_model_touch_knows_no_queue_and_fills_by_a_quote_at_the_very_price() {
+fn the_model_touch_ignores_the_queue_and_fills_at_exactly_the_price() {
     let mut desk = model(FillModel::Touch);
     desk.quote(100, 50, 105, 50);
     desk.limit(1, Buy, 5, 100);
@@ -230,7 +230,7 @@ fn the_queue_is_set_when_the_bid_moves_to_the_price_and_forgotten_when_it_leaves
 }
 
 #[test]
-fn the_queue_is_set_anew_when_nobody_else_rests_at_the_price() {
+fn the_queue_is_reset_when_no_other_order_rests_at_the_price() {
     let mut desk = desk();
     desk.quote(100, 10, 105, 50);
     desk.limit(1, Buy, 5, 100);
@@ -243,7 +243,7 @@ fn the_queue_is_set_anew_when_nobody_else_rests_at_the_price() {
 }
 
 #[test]
-fn of_orders_behind_the_bid_nobody_trades_at_the_very_price() {
+fn orders_behind_the_bid_do_not_trade_at_exactly_their_price() {
     let mut desk = desk();
     desk.quote(101, 10, 105, 50);
     desk.limit(1, Buy, 5, 100);

@@ -1,4 +1,5 @@
-//! One book alone: price before time, liquidity of a quote, trades with oneself, what is left of an order, dice.
+//! A single book: price before time, liquidity of a quote, self-trades, the rest of an order,
+//! random behaviour.
 
 use super::*;
 
@@ -58,7 +59,7 @@ fn without_slippage_there_is_only_the_first_portion() {
 }
 
 #[test]
-fn what_was_taken_is_gone_until_that_side_of_the_quote_changes() {
+fn consumed_size_is_gone_until_that_side_of_the_quote_changes() {
     let mut desk = desk();
     desk.quote(99, 10, 100, 10);
     desk.order(1, Buy, 4, Some(100), Tif::Ioc);
@@ -106,7 +107,7 @@ fn without_a_last_price_there_is_no_band() {
 // Self-trade.
 
 #[test]
-fn the_newcomers_rest_is_cancelled_before_it_meets_an_order_of_its_account() {
+fn the_rest_of_a_taker_is_cancelled_before_a_self_trade() {
     let mut desk = desk();
     desk.limit(1, Sell, 5, 100);
     desk.order_of(1, 2, Sell, 5, Some(101), Tif::Day);
@@ -129,7 +130,7 @@ fn the_setting_allow_lets_an_account_trade_with_itself() {
     assert_eq!(desk.told(), [filled(2, 5, 100), filled(1, 5, 100)]);
 }
 
-// What is left.
+// The rest of an order.
 
 #[test]
 fn the_rest_of_an_ioc_is_cancelled() {
@@ -174,7 +175,7 @@ fn a_fok_does_not_meet_an_order_of_its_own_account() {
 }
 
 #[test]
-fn a_fok_counts_those_who_wait_unless_they_are_its_own() {
+fn a_fok_counts_waiting_orders_of_other_accounts() {
     let mut desk = desk();
     desk.order_of(1, 1, Sell, 5, None, Tif::Day);
     desk.order_of(2, 2, Sell, 5, None, Tif::Day);
@@ -185,10 +186,10 @@ fn a_fok_counts_those_who_wait_unless_they_are_its_own() {
     assert_eq!(desk.told(), [filled(4, 5, 100), filled(1, 5, 100), filled(4, 2, 100), filled(2, 2, 100)]);
 }
 
-// Dice.
+// Random behaviour.
 
 #[test]
-fn so_many_in_a_thousand_are_refused_and_the_same_ones_each_time() {
+fn random_rejects_follow_the_permille_and_the_seed() {
     let run = |seed, security| {
         let settings = VenueSettings { reject_permille: 250, seed, ..VenueSettings::default() };
         let book = BookSpec { security: SecurityId(security), ..spec(settings) };
@@ -206,7 +207,7 @@ fn so_many_in_a_thousand_are_refused_and_the_same_ones_each_time() {
 }
 
 #[test]
-fn a_partial_fill_gives_whole_lots_and_what_it_does_not_give_is_gone() {
+fn a_partial_fill_gives_whole_lots_and_drops_the_rest_of_the_portion() {
     let settings = VenueSettings { partial_fill: true, quote_levels: 1, ..VenueSettings::default() };
     let mut desk = desk_with(settings);
     let mut smaller = 0;

@@ -1,4 +1,4 @@
-//! Changing and cancelling, and requests that cannot be.
+//! Modifications and cancels, and invalid requests.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_smaller_quantity_alone_keeps_the_place_in_line() {
 }
 
 #[test]
-fn everything_else_gives_the_place_up() {
+fn every_other_change_gives_up_the_place_in_the_queue() {
     for (quantity, tif) in [(6, Tif::Day), (5, Tif::Day), (4, Tif::Gtc)] {
         let mut desk = desk();
         desk.limit(1, Buy, 5, 100);
@@ -67,7 +67,7 @@ fn waiting_and_parked_orders_can_be_changed_and_cancelled_too() {
 }
 
 #[test]
-fn a_change_that_cannot_be_leaves_the_order_as_it_is() {
+fn an_invalid_change_leaves_the_order_unchanged() {
     let mut desk = desk();
     desk.limit(1, Buy, 5, 100);
     desk.venue.replace(1, qty(0), Some(100), Tif::Day);
@@ -79,7 +79,7 @@ fn a_change_that_cannot_be_leaves_the_order_as_it_is() {
 }
 
 #[test]
-fn of_an_order_that_is_not_here_every_request_is_refused() {
+fn every_request_about_an_absent_order_is_refused() {
     let mut desk = desk();
     desk.limit(1, Buy, 5, 100);
     desk.venue.cancel(1);
@@ -94,7 +94,7 @@ fn of_an_order_that_is_not_here_every_request_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_an_order_is_rejected() {
+fn an_invalid_order_is_rejected() {
     let mut desk = desk();
     desk.limit(1, Buy, 5, 100);
     let good = OrderEntry {

@@ -1,9 +1,9 @@
-//! What an exchange's sessions let through, and what ends with them.
+//! Orders allowed in each session of an exchange, and orders that end with it.
 
 use super::*;
 
 #[test]
-fn outside_of_continuous_trading_orders_collect_and_the_feed_fills_nobody() {
+fn outside_continuous_trading_orders_collect_and_the_feed_fills_none() {
     for session in [Session::Closed, Session::OpeningAuction, Session::ClosingAuction] {
         let mut desk = desk();
         desk.venue.session(0, session);

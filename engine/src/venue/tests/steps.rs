@@ -1,8 +1,8 @@
-//! Long work in small steps; and any calls at all, with a twin that follows what is said.
+//! Long work in small steps; and random calls, with a twin that follows the outcomes.
 
 use super::*;
 
-/// Works a book to its end and gives the number of steps; none may fill more than is allowed.
+/// Works a book to its end and returns the number of steps; none may fill more than is allowed.
 fn steps(desk: &mut Desk) -> (usize, usize) {
     let (mut steps, mut fills) = (0, 0);
     loop {
@@ -61,7 +61,7 @@ fn feeds_uncrosses_lines_and_ends_of_day_take_small_steps_too() {
     assert!((0..1200).all(|slot| desk.venue.remaining(slot).is_none_or(|_| (600..900).contains(&slot))));
 }
 
-// Any calls at all.
+// Random calls.
 
 fn any_ticks(rng: &mut Rng) -> i64 {
     match rng.below(20) {
@@ -80,7 +80,7 @@ fn any_qty(rng: &mut Rng) -> Qty {
     }
 }
 
-/// Calls something; the quantity an order has if the call is granted.
+/// Makes a random call. Returns the quantity that an order has if the call succeeds.
 fn any_call(venue: &mut Venue, rng: &mut Rng) -> Qty {
     let qty = any_qty(rng);
     let (book, slot) = (rng.below(3) as u32, rng.below(200) as u32);
@@ -112,7 +112,7 @@ fn any_call(venue: &mut Venue, rng: &mut Rng) -> Qty {
 }
 
 #[test]
-fn nothing_panics_and_every_order_ends_once_whatever_is_called() {
+fn random_calls_never_panic_and_every_order_ends_once() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let settings = VenueSettings {
@@ -163,7 +163,7 @@ fn is_open(venue: &Venue, book: u32) -> bool {
     !venue.books[book as usize].mode.has(Mode::COLLECTING)
 }
 
-/// What is left of an order, by what is said of it.
+/// Follows the remaining quantity of an order by its outcomes.
 fn follow(left: &mut Qty, asked: Qty, outcome: VenueOutcome) {
     match outcome {
         Accepted => {

@@ -1,8 +1,9 @@
-//! The price of an auction, and who trades at it.
+//! The price of an auction, and the orders that trade at it.
 
 use super::*;
 
-/// Limits and market orders (limit 0) that collect, the last price (0: none), and the price and volume they clear at.
+/// Limits and market orders (limit 0) that collect, the last price (0: none), and the price and
+/// volume at which they clear.
 fn clears(buys: &[(i64, i64)], sells: &[(i64, i64)], last: i64) -> Option<(i64, i64)> {
     let mut desk = desk();
     desk.venue.session(0, Session::OpeningAuction);
@@ -93,7 +94,7 @@ fn the_quote_takes_part_as_one_order_behind_the_clients_at_its_price() {
     desk.limit(2, Buy, 12, 100);
     desk.limit(3, Sell, 5, 100);
     desk.venue.halt(0, false);
-    // 5 of the client, then 6 that are left of the quote.
+    // 5 of the client, then the remaining 6 of the quote.
     assert_eq!(desk.told(), [filled(2, 5, 100), filled(3, 5, 100), filled(2, 6, 100)]);
     desk.order(4, Buy, 1, Some(100), Tif::Ioc);
     assert_eq!(desk.told(), [(4, Canceled(Reason::Ioc))], "the quote's size is consumed");
@@ -111,7 +112,7 @@ fn after_the_uncross_waiting_market_orders_meet_the_quote() {
 }
 
 #[test]
-fn a_crossed_quote_trades_with_nobody_but_clients() {
+fn a_crossed_quote_trades_only_with_clients() {
     let mut desk = desk();
     desk.venue.halt(0, true);
     desk.quote(102, 5, 100, 10);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_lowest_shard_that_knows_has_the_word() {
+fn the_lowest_shard_that_knows_decides() {
     let mut desk = Desk::new(3);
     let exchange = ExchangeId(1);
     assert_eq!(desk.view.session(exchange), None);
@@ -55,7 +55,7 @@ fn the_last_alerts_are_kept() {
 }
 
 #[test]
-fn what_is_for_others_changes_nothing_but_the_number() {
+fn events_for_other_readers_change_only_the_number() {
     let mut desk = Desk::new(1);
     desk.say(0, EventKind::Done { source: Source::default(), token: 1, reason: Reason::None });
     desk.say(

@@ -28,7 +28,7 @@ fn a_booking_sets_position_and_cash_and_is_a_transaction() {
 }
 
 #[test]
-fn an_adjustment_sets_what_is() {
+fn an_adjustment_sets_the_value() {
     let mut desk = Desk::new(1);
     let after = PositionState { qty: qty("-3"), cost: money("-30"), realized: Money::ZERO };
     let what = Adjustment::Position { security: SecurityId(8), before: PositionState::default(), after };
@@ -71,7 +71,7 @@ fn transactions_come_newest_first_by_strategy_and_each_once() {
 }
 
 #[test]
-fn of_too_many_transactions_the_oldest_go_and_are_counted() {
+fn the_oldest_transactions_beyond_the_bound_are_dropped_and_counted() {
     let mut desk = Desk::with(1, ViewSettings { transactions_max: 2, ..ViewSettings::default() });
     for number in 1..=5 {
         desk.say(0, booked(1, number, "0"));

@@ -13,7 +13,7 @@ fn the_newest_tick_replaces_the_older() {
 }
 
 #[test]
-fn subscriptions_and_halts_come_and_go() {
+fn subscriptions_and_halts_are_set_and_removed() {
     let mut desk = Desk::new(1);
     let (one, two, security) = (StrategyId(1), StrategyId(2), SecurityId(7));
     desk.say(0, EventKind::Subscription { strategy: one, security, on: true, subscribers: 1 });

@@ -3,7 +3,7 @@ use super::*;
 const A: fn() -> OrderHandle = || handle(0, 1, 5);
 
 #[test]
-fn an_order_is_what_was_last_said_of_it() {
+fn an_order_has_the_state_of_its_last_report() {
     let mut desk = Desk::new(1);
     desk.say_at(1_000, 0, EventKind::Order(entered(A(), "a")));
     let fill = OrderReport {
@@ -44,7 +44,7 @@ fn an_order_is_what_was_last_said_of_it() {
 }
 
 #[test]
-fn a_status_of_an_unknown_order_or_an_old_generation_is_not_looked_at() {
+fn a_status_of_an_unknown_order_or_an_old_generation_is_ignored() {
     let mut desk = Desk::new(1);
     desk.report(A(), ExecType::Accepted, Status::New);
     assert_eq!(desk.view.order(A()), None);
@@ -76,7 +76,7 @@ fn every_id_of_a_modified_order_finds_its_newest_version() {
         assert_eq!((found[0].id, found[0].orig_id, found[0].first_id), (id("c"), id("b"), id("a")));
         assert_eq!(found[0].cum_qty, qty("1"));
     }
-    // A status alone brings the new id too.
+    // A status alone carries the new id too.
     let replaced = OrderReport { what: ExecType::Replaced, id: id("d"), ..report_of(&entered(A(), "d")) };
     desk.say(0, EventKind::Status(replaced));
     assert_eq!(desk.view.order(A()).unwrap().id, id("d"));
@@ -119,13 +119,13 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
     };
     desk.say(0, EventKind::Refused(refusal));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
-    // To a stranger it is unknown, and its status is none of his business.
+    // For another source the order is unknown, and its status is not exposed.
     let stranger =
         Refusal { id: IntId::NONE, status: Status::Rejected, reason: Reason::UnknownOrder, ..refusal };
     desk.say(0, EventKind::Refused(stranger));
     desk.say(0, EventKind::Refused(Refusal { order: handle(0, 9, 9), ..refusal }));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
-    // A venue may not know it either, and then it is the order's own status that is told.
+    // A venue may not know it either, and then the order's own status is reported.
     desk.report(A(), ExecType::CancelPending, Status::PendingCancel);
     desk.say(0, EventKind::Refused(Refusal { reason: Reason::UnknownOrder, ..refusal }));
     assert_eq!(desk.view.order(A()).unwrap().status, Status::New);
@@ -163,14 +163,14 @@ fn a_forgotten_order_stays_readable_when_its_slot_is_used_again() {
     assert_eq!((old.len(), old[0].status), (1, Status::Filled));
     assert_eq!(desk.view.order(next).unwrap().id, id("new"));
     assert_eq!((desk.open(), desk.finished()), (vec![next], vec![A()]));
-    // One that is forgotten while open is gone.
+    // An order that is forgotten while open is gone.
     desk.say(0, EventKind::Forgotten { order: next, source: Source::default(), id: id("new") });
     assert_eq!(desk.view.orders_with_id(&id("new")), []);
     desk.say(0, EventKind::Forgotten { order: next, source: Source::default(), id: id("new") });
 }
 
 #[test]
-fn a_slot_taken_over_without_a_word_belongs_to_the_newcomer() {
+fn a_silently_reused_slot_belongs_to_the_new_order() {
     let mut desk = Desk::new(1);
     desk.enter(A(), "old");
     desk.enter(handle(0, 2, 5), "new");
@@ -189,7 +189,7 @@ fn the_first_ended_go_first_when_too_many_have_ended() {
     }
     assert_eq!(desk.finished(), [handle(0, 0, 3), handle(0, 0, 0)]);
     assert_eq!(desk.view.orders_with_id(&id("n2")), []);
-    // Its shard still knows it; what it says of it is too late.
+    // Its shard still knows it, but its report is too late.
     desk.report(handle(0, 0, 2), ExecType::Filled, Status::Filled);
     assert_eq!(desk.open(), [handle(0, 0, 1)]);
 }
@@ -206,7 +206,7 @@ fn a_view_may_keep_no_finished_orders_at_all() {
 }
 
 #[test]
-fn a_corrected_fill_brings_an_order_back() {
+fn a_corrected_fill_reopens_an_order() {
     let mut desk = Desk::new(1);
     desk.enter(A(), "a");
     desk.report(A(), ExecType::Filled, Status::Filled);
@@ -232,7 +232,7 @@ fn finished_orders_end_with_the_trading_day_of_their_shard() {
 }
 
 #[test]
-fn an_order_that_never_had_a_place_is_not_kept() {
+fn an_order_without_a_slot_is_not_kept() {
     let mut desk = Desk::new(1);
     let refused = OrderTerms { status: Status::Rejected, ..entered(OrderHandle::NONE, "full") };
     desk.say(0, EventKind::Order(refused));
@@ -241,12 +241,12 @@ fn an_order_that_never_had_a_place_is_not_kept() {
 
 #[test]
 #[should_panic(expected = "a shard tells of its own orders")]
-fn a_shard_does_not_tell_of_the_orders_of_another() {
+fn a_shard_cannot_report_orders_of_another() {
     let mut desk = Desk::new(2);
     desk.say(1, EventKind::Order(entered(A(), "a")));
 }
 
-/// A naive copy beside the real one, fed with random lives of orders.
+/// A naive copy beside the real one, with random order histories.
 #[test]
 fn the_view_agrees_with_a_naive_twin() {
     let settings = ViewSettings { finished_max: 40, ..ViewSettings::default() };
@@ -293,7 +293,7 @@ fn the_view_agrees_with_a_naive_twin() {
 }
 
 #[test]
-fn a_walk_sees_each_order_that_stays_once_whatever_else_comes_and_goes() {
+fn a_walk_reads_each_remaining_order_once_while_others_come_and_go() {
     let mut desk = Desk::new(2);
     let all: Vec<_> = (0..40).map(|n| handle(n % 2, 1, n as u32)).collect();
     for (at, order) in all.iter().enumerate() {
@@ -304,7 +304,7 @@ fn a_walk_sees_each_order_that_stays_once_whatever_else_comes_and_goes() {
     for step in 0..40usize {
         let Some(order) = desk.view.walk_next(walk) else { break };
         seen.push(order.handle);
-        // The next one ends, and the one that was just seen; another comes.
+        // The next one ends, and the one that was just read; another arrives.
         if step % 4 == 0 {
             for gone in [order.handle, all[(step + 1).min(39)]] {
                 desk.report(gone, ExecType::Canceled, Status::Canceled);
@@ -339,7 +339,8 @@ fn finished_orders_are_walked_from_the_last_and_walks_have_their_bound() {
     }
     let walk = desk.view.walk_finished().unwrap();
     assert_eq!(desk.view.walk_next(walk).unwrap().handle, handle(0, 1, 2));
-    // Two more end, so that the oldest two are dropped: the one it stands at is among them.
+    // Two more end, so that the oldest two are dropped: the current record of the walk is among
+    // them.
     for n in 3..5 {
         desk.report(handle(0, 1, n), ExecType::Canceled, Status::Canceled);
     }

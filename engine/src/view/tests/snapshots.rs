@@ -39,7 +39,7 @@ fn a_view_is_complete_when_the_first_snapshot_has_ended() {
 }
 
 #[test]
-fn images_and_live_events_make_one_picture() {
+fn snapshots_and_live_events_combine() {
     let mut desk = Desk::new(1);
     let (old, new, late) = (handle(0, 0, 2), handle(0, 0, 1), handle(0, 0, 3));
     desk.begin(0);
@@ -64,7 +64,7 @@ fn images_and_live_events_make_one_picture() {
 }
 
 #[test]
-fn what_a_snapshot_does_not_mention_is_dropped_for_its_shard_only() {
+fn rows_that_a_snapshot_omits_are_dropped_for_its_shard_only() {
     let mut desk = Desk::new(2);
     for shard in [0, 1] {
         fill_everything(&mut desk, shard);
@@ -79,7 +79,7 @@ fn what_a_snapshot_does_not_mention_is_dropped_for_its_shard_only() {
 }
 
 #[test]
-fn what_a_snapshot_mentions_stays() {
+fn rows_that_a_snapshot_mentions_stay() {
     let mut desk = Desk::new(2);
     fill_everything(&mut desk, 0);
     fill_everything(&mut desk, 1);
@@ -93,7 +93,7 @@ fn what_a_snapshot_mentions_stays() {
 }
 
 #[test]
-fn a_forgotten_order_is_history_that_no_snapshot_takes_away() {
+fn a_forgotten_order_is_history_that_no_snapshot_removes() {
     let mut desk = Desk::new(1);
     let (forgotten, finished) = (handle(0, 0, 0), handle(0, 0, 1));
     for order in [forgotten, finished] {
@@ -110,7 +110,7 @@ fn a_forgotten_order_is_history_that_no_snapshot_takes_away() {
 
 #[test]
 #[should_panic(expected = "the events of a shard come in their order")]
-fn numbers_of_a_shard_never_fall() {
+fn event_numbers_of_a_shard_never_fall() {
     let mut desk = Desk::new(1);
     desk.begin(0);
     desk.begin(0);
@@ -120,11 +120,11 @@ fn numbers_of_a_shard_never_fall() {
 
 #[test]
 #[should_panic(expected = "a snapshot begins before it ends")]
-fn an_end_has_a_beginning() {
+fn a_snapshot_cannot_end_before_it_begins() {
     Desk::new(1).end(0);
 }
 
-/// One of everything a shard can tell, about things of its own where things have one owner.
+/// Emits one of every event that a shard can emit, about its own rows where rows have one owner.
 fn fill_everything(desk: &mut Desk, shard: u8) {
     let security = SecurityId(shard as u32);
     let strategy = StrategyId(shard as u16);

@@ -133,7 +133,7 @@ fn a_flat_position_has_a_last_price_and_no_value() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_absent() {
+fn an_uncountable_value_is_absent() {
     let mut desk = Desk::new(1);
     quote(&mut desk, 1, "90000000000", "90000000000", "");
     hold(&mut desk, 1, 1, Qty::MAX, Money::MIN, Money::ZERO);
@@ -177,7 +177,7 @@ fn net_liquidation_is_cash_and_market_values_in_the_base_currency() {
 }
 
 #[test]
-fn what_could_not_be_converted_is_named() {
+fn an_inconvertible_currency_is_named() {
     let mut desk = Desk::new(1);
     quote(&mut desk, 5, "0", "0", "0");
     pay(&mut desk, 1, "USD", money("7"));

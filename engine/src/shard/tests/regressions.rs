@@ -1,10 +1,10 @@
-//! What the simulation found, each kept as its own story.
+//! Regressions found by the simulation, each as its own test.
 
 use super::*;
 use crate::command::ExecRef;
 use crate::event::RequestKind;
 
-/// Runs everything that is on its way to its end.
+/// Delivers everything in transit.
 fn run_out(bench: &mut Bench) -> Vec<EventKind> {
     let mut said = Vec::new();
     while let Some(deadline) = bench.shard.deadline() {
@@ -20,7 +20,8 @@ fn slow(entry_ns: u64, response_ns: u64) -> Bench {
     Bench::with(settings)
 }
 
-/// One step of the kill switch used to meet orders of two securities and took the second for a mistake.
+/// One step of the kill switch used to reach orders of two securities, and treated the second as an
+/// error.
 #[test]
 fn the_kill_switch_reaches_several_securities_in_one_step() {
     let mut bench = Bench::new();
@@ -30,7 +31,7 @@ fn the_kill_switch_reaches_several_securities_in_one_step() {
     assert_eq!(bench.shard.open_orders(Scope::Global), 0);
 }
 
-/// A stop that had been triggered and was on its way to the venue was taken for one that waits, and sent twice.
+/// A triggered stop in transit to the venue was treated as a waiting one, and sent twice.
 #[test]
 fn a_triggered_stop_on_its_way_is_changed_at_the_venue() {
     let mut bench = slow(100, 0);
@@ -51,9 +52,10 @@ fn a_triggered_stop_on_its_way_is_changed_at_the_venue() {
     assert_eq!(bench.shard.open_orders(Scope::Global), 0);
 }
 
-/// The venue had filled four, we had not heard of it yet, and the change to four left the order alive at the venue.
+/// The venue had filled four, the report was in transit, and the change to four left the order
+/// alive at the venue.
 #[test]
-fn a_change_counts_what_the_venue_has_filled_before_we_heard_of_it() {
+fn a_change_counts_fills_whose_reports_are_in_transit() {
     let mut bench = slow(0, 100);
     let (order, _) = bench.submit(limit(Side::Sell, 1, "10", "10"));
     run_out(&mut bench);
@@ -81,9 +83,9 @@ fn closing_a_flat_position_cancels_nothing() {
     assert_eq!(bench.shard.open_orders(Scope::Global), 1);
 }
 
-/// A kill switch's cancel that the venue refused left the order pending in the eyes of its client.
+/// A cancel by the kill switch that the venue refused left the order pending for its client.
 #[test]
-fn a_cancel_nobody_named_is_told_when_it_fails() {
+fn an_internal_cancel_that_fails_is_reported() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, Report::Accepted);
@@ -92,14 +94,16 @@ fn a_cancel_nobody_named_is_told_when_it_fails() {
     assert_eq!(story(&said), [(ExecType::Snapshot, Status::New, Qty::ZERO)]);
 }
 
-/// A refused cancel was taken as the answer to the client's cancel behind it; the change it belonged to stayed pending.
+/// A refused cancel was taken as the answer to the client's cancel behind it; the change it
+/// belonged to stayed pending.
 #[test]
-fn a_refusal_answers_what_the_venue_was_asked() {
+fn a_refusal_answers_the_request_that_was_sent() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     let fill = Report::Filled { exec: ExecRef(1), qty: qty("4"), price: price("10") };
     bench.report(order, fill);
-    // To what is filled: the venue is asked to cancel the rest. The client's own cancel waits behind.
+    // Modified to the filled quantity: the venue is asked to cancel the rest. The client's own
+    // cancel waits behind.
     bench.modify(order, Changes::default().with_qty(qty("4")));
     bench.cancel(order);
     let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
@@ -111,7 +115,7 @@ fn a_refusal_answers_what_the_venue_was_asked() {
     assert_eq!(story(&said), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
 }
 
-/// The report that ended an order in doubt still said that it was in doubt.
+/// The report that ended an order in doubt still flagged it as in doubt.
 #[test]
 fn doubt_ends_with_the_order() {
     let mut bench = Bench::new();
@@ -124,9 +128,9 @@ fn doubt_ends_with_the_order() {
     assert_eq!(report.map(|report| (report.status, report.in_doubt)), Some((Status::Rejected, false)));
 }
 
-/// What is filled is counted from the executions that stand, and so is the average.
+/// The filled quantity and the average are counted from the executions that stand.
 #[test]
-fn a_correction_gives_the_average_of_what_stands() {
+fn a_correction_recomputes_the_average() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     let exec = ExecRef(1);
@@ -137,7 +141,7 @@ fn a_correction_gives_the_average_of_what_stands() {
     assert_eq!(report.map(|report| report.avg_price), Some(price("9")));
 }
 
-/// An order that only shrinks was refused for want of a last price.
+/// An order that only shrinks was refused for lack of a last price.
 #[test]
 fn a_smaller_order_needs_no_price() {
     let mut bench = Bench::new();
@@ -149,7 +153,7 @@ fn a_smaller_order_needs_no_price() {
     assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
 }
 
-/// What has been switched off whole is said before what is restricted.
+/// A disabled scope is reported before a restriction.
 #[test]
 fn the_first_rule_that_fails_gives_its_reason() {
     let mut bench = Bench::new();
@@ -163,7 +167,7 @@ fn the_first_rule_that_fails_gives_its_reason() {
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "10")).1), Reason::TradingDisabled);
 }
 
-/// With a delay on the way back, the market stood still until the report arrived.
+/// With a response delay, the market did not move until the report arrived.
 #[test]
 fn the_market_moves_when_the_venue_trades() {
     let mut bench = slow(0, 100);
@@ -174,9 +178,10 @@ fn the_market_moves_when_the_venue_trades() {
     assert_eq!(last, Some(price("10")));
 }
 
-/// Behind a price that was too good for the band nothing could be had, but fill or kill counted on it and traded in part.
+/// Nothing behind a price that was too good for the band could be filled, but fill or kill counted
+/// on it and traded in part.
 #[test]
-fn fill_or_kill_looks_at_both_edges_of_the_band() {
+fn fill_or_kill_checks_both_edges_of_the_band() {
     let mut settings = ShardSettings::default();
     settings.venue.band_bp = 100;
     let mut bench = Bench::with(settings);
