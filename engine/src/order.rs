@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn every_pair_of_base_state_and_step_is_as_the_table_says() {
         use Base::*;
-        //            Accept         Reject          Fill           Complete      Cancel          Expire
+        // Accept, Reject, Fill, Complete, Cancel, Expire.
         let table = [
             (
                 PendingNew,

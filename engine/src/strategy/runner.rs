@@ -8,10 +8,10 @@
 //! ```
 //!
 //! **Phases.** A strategy's phase is shard state: a phase on which all shards agree is the
-//! strategy's, and the runner moves it there through every phase between. Whoever may send commands
-//! to the shards (REST, this runner, a remote server) controls a strategy, and no order leaves
-//! before every shard would accept it. A strategy that fails is stopped here at once, and the
-//! shards are informed.
+//! strategy's, and the runner moves it there through every phase between. A component that may send
+//! commands to the shards (REST, this runner, a remote server) controls a strategy, and no order
+//! leaves before every shard would accept it. A strategy that fails is stopped here at once, and
+//! the shards are informed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Securities 1 and 2 in USD with contract size 10, 3 in EUR, 4 in CHF, 5 = EUR/USD, 6 = USD/CHF, 7 = EUR/USD elsewhere.
+/// Securities 1 and 2 in USD with contract size 10, 3 in EUR, 4 in CHF, 5 = EUR/USD, 6 = USD/CHF, 7
+/// = EUR/USD elsewhere.
 fn reference() -> RefData {
     let mut rows = Rows::default();
     rows.exchanges.push(Exchange {
@@ -209,7 +210,8 @@ fn sums_that_cannot_be_counted_are_absent_and_named() {
     assert_eq!(portfolio.missing, [Missing::TooLarge(currency("USD"))]);
     let holding = portfolio.holdings[0];
     assert_eq!((holding.cash, holding.market_value), (Some(money("7")), None));
-    // Two strategies that fit alone and not together; and one that is too large only in the base currency.
+    // Two strategies that fit alone and not together; and one that is too large only in the base
+    // currency.
     pay(&mut desk, 2, "EUR", Money::MAX);
     quote(&mut desk, 5, "1.10", "1.20", "");
     let rich = desk.view.portfolio(Some(StrategyId(2)), currency("USD"), &reference());
