@@ -41,7 +41,7 @@ impl BudgetPool {
     /// Creates a pool. No other component uses this source, because the pool recognizes its recalls
     /// by their tokens.
     pub fn new(shards: u8, source: Source) -> BudgetPool {
-        assert!(shards >= 1, "somebody must own the securities");
+        assert!(shards >= 1, "there is at least one shard");
         BudgetPool { shards, source, allocations: Vec::new(), numbers: BTreeMap::new() }
     }
 

@@ -264,7 +264,7 @@ impl Desk {
         let number = self.order_table.add(source, token);
         self.add_name(number, id, false);
         let command = Command { source, token, sender, body: body(id) };
-        port.send(shard, command).expect("there was room and nobody else writes");
+        port.send(shard, command).expect("there was room and no other thread writes");
         Ok(id)
     }
 
@@ -286,7 +286,7 @@ impl Desk {
             return Err(self.declined(number, Reason::ShardFull));
         }
         let command = Command { source, token, sender, body };
-        port.send(shard, command).expect("there was room and nobody else writes");
+        port.send(shard, command).expect("there was room and no other thread writes");
         Ok(())
     }
 

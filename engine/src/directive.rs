@@ -153,7 +153,7 @@ mod tests {
     fn a_version_is_newer_than_all_its_server_knew_and_no_two_servers_give_the_same() {
         let (early, late) = (Timestamp(1_000), Timestamp(9_000));
         let first = Version::after(Version::default(), late, 1);
-        assert!(Version::after(first, early, 0) > first, "whatever the clock says");
+        assert!(Version::after(first, early, 0) > first, "regardless of the clock");
         assert!(Version::after(Version::default(), Timestamp(9_800), 0) > first, "the later one");
         let same = [0, 1, 2].map(|member| Version::after(Version::default(), late, member));
         assert!(same[0] < same[1] && same[1] < same[2]);

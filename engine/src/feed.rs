@@ -357,7 +357,7 @@ mod tests {
             CommandKind::Quote { security, .. }
             | CommandKind::Trade { security, .. }
             | CommandKind::Tick { security, .. } => *security,
-            other => panic!("a feed does not say {other:?}"),
+            other => panic!("a feed does not emit {other:?}"),
         }
     }
 

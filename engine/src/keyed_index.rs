@@ -81,7 +81,7 @@ impl IdIndex {
 
     /// Stores a number for an id that is not present; the caller has checked.
     pub fn insert(&mut self, session: u16, id: &IntId, number: u32) {
-        assert!(!self.is_full(), "the caller looks for room first");
+        assert!(!self.is_full(), "the caller checks for room first");
         assert!(number < INDEX_MAX, "a number has 31 bits");
         let hash = self.keyed_hash.hash(session, id);
         let mut at = self.home(hash);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the caller looks for room first")]
+    #[should_panic(expected = "the caller checks for room first")]
     fn there_is_room_for_exactly_the_requested_number() {
         let mut index = IdIndex::new(1, 1, LargePages::NONE);
         index.insert(0, &IntId::numbered(b'n', 1), 0);

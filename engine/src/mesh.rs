@@ -62,7 +62,7 @@ const SENDER_TOKEN: u32 = 0;
 /// Builds all lanes. `ports[n]` is the class of [`PortId`] n.
 pub fn mesh(ports: &[PortClass], shards: u8, depths: Depths) -> (Vec<PortEnd>, Vec<ShardEnd>) {
     assert!(ports.len() <= PortId::MAX as usize + 1, "a port mask has a bit for each port");
-    assert!(shards >= 1, "somebody must own the securities");
+    assert!(shards >= 1, "there is at least one shard");
     assert!(shards <= ShardId::MAX + 1, "a handle has room for the shard");
     let mut port_ends: Vec<_> = (0..ports.len()).map(|port| PortEnd::new(PortId(port as u8))).collect();
     let mut shard_ends = Vec::with_capacity(shards as usize);
@@ -342,7 +342,7 @@ impl ShardEnd {
     #[cold]
     fn send_to_link(&mut self, port: PortId, event: Event) -> Result<(), LaneFull> {
         let link = self.link.as_mut().filter(|_| port == PortId::LINK);
-        link.expect("a shard speaks to ports of its mesh only").send(event)
+        link.expect("a shard sends to ports of its mesh only").send(event)
     }
 
     /// Returns the next command: by class, and within a class the ports take turns.
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a shard speaks to ports of its mesh only")]
+    #[should_panic(expected = "a shard sends to ports of its mesh only")]
     fn a_port_outside_the_mesh_is_refused() {
         let (_ports, mut shards) = mesh(&[PortClass::Client], 1, depths(1));
         let _ = shards[0].send(PortId(1), event(1));

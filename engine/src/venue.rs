@@ -223,7 +223,7 @@ impl Venue {
     /// Changes the settings of a book without work. The consumed part of the quote stays consumed,
     /// and the random stream continues.
     pub fn set_up(&mut self, book: u32, settings: VenueSettings) {
-        assert!(!self.has_work(book), "a book with work left is told nothing");
+        assert!(!self.has_work(book), "a book with work left takes no call");
         self.watched.touch(book);
         let detail = &mut self.details[book as usize];
         detail.shown.iter_mut().for_each(|shown| shown.limit(&settings));

@@ -279,7 +279,7 @@ impl Worker {
         }
         assert!(
             self.outbox.waiting().len() - before <= EVENTS_PER_COMMAND_MAX,
-            "a step says no more than the outbox has room for"
+            "a step emits no more than the outbox has room for"
         );
         // The content of a snapshot depends on the last command.
         self.outbox.end_step(self.shard.applied(), stored);

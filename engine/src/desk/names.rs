@@ -56,7 +56,7 @@ impl Names {
     /// Adds a new name. The caller has checked that it is new and that there is room.
     pub fn add(&mut self, name: Name) -> u32 {
         let number = if self.free == NIL {
-            assert!((self.slab.len() as u32) < self.max, "the caller looks for room first");
+            assert!((self.slab.len() as u32) < self.max, "the caller checks for room first");
             self.slab.push(name);
             self.slab.len() as u32 - 1
         } else {

@@ -77,7 +77,7 @@ impl OrderTable {
 
     /// Adds an entry in flight, without names.
     pub fn add(&mut self, source: Source, token: u32) -> u32 {
-        assert!(self.has_room(), "the caller looks for room first");
+        assert!(self.has_room(), "the caller checks for room first");
         let entry = DeskEntry {
             handle: OrderHandle::NONE,
             source,

@@ -143,7 +143,7 @@ fn credit_covers_both_sides_up_to_itself() {
     assert_eq!(guard.check_credit(&request(&terms(11, 1))), Err(Reason::InsufficientFunds));
     assert!(!guard.change_credit(50), "half of it");
     assert!(guard.change_credit(1), "more than half of it");
-    assert!(!guard.change_credit(1), "told before");
+    assert!(!guard.change_credit(1), "reported before");
     assert_eq!(guard.check_credit(&request(&terms(5, 1))), Err(Reason::InsufficientFunds));
     let sell = Terms { side: Side::Sell, ..terms(5, 1) };
     assert_eq!(guard.check_credit(&request(&sell)), Err(Reason::InsufficientFunds));

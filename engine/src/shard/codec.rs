@@ -38,7 +38,7 @@ impl Shard {
     /// Appends the encoding of this shard, which has no work left, to `out`. Some 150 bytes for
     /// each order held.
     pub fn save(&self, out: &mut Vec<u8>) {
-        assert!(!self.has_work(), "an image is made between commands");
+        assert!(!self.has_work(), "a shard is saved between commands");
         self.id.encode(out);
         self.shards.encode(out);
         self.setup_sum().encode(out);

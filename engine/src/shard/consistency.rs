@@ -148,7 +148,7 @@ impl Shard {
         // terms.
         let replaced = self.orders.pending_replace(slot);
         let is_sound = |replace: Replace| replace.terms.qty <= order.cum || is_on_grid(&replace.terms);
-        holds(replaced.is_none_or(is_sound), "and so are those that it is to have")?;
+        holds(replaced.is_none_or(is_sound), "the prices of a pending replace are on the grid")?;
         if order.at_venue && self.delays(order.local) == Delays::default() {
             agree(
                 self.venue.remaining(slot),

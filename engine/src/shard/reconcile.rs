@@ -178,7 +178,7 @@ impl Shard {
         self.ledger.add_open(&order, qty);
         if order.terms.reduce_only {
             let position = self.ledger.position_mut(order.local, order.position);
-            position.reducing = position.reducing.checked_add(qty).expect("room is looked for before");
+            position.reducing = position.reducing.checked_add(qty).expect("the caller has checked for room");
         }
         self.reserve_credit_again(slot, qty, out);
     }

@@ -38,7 +38,7 @@ impl Shard {
         settings: ShardSettings,
         out: &mut Outbox,
     ) {
-        assert!(!self.has_work(), "a shard with work left does not begin again");
+        assert!(!self.has_work(), "a shard with work left cannot restart");
         let before = out.waiting().len();
         self.applied += 1;
         self.now = self.now.max(now);

@@ -27,7 +27,7 @@ pub struct WrongPhase {
 
 impl fmt::Display for WrongPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no way from {:?} to {:?}", self.from, self.to)
+        write!(f, "there is no path from {:?} to {:?}", self.from, self.to)
     }
 }
 

@@ -229,7 +229,7 @@ pub enum MessageError {
 impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MessageError::Version(theirs) => write!(f, "it speaks version {theirs}, we speak {VERSION}"),
+            MessageError::Version(theirs) => write!(f, "it uses version {theirs}, this build uses {VERSION}"),
             MessageError::Damaged(damage) => damage.fmt(f),
         }
     }

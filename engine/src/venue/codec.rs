@@ -13,7 +13,7 @@ codec!(FeedQueue { ticks, ahead, shown });
 impl Venue {
     pub(crate) fn save(&self, out: &mut impl ByteSink) {
         for (market, detail) in self.markets.iter().zip(&self.details) {
-            assert!(detail.work == Work::None, "an image is made between commands");
+            assert!(detail.work == Work::None, "a shard is saved between commands");
             market.encode(out);
             detail.spec.auctions.encode(out);
             detail.session.encode(out);

@@ -147,7 +147,7 @@ impl Venue {
 
     /// Returns whether a book exists and may be changed. Work in progress is a caller's error.
     pub(super) fn is_idle(&self, book: u32) -> bool {
-        assert!(!self.has_work(book), "a book with work left is told nothing");
+        assert!(!self.has_work(book), "a book with work left takes no call");
         (book as usize) < self.books.len()
     }
 

@@ -17,7 +17,7 @@ use Side::{Buy, Sell};
 use VenueOutcome::*;
 
 /// One book with a tick of 1 and whole quantities, and all its outcomes.
-struct Desk {
+struct VenueBench {
     venue: Venue,
     accounts: u16,
 }
@@ -38,19 +38,19 @@ fn spec(settings: VenueSettings) -> BookSpec {
     BookSpec { security: SecurityId(7), tick_size: price(1), lot: qty(1), auctions: true, settings }
 }
 
-fn desk() -> Desk {
+fn bench() -> VenueBench {
     desk_with(VenueSettings::default())
 }
 
-fn desk_with(settings: VenueSettings) -> Desk {
-    Desk { venue: Venue::new(vec![spec(settings)], 16, LargePages::NONE), accounts: 0 }
+fn desk_with(settings: VenueSettings) -> VenueBench {
+    VenueBench { venue: Venue::new(vec![spec(settings)], 16, LargePages::NONE), accounts: 0 }
 }
 
-fn model(fill_model: FillModel) -> Desk {
+fn model(fill_model: FillModel) -> VenueBench {
     desk_with(VenueSettings { fill_model, ..VenueSettings::default() })
 }
 
-impl Desk {
+impl VenueBench {
     /// Enters an order of an account of its own; the slot counts up from 1 in the test.
     fn order(&mut self, slot: u32, side: Side, quantity: i64, limit: Option<i64>, tif: Tif) {
         self.accounts += 1;
@@ -64,7 +64,7 @@ impl Desk {
 
     fn limit(&mut self, slot: u32, side: Side, quantity: i64, limit: i64) {
         self.order(slot, side, quantity, Some(limit), Tif::Day);
-        assert_eq!(self.told(), [], "it was meant to rest");
+        assert_eq!(self.outcomes(), [], "it was meant to rest");
     }
 
     fn market(&mut self, slot: u32, side: Side, quantity: i64) {
@@ -87,7 +87,7 @@ impl Desk {
     }
 
     /// Returns all outcomes except acceptances, after all work is done.
-    fn told(&mut self) -> Vec<(u32, VenueOutcome)> {
+    fn outcomes(&mut self) -> Vec<(u32, VenueOutcome)> {
         self.said().into_iter().filter(|(_, outcome)| *outcome != Accepted).collect()
     }
 

@@ -9,8 +9,8 @@ fn schedule(session: Session, since: u64, has_hours: bool) -> CommandKind {
     CommandKind::Schedule { exchange: EXCHANGE, session, since: Timestamp(since), has_hours }
 }
 
-fn ended(said: &[EventKind]) -> Vec<Reason> {
-    let reasons = said.iter().filter_map(|body| match body {
+fn ended(events: &[EventKind]) -> Vec<Reason> {
+    let reasons = events.iter().filter_map(|body| match body {
         EventKind::Status(report) if report.what == ExecType::Expired => Some(report.reason),
         EventKind::Order(order) if order.what == ExecType::Expired => Some(order.reason),
         _ => None,
@@ -28,11 +28,11 @@ fn an_exchange_with_hours_keeps_its_day_orders_over_the_rollover() {
     bench.send(schedule(Session::Continuous, 5, true));
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop(Side::Buy, 1, "12") });
-    let said = bench.send(CommandKind::TradingDay { day: Day(3) });
-    assert_eq!(ended(&said), []);
+    let events = bench.send(CommandKind::TradingDay { day: Day(3) });
+    assert_eq!(ended(&events), []);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
-    let said = bench.send(schedule(Session::Closed, 9, true));
-    assert_eq!(ended(&said), [Reason::ExpiredDay, Reason::ExpiredDay]);
+    let events = bench.send(schedule(Session::Closed, 9, true));
+    assert_eq!(ended(&events), [Reason::ExpiredDay, Reason::ExpiredDay]);
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn dated(day: i32) -> Rows {
     rows
 }
 
-fn unsettled(said: &[EventKind]) -> usize {
+fn unsettled(events: &[EventKind]) -> usize {
     let is_unsettled = |body: &&EventKind| matches!(body, EventKind::Alert { alert: Alert::Unsettled, .. });
-    said.iter().filter(is_unsettled).count()
+    events.iter().filter(is_unsettled).count()
 }
 
 fn expiry(day: i32) -> CommandKind {
@@ -101,12 +101,12 @@ fn on_its_date_a_security_expires_and_its_positions_wait_for_settlement() {
     let mut bench = expiring(ShardSettings::default());
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
-    let said = bench.send(expiry(9));
-    assert_eq!((ended(&said), unsettled(&said)), (vec![], 0));
+    let events = bench.send(expiry(9));
+    assert_eq!((ended(&events), unsettled(&events)), (vec![], 0));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "11")).1), Reason::None);
-    let said = bench.send(expiry(10));
-    assert_eq!((ended(&said).len(), unsettled(&said)), (2, 0), "buyer and seller are the same strategy");
-    assert!(ended(&said).iter().all(|reason| *reason == Reason::SecurityExpired));
+    let events = bench.send(expiry(10));
+    assert_eq!((ended(&events).len(), unsettled(&events)), (2, 0), "buyer and seller are the same strategy");
+    assert!(ended(&events).iter().all(|reason| *reason == Reason::SecurityExpired));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "11")).1), Reason::ExpiredSecurity);
     let movement = Movement {
         kind: MovementKind::Buy,
@@ -121,7 +121,8 @@ fn on_its_date_a_security_expires_and_its_positions_wait_for_settlement() {
     };
     bench.send(CommandKind::Transaction(movement));
     assert_eq!(unsettled(&bench.send(expiry(11))), 1, "a position that came late");
-    let booked = |said: &[EventKind]| said.iter().filter(|body| matches!(body, EventKind::Booked(_))).count();
+    let booked =
+        |events: &[EventKind]| events.iter().filter(|body| matches!(body, EventKind::Booked(_))).count();
     let settle = CommandKind::Expire { security: SIM_STOCK, price: price("13") };
     assert_eq!(booked(&bench.send(settle)), 1);
     assert_eq!(booked(&bench.send(settle)), 0, "exactly once");

@@ -33,8 +33,11 @@ fn set_last(bench: &mut Bench, last: &str) {
 fn trade(bench: &mut Bench, side: Side, q: &str, p: &str) {
     let other = if side == Side::Buy { Side::Sell } else { Side::Buy };
     bench.submit(limit(other, 2, q, p));
-    let (_, said) = bench.submit(limit(side, 1, q, p));
-    assert!(story(&said).iter().any(|(what, ..)| *what == ExecType::Filled), "{side:?} {q} at {p}: {said:?}");
+    let (_, events) = bench.submit(limit(side, 1, q, p));
+    assert!(
+        reports(&events).iter().any(|(what, ..)| *what == ExecType::Filled),
+        "{side:?} {q} at {p}: {events:?}"
+    );
 }
 
 fn by_hand(bench: &mut Bench, kind: MovementKind, q: &str, p: &str) -> Vec<EventKind> {
@@ -99,8 +102,8 @@ fn orders_of_a_side_share_what_they_reduce() {
     let cost = used(&bench);
     let (first, _) = bench.submit(limit(Side::Sell, 1, "10", "100"));
     assert_eq!(used(&bench), cost);
-    let (_, said) = bench.submit(limit(Side::Sell, 1, "10", "200"));
-    assert_eq!(reason(&said), Reason::None);
+    let (_, events) = bench.submit(limit(Side::Sell, 1, "10", "200"));
+    assert_eq!(reason(&events), Reason::None);
     // 1000.01 and 2000.01 are reserved, and half of it opens something.
     let both = used(&bench).checked_sub(cost).unwrap();
     assert_eq!(both, money("1500.01"));
@@ -143,8 +146,8 @@ fn manual_trades_and_rebalances_count_and_are_never_refused() {
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "1")).1), Reason::InsufficientFunds);
     // A reduction passes, and an order that turns the position does not.
     assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "16", "100")).1), Reason::InsufficientFunds);
-    let (order, said) = bench.submit(limit(Side::Sell, 1, "15", "100"));
-    assert_eq!(reason(&said), Reason::None);
+    let (order, events) = bench.submit(limit(Side::Sell, 1, "15", "100"));
+    assert_eq!(reason(&events), Reason::None);
     bench.cancel(order);
     by_hand(&mut bench, MovementKind::Rebalance, "-20", "100");
     assert_eq!(used(&bench), money("500"));
@@ -155,9 +158,9 @@ fn manual_trades_and_rebalances_count_and_are_never_refused() {
 #[test]
 fn manual_trades_beyond_half_of_the_budget_are_reported() {
     let mut bench = credited("1000");
-    let said = by_hand(&mut bench, MovementKind::Buy, "6", "100");
+    let events = by_hand(&mut bench, MovementKind::Buy, "6", "100");
     let told =
-        said.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
+        events.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
     let raw = |text: &str| money(text).raw();
     assert!(
         matches!(told, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))
@@ -169,8 +172,8 @@ fn an_expiry_closes_what_every_account_holds() {
     let mut bench = credited("1000");
     trade(&mut bench, Side::Buy, "5", "100");
     // The strategy is flat, since both accounts belong to it: there is nothing to book.
-    let said = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("80") });
-    assert!(!said.iter().any(|body| matches!(body, EventKind::Booked(_))));
+    let events = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("80") });
+    assert!(!events.iter().any(|body| matches!(body, EventKind::Booked(_))));
     assert_eq!(used(&bench), money("100.005"), "the loss, and the commission");
     assert!(bench.shard.ledger.exposures(0).iter().all(|held| held.net.is_zero() && held.cost.is_zero()));
 }

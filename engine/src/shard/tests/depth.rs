@@ -17,12 +17,13 @@ fn subscribe(security: SecurityId, on: bool) -> CommandKind {
 }
 
 /// Returns bids and asks of the depth events, as text.
-fn shown(said: &[EventKind]) -> Vec<String> {
+fn shown(events: &[EventKind]) -> Vec<String> {
     let side = |depth: &Depth| {
         let levels = depth.levels().iter().map(|level| format!("{}x{}", level.qty, level.price));
         format!("{:?} {}", depth.side, levels.collect::<Vec<_>>().join(" ")).trim_end().to_string()
     };
-    said.iter()
+    events
+        .iter()
         .filter_map(|body| if let EventKind::Depth(depth) = body { Some(side(depth)) } else { None })
         .collect()
 }
@@ -32,11 +33,11 @@ impl Bench {
     fn depths(&mut self) -> Vec<String> {
         let seq = self.out.seq();
         self.shard.emit_depths(&mut self.out);
-        let said: Vec<EventKind> = self.out.waiting().iter().map(|(_, event)| event.body).collect();
+        let events: Vec<EventKind> = self.out.waiting().iter().map(|(_, event)| event.body).collect();
         self.out.clear();
         assert_eq!(self.out.seq(), seq, "a picture has no number of its own");
         assert!(!self.shard.has_depths());
-        shown(&said)
+        shown(&events)
     }
 }
 
@@ -45,7 +46,7 @@ fn a_book_is_shown_when_it_has_changed_and_only_then() {
     let mut bench = Bench::new();
     bench.send(subscribe(SIM_STOCK, true));
     bench.submit(limit(Side::Buy, 1, "5", "10"));
-    assert!(!bench.shard.has_depths(), "nobody watches");
+    assert!(!bench.shard.has_depths(), "no port watches");
     assert_eq!(
         shown(&bench.send(watch(SIM_STOCK, true))),
         ["Buy 5x10", "Sell"],
@@ -121,9 +122,9 @@ fn a_worker_publishes_a_book_once_per_poll() {
     }
     worker.poll(Timestamp(100));
     assert!(!worker.has_work());
-    let said: Vec<EventKind> =
+    let events: Vec<EventKind> =
         std::iter::from_fn(|| ports[0].poll_event()).map(|(_, event)| event.body).collect();
-    assert_eq!(shown(&said), ["Buy", "Sell", "Buy 20x10", "Sell"]);
-    assert!(matches!(said.last(), Some(EventKind::Depth(_))), "after all that led to it");
+    assert_eq!(shown(&events), ["Buy", "Sell", "Buy 20x10", "Sell"]);
+    assert!(matches!(events.last(), Some(EventKind::Depth(_))), "after all that led to it");
     assert_eq!(worker.poll(Timestamp(101)), 0);
 }

@@ -25,26 +25,26 @@ fn is_overflow(body: &&EventKind) -> bool {
 fn an_uncountable_fill_is_reported_and_the_order_continues() {
     let mut bench = Bench::new();
     let last = three_large_sales(&mut bench);
-    let said = print(&mut bench, "29000000");
-    assert_eq!(said.iter().filter(is_overflow).count(), 1);
-    assert_eq!(said.iter().filter(|body| matches!(body, EventKind::Booked(_))).count(), 2);
-    assert!(said.iter().any(|body| matches!(body, EventKind::Halt { on: true, .. })));
+    let events = print(&mut bench, "29000000");
+    assert_eq!(events.iter().filter(is_overflow).count(), 1);
+    assert_eq!(events.iter().filter(|body| matches!(body, EventKind::Booked(_))).count(), 2);
+    assert!(events.iter().any(|body| matches!(body, EventKind::Halt { on: true, .. })));
     let told =
-        said.iter().rev().find_map(|body| if let EventKind::Status(r) = body { Some(r) } else { None });
+        events.iter().rev().find_map(|body| if let EventKind::Status(r) = body { Some(r) } else { None });
     let told = told.unwrap();
     assert_eq!((told.order, told.what, told.reason), (last, ExecType::Filled, Reason::Overflow));
     assert_eq!((told.status, told.cum_qty), (Status::PartiallyFilled, qty("9000000")));
-    let said = bench.cancel(last);
-    assert_eq!(story(&said).last(), Some(&(ExecType::Canceled, Status::Canceled, qty("9000000"))));
+    let events = bench.cancel(last);
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Canceled, Status::Canceled, qty("9000000"))));
 }
 
 #[test]
 fn an_uncountable_last_fill_ends_the_order() {
     let mut bench = Bench::new();
     let last = three_large_sales(&mut bench);
-    let said = print(&mut bench, "30000000");
-    assert_eq!(said.iter().filter(is_overflow).count(), 1);
-    assert_eq!(story(&said).last(), Some(&(ExecType::Filled, Status::Filled, qty("10000000"))));
+    let events = print(&mut bench, "30000000");
+    assert_eq!(events.iter().filter(is_overflow).count(), 1);
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Filled, Status::Filled, qty("10000000"))));
     assert_eq!(reason(&bench.cancel(last)), Reason::OrderFinished);
 }
 

@@ -10,14 +10,14 @@ impl Bench {
     fn begin(&mut self, settings: ShardSettings) -> Vec<EventKind> {
         let reference = self.shard.reference().clone();
         self.now += 1;
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         self.shard.begin(Timestamp(self.now), reference, settings, &mut self.out);
         loop {
-            said.extend(self.out.waiting().iter().map(|(_, event)| event.body));
+            events.extend(self.out.waiting().iter().map(|(_, event)| event.body));
             self.out.clear();
             if !self.shard.has_work() {
                 self.shard.assert_consistent();
-                return said;
+                return events;
             }
             self.shard.resume(&mut self.out);
         }
@@ -137,20 +137,23 @@ fn a_restart_forgets_ports_and_marks_pending_orders_in_doubt() {
     let subscribe = CommandKind::Subscribe { strategy: StrategyId::SERVER, security: SIM_STOCK, on: true };
     bench.send(subscribe);
     let told = bench.shard.applied();
-    let said = bench.begin(ShardSettings::default());
+    let events = bench.begin(ShardSettings::default());
     assert_eq!(bench.shard.applied(), told + 1);
-    let in_doubt = said.iter().filter(|body| matches!(body, EventKind::Status(report) if report.in_doubt));
-    assert_eq!(in_doubt.count(), 2, "one was never acknowledged, one is being changed: {said:?}");
-    assert!(!said.iter().any(|body| matches!(body, EventKind::Alert { .. })), "nobody watches: {said:?}");
+    let in_doubt = events.iter().filter(|body| matches!(body, EventKind::Status(report) if report.in_doubt));
+    assert_eq!(in_doubt.count(), 2, "one was never acknowledged, one is being changed: {events:?}");
+    assert!(
+        !events.iter().any(|body| matches!(body, EventKind::Alert { .. })),
+        "no port watches: {events:?}"
+    );
     // No port receives ticks any more, and nothing is sent to a venue that is not connected.
     let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
     assert_eq!(bench.send(CommandKind::Trade { security: SIM_OTHER, trade }), []);
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
     // Orders that the shard holds continue.
-    assert_eq!(story(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, ExecType::Filled);
+    assert_eq!(reports(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, ExecType::Filled);
     bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Ticks(SIM_STOCK), on: true });
-    let said = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
-    assert!(said.iter().any(|body| matches!(body, EventKind::Tick(_))), "a strategy is still subscribed");
+    let events = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
+    assert!(events.iter().any(|body| matches!(body, EventKind::Tick(_))), "a strategy is still subscribed");
 }
 
 #[test]
@@ -160,14 +163,14 @@ fn smaller_bounds_drop_nothing_and_accept_nothing_new() {
     bench.begin(ShardSettings { orders_max: 3, transactions_max: 1, ..ShardSettings::default() });
     assert_eq!(bench.shard.open_orders(Scope::Global), 5);
     let id = bench.id();
-    let said = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
-    assert_eq!(reason(&said), Reason::ShardFull);
+    let events = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
+    assert_eq!(reason(&events), Reason::ShardFull);
     // An order that could be forgotten makes no room while there are still too many.
     for order in &orders[..2] {
         bench.cancel(*order);
-        let said = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
-        assert_eq!(said.last().map(|body| matches!(body, EventKind::Order(_))), Some(true));
-        assert_eq!(reason(&said), Reason::ShardFull);
+        let events = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
+        assert_eq!(events.last().map(|body| matches!(body, EventKind::Order(_))), Some(true));
+        assert_eq!(reason(&events), Reason::ShardFull);
     }
     bench.cancel(orders[2]);
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "9")).1), Reason::None);
@@ -187,8 +190,8 @@ fn everything_in_transit_arrives_when_delays_change() {
     // is in transit.
     bench.send(CommandKind::Timer);
     bench.submit(limit(Side::Buy, 2, "3", "10"));
-    let said = bench.begin(ShardSettings::default());
-    let told: Vec<_> = story(&said).into_iter().map(|(what, status, _)| (what, status)).collect();
+    let events = bench.begin(ShardSettings::default());
+    let told: Vec<_> = reports(&events).into_iter().map(|(what, status, _)| (what, status)).collect();
     assert_eq!(
         told,
         [
@@ -207,14 +210,14 @@ fn books_continue_under_new_settings() {
     bench.submit(limit(Side::Sell, 1, "4", "10"));
     let allow = VenueSettings { self_trade: SelfTrade::Allow, ..VenueSettings::default() };
     bench.begin(ShardSettings { venue: allow, ..ShardSettings::default() });
-    let (_, said) = bench.submit(limit(Side::Buy, 1, "4", "10"));
-    assert_eq!(story(&said).last().unwrap().1, Status::Filled, "an account may now meet itself");
+    let (_, events) = bench.submit(limit(Side::Buy, 1, "4", "10"));
+    assert_eq!(reports(&events).last().unwrap().1, Status::Filled, "an account may now meet itself");
 }
 
 /// Returns the number of ids sent to a port after a restart.
-fn used_ids(said: &[EventKind]) -> usize {
+fn used_ids(events: &[EventKind]) -> usize {
     let told =
-        said.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
+        events.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
     told.sum()
 }
 
@@ -232,9 +235,9 @@ fn used_ids_and_first_ids_are_sent_after_a_restart() {
     }
     bench.shard = bench.load(&bench.snapshot_bytes()).unwrap();
     bench.begin(bench.shard.settings().clone());
-    let said = bench.send(CommandKind::Snapshot { port: PortId(0) });
-    assert_eq!(used_ids(&said), 104, "an order, three modifications, fifty orders with their cancels");
-    let ids: Vec<(String, String)> = said
+    let events = bench.send(CommandKind::Snapshot { port: PortId(0) });
+    assert_eq!(used_ids(&events), 104, "an order, three modifications, fifty orders with their cancels");
+    let ids: Vec<(String, String)> = events
         .iter()
         .filter_map(|body| match body {
             EventKind::Order(told) if told.order == order => {
@@ -247,7 +250,7 @@ fn used_ids_and_first_ids_are_sent_after_a_restart() {
     assert_eq!(
         used_ids(&bench.send(CommandKind::Snapshot { port: PortId(3) })),
         0,
-        "nobody there has used one"
+        "no source there has used one"
     );
     // The same day again ends nothing, the next one does.
     bench.send(CommandKind::TradingDay { day: Day(1) });

@@ -6,12 +6,12 @@ use crate::event::RequestKind;
 
 /// Delivers everything in transit.
 fn run_out(bench: &mut Bench) -> Vec<EventKind> {
-    let mut said = Vec::new();
+    let mut events = Vec::new();
     while let Some(deadline) = bench.shard.deadline() {
         bench.now = bench.now.max(deadline.0);
-        said.extend(bench.send(CommandKind::Timer));
+        events.extend(bench.send(CommandKind::Timer));
     }
-    said
+    events
 }
 
 fn slow(entry_ns: u64, response_ns: u64) -> Bench {
@@ -45,8 +45,8 @@ fn a_triggered_stop_on_its_way_is_changed_at_the_venue() {
     let trade = Trade { price: price("11"), size: qty("1"), at: Timestamp(1) };
     bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     bench.modify(order, Changes::default().with_qty(qty("4")));
-    let said = run_out(&mut bench);
-    assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
+    let events = run_out(&mut bench);
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
     bench.cancel(order);
     run_out(&mut bench);
     assert_eq!(bench.shard.open_orders(Scope::Global), 0);
@@ -61,8 +61,8 @@ fn a_change_counts_fills_whose_reports_are_in_transit() {
     run_out(&mut bench);
     bench.submit(limit(Side::Buy, 2, "4", "10"));
     bench.modify(order, Changes::default().with_qty(qty("4")));
-    let said = run_out(&mut bench);
-    assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::Filled, qty("4"))));
+    let events = run_out(&mut bench);
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Replaced, Status::Filled, qty("4"))));
     assert_eq!(bench.shard.open_orders(Scope::Global), 0);
 }
 
@@ -90,8 +90,8 @@ fn an_internal_cancel_that_fails_is_reported() {
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, Report::Accepted);
     bench.send(CommandKind::Kill { scope: Scope::Global, on: true });
-    let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
-    assert_eq!(story(&said), [(ExecType::Snapshot, Status::New, Qty::ZERO)]);
+    let events = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
+    assert_eq!(reports(&events), [(ExecType::Snapshot, Status::New, Qty::ZERO)]);
 }
 
 /// A refused cancel was taken as the answer to the client's cancel behind it; the change it
@@ -106,13 +106,13 @@ fn a_refusal_answers_the_request_that_was_sent() {
     // cancel waits behind.
     bench.modify(order, Changes::default().with_qty(qty("4")));
     bench.cancel(order);
-    let said = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
-    let refused = said
+    let events = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
+    let refused = events
         .iter()
         .find_map(|body| if let EventKind::Refused(refusal) = body { Some(refusal.request) } else { None });
     assert_eq!(refused, Some(RequestKind::Replace));
-    let said = bench.report(order, Report::Canceled(Reason::Requested));
-    assert_eq!(story(&said), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
+    let events = bench.report(order, Report::Canceled(Reason::Requested));
+    assert_eq!(reports(&events), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
 }
 
 /// The report that ended an order in doubt still flagged it as in doubt.
@@ -122,9 +122,10 @@ fn doubt_ends_with_the_order() {
     let (order, _) = bench.submit(outside("10"));
     bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
     bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
-    let said = bench.report(order, Report::Rejected(Reason::VenueRejected));
-    let report =
-        said.iter().find_map(|body| if let EventKind::Status(report) = body { Some(*report) } else { None });
+    let events = bench.report(order, Report::Rejected(Reason::VenueRejected));
+    let report = events
+        .iter()
+        .find_map(|body| if let EventKind::Status(report) = body { Some(*report) } else { None });
     assert_eq!(report.map(|report| (report.status, report.in_doubt)), Some((Status::Rejected, false)));
 }
 
@@ -135,9 +136,10 @@ fn a_correction_recomputes_the_average() {
     let (order, _) = bench.submit(outside("10"));
     let exec = ExecRef(1);
     bench.report(order, Report::Filled { exec, qty: qty("10"), price: price("10") });
-    let said = bench.report(order, Report::Corrected { exec, qty: qty("10"), price: price("9") });
-    let report =
-        said.iter().find_map(|body| if let EventKind::Status(report) = body { Some(*report) } else { None });
+    let events = bench.report(order, Report::Corrected { exec, qty: qty("10"), price: price("9") });
+    let report = events
+        .iter()
+        .find_map(|body| if let EventKind::Status(report) = body { Some(*report) } else { None });
     assert_eq!(report.map(|report| report.avg_price), Some(price("9")));
 }
 
@@ -149,8 +151,8 @@ fn a_smaller_order_needs_no_price() {
     let (order, _) = bench.submit(market);
     let limits = Limits { max_order_value: money("1"), price_collar_bp: 10, ..Limits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
-    let said = bench.modify(order, Changes::default().with_qty(qty("4")));
-    assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
+    let events = bench.modify(order, Changes::default().with_qty(qty("4")));
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
 }
 
 /// A disabled scope is reported before a restriction.
@@ -172,9 +174,9 @@ fn the_first_rule_that_fails_gives_its_reason() {
 fn the_market_moves_when_the_venue_trades() {
     let mut bench = slow(0, 100);
     bench.submit(limit(Side::Sell, 1, "4", "10"));
-    let (_, said) = bench.submit(limit(Side::Buy, 2, "4", "10"));
+    let (_, events) = bench.submit(limit(Side::Buy, 2, "4", "10"));
     let last =
-        said.iter().find_map(|body| if let EventKind::Tick(tick) = body { Some(tick.last) } else { None });
+        events.iter().find_map(|body| if let EventKind::Tick(tick) = body { Some(tick.last) } else { None });
     assert_eq!(last, Some(price("10")));
 }
 
@@ -191,6 +193,6 @@ fn fill_or_kill_checks_both_edges_of_the_band() {
     bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     bench.send(CommandKind::Halt { security: SIM_STOCK, on: false });
     bench.submit(limit(Side::Sell, 1, "5", "100"));
-    let (_, said) = bench.submit(Terms { tif: Tif::Fok, ..limit(Side::Buy, 2, "6", "101") });
-    assert_eq!(story(&said).last(), Some(&(ExecType::Canceled, Status::Canceled, Qty::ZERO)));
+    let (_, events) = bench.submit(Terms { tif: Tif::Fok, ..limit(Side::Buy, 2, "6", "101") });
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Canceled, Status::Canceled, Qty::ZERO)));
 }
