@@ -1,5 +1,6 @@
-//! The budget: limits that span securities (open orders, orders per second, credit) are given to the shards in parts.
-//! A shard decides with its own part, at once; the budget moves parts to where they are wanted.
+//! Distributes limits that span securities (open orders, orders per second, credit) over the
+//! shards. A shard decides with its own part at once; the pool moves parts to the shards that need
+//! them.
 //!
 //! ```text
 //!            Set, Grant                 used, wanting
@@ -7,12 +8,14 @@
 //!            Recall               returned, then Done                shard with the most to spare
 //! ```
 //!
-//! A limit may be refused early, it is never exceeded: what a shard has, or may have once every message on its way
-//! has arrived, is in the books as granted, and only what is not granted can be given. A recall counts when it is answered.
+//! A limit may be refused early, but it is never exceeded: the pool counts as granted what a shard
+//! has, or may have once every message in transit has arrived, and it grants only what is not
+//! granted. A recall counts when it is answered.
 //!
-//! The shards must keep three promises. Commands are handled in the order they were sent. A recall is answered with
-//! [`EventKind::Budget`] and then [`EventKind::Done`] with its token. A shard may give up a part by itself, when a limit falls, but
-//! never takes one; where it takes its even part by itself as a new limit arrives, that is the part we set.
+//! The shards must keep three promises. They handle commands in the order in which they were sent.
+//! They answer a recall with [`EventKind::Budget`] and then [`EventKind::Done`] with its token. A
+//! shard may give up a part by itself when a limit falls, but it never takes one; where it takes
+//! its even part by itself as a new limit arrives, that is the part the pool sets.
 
 mod allocation;
 
@@ -23,31 +26,33 @@ use crate::command::{Budget, BudgetAct, BudgetKind, Command, CommandKind, Limits
 use crate::event::{Event, EventKind};
 use crate::id::{ShardId, Source};
 
-/// The books of all limits that are given in parts.
+/// All limits that are distributed in parts.
 #[derive(Debug)]
 pub struct BudgetPool {
     shards: u8,
-    /// In whose name commands are sent.
+    /// Source under which the pool sends commands.
     source: Source,
     allocations: Vec<Allocation>,
-    /// Which allocation; its number is the token of its recalls.
+    /// Index of each allocation, which is also the token of its recalls.
     numbers: BTreeMap<(Scope, BudgetKind), u32>,
 }
 
 impl BudgetPool {
-    /// The source is the budget's alone: its recalls are known by their tokens.
+    /// Creates a pool. No other component uses this source, because the pool recognizes its recalls
+    /// by their tokens.
     pub fn new(shards: u8, source: Source) -> BudgetPool {
-        assert!(shards >= 1, "somebody must own the securities");
+        assert!(shards >= 1, "there is at least one shard");
         BudgetPool { shards, source, allocations: Vec::new(), numbers: BTreeMap::new() }
     }
 
-    /// Puts limits into force, changes or lifts them. What is new is split evenly, the remainder to the lowest shards.
-    /// What is lowered is recalled; nothing is granted until enough has come back.
+    /// Sets, changes or lifts limits. A new limit is split evenly, and the lowest shards get the
+    /// remainder. The pool recalls what a lowered limit no longer allows and grants nothing until
+    /// enough has come back.
     pub fn set_limits(&mut self, scope: Scope, limits: &Limits, mut out: impl FnMut(ShardId, Command)) {
         let credit = match scope {
             Scope::Account(_) => limits.credit.raw(),
             Scope::Strategy(_) => 0,
-            // Of these there are no limits that span shards.
+            // Limits of these scopes do not span shards.
             Scope::Global | Scope::Security(_) | Scope::Adapter(_) => return,
         };
         let kinds = [
@@ -68,9 +73,9 @@ impl BudgetPool {
         }
     }
 
-    /// Asks every shard what it has of the limits of a scope. After a restart this comes before
-    /// [`BudgetPool::set_limits`], and its answers too: so the shards keep what they had and use, and none is set to less
-    /// while another already has more.
+    /// Asks every shard what it has of the limits of a scope. After a restart the caller does this,
+    /// and waits for the answers, before [`BudgetPool::set_limits`]. The shards then keep what they
+    /// had and use, and no shard is set to less while another already has more.
     pub fn ask(&self, scope: Scope, mut out: impl FnMut(ShardId, Command)) {
         for kind in [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit] {
             let body = CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Recall(0) });
@@ -80,7 +85,7 @@ impl BudgetPool {
         }
     }
 
-    /// Takes in how a shard stands, and moves what is wanted elsewhere.
+    /// Applies the budget use that a shard reports, and moves parts to where they are needed.
     pub fn handle_event(&mut self, shard: ShardId, event: &Event, mut out: impl FnMut(ShardId, Command)) {
         match &event.body {
             EventKind::Budget(usage) => {
@@ -121,8 +126,8 @@ impl BudgetPool {
         }
     }
 
-    /// Asks again for what a lowered limit could not get back. To be called about once a second: shards do not tell
-    /// when their use falls.
+    /// Repeats the recalls that a lowered limit still needs. Call it about once a second: shards do
+    /// not report when their use falls.
     pub fn remind(&mut self, mut out: impl FnMut(ShardId, Command)) {
         for allocation in &mut self.allocations {
             if allocation.debt() > 0 {

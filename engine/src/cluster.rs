@@ -1,17 +1,20 @@
-//! Several servers as one: what they say to each other, and how each sees the ports of the others.
+//! Several servers as one: the messages between them, and how each server numbers the ports of the
+//! others.
 //!
 //! ```text
-//! owner ── Post, Beat, Prices ──► all          what its shards say, numbered; that it lives; the newest prices
-//! member ──────── Letter ───────► owner        Join, Fetch, Commands, Wants
-//! owner ───────── Letter ───────► member       Joined, Gone, Taken; and posts again
+//! owner ── Batch, Heartbeat, Prices ──► all     events of its shards, numbered; liveness; newest prices
+//! member ──────── ClusterMessage ─────► owner   Join, Fetch, Commands, Wants
+//! owner ───────── ClusterMessage ─────► member  Joined, Gone, Taken; and batches again
 //! ```
 //!
-//! **Ports.** A port of another server is numbered beyond the 32 of a mesh, by who it is: orders remember whose they are, and
-//! whatever a shard says to such a port goes to its [`PortId::LINK`]. Numbers change on the way, so that each server sees its own
-//! ports as they are.
+//! **Ports.** A port of another server is numbered above the 32 ports of a mesh, by its member:
+//! orders remember the port they came from, and a shard sends events for such a port to
+//! [`PortId::LINK`]. The numbers are translated in transit, so that each server sees its own ports
+//! under their own numbers.
 //!
-//! **Numbers.** A post has a number in the life of its owner, without gaps; so whoever lacks one knows. Events within have the numbers
-//! of their shards, which are the same after a restart. Commands have numbers between two lives, one of each side.
+//! **Numbers.** A batch has a number in the life of its owner, without gaps, so a receiver notices
+//! when one is missing. The events within have the numbers of their shards, which are the same
+//! after a restart. Commands have numbers between two lives, one of each side.
 
 use crate::codec::codec;
 use crate::command::{Command, CommandKind};
@@ -20,25 +23,26 @@ use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
 use crate::sender::{SenderId, SentBy};
 use crate::strategy::remote_protocol::versioned_codec;
 
-/// Servers of one cluster: as many as a port's number has room for.
+/// Servers of one cluster: as many as a port number has room for.
 pub const MEMBERS_MAX: usize = 7;
 const PORTS: u8 = PortId::MAX + 1;
 
-/// A server, by its place in the list that all of them have.
+/// A server, as its index in the list that all servers have.
 pub type MemberId = u8;
 
-/// How we see a port of another server.
+/// Returns the number under which this server sees a port of another server.
 pub fn remote_port(member: MemberId, port: PortId) -> PortId {
     PortId((member + 1).saturating_mul(PORTS) | (port.0 % PORTS))
 }
 
-/// Whose port this is, and how it is called there; None: our own.
+/// Returns the member that owns a port, and the port's number there. `None`: it is a port of this
+/// server.
 pub fn owner_of_port(port: PortId) -> Option<(MemberId, PortId)> {
     let member = (port.0 / PORTS).checked_sub(1)?;
     Some((member, PortId(port.0 % PORTS)))
 }
 
-/// A port as `from` sees it, as we see it.
+/// Translates a port from the numbering of `from` to that of this server.
 pub fn translate_port(port: PortId, from: MemberId, own: MemberId) -> PortId {
     match owner_of_port(port) {
         None => remote_port(from, port),
@@ -47,7 +51,7 @@ pub fn translate_port(port: PortId, from: MemberId, own: MemberId) -> PortId {
     }
 }
 
-/// Who is answered by an event; None: nobody in particular.
+/// Returns the source that an event answers. `None`: it answers no particular source.
 pub fn source_of(event: &mut Event) -> Option<&mut Source> {
     match &mut event.body {
         EventKind::Order(order) => Some(&mut order.source),
@@ -79,7 +83,7 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
     }
 }
 
-/// Gives the senders that an event names the ports that they have here.
+/// Translates the ports of the senders that an event names to those of this server.
 pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId) {
     let translate = |id: &mut SenderId| *id = id.with_port(port_here(id.port()));
     match &mut event.body {
@@ -93,7 +97,7 @@ pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId
     }
 }
 
-/// The same for a command of this server's client that another server takes.
+/// Translates a command of this server's client for the server that takes it.
 pub fn translate_command(command: &mut Command, member: MemberId) {
     let there = |port: PortId| remote_port(member, port);
     command.source.port = there(command.source.port);
@@ -103,7 +107,8 @@ pub fn translate_command(command: &mut Command, member: MemberId) {
     }
 }
 
-/// Whether an event is about an order of another server's client, and no image.
+/// Returns whether an event concerns an order of another server's client and is not part of a
+/// snapshot.
 pub fn concerns_remote_client(event: &Event) -> bool {
     let source = match &event.body {
         EventKind::Order(order) if order.what != ExecType::Snapshot => order.source,
@@ -115,7 +120,8 @@ pub fn concerns_remote_client(event: &Event) -> bool {
     owner_of_port(source.port).is_some()
 }
 
-/// Whether an event can be of this shard, which has so many orders at most. Whoever keeps tables by number relies on it.
+/// Returns whether an event can come from this shard, which has at most `orders_max` orders.
+/// Readers that keep tables by number rely on it.
 pub fn is_sound(shard: ShardId, orders_max: u32, event: &Event) -> bool {
     let (order, security) = match &event.body {
         EventKind::Order(order) => (order.order, Some(order.terms.security)),
@@ -137,7 +143,7 @@ pub fn is_sound(shard: ShardId, orders_max: u32, event: &Event) -> bool {
     (order == OrderHandle::NONE || is_there) && security.is_none_or(|security| security.0 <= SecurityId::MAX)
 }
 
-/// How the answer to a command is known.
+/// Identifies the answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AnswerKey {
     Order(Source, IntId),
@@ -158,7 +164,7 @@ impl AnswerKey {
         }
     }
 
-    /// What an event answers, if it answers anything.
+    /// Returns the command that an event answers, if it answers one.
     pub fn of_event(event: &Event) -> Option<AnswerKey> {
         match &event.body {
             EventKind::Order(order) if matches!(order.what, ExecType::Entered | ExecType::Rejected) => {
@@ -187,7 +193,8 @@ impl AnswerKey {
     }
 }
 
-/// Who speaks: the place in the list, one life from start to end, and a sum over what all must have alike.
+/// Sender of a message: its index in the list of servers, one life from start to end, and a
+/// checksum of the settings that all servers must share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberIdentity {
     pub member: MemberId,
@@ -195,16 +202,16 @@ pub struct MemberIdentity {
     pub map: u64,
 }
 
-/// From an owner to all.
+/// A message from an owner to all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterBroadcast {
     Batch(ClusterBatch),
-    /// It lives, and its last post had this number.
+    /// The owner is alive, and its last batch had this number.
     Heartbeat {
         card: MemberIdentity,
         last: u64,
     },
-    /// The newest of each that somebody wants.
+    /// The newest price of each security that a member wants.
     Prices {
         card: MemberIdentity,
         events: Vec<ClusterEvent>,
@@ -214,7 +221,7 @@ pub enum ClusterBroadcast {
     },
 }
 
-/// What shards have said.
+/// Events of an owner's shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterBatch {
     pub card: MemberIdentity,
@@ -229,32 +236,34 @@ pub struct ClusterEvent {
     pub event: Event,
 }
 
-/// For whom it is.
+/// Recipient of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventRecipient {
     All,
-    /// Part of a snapshot: for whoever waits for one.
+    /// Part of a snapshot, for members that wait for one.
     Joining,
-    /// It happened before: for one who has missed it.
+    /// An event from before, for a member that missed it.
     Late(MemberId),
 }
 
-/// From one to one. `life` is that of the receiver, as the sender knows it.
+/// A message from one server to another. `life` is that of the receiver, as the sender knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterMessage {
-    /// To an owner: what happened to orders of mine since these events, then a snapshot.
+    /// To an owner: asks for what happened to the sender's orders since these events, then a
+    /// snapshot.
     Join { card: MemberIdentity, life: u64, heard: Vec<(ShardId, u64)> },
-    /// Posts from this number on.
+    /// Asks for batches from this number on.
     Fetch { card: MemberIdentity, life: u64, from: u64 },
-    /// The first has this number.
+    /// Commands, of which the first has this number.
     Commands { card: MemberIdentity, life: u64, first: u64, commands: Vec<(ShardId, Command)> },
-    /// Market data wanted from now on; all of them, each time.
+    /// Market data wanted from now on. Each message contains the complete list.
     Wants { card: MemberIdentity, life: u64, ticks: Vec<SecurityId>, depths: Vec<SecurityId> },
-    /// From an owner: those are not kept any more, join anew.
+    /// From an owner: those batches are no longer kept; the receiver must join again.
     Gone { card: MemberIdentity },
-    /// What was asked for follows in the posts after this number; whether nothing is lacking of what happened before the snapshot.
+    /// The requested events follow in the batches after this number. `complete` says whether
+    /// nothing from before the snapshot is missing.
     Joined { card: MemberIdentity, after: u64, complete: bool },
-    /// Commands up to this number are on their way to the shards.
+    /// Commands up to this number are being sent to the shards.
     Taken { card: MemberIdentity, life: u64, number: u64 },
 }
 
@@ -318,7 +327,7 @@ mod tests {
         let port = PortId(5);
         assert_eq!(owner_of_port(port), None);
         assert_eq!(owner_of_port(remote_port(c, PortId(31))), Some((c, PortId(31))));
-        // An order of a at the owner b, as told to a, to b itself and to c.
+        // An order of a at the owner b, as sent to a, to b itself and to c.
         let at_b = remote_port(a, port);
         assert_eq!(translate_port(at_b, b, a), port);
         assert_eq!(translate_port(at_b, b, c), at_b);
@@ -331,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_back_and_no_part_of_it_is_another() {
+    fn messages_decode_to_themselves_and_truncated_ones_do_not() {
         let card = MemberIdentity { member: 1, life: 7, map: 9 };
         let event = Event { seq: 3, at: Timestamp(4), body: EventKind::TradingDay { day: Day(5) } };
         let item = |to| ClusterEvent { shard: ShardId(1), to, event };

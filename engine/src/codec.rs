@@ -1,5 +1,6 @@
-//! Bytes that are kept: commands in a journal, the state of a shard and reference data in snapshots. Exact, canonical
-//! (one value, one image; one image, one value) and little-endian, the same on every machine.
+//! The byte format of stored data: commands in a journal, the state of a shard and reference data
+//! in snapshots. It is exact, canonical (one value has one encoding, and one encoding one value)
+//! and little-endian, the same on every machine.
 //!
 //! ```text
 //! number    its bytes, lowest first            enum      its tag, a byte, then its fields
@@ -8,9 +9,9 @@
 //! struct    its fields, in the order written here, whatever order they have in memory
 //! ```
 //!
-//! Fields and tags are written down once, by [`codec!`]: a field or a variant that is missing there does not compile, and moving
-//! one in its type changes nothing here. Whoever reads believes nothing: any bytes give a value that keeps its type's
-//! promises, or [`DecodeError`].
+//! [`codec!`] lists fields and tags once: a field or a variant that is missing there does not
+//! compile, and moving one in its type changes nothing here. Decoding validates untrusted input:
+//! any bytes give a value that keeps its type's invariants, or a [`DecodeError`].
 
 mod primitives;
 mod events;
@@ -25,20 +26,23 @@ use std::fmt;
 
 use crate::command::Command;
 
-/// The number of this format, to stand in front of whatever is stored. It goes up when bytes that were written before would be
-/// read as something else.
+/// Number of this format, stored in front of all data. It rises when bytes written before would be
+/// decoded differently.
 pub const FORMAT: u32 = 1;
 
-/// The same for the state of a shard, which changes more often and can be made again from the commands. It goes up with [`FORMAT`] too.
-/// Of 1, orders came back without the reason, time and fill that were last told of them. Of 2, there were no used ids, no
-/// directives, no credit by position, no hours and expiries, and orders of outside venues came back without what is needed to
-/// count their fills again: such a state cannot be completed, so it is not read. Of 3, there were no senders.
+/// Number of the format of a shard's state, which changes more often and can be rebuilt from the
+/// commands. It rises with [`FORMAT`] too. In format 1, orders lost the reason, time and fill that
+/// were last reported. In format 2, there were no used ids, no directives, no credit by position,
+/// no hours and expiries, and orders of outside venues lost the data needed to recount their fills:
+/// such a state cannot be completed, so it is not read. In format 3, there were no senders.
 pub const STATE_FORMAT: u32 = 4;
 
-/// No command takes more: as many bytes as it has in memory. The longest, a submission, takes 109.
+/// Longest encoding of a command: its size in memory. The longest in use, a submission, takes 109
+/// bytes.
 pub const COMMAND_BYTES_MAX: usize = 128;
 
-/// Writes a command at the beginning of `out`, which has room for [`COMMAND_BYTES_MAX`], and says how long it is.
+/// Writes a command at the beginning of `out`, which has room for [`COMMAND_BYTES_MAX`], and
+/// returns its length.
 #[inline]
 pub fn encode_command(command: &Command, out: &mut [u8]) -> usize {
     let mut buffer = FixedBuffer { bytes: &mut out[..COMMAND_BYTES_MAX], len: 0 };
@@ -46,12 +50,12 @@ pub fn encode_command(command: &Command, out: &mut [u8]) -> usize {
     buffer.len
 }
 
-/// Reads a command that is exactly these bytes.
+/// Decodes a command from exactly these bytes.
 pub fn decode_command(bytes: &[u8]) -> Result<Command, DecodeError> {
     decode_whole(bytes)
 }
 
-/// Reads a value that is exactly these bytes.
+/// Decodes a value from exactly these bytes.
 pub(crate) fn decode_whole<T: Codec>(bytes: &[u8]) -> Result<T, DecodeError> {
     let mut from = ByteReader::new(bytes);
     let value = T::decode(&mut from)?;
@@ -59,10 +63,10 @@ pub(crate) fn decode_whole<T: Codec>(bytes: &[u8]) -> Result<T, DecodeError> {
     Ok(value)
 }
 
-/// Why bytes are not what they should be, and where.
+/// Reason why bytes cannot be decoded, and the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Where the reader had come to.
+    /// Position of the reader.
     pub at: usize,
     pub problem: DecodeProblem,
 }
@@ -73,9 +77,9 @@ pub enum DecodeProblem {
     Short,
     /// The value ends before the bytes do.
     Left,
-    /// Bytes that stand for nothing, or not in the one way they should.
+    /// Bytes that stand for no value, or are not canonical.
     Value,
-    /// Each value could be, but not beside the others.
+    /// Each value is valid, but not together with the others.
     Contradiction,
 }
 
@@ -93,13 +97,13 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// What can be written and read back.
+/// A type that can be encoded and decoded.
 pub(crate) trait Codec: Sized {
     fn encode(&self, out: &mut impl ByteSink);
     fn decode(from: &mut ByteReader<'_>) -> Result<Self, DecodeError>;
 }
 
-/// Where images are written to.
+/// Destination of encoded bytes.
 pub(crate) trait ByteSink {
     fn put(&mut self, bytes: &[u8]);
 }
@@ -111,7 +115,7 @@ impl ByteSink for Vec<u8> {
     }
 }
 
-/// A piece of memory that is long enough.
+/// A buffer that is long enough.
 struct FixedBuffer<'a> {
     bytes: &'a mut [u8],
     len: usize,
@@ -126,7 +130,7 @@ impl ByteSink for FixedBuffer<'_> {
     }
 }
 
-/// A sum of everything put into it. It tells states that differ by accident; who wants to deceive may.
+/// A checksum of everything put into it. It detects states that differ by accident, not by intent.
 pub(crate) struct Digest(u64);
 
 impl Digest {
@@ -134,7 +138,7 @@ impl Digest {
         Digest(FORMAT as u64)
     }
 
-    /// The sum, its bits stirred once more.
+    /// Returns the checksum, its bits mixed once more.
     pub fn sum(&self) -> u64 {
         let x = (self.0 ^ self.0 >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
         x ^ x >> 32
@@ -153,7 +157,7 @@ impl ByteSink for Digest {
     }
 }
 
-/// Bytes that are being read.
+/// Bytes being decoded.
 pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -194,7 +198,7 @@ impl<'a> ByteReader<'a> {
         if self.left() == 0 { Ok(()) } else { Err(self.error(DecodeProblem::Left)) }
     }
 
-    /// Goes on only if what was read can be.
+    /// Returns an error unless the decoded value is valid.
     #[inline]
     pub fn check(&self, sound: bool, problem: DecodeProblem) -> Result<(), DecodeError> {
         if sound { Ok(()) } else { Err(self.error(problem)) }
@@ -206,8 +210,8 @@ impl<'a> ByteReader<'a> {
     }
 }
 
-/// Says what a type is made of: `codec!(Quote { bid, bid_size })`, `codec!(Day(number))`, or with a tag for each variant
-/// `codec!(enum Side { 0 = Buy, 1 = Sell })`.
+/// Lists the parts of a type: `codec!(Quote { bid, bid_size })`, `codec!(Day(number))`, or with a
+/// tag for each variant `codec!(enum Side { 0 = Buy, 1 = Sell })`.
 macro_rules! codec {
     (enum $name:ident { $($tag:literal = $variant:ident $({ $($field:ident),+ })? $(( $($item:ident),+ ))?),+ $(,)? }) => {
         impl $crate::codec::Codec for $name {

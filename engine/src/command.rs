@@ -1,4 +1,5 @@
-//! What a shard can be told. A closed list: FIX, REST, STOMP, strategies, feeds, venues and the operator all speak it.
+//! Commands that a shard accepts. A closed list: FIX, REST, STOMP, strategies, feeds, venues and
+//! the operator all use it.
 
 use crate::directive::{Directive, Version};
 use crate::id::{
@@ -11,20 +12,20 @@ use crate::sender::{SenderId, SenderPart};
 use crate::terms::{Changes, Terms};
 use crate::time::{Day, Timestamp};
 
-/// One command. Its time is not in it: whoever applies it says when.
+/// One command. It carries no time: the caller that applies it passes the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Who asks, and is answered.
+    /// Source that sends the command and receives its answers.
     pub source: Source,
-    /// The asker's own mark; comes back with [`crate::event::EventKind::Done`].
+    /// The source's own mark. It comes back with [`crate::event::EventKind::Done`].
     pub token: u32,
-    /// Who sent it, of an order, modification, cancel or close; see [`crate::sender`].
+    /// Sender of an order, modification, cancel or close; see [`crate::sender`].
     pub sender: SenderId,
     pub body: CommandKind,
 }
 
 impl Command {
-    /// A command without a sender.
+    /// Creates a command without a sender.
     pub const fn new(source: Source, token: u32, body: CommandKind) -> Command {
         Command { source, token, sender: SenderId::NONE, body }
     }
@@ -50,8 +51,8 @@ pub enum CommandKind {
         order: OrderHandle,
         id: IntId,
     },
-    /// Closes a position with a reduce-only market order: wholly (its open orders are cancelled first) if `qty` is
-    /// zero, else by `qty`.
+    /// Closes a position with a reduce-only market order. If `qty` is zero it closes the whole
+    /// position and cancels its open orders first; otherwise it closes `qty`.
     Close {
         id: IntId,
         strategy: StrategyId,
@@ -73,7 +74,7 @@ pub enum CommandKind {
         security: SecurityId,
         trade: Trade,
     },
-    /// Both at once.
+    /// A quote and a trade at once.
     Tick {
         security: SecurityId,
         quote: Quote,
@@ -88,7 +89,7 @@ pub enum CommandKind {
         adapter: AdapterId,
         connected: bool,
     },
-    // From the bookkeeper.
+    // From bookkeeping.
     Transaction(Movement),
     /// The security has expired: every position in it is closed at this price.
     Expire {
@@ -119,7 +120,7 @@ pub enum CommandKind {
         security: SecurityId,
         on: bool,
     },
-    /// The budget gives a share of a limit, or asks for a part of it back.
+    /// The budget pool grants a share of a limit, or recalls a part of it.
     Budget(Budget),
     // From the clock.
     Session {
@@ -131,59 +132,66 @@ pub enum CommandKind {
     },
     Timer,
     // From the threads themselves.
-    /// What a port wants to be told from now on.
+    /// Changes which events a port wants to receive.
     Watch {
         port: PortId,
         what: Watch,
         on: bool,
     },
-    /// A copy of everything, as events, for one port.
+    /// Requests a copy of the whole state, as events, for one port.
     Snapshot {
         port: PortId,
     },
-    // New ones come last: they are stored by their number.
-    /// From now on these reference data hold. They are known by their name, and were staged before, see
-    /// [`crate::shard::Shard::stage`].
+    // New variants come last: they are stored by their number.
+    /// Puts reference data into force. They are identified by their name and were staged before,
+    /// see [`crate::shard::Shard::stage`].
     Reference {
         name: u64,
     },
-    /// All checks of a new order, and nothing else: answered with the reason for which it would be refused.
+    /// Runs all checks of a new order and nothing else. The answer is the reason for which the
+    /// order would be refused.
     Validate {
         terms: Terms,
     },
-    /// A switch, limit or restriction for all shards; nothing happens where a newer version is known for its key.
+    /// A switch, limit or restriction for all shards. It has no effect where a newer version is
+    /// known for its key.
     Direct {
         version: Version,
         directive: Directive,
     },
-    /// The exchange has been in this session since then, by its calendar. Unlike [`CommandKind::Session`] it says whether the exchange
-    /// has hours at all: with hours its DAY orders end at its close, without them at the rollover of the trading day.
+    /// The exchange has been in this session since then, by its calendar. Unlike
+    /// [`CommandKind::Session`] it says whether the exchange has hours at all. With hours its DAY
+    /// orders end at its close; without hours they end at the rollover of the trading day.
     Schedule {
         exchange: ExchangeId,
         session: Session,
-        /// When the calendar had it begin; a start after a pause applies it later. Zero: unknown, or without hours.
+        /// Start of the session by the calendar; a start after a pause applies it later. Zero:
+        /// unknown, or without hours.
         since: Timestamp,
         has_hours: bool,
     },
-    /// This date is over at the exchange: its securities that expire on it or before are expired. Orders for them are refused and
-    /// open ones end; each position left is told as [`crate::event::Alert::Unsettled`] until [`CommandKind::Expire`] closes it.
+    /// This date is over at the exchange: its securities that expire on it or before are expired.
+    /// Orders for them are refused and open orders end. Each position left is reported as
+    /// [`crate::event::Alert::Unsettled`] until [`CommandKind::Expire`] closes it.
     Expiry {
         exchange: ExchangeId,
         day: Day,
     },
-    /// What a port tells about a sender before it sends the first command of that sender. It is not answered.
+    /// Describes a sender. A port sends it before the first command of that sender. It is not
+    /// answered.
     Sender {
         id: SenderId,
         part: SenderPart,
     },
-    /// Where the chain of the audit log has come to; kept, and nothing else. See `io/src/audit/anchor.rs`.
+    /// Newest record of the audit log's hash chain. The shard stores it and does nothing else with
+    /// it. See `io/src/audit/anchor.rs`.
     AuditAnchor(AuditAnchor),
 }
 
-/// A line of an audit log, by its number and its hash.
+/// A record of an audit log, identified by its line number and hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditAnchor {
-    /// Which log: each server of a standby pair has its own.
+    /// Identifies the log: each server of a standby pair has its own.
     pub log: u64,
     pub line: u64,
     pub hash: [u8; 32],
@@ -196,11 +204,11 @@ pub struct Quote {
     pub bid_size: Qty,
     pub ask: Price,
     pub ask_size: Qty,
-    /// When the source said so.
+    /// Time of the quote at its source.
     pub at: Timestamp,
 }
 
-/// A trade on the market that was not ours. A size of zero means unknown.
+/// A trade on the market in which this platform took no part. A size of zero means unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trade {
     pub price: Price,
@@ -208,11 +216,11 @@ pub struct Trade {
     pub at: Timestamp,
 }
 
-/// A venue's id for one execution, folded into 128 bits by its adapter. Zero: the venue gave none.
+/// A venue's id of one execution, folded into 128 bits by its adapter. Zero: the venue gave none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExecRef(pub u128);
 
-/// What a venue says about an order.
+/// A venue's report about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     Accepted,
@@ -222,7 +230,7 @@ pub enum Report {
         qty: Qty,
         price: Price,
     },
-    /// The order is over, and not by a fill: cancelled as asked, or unasked for the reason given.
+    /// The order ended without a fill: cancelled as requested, or unsolicited for the reason given.
     Canceled(Reason),
     Expired(Reason),
     CancelRefused(Reason),
@@ -238,30 +246,31 @@ pub enum Report {
         qty: Qty,
         price: Price,
     },
-    /// After a reconnect: the venue knows this order and has told all it knows.
+    /// After a reconnect: the venue knows this order and has reported all it knows.
     Reconciled,
-    // New ones come last: they are stored by their number.
-    /// A fill, and what the order has filled with it as the venue counts (CumQty).
+    // New variants come last: they are stored by their number.
+    /// A fill, with the total filled quantity of the order as the venue counts it (CumQty).
     FilledTo {
         exec: ExecRef,
         qty: Qty,
         price: Price,
         cum: Qty,
     },
-    /// The venue takes the fill `exec_ref` back (`qty` is zero), or gives it another quantity or price.
+    /// The venue takes the fill `exec_ref` back (`qty` is zero), or gives it another quantity or
+    /// price.
     Amended {
         exec_ref: ExecRef,
-        /// The id of this report, which a later one may refer to.
+        /// Id of this report, to which a later report may refer.
         exec: ExecRef,
         qty: Qty,
         price: Price,
-        /// Whether the order works at the venue after it.
+        /// Whether the order still works at the venue afterwards.
         is_open: bool,
     },
-    /// How the order stands at the venue, whatever was heard of it before.
+    /// State of the order at the venue, regardless of earlier reports.
     Standing {
         cum: Qty,
-        /// AvgPx; zero: the venue did not tell.
+        /// AvgPx. Zero: the venue did not report it.
         average: Price,
         state: VenueState,
     },
@@ -269,7 +278,7 @@ pub enum Report {
     Unsure,
 }
 
-/// Where a venue says that an order has come to.
+/// State of an order as its venue reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VenueState {
     Open,
@@ -294,7 +303,7 @@ pub struct Movement {
     pub commission: Money,
     /// For cash movements.
     pub currency: Currency,
-    /// Given by the sender to make the call idempotent; zero: none.
+    /// Given by the sender to make the call idempotent. Zero: none.
     pub uuid: Uuid,
 }
 
@@ -327,7 +336,7 @@ impl MovementKind {
     ];
 }
 
-/// What a limit, a switch or a budget is about.
+/// Subject of a limit, a switch or a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     Global,
@@ -348,7 +357,7 @@ pub struct Limits {
     pub max_position: Qty,
     pub max_orders_per_s: u32,
     pub duplicate_window_ms: u32,
-    /// How much the account may spend in `credit_currency`; for accounts only.
+    /// Amount that the account may spend in `credit_currency`; for accounts only.
     pub credit: Money,
     pub credit_currency: Currency,
     pub trading_enabled: bool,
@@ -371,7 +380,8 @@ impl Default for Limits {
     }
 }
 
-/// Limits that span securities are given to the shards in parts. The parts never add up to more than the limit.
+/// A change of a shard's part of a limit that spans securities. The parts never add up to more than
+/// the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     pub scope: Scope,
@@ -388,17 +398,17 @@ pub enum BudgetKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetAct {
-    /// There is no such limit any more.
+    /// Lifts the limit.
     Lift,
-    /// The share is set to this, whatever it was.
+    /// Sets the share to this amount.
     Set(i64),
-    /// So much more.
+    /// Adds this amount to the share.
     Grant(i64),
-    /// Up to so much is wanted back; the shard answers with what it gives.
+    /// Recalls up to this amount; the shard answers with the amount it returns.
     Recall(i64),
 }
 
-/// Phases of a strategy's life.
+/// Phases of a strategy's lifecycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     #[default]
@@ -410,7 +420,7 @@ pub enum Phase {
     Exit,
 }
 
-/// What an exchange is doing.
+/// Trading session of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Session {
     Closed,
@@ -426,19 +436,19 @@ impl Session {
         [Session::Closed, Session::OpeningAuction, Session::Continuous, Session::ClosingAuction];
 }
 
-/// What a port can ask to be told.
+/// Events that a port can watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
     /// Ticks of one security.
     Ticks(SecurityId),
-    /// The book of one security, where its venue gives it.
+    /// The order book of one security, where its venue publishes it.
     Depth(SecurityId),
     /// Everything about orders, positions, cash and the system, of all sources.
     Orders,
-    /// All of it but depth: for a read model.
+    /// Everything except depth: for a read model.
     Everything,
-    /// What leaves for this venue: for its adapter.
+    /// Instructions for this venue: for its adapter.
     Venue(AdapterId),
-    /// Use of budgets, and subscriptions: for the budget and the feed.
+    /// Use of budgets, and subscriptions: for the budget pool and the feed.
     Budgets,
 }

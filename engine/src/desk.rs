@@ -1,5 +1,6 @@
-//! The desk: where the thread of a source stands (a FIX gateway, the http thread, a runner of strategies). It owns the
-//! ids of its orders: knows which are used, finds the order of each, and sends every request to the right shard.
+//! The desk: the order bookkeeping of one source thread (a FIX gateway, the http thread, a strategy
+//! runner). It owns the ids of its orders: it knows which ids are used, finds the order of each,
+//! and sends every request to the right shard.
 //!
 //! ```text
 //!            submit, close, modify, cancel ─► Desk ─► PortEnd ─► shard
@@ -7,10 +8,11 @@
 //!                              handle_event ───┘◄── PortEnd ◄── shard
 //! ```
 //!
-//! An id is unique within its source: the port and the session. It finds its order until the desk forgets that one: at the
-//! end of the trading day if the order is finished, or earlier when more than `finished_max` are. It stays used to the end of
-//! the trading day, across restarts, within the bound of [`crate::used_ids`]; then it may be used again. A request that is
-//! declined here leaves no trace.
+//! An id is unique within its source, which is the port and the session. It finds its order until
+//! the desk forgets that order: at the end of the trading day if the order is finished, or earlier
+//! when more than `finished_max` orders are finished. The id stays used until the end of the
+//! trading day, across restarts, within the bound of [`crate::used_ids`]; then it may be used
+//! again. A request that the desk declines leaves no trace.
 
 mod events;
 mod names;
@@ -35,52 +37,58 @@ use crate::terms::{Changes, Status, Terms};
 use crate::time::Day;
 use crate::used_ids::{USED_IDS_MAX, UsedIdSet};
 
-/// Ids by which one order is found; a client that modifies without end makes the desk forget the oldest but the first,
-/// rather than fill the table for everybody. What is forgotten stays used.
+/// Ids by which one order is found. When a client modifies an order without end, the desk forgets
+/// the oldest id except the first, rather than fill the table for all clients. A forgotten id stays
+/// used.
 pub const NAMES_PER_ORDER_MAX: u32 = 64;
 
-/// Cancels that wait for a handle or for room in a lane. More than ever are in flight in good order; the next is
-/// asked to try again.
+/// Cancels that wait for a handle or for room in a lane. Normal operation never has this many in
+/// flight; the next cancel is declined with a request to try again.
 pub const HELD_MAX: usize = 1_024;
 
-/// Ids of our own shape that a session may have used before us, one after the other, in one search for a new one.
+/// Ids of the desk's own form, one after the other, that one search for a new id skips because the
+/// session has used them.
 const MADE_ID_TRIES_MAX: u32 = 64;
 
-/// Ids that stay used, for each that a desk can find an order by: a small desk needs no large table.
+/// Ids that stay used, for each id by which the desk can find an order: a small desk needs no large
+/// table.
 const USED_IDS_PER_ID: usize = 16;
 
-/// Orders forgotten in one poll after the end of a day, so that it takes no longer than others.
+/// Orders forgotten in one poll after the end of a day, so that the poll takes no longer than
+/// others.
 pub const FORGET_PER_POLL_MAX: u32 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeskSettings {
     pub port: PortId,
     pub shards: u8,
-    /// Orders known at once, finished ones included; the next is refused. 1 million and their ids take about 220 MB.
+    /// Orders known at once, including finished ones; the next order is refused. 1 million orders
+    /// and their ids take about 220 MB.
     pub orders_max: u32,
-    /// Ids remembered at once: of orders and of requests.
+    /// Ids remembered at once, of orders and of requests.
     pub ids_max: u32,
-    /// Finished orders known; the oldest are forgotten.
+    /// Finished orders known; the desk forgets the oldest beyond it.
     pub finished_max: u32,
-    /// First letter of the ids made here.
+    /// First letter of the ids that the desk generates.
     pub prefix: u8,
-    /// Of the hash over the ids; nobody outside should know it.
+    /// Seed of the hash over the ids. Clients should not know it.
     pub seed: u64,
-    /// Where the tables of orders and ids lie.
+    /// Page hook for the tables of orders and ids.
     pub pages: LargePages,
 }
 
-/// Numbers for ids made here, never given to anybody else: `next` up to but not including `end`.
+/// Numbers for generated ids, given to no other desk: `next` up to but not including `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdBlock {
     pub next: u64,
     pub end: u64,
 }
 
-/// What comes with every request: who asks, their mark, and the id they give it; none, and the desk makes one. The sender is
-/// recorded, and means nothing to the desk.
+/// Data that comes with every request: source, token, the id given to it and the sender. Without an
+/// id the desk generates one. The desk records the sender but does not interpret it.
 ///
-/// The token tells apart what a session has in flight: a command that is refused without an order is known by it.
+/// The token distinguishes the requests that a session has in flight: it identifies a command that
+/// is refused without an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
     pub source: Source,
@@ -89,7 +97,7 @@ pub struct Ticket {
     pub sender: SenderId,
 }
 
-/// A position to be closed, see [`crate::command::CommandKind::Close`].
+/// A request to close a position, see [`crate::command::CommandKind::Close`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CloseRequest {
     pub strategy: StrategyId,
@@ -98,22 +106,23 @@ pub struct CloseRequest {
     pub qty: Qty,
 }
 
-/// What the desk knows of an order.
+/// What the desk knows about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownOrder {
-    /// None while in flight, and once the shard has forgotten the order.
+    /// None while in flight, and after the shard has forgotten the order.
     pub order: OrderHandle,
-    /// The first id, which stays for life (FIX 37). After a restart: the earliest that the shard still knows.
+    /// The first id, which never changes (FIX 37). After a restart: the earliest id that the shard
+    /// still knows.
     pub root: IntId,
-    /// The id now.
+    /// The current id.
     pub id: IntId,
     pub status: Status,
     pub finished: bool,
-    /// Of the command that entered it; zero if that was before a restart.
+    /// Token of the command that entered the order; zero if that was before a restart.
     pub token: u32,
 }
 
-/// Nothing was sent, and why. The order is there if the request was about one we know.
+/// The desk sent nothing, for this reason. `order` is set if the request was about a known order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declined {
     pub reason: Reason,
@@ -130,20 +139,21 @@ impl From<Reason> for Declined {
 pub struct Desk {
     settings: DeskSettings,
     names: Names,
-    /// Ids of this day that are no names any more, or were used before a restart.
+    /// Ids of this day that no longer name an order, or were used before a restart.
     used: UsedIdSet,
     order_table: OrderTable,
     numbers: IdBlock,
     spare: IdBlock,
     /// Cancels in entries that wait for their handle.
     held: usize,
-    /// Cancels whose handle has come. `held + ready.len() <= HELD_MAX`.
+    /// Cancels whose handle has arrived. `held + ready.len() <= HELD_MAX`.
     ready: VecDeque<(ShardId, Command)>,
     day: Option<Day>,
-    /// Finished orders of a day that is over, still to be forgotten: so many from the oldest.
+    /// Finished orders of a day that is over and that are still to be forgotten, counted from the
+    /// oldest.
     stale: u32,
     untracked: u64,
-    /// The entry that was told of last: what follows is about the same, as a rule.
+    /// Entry of the last report. The next report is usually about the same entry.
     last: Cell<u32>,
 }
 
@@ -156,7 +166,7 @@ fn used_ids_max(settings: &DeskSettings) -> usize {
 enum IdUse {
     /// They cannot be used again today.
     StayUsed,
-    /// The day is over, or there never was an order.
+    /// The day is over, or the order never existed.
     Free,
 }
 
@@ -180,13 +190,13 @@ impl Desk {
         }
     }
 
-    /// Sends a new order. Gives its id.
+    /// Sends a new order and returns its id.
     pub fn submit(&mut self, port: &mut PortEnd, ticket: Ticket, terms: Terms) -> Result<IntId, Declined> {
         let shard = shard_of(terms.security, self.settings.shards);
         self.enter(port, ticket, shard, |id| CommandKind::Submit { id, terms })
     }
 
-    /// Sends an order that closes a position. Gives its id.
+    /// Sends an order that closes a position and returns its id.
     pub fn close(
         &mut self,
         port: &mut PortEnd,
@@ -198,7 +208,8 @@ impl Desk {
         self.enter(port, ticket, shard, |id| CommandKind::Close { id, strategy, account, security, qty })
     }
 
-    /// Asks to modify an order, known by any of its ids. Gives the id of the request, which becomes the order's.
+    /// Requests a modification of an order, known by any of its ids. Returns the id of the request,
+    /// which becomes the order's id.
     pub fn modify(
         &mut self,
         port: &mut PortEnd,
@@ -217,8 +228,8 @@ impl Desk {
         Ok(id)
     }
 
-    /// Asks to cancel an order, known by any of its ids. Gives the id of the request. An order in flight is cancelled
-    /// as soon as it has arrived.
+    /// Requests the cancellation of an order, known by any of its ids. Returns the id of the
+    /// request. An order in flight is cancelled as soon as its handle is known.
     pub fn cancel(&mut self, port: &mut PortEnd, ticket: Ticket, order: &IntId) -> Result<IntId, Declined> {
         let number = self.open_order(ticket.source.session, order)?;
         let id = self.new_id(&ticket, None).map_err(|reason| self.declined(number, reason))?;
@@ -232,8 +243,8 @@ impl Desk {
         Ok(id)
     }
 
-    /// Enters an order under a new id and sends it. Room is looked for before anything is noted, and since only this
-    /// thread writes to the lane, the room is still there when the command is sent.
+    /// Enters an order under a new id and sends it. It checks for room before it changes anything.
+    /// Only this thread writes to the lane, so the room is still there when it sends the command.
     fn enter(
         &mut self,
         port: &mut PortEnd,
@@ -253,11 +264,11 @@ impl Desk {
         let number = self.order_table.add(source, token);
         self.add_name(number, id, false);
         let command = Command { source, token, sender, body: body(id) };
-        port.send(shard, command).expect("there was room and nobody else writes");
+        port.send(shard, command).expect("there was room and no other thread writes");
         Ok(id)
     }
 
-    /// Sends a request about an order, where there is room for it and for its id.
+    /// Sends a request about an order, if there is room for it and for its id.
     fn request(
         &mut self,
         port: &mut PortEnd,
@@ -275,11 +286,11 @@ impl Desk {
             return Err(self.declined(number, Reason::ShardFull));
         }
         let command = Command { source, token, sender, body };
-        port.send(shard, command).expect("there was room and nobody else writes");
+        port.send(shard, command).expect("there was room and no other thread writes");
         Ok(())
     }
 
-    /// Keeps a cancel until the handle of its order is known.
+    /// Holds a cancel until the handle of its order is known.
     fn hold(&mut self, number: u32, ticket: &Ticket, id: IntId) -> Result<(), Reason> {
         if self.order_table.at(number).held != NIL {
             return Err(Reason::RequestPending);
@@ -297,7 +308,7 @@ impl Desk {
         Ok(())
     }
 
-    /// The order that a request is about; declined unless we know it and it is open.
+    /// Returns the order that a request is about, or declines unless the order is known and open.
     fn open_order(&self, session: u16, id: &IntId) -> Result<u32, Declined> {
         let number = self.number_of(session, id).ok_or(Reason::UnknownOrder)?;
         if self.order_table.at(number).stage == OrderStage::Finished {
@@ -313,24 +324,25 @@ impl Desk {
 
 /// Ids.
 impl Desk {
-    /// What is known of an order by any of its ids.
+    /// Returns what is known about an order by any of its ids.
     pub fn order(&self, session: u16, id: &IntId) -> Option<KnownOrder> {
         self.number_of(session, id).map(|number| self.known(number))
     }
 
-    /// What is known of the order that a report is about.
+    /// Returns what is known about the order that a report is about.
     pub fn order_of(&self, report: &OrderReport) -> Option<KnownOrder> {
         self.find(&ReportRef::of_status(report)).map(|number| self.known(number))
     }
 
-    /// Has memory brought near for a new order of this id.
+    /// Prefetches memory for a new order with this id.
     pub fn prefetch(&self, session: u16, id: &IntId) {
         self.names.prefetch(session, id);
         self.used.prefetch(session, id);
     }
 
-    /// An id made here that nobody in the session has used, for a request that is sent past the desk. None when the
-    /// numbers have run out, or the session has used too many of their like: the next try goes on from there.
+    /// Generates an id that the session has not used, for a request that bypasses the desk. Returns
+    /// `None` when the numbers have run out, or the session has used too many ids of this form: the
+    /// next try continues from there.
     pub fn make_id(&mut self, session: u16) -> Option<IntId> {
         for _ in 0..MADE_ID_TRIES_MAX {
             if self.numbers.next >= self.numbers.end {
@@ -348,34 +360,36 @@ impl Desk {
         None
     }
 
-    /// Numbers left for ids. When they run low the caller gives a new block.
+    /// Returns the count of numbers left for ids. The caller provides a new block when it runs low.
     pub fn numbers_left(&self) -> u64 {
         let left = |block: &IdBlock| block.end.saturating_sub(block.next);
         left(&self.numbers) + left(&self.spare)
     }
 
-    /// More numbers, for when those at hand are used up.
+    /// Adds numbers for use after the current block.
     pub fn give_numbers(&mut self, block: IdBlock) {
         assert!(self.spare.next >= self.spare.end, "one block in use and one in spare");
         self.spare = block;
     }
 
-    /// Whether an id was used in this trading day, as far back as the bound of [`crate::used_ids`] reaches.
+    /// Returns whether an id was used in this trading day, as far back as the bound of
+    /// [`crate::used_ids`] reaches.
     pub fn is_used(&self, session: u16, id: &IntId) -> bool {
         self.names.find(session, id).is_some() || self.used.contains(session, id)
     }
 
-    /// Remembers the id of a request that is sent past the desk.
+    /// Records the id of a request that bypasses the desk.
     pub fn note_used(&mut self, session: u16, id: &IntId) {
         self.used.insert(session, id);
     }
 
-    /// Ids of this trading day that were forgotten for want of room since the start: they could be used again.
+    /// Returns the number of ids of this trading day that were forgotten for lack of room since the
+    /// start; they could be used again.
     pub fn ids_dropped(&self) -> u64 {
         self.used.dropped()
     }
 
-    /// Orders known, finished ones included.
+    /// Returns the number of known orders, including finished ones.
     pub fn len(&self) -> usize {
         self.order_table.len() as usize
     }
@@ -384,18 +398,19 @@ impl Desk {
         self.len() == 0
     }
 
-    /// Whether a cancel waits here for the handle of its order, or for room.
+    /// Returns whether a cancel waits here for the handle of its order, or for room.
     pub fn has_requests(&self) -> bool {
         self.held > 0 || !self.ready.is_empty()
     }
 
-    /// Orders and ids of ours that a shard told of and the tables had no room for: they cannot be found by id.
+    /// Returns the number of own orders and ids that a shard reported and the tables had no room
+    /// for; they cannot be found by id.
     pub fn untracked(&self) -> u64 {
         self.untracked
     }
 
-    /// The id of a request: the one given if it is new, else one we make. A modification is the next version of the
-    /// order's id.
+    /// Returns the id of a request: the given id if it is new, otherwise a generated one. A
+    /// modification gets the next version of the order's id.
     fn new_id(&mut self, ticket: &Ticket, modified: Option<u32>) -> Result<IntId, Reason> {
         let session = ticket.source.session;
         if !ticket.id.is_none() {
@@ -436,7 +451,7 @@ impl Desk {
         }
     }
 
-    /// Gives an order one more name, the first of all becomes its root. There is room.
+    /// Gives an order one more name; its first name becomes its root. There is room.
     fn add_name(&mut self, number: u32, id: IntId, spent: bool) -> u32 {
         let entry = self.order_table.at_mut(number);
         let session = entry.source.session;
@@ -454,7 +469,7 @@ impl Desk {
         name
     }
 
-    /// Forgets the oldest name but the root and the one now.
+    /// Forgets the oldest name except the root and the current one.
     fn drop_oldest_name(&mut self, number: u32) {
         let entry = self.order_table.at_mut(number);
         let mut before = entry.root;
@@ -468,7 +483,8 @@ impl Desk {
         entry.names -= 1;
     }
 
-    /// Makes room for a name, and for an entry if asked, by forgetting finished orders. Answers whether there is.
+    /// Makes room for a name, and for an entry if requested, by forgetting finished orders. Returns
+    /// whether there is room.
     fn make_room(&mut self, entry: bool) -> bool {
         while !self.names.has_room() || entry && !self.order_table.has_room() {
             let Some(oldest) = self.order_table.finished_first() else { return false };
@@ -481,7 +497,7 @@ impl Desk {
     fn forget(&mut self, number: u32, ids: IdUse) {
         let mut name = self.order_table.at(number).root;
         while name != NIL {
-            // Of a day that is over no id is remembered.
+            // The desk remembers no ids of a day that is over.
             if ids == IdUse::StayUsed && self.stale == 0 {
                 let Name { id, session, .. } = *self.names.at(name);
                 self.used.insert(session, &id);
@@ -489,7 +505,7 @@ impl Desk {
             name = self.names.remove(name);
         }
         if self.order_table.at(number).stage == OrderStage::Finished {
-            // It was the oldest.
+            // This order was the oldest.
             self.stale = self.stale.saturating_sub(1);
         }
         self.order_table.remove(number);

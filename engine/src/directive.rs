@@ -1,4 +1,5 @@
-//! What an operator decides for all shards: kill switches, limits and restrictions, each with a version.
+//! Decisions of an operator for all shards: kill switches, limits and restrictions, each with a
+//! version.
 //!
 //! ```text
 //! operator ─► server a ── Direct { version, directive } ──► every shard that can be reached
@@ -7,9 +8,9 @@
 //!     └── Direct, the same version ──► its own shards, which were not reachable then
 //! ```
 //!
-//! Every shard keeps the newest directive for each key, and tells it in its snapshots. So any shard can
-//! pass on to any other what that one has missed, in any order and any number of times: the newest
-//! version stands. One server alone needs no versions and sends the plain commands.
+//! Every shard keeps the newest directive for each key and includes it in its snapshots. Any shard
+//! can therefore pass on to any other what that shard missed, in any order and any number of times:
+//! the newest version wins. A single server needs no versions and sends the plain commands.
 
 use crate::codec::{
     ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, decode_into, encode_list,
@@ -19,12 +20,12 @@ use crate::id::SecurityId;
 use crate::reason::Reason;
 use crate::time::Timestamp;
 
-/// Keys that a shard remembers. An operator's work for years; some 8 MB.
+/// Keys that a shard remembers: years of an operator's work, some 8 MB.
 pub const DIRECTIVES_MAX: usize = 65_536;
 
-/// Bits of a version that name the server which gave it.
+/// Bits of a version that identify the server which created it.
 const MEMBER_BITS: u32 = 3;
-/// How far a version may be from the one before it where the clock is behind, less one.
+/// Largest step from the previous version where the clock is behind, less one.
 const STEP_MASK: u64 = 0xffff;
 
 /// An operator's decision.
@@ -35,7 +36,7 @@ pub enum Directive {
     Restrict { scope: Scope, security: SecurityId, on: bool },
 }
 
-/// What a directive is about: of two with the same key the newer one stands.
+/// Subject of a directive: of two with the same key the newer one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DirectiveKey {
     Kill(Scope),
@@ -55,20 +56,20 @@ impl Directive {
 
 /// The order of directives, the same on every server. Zero is older than all.
 ///
-/// Time comes first, so that the later one stands where clocks agree; but a version is newer than every one its server knew,
-/// whatever the clock says. No two servers give the same one.
+/// Time comes first, so that the later one wins where clocks agree; but a version is newer than
+/// every version its server knew, regardless of the clock. No two servers create the same version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u64);
 
 impl Version {
-    /// Some time in the year 2116. What claims to be newer is damaged: if it were believed, nothing
-    /// could overrule it.
+    /// Some time in the year 2116. A version that claims to be newer is damaged: if it were
+    /// accepted, nothing could overrule it.
     pub const MAX: Version = Version(1 << 62);
 
-    /// A version that `member` gives at `now`, newer than `newest`.
+    /// Creates the version that `member` assigns at `now`, newer than `newest`.
     pub fn after(newest: Version, now: Timestamp, member: u8) -> Version {
-        // Behind a clock that runs ahead: not the very next one, which an earlier start may have given for something
-        // else that never came here.
+        // Where this clock is behind: not the very next version, because an earlier start may have
+        // assigned that one to a directive that never arrived here.
         let next = (newest.0 >> MEMBER_BITS) + 1 + (now.0 & STEP_MASK);
         let count = (now.0 >> MEMBER_BITS).max(next).min(Version::MAX.0 >> MEMBER_BITS);
         let member = u64::from(member) & ((1 << MEMBER_BITS) - 1);
@@ -84,7 +85,8 @@ pub struct Directives {
 }
 
 impl Directives {
-    /// Whether this version is to be applied: it is newer than what is known for the key.
+    /// Returns whether this version is to be applied, which means that it is newer than the known
+    /// version for the key.
     pub fn is_newer(&self, directive: &Directive, version: Version) -> Result<bool, Reason> {
         match self.find(&directive.key()) {
             Ok(at) => Ok(version > self.rows[at].1),
@@ -93,7 +95,7 @@ impl Directives {
         }
     }
 
-    /// Remembers a directive that was applied.
+    /// Records a directive that was applied.
     pub fn note(&mut self, directive: Directive, version: Version) {
         match self.find(&directive.key()) {
             Ok(at) => self.rows[at] = (directive, version),
@@ -101,7 +103,7 @@ impl Directives {
         }
     }
 
-    /// The row of this number, by key.
+    /// Returns the row at this index, in key order.
     pub fn get(&self, at: usize) -> Option<(Directive, Version)> {
         self.rows.get(at).copied()
     }
@@ -151,7 +153,7 @@ mod tests {
     fn a_version_is_newer_than_all_its_server_knew_and_no_two_servers_give_the_same() {
         let (early, late) = (Timestamp(1_000), Timestamp(9_000));
         let first = Version::after(Version::default(), late, 1);
-        assert!(Version::after(first, early, 0) > first, "whatever the clock says");
+        assert!(Version::after(first, early, 0) > first, "regardless of the clock");
         assert!(Version::after(Version::default(), Timestamp(9_800), 0) > first, "the later one");
         let same = [0, 1, 2].map(|member| Version::after(Version::default(), late, member));
         assert!(same[0] < same[1] && same[1] < same[2]);

@@ -1,5 +1,6 @@
-//! What a shard looks up on every order: its securities, and all accounts, strategies and exchanges, in dense tables
-//! made from the reference data. Which of them are switched on, open or watched is state of the shard.
+//! Data that a shard looks up on every order: its securities, and all accounts, strategies and
+//! exchanges, in dense tables built from the reference data. Switches, sessions and watchers are
+//! state of the shard.
 
 mod codec;
 
@@ -29,13 +30,14 @@ pub struct LocalSecurity {
     pub exchange: u16,
     pub adapter: AdapterId,
     pub tradeable: bool,
-    /// It has expired, for good: reference data that come later do not revive it.
+    /// Whether it has expired. This is final: later reference data do not revive it.
     pub expired: bool,
     pub killed: bool,
     pub halted: bool,
-    /// Whether its adapter has refused to send a stop since it last told whether it is connected: then it is away, and will say so.
+    /// Whether its adapter has refused to send a stop since it last reported its connection: then
+    /// the adapter is disconnected and will report so.
     pub suspect: bool,
-    /// Ports that want its ticks.
+    /// Ports that watch its ticks.
     pub watchers: PortMask,
     /// Strategies subscribed to it, sorted.
     pub subscribers: Vec<StrategyId>,
@@ -47,11 +49,11 @@ pub struct ExchangeEntry {
     pub auctions: bool,
     pub adapter: AdapterId,
     pub session: Session,
-    /// Whether it closes, so that its DAY orders end then and not with the trading day.
+    /// Whether it closes, so that its DAY orders end at the close and not with the trading day.
     pub has_hours: bool,
-    /// When the session began by its calendar; zero: unknown.
+    /// Start of the session by its calendar; zero: unknown.
     pub since: Timestamp,
-    /// The last date that is over there: what expires on it or before has expired.
+    /// The last date that is over there: securities that expire on it or before have expired.
     pub over: Option<Day>,
 }
 
@@ -61,7 +63,7 @@ pub struct AccountEntry {
     pub active: bool,
     /// By index of the exchange.
     pub admits: Vec<bool>,
-    /// Strategies that may use it; none named means all.
+    /// Strategies that may use it. An empty list means all.
     pub strategies: Vec<StrategyId>,
     pub guard: Guard,
 }
@@ -105,8 +107,9 @@ impl Directory {
         directory
     }
 
-    /// Takes new reference data: what is new comes behind what was there, what was there keeps its place and its state;
-    /// a security that is gone can no longer be traded. Returns how many securities are new.
+    /// Applies new reference data. New rows follow the existing ones, existing rows keep their
+    /// place and state, and a security that is gone can no longer be traded. Returns the number of
+    /// new securities.
     pub fn adopt(&mut self, shard: ShardId, shards: u8, reference: Arc<RefData>) -> usize {
         self.reference = reference.clone();
         for exchange in reference.exchanges() {
@@ -157,7 +160,7 @@ impl Directory {
             exchange,
             adapter: self.exchanges[exchange as usize].adapter,
             tradeable: security.tradeable && family.tradeable,
-            // One that is added too late has never been traded.
+            // A security that is added too late has never been traded.
             expired: security
                 .expiration
                 .is_some_and(|date| self.exchanges[exchange as usize].over.is_some_and(|over| date <= over)),
@@ -168,8 +171,8 @@ impl Directory {
             subscribers: Vec::new(),
         };
         match self.locals.get_mut(index as usize) {
-            // Choice: tick, lot and contract size are for the life of a security; only the commission and whether it
-            // may be traded can change under its orders and positions.
+            // Choice: tick, lot and contract size never change for a security; only the commission
+            // and whether it may be traded can change under its orders and positions.
             Some(local) => {
                 (local.commission, local.tradeable) = (fresh.commission, fresh.tradeable);
                 local.expired |= fresh.expired;
@@ -231,7 +234,7 @@ impl Directory {
         lookup(&self.local_by_id, security.0)
     }
 
-    /// Has a security brought near.
+    /// Prefetches a security.
     #[inline]
     pub fn fetch(&self, local: u32) {
         let local = &self.locals[local as usize];
@@ -254,7 +257,7 @@ impl Directory {
         self.exchanges.iter().position(|place| place.id == id).map(|at| at as u16)
     }
 
-    /// The guard of a strategy or an account.
+    /// Returns the guard of a strategy or an account.
     pub fn guard_mut(&mut self, scope: Scope) -> Option<&mut Guard> {
         match scope {
             Scope::Strategy(id) => self.strategy(id).map(|at| &mut self.strategies[at as usize].guard),

@@ -1,8 +1,10 @@
-//! What a shard says. A closed list; every interface reads the same events, so the three can never disagree.
+//! Events of a shard. A closed list; every interface reads the same events, so FIX, REST and STOMP
+//! can never disagree.
 //!
-//! An order event comes in two forms. [`EventKind::Order`] tells the whole terms, when an order is entered (then nothing
-//! is filled, so it tells the status as well) and when its terms have changed. [`EventKind::Status`] tells what
-//! happened to it since. [`Event::report`] shows both alike.
+//! An order event has two forms. [`EventKind::Order`] carries the whole terms, when an order is
+//! entered (nothing is filled then, so it carries the status as well) and when its terms have
+//! changed. [`EventKind::Status`] carries what happened to the order since. [`Event::report`] gives
+//! both the same form.
 
 use crate::command::{BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
 use crate::directive::{Directive, Version};
@@ -17,12 +19,13 @@ use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{Day, Timestamp};
 use crate::used_ids::UsedIds;
 
-/// Most events one step of a shard makes. Larger work is done in several steps, see [`crate::shard`].
+/// Most events that one step of a shard emits. Larger work is done in several steps, see
+/// [`crate::shard`].
 pub const EVENTS_PER_COMMAND_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Rises by one with every event of a shard, from 1.
+    /// Sequence number. It rises by one with every event of a shard, from 1.
     pub seq: u64,
     pub at: Timestamp,
     pub body: EventKind,
@@ -31,10 +34,11 @@ pub struct Event {
 const _: () = assert!(size_of::<Event>() <= 192, "an event has three cache lines");
 
 impl Event {
-    /// In the number of an event on the link to other servers: it is part of a snapshot.
+    /// Flag in the sequence number of an event on the link to other servers: the event is part of a
+    /// snapshot.
     pub const SNAPSHOT: u64 = 1 << 63;
 
-    /// ExecID: unique for ever, the same in a replay.
+    /// Returns the ExecID. It is globally unique and the same in a replay.
     pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
         let instance = instance ^ (shard.0 as u64) << 48;
         match &self.body {
@@ -48,7 +52,8 @@ impl Event {
         }
     }
 
-    /// Whether it was said in the shard's place: then it has no number of its own.
+    /// Returns whether another component emitted the event on behalf of the shard. Such an event
+    /// has no number of its own.
     pub fn is_substitute(&self) -> bool {
         match &self.body {
             EventKind::Order(order) => order.reason.is_substitute(),
@@ -57,8 +62,8 @@ impl Event {
         }
     }
 
-    /// What this event reports of an order, whichever form it has. New terms of an old order are no report: a
-    /// [`EventKind::Status`] follows them.
+    /// Returns what this event reports about an order, in either form. New terms of an existing
+    /// order are no report: a [`EventKind::Status`] follows them.
     pub fn report(&self) -> Option<OrderReport> {
         match &self.body {
             EventKind::Order(order) if matches!(order.what, ExecType::Entered | ExecType::Rejected) => {
@@ -95,29 +100,29 @@ impl Event {
     }
 }
 
-/// Its tag is a whole word, so that what follows is copied in whole words: half the time of a report went into waiting for
-/// bytes that were written one way and read another.
+/// Its tag is a whole word, so that the rest is copied in whole words: half the time of a report
+/// once went into waiting for bytes that were written one way and read another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum EventKind {
     Order(OrderTerms),
     Status(OrderReport),
-    /// A cancel or a modification was refused; the order goes on as it was.
+    /// A cancel or a modification was refused; the order continues unchanged.
     Refused(Refusal),
-    /// Nobody will hear of this order again: its slot is free.
+    /// The shard will not report this order again: its slot is free.
     Forgotten {
         order: OrderHandle,
         source: Source,
         id: IntId,
     },
     Booked(Booking),
-    /// A reset found another value than was kept, and put it right.
+    /// A reset found another value than the stored one, and corrected it.
     Adjusted {
         strategy: StrategyId,
         what: Adjustment,
     },
     Tick(Tick),
-    /// Bids, and right after them the asks: the two are one picture.
+    /// The bids, directly followed by the asks: the two belong together.
     Depth(Depth),
     Subscription {
         strategy: StrategyId,
@@ -165,22 +170,23 @@ pub enum EventKind {
     },
     /// For a venue's adapter.
     ToVenue(Instruction),
-    /// For the budget.
+    /// For the budget pool.
     Budget(BudgetUse),
-    /// The command of this source and token is done; with [`Reason::None`] as it asked, else refused for the reason.
+    /// The command of this source and token is done: as requested if the reason is
+    /// [`Reason::None`], otherwise refused for the reason.
     Done {
         source: Source,
         token: u32,
         reason: Reason,
     },
-    /// A snapshot for this port begins: what follows up to the end tells the state as it is.
+    /// A snapshot for this port begins: the events up to its end give the current state.
     SnapshotBegin {
         port: PortId,
     },
     SnapshotEnd {
         port: PortId,
     },
-    // New ones come last: they are stored by their number.
+    // New variants come last: they are stored by their number.
     /// Ids that were used in this trading day, for the desk that owns them. Part of a snapshot.
     UsedIds(UsedIds),
     /// The newest directive for its key, as the shard has applied it.
@@ -188,50 +194,51 @@ pub enum EventKind {
         version: Version,
         directive: Directive,
     },
-    /// What is known about a sender.
+    /// Data of a sender.
     Sender {
         id: SenderId,
         sender: Sender,
     },
-    /// Who asked for what of an order, told where the requests themselves are not: in snapshots.
+    /// Senders of the requests of an order. Emitted in snapshots, where the requests themselves are
+    /// absent.
     Sent {
         order: OrderHandle,
         sent: SentBy,
     },
 }
 
-/// The terms of an order, and where it stands as they take effect.
+/// The terms of an order, and its state as they take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderTerms {
     pub order: OrderHandle,
     pub id: IntId,
-    /// The id before the last modification.
+    /// Id before the last modification.
     pub orig_id: IntId,
     pub source: Source,
     pub what: ExecType,
     pub status: Status,
     pub reason: Reason,
-    /// Who sent the order, when it is entered or rejected; otherwise none.
+    /// Sender of the order, when it is entered or rejected; otherwise none.
     pub sender: SenderId,
     pub terms: Terms,
 }
 
-/// Something happened to an order.
+/// A report of what happened to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderReport {
     pub order: OrderHandle,
-    /// The order's id; in a pending report, and in the end of a cancel, the request's id.
+    /// The order's id. In a pending report, and in the final report of a cancel, the request's id.
     pub id: IntId,
-    /// The id before: after a modification, and in reports of requests the order's own id.
+    /// The previous id: after a modification, and in reports of requests the order's own id.
     pub orig_id: IntId,
     pub qty: Qty,
     pub cum_qty: Qty,
     pub avg_price: Price,
-    /// Of a fill.
+    /// Quantity of this fill.
     pub last_qty: Qty,
     pub last_price: Price,
     pub source: Source,
-    /// Who sent the request that this report is about; none where it is about no request.
+    /// Sender of the request that this report is about; none if it is about no request.
     pub sender: SenderId,
     pub security: SecurityId,
     pub strategy: StrategyId,
@@ -242,7 +249,8 @@ pub struct OrderReport {
     pub side: Side,
     pub kind: OrderKind,
     pub tif: Tif,
-    /// The connection was lost before the venue answered: the status is the last one known.
+    /// Whether the connection was lost before the venue answered. The status is then the last known
+    /// one.
     pub in_doubt: bool,
 }
 
@@ -272,7 +280,7 @@ impl OrderReport {
         }
     }
 
-    /// What is left in the market: nothing once the order has ended.
+    /// Returns the quantity left in the market: zero once the order has ended.
     pub fn leaves_qty(&self) -> Qty {
         if self.status.is_finished() {
             return Qty::ZERO;
@@ -281,7 +289,7 @@ impl OrderReport {
     }
 }
 
-/// Why a report is made. FIX derives ExecType from it, see `protocols`.
+/// Cause of a report. FIX derives its ExecType from it, see `protocols`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExecType {
     /// Received and checked, not yet at the venue.
@@ -299,11 +307,11 @@ pub enum ExecType {
     Triggered,
     /// A fill was taken back or corrected.
     Corrected,
-    /// Nothing happened: this is how it stands. In snapshots.
+    /// Nothing happened: this is the current state. In snapshots.
     Snapshot,
 }
 
-/// A request that came to nothing.
+/// A request that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub order: OrderHandle,
@@ -322,13 +330,13 @@ pub enum RequestKind {
     Replace,
 }
 
-/// A transaction, and what it made of position and cash.
+/// A transaction, with the position and cash after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Booking {
     pub id: TransactionId,
     pub order: OrderHandle,
     pub order_id: IntId,
-    /// The venue's execution; of a movement the UUID its sender gave.
+    /// The venue's execution id; for a movement the UUID that its sender gave.
     pub exec: ExecRef,
     pub kind: MovementKind,
     pub strategy: StrategyId,
@@ -340,18 +348,19 @@ pub struct Booking {
     pub price: Price,
     pub commission: Money,
     pub currency: Currency,
-    /// The position after it.
+    /// Position after the transaction.
     pub position: PositionState,
-    /// This shard's part of the strategy's cash in the currency after it.
+    /// This shard's part of the strategy's cash in the currency after the transaction.
     pub cash: Money,
 }
 
-/// What is kept of a position. Invariant: without a quantity there is no cost.
+/// Stored state of a position. Invariant: without a quantity there is no cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PositionState {
     /// Signed: above zero long, below zero short.
     pub qty: Qty,
-    /// What was paid for it, signed like the quantity; so the average price is `cost.per(qty, contract size)`.
+    /// Amount paid for it, signed like the quantity; the average price is `cost.per(qty, contract
+    /// size)`.
     pub cost: Money,
     pub realized: Money,
 }
@@ -362,7 +371,7 @@ pub enum Adjustment {
     Cash { currency: Currency, before: Money, after: Money },
 }
 
-/// The whole picture of a security's market, so that a newer one replaces an older.
+/// Complete market data of a security, so that a newer tick replaces an older one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tick {
     pub security: SecurityId,
@@ -374,19 +383,19 @@ pub struct Tick {
     pub last_size: Qty,
     /// Whether there has been a last price at all.
     pub traded: bool,
-    /// Of the trading day.
+    /// Volume of the trading day.
     pub volume: Qty,
-    /// Source time.
+    /// Time at the source.
     pub at: Timestamp,
 }
 
-/// Prices of each side of a book that are shown: as many as fit into an event.
+/// Price levels of each side of a book in an event: as many as fit.
 pub const DEPTH_LEVELS_MAX: usize = 10;
 
 /// One side of a security's book, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// The first `count` of them.
+    /// The first `count` of them are valid.
     pub levels: [DepthLevel; DEPTH_LEVELS_MAX],
     pub security: SecurityId,
     pub side: Side,
@@ -399,44 +408,44 @@ impl Depth {
     }
 }
 
-/// What can be had at one price.
+/// Quantity available at one price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DepthLevel {
     pub price: Price,
     pub qty: Qty,
 }
 
-/// Something a person should look at.
+/// A condition that a person should look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alert {
     /// A fill for an order that had ended.
     LateFill,
     Overfill,
-    /// An execution that was seen before; dropped.
+    /// An execution that was received before; dropped.
     DuplicateExecution,
-    /// A report for an order nobody knows.
+    /// A report for an unknown order.
     UnknownReport,
-    /// A fill so large that its money cannot be counted: told (with [`Reason::Overflow`]) but not booked, and the security is
-    /// halted.
+    /// A fill so large that its money cannot be counted: reported (with [`Reason::Overflow`]) but
+    /// not booked, and the security is halted.
     BookingOverflow,
     InDoubt,
     LateReject,
     /// A report that does not fit the state of the order; dropped.
     UnexpectedReport,
-    /// The memory for executions of venues is full; duplicates can no longer be told.
+    /// The memory for executions of venues is full; duplicates can no longer be detected.
     ExecutionsFull,
     /// A security has expired and a position in it waits for its settlement price.
     Unsettled,
 }
 
-/// What a venue is asked to do.
+/// An instruction to a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     pub adapter: AdapterId,
     pub order: OrderHandle,
     pub ask: VenueRequest,
     pub id: IntId,
-    /// Of a cancel or replace.
+    /// Id of a cancel or replace request.
     pub request_id: IntId,
     pub terms: Terms,
 }
@@ -446,21 +455,21 @@ pub enum VenueRequest {
     New,
     Cancel,
     Replace,
-    /// After a reconnect: tell what you know of it.
+    /// After a reconnect: report everything known about the order.
     Query,
-    /// Ask the venue how the order stands: what was heard of it may not be all.
+    /// Ask the venue for the status of the order: the reports received may be incomplete.
     Status,
 }
 
-/// How a shard stands with its share of a limit.
+/// A shard's use of its share of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetUse {
     pub scope: Scope,
     pub kind: BudgetKind,
     pub granted: i64,
     pub used: i64,
-    /// Given back just now, as an answer to a recall.
+    /// Amount just returned, as an answer to a recall.
     pub returned: i64,
-    /// Something was refused for want of it.
+    /// Amount for want of which something was refused.
     pub wanting: i64,
 }

@@ -1,8 +1,8 @@
 //! The simulated feed: for each security a random walk of quotes and trades, from a seed.
 //!
-//! Each security has its own stream of chance and its own clock, so what one does depends on the seed, its own
-//! reference data and the instants at which it was switched on, and on nothing else: not on other securities, shards,
-//! or how often the feed is polled. Prices are whole ticks above zero, sizes whole lots.
+//! Each security has its own random stream and its own clock. Its events depend only on the seed,
+//! its own reference data and the instants at which it was switched on: not on other securities, on
+//! shards, or on how often the feed is polled. Prices are whole ticks above zero, sizes whole lots.
 //!
 //! ```text
 //!            lowest = start / 2 ◄──────── bid walks ────────► highest = 2 × start
@@ -25,23 +25,25 @@ use schedule::Schedule;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedSettings {
     pub seed: u64,
-    /// Mean time between two events of one security: 200 ms is five a second. Zero: none ever.
+    /// Mean time between two events of one security: 200 ms is five a second. Zero: no events.
     pub interval_ns: u64,
-    /// Where a security differs.
+    /// Intervals of securities that differ from it.
     pub intervals: BTreeMap<SecurityId, u64>,
-    /// Farthest one step goes, up or down.
+    /// Largest step, up or down.
     pub volatility_ticks: u32,
-    /// Widest distance from bid to ask; the narrowest is one tick.
+    /// Widest spread between bid and ask; the narrowest is one tick.
     pub spread_ticks_max: u32,
     /// Largest size of a quote or a trade.
     pub size_lots_max: u32,
-    /// How many of 1,000 events are a trade alone, and how many are a quote and a trade at once; the rest are quotes.
+    /// Share of events that are a trade alone, and share that are a quote and a trade at once, in
+    /// thousandths; the rest are quotes.
     pub trade_permille: u32,
     pub tick_permille: u32,
-    /// A security that is later than this with an event (the machine slept) leaves out what it missed. Zero: nothing
-    /// is ever left out, which makes the result independent of when the feed is polled.
+    /// If the next event of a security is later than this (the machine slept), the feed skips what
+    /// it missed. Zero: the feed skips nothing, which makes the result independent of when it is
+    /// polled.
     pub lag_ns_max: u64,
-    /// In whose name the commands are sent.
+    /// Source under which the feed sends commands.
     pub source: Source,
 }
 
@@ -63,7 +65,8 @@ impl Default for FeedSettings {
 }
 
 impl FeedSettings {
-    /// The mean time between events for a rate in events per second and security; at most one in a nanosecond.
+    /// Returns the mean time between events for a rate in events per second and security; at most
+    /// one event per nanosecond.
     pub fn interval_of_rate(events_per_s: u64) -> u64 {
         NS_PER_S.checked_div(events_per_s).map_or(0, |interval| interval.max(1))
     }
@@ -79,14 +82,15 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// A feed of every security that can have one; all of them are switched off.
+    /// Creates a feed of every security that can have one. All streams are switched off.
     pub fn new(reference: &RefData, settings: FeedSettings) -> Feed {
         let of = |security| Stream::new(reference, security, &settings);
         let streams: Vec<Stream> = reference.securities().iter().filter_map(of).collect();
         Feed { schedule: Schedule::new(streams.len()), streams, settings }
     }
 
-    /// Takes new reference data: securities that are new have a stream from now on, still off; the others go on as they are.
+    /// Applies new reference data: new securities get a stream, still off; existing streams
+    /// continue unchanged.
     pub fn adopt(&mut self, reference: &RefData) {
         let is_new =
             |row: &&Security| self.streams.binary_search_by_key(&row.id, |stream| stream.security).is_err();
@@ -107,8 +111,8 @@ impl Feed {
         }
     }
 
-    /// Switches a security on or off. Its first event after this comes within one interval. False if there is no such
-    /// stream.
+    /// Switches a security on or off. Its first event then comes within one interval. Returns false
+    /// if there is no such stream.
     pub fn set_on(&mut self, security: SecurityId, on: bool, now: Timestamp) -> bool {
         let Ok(at) = self.streams.binary_search_by_key(&security, |stream| stream.security) else {
             return false;
@@ -127,13 +131,13 @@ impl Feed {
         found.is_ok_and(|at| self.streams[at].on)
     }
 
-    /// When the next event is due; the end of time if none is.
+    /// Returns the time of the next event; `Timestamp::MAX` if there is none.
     pub fn next_at(&self) -> Timestamp {
         self.schedule.first().map_or(Timestamp::MAX, |(_, at)| at)
     }
 
-    /// The next event that is due, in the order of their times; of two at the same time the lower security comes
-    /// first.
+    /// Returns the next due event, in order of time; of two at the same time the lower security
+    /// comes first.
     pub fn poll(&mut self, now: Timestamp) -> Option<Command> {
         let (first, mut at) = self.schedule.first().filter(|(_, at)| *at <= now && *at < Timestamp::MAX)?;
         let stream = &mut self.streams[first];
@@ -148,13 +152,13 @@ impl Feed {
     }
 }
 
-/// The market of one security. Invariant: `lowest <= bid <= highest`, and every price up to `highest` and a spread
-/// fits.
+/// The market of one security. Invariant: `lowest <= bid <= highest`, and every price up to
+/// `highest` and a spread fits.
 #[derive(Debug)]
 struct Stream {
     security: SecurityId,
     on: bool,
-    /// Whether there has been an event; the first one tells everything.
+    /// Whether there has been an event; the first one carries both a quote and a trade.
     begun: bool,
     rng: Rng,
     interval_ns: u64,
@@ -170,7 +174,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// None if the security never moves, or has no prices that could be told.
+    /// Returns `None` if the security never moves, or has no valid prices.
     fn new(reference: &RefData, security: &Security, settings: &FeedSettings) -> Option<Stream> {
         let interval_ns = *settings.intervals.get(&security.id).unwrap_or(&settings.interval_ns);
         let family = reference.family_of(security);
@@ -185,7 +189,7 @@ impl Stream {
             return None;
         }
         let bid = (start.raw() / tick.raw()).clamp(1, top);
-        // Seeds that differ in the low bits only give streams that have nothing in common.
+        // Seeds that differ only in the low bits give unrelated streams.
         let seed = Rng::new(settings.seed).next_u64() ^ security.id.0 as u64;
         Some(Stream {
             security: security.id,
@@ -204,12 +208,13 @@ impl Stream {
         })
     }
 
-    /// Somewhere in the next interval, so that securities switched on together do not move together.
+    /// Draws a time in the next interval, so that securities switched on together do not move
+    /// together.
     fn first_at(&mut self, now: Timestamp) -> Timestamp {
         now.plus(self.rng.below(self.interval_ns))
     }
 
-    /// Half an interval to one and a half.
+    /// Draws the next time: half an interval to one and a half intervals later.
     fn next_at(&mut self, at: Timestamp) -> Timestamp {
         let half = self.interval_ns / 2;
         at.plus((half + self.rng.below(self.interval_ns)).max(1))
@@ -230,7 +235,7 @@ impl Stream {
         CommandKind::Tick { security, quote, trade: self.trade(at, settings) }
     }
 
-    /// One step, turned back at the bounds; a new spread and new sizes.
+    /// Moves the bid by one step, reflected at the bounds, and draws a new spread and new sizes.
     fn walk(&mut self, settings: &FeedSettings) {
         let reach = settings.volatility_ticks as i64;
         let step = self.rng.below(2 * reach as u64 + 1) as i64 - reach;
@@ -261,14 +266,14 @@ impl Stream {
         Price::from_ticks(ticks, self.tick).expect("the highest price was seen to fit")
     }
 
-    /// Whole lots; one where more would not fit.
+    /// Draws a size in whole lots; one lot where more would not fit.
     fn size(&mut self, settings: &FeedSettings) -> Qty {
         let lots = 1 + self.rng.below(settings.size_lots_max.max(1) as u64) as i64;
         Qty::from_raw(self.lot.raw().checked_mul(lots).unwrap_or(self.lot.raw()))
     }
 }
 
-/// Where a security begins that does not say: a price that looks right for its kind.
+/// Returns the start price of a security without one: a plausible price for its kind.
 fn usual_price(kind: SecurityKind) -> Price {
     const fn whole(units: i64) -> Price {
         Price::whole(units).expect("a small number")
@@ -352,7 +357,7 @@ mod tests {
             CommandKind::Quote { security, .. }
             | CommandKind::Trade { security, .. }
             | CommandKind::Tick { security, .. } => *security,
-            other => panic!("a feed does not say {other:?}"),
+            other => panic!("a feed does not emit {other:?}"),
         }
     }
 
@@ -374,7 +379,7 @@ mod tests {
         quote_of(body).map(|quote| quote.at).or(trade_of(body).map(|trade| trade.at)).unwrap()
     }
 
-    /// Everything of a while, polled in steps.
+    /// Collects all events of a period, polled in steps.
     fn run(feed: &mut Feed, from: Timestamp, seconds: u64, steps: u64) -> Vec<CommandKind> {
         let mut all = Vec::new();
         for step in 1..=steps {
@@ -392,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_security_does_depends_on_no_other_and_not_on_polling() {
+    fn a_security_is_independent_of_others_and_of_polling() {
         let few = reference(&[(7, "0.01", None)]);
         let many = reference(&[(1, "1", None), (3, "0.5", None), (7, "0.01", None), (9, "0.01", None)]);
         let mut alone = Feed::new(&few, FeedSettings::default());
@@ -408,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_makes_the_difference_and_neighbours_are_strangers() {
+    fn different_seeds_and_names_give_unrelated_streams() {
         let reference = reference(&[(1, "0.01", Some("100")), (10, "0.01", Some("100"))]);
         let walk = |seed, number| {
             let mut feed = Feed::new(&reference, FeedSettings { seed, ..FeedSettings::default() });
@@ -456,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_tells_everything_from_the_start_price() {
+    fn the_first_event_has_quote_and_trade_from_the_start_price() {
         let mut feed = Feed::new(&reference(&[(1, "0.01", Some("42"))]), FeedSettings::default());
         on(&mut feed, &[1]);
         let first = run(&mut feed, START, 1, 1)[0];
@@ -490,7 +495,7 @@ mod tests {
         let rest = run(&mut feed, START.plus(2 * NS_PER_S), 2, 1);
         assert!(rest.iter().all(|body| security_of(body) == SecurityId(2)));
         assert!(feed.is_on(SecurityId(2)) && !feed.is_on(SecurityId(1)));
-        // Switched on again it goes on from now, not from then; and once is enough.
+        // Switched on again it continues from now; a second switch changes nothing.
         let later = START.plus(1_000 * NS_PER_S);
         feed.set_on(SecurityId(2), false, later);
         feed.set_on(SecurityId(1), true, later);
@@ -500,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_can_be_left_out() {
+    fn missed_events_can_be_skipped() {
         let lag_ns_max = NS_PER_S;
         let plan = reference(&[(1, "0.01", None)]);
         let mut feed = Feed::new(&plan, FeedSettings { lag_ns_max, ..FeedSettings::default() });

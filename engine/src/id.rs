@@ -1,4 +1,4 @@
-//! Names of things. Each kind of id is its own type, so that a security can never be taken for an account.
+//! Ids. Each kind of id is its own type, so that a security can never be mistaken for an account.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ macro_rules! number_id {
         pub struct $name(pub $int);
 
         impl $name {
-            /// The largest id the reference data may use.
+            /// Largest id that the reference data may use.
             pub const MAX: $int = $max;
         }
 
@@ -25,7 +25,7 @@ macro_rules! number_id {
 }
 
 number_id!(
-    /// A security. At most 20 bits, so that ids built upon it stay exact in a JavaScript number.
+    /// A security. At most 20 bits, so that ids built from it stay exact in a JavaScript number.
     SecurityId(u32), max (1 << 20) - 1
 );
 number_id!(
@@ -45,20 +45,22 @@ number_id!(
     StrategyId(u16), max u16::MAX
 );
 number_id!(
-    /// A way to a venue: index into the configured adapters. [`AdapterId::SIM`] is the venue inside the shard.
+    /// A route to a venue: index into the configured adapters. [`AdapterId::SIM`] is the venue
+    /// inside the shard.
     AdapterId(u8), max u8::MAX
 );
 number_id!(
-    /// A shard: one owner of a disjoint set of securities.
+    /// A shard: the owner of a disjoint set of securities.
     ShardId(u8), max 127
 );
 number_id!(
-    /// A thread that talks with the shards over a pair of lanes.
+    /// A thread that communicates with the shards over a pair of lanes.
     PortId(u8), max 31
 );
 
 impl PortId {
-    /// The port behind which other servers are: theirs are numbered beyond it, see [`crate::cluster`].
+    /// The port that leads to other servers: their ports have higher numbers, see
+    /// [`crate::cluster`].
     pub const LINK: PortId = PortId(PortId::MAX);
 }
 
@@ -77,7 +79,7 @@ pub struct PortMask(pub u32);
 impl PortMask {
     pub const NONE: PortMask = PortMask(0);
 
-    /// The set of one port. Ports of other servers are behind the link.
+    /// Returns the set of one port. Ports of other servers are behind the link.
     #[inline]
     pub fn one(port: PortId) -> PortMask {
         PortMask(1 << port.0.min(PortId::MAX))
@@ -114,7 +116,7 @@ impl PortMask {
     }
 }
 
-/// What kind of client an order came from.
+/// Kind of client from which an order came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The platform itself: closing a position, an expiry.
@@ -125,27 +127,28 @@ pub enum Origin {
     Strategy,
 }
 
-/// Who sent a command and gets its answers. Order ids are unique within a source.
+/// Sender of a command and receiver of its answers. Order ids are unique within a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     pub origin: Origin,
     pub port: PortId,
-    /// The session on that port; its meaning belongs to the port.
+    /// Session on that port; the port defines its meaning.
     pub session: u16,
 }
 
 /// Bytes in an [`IntId`].
 pub const INT_ID_BYTES: usize = 48;
 
-/// The id of an order as its source knows it: 1 to 48 printable ASCII characters without space. The default is no id.
+/// The id of an order as its source knows it: 1 to 48 printable ASCII characters without space. The
+/// default is no id.
 ///
-/// Invariant: the text is followed by zero bytes only. Aligned, so that it is copied in whole words.
+/// Invariant: only zero bytes follow the text. Aligned, so that it is copied in whole words.
 #[repr(align(8))]
 #[derive(Clone, Copy, Eq, PartialOrd, Ord)]
 pub struct IntId([u8; INT_ID_BYTES]);
 
 impl PartialEq for IntId {
-    /// By words, since a call that compares bytes takes longer than to compare these.
+    /// Compares by words: a call that compares bytes takes longer than this comparison.
     #[inline]
     fn eq(&self, other: &IntId) -> bool {
         let pairs = self.0.as_chunks::<16>().0.iter().zip(other.0.as_chunks::<16>().0);
@@ -172,7 +175,7 @@ impl IntId {
         if bytes.len() > INT_ID_BYTES {
             return Err(TextError::TooLong);
         }
-        // Made of whole words, since it will be copied and compared in such.
+        // Built from whole words, because it is copied and compared in whole words.
         let mut words = [0; INT_ID_BYTES / 8];
         let (whole, rest) = bytes.as_chunks::<8>();
         let mut is_text = true;
@@ -191,7 +194,7 @@ impl IntId {
         if is_text { Ok(IntId::of_words(words)) } else { Err(TextError::Character) }
     }
 
-    /// An id of ours, made of a number: `prefix` and the number in decimal.
+    /// Creates an id from a number: `prefix` and the number in decimal.
     #[inline(always)]
     pub fn numbered(prefix: u8, number: u64) -> IntId {
         let [first, second, third] = match text::digits_of(number) {
@@ -224,8 +227,8 @@ impl IntId {
         words
     }
 
-    /// The id an order of ours gets with its next modification: `root` becomes `root.1`, `root.1` becomes `root.2`.
-    /// None when there is no room left for the version.
+    /// Returns the id that an order gets with its next modification: `root` becomes `root.1`,
+    /// `root.1` becomes `root.2`. `None` if there is no room left for the version.
     pub fn next_version(&self) -> Option<IntId> {
         let text = self.as_bytes();
         let dot = text.iter().rposition(|&b| b == b'.');
@@ -256,7 +259,8 @@ impl IntId {
         &self.0[..self.text_len()]
     }
 
-    /// Bytes of the text. They are counted by words: the first whose last byte is zero has its end.
+    /// Returns the length of the text. It counts by words: the text ends in the first word whose
+    /// last byte is zero.
     #[inline]
     pub fn text_len(&self) -> usize {
         let words = self.0.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
@@ -292,10 +296,10 @@ impl fmt::Debug for IntId {
     }
 }
 
-/// Where an order lives: shard (8 bits), generation of the slot (24 bits), slot (32 bits).
+/// Location of an order: shard (8 bits), generation of the slot (24 bits), slot (32 bits).
 ///
-/// A slot is used again for another order only under another generation, so a handle kept too long finds nothing
-/// rather than a stranger.
+/// A slot is reused for another order only under another generation, so an outdated handle finds no
+/// order rather than a wrong one.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderHandle(u64);
 
@@ -303,7 +307,7 @@ pub struct OrderHandle(u64);
 pub const GENERATIONS: u32 = 1 << 24;
 
 impl OrderHandle {
-    /// No order has this handle: shard 255 does not exist.
+    /// The handle of no order: shard 255 does not exist.
     pub const NONE: OrderHandle = OrderHandle(u64::MAX);
 
     pub fn new(shard: ShardId, generation: u32, slot: u32) -> OrderHandle {
@@ -338,7 +342,8 @@ impl fmt::Debug for OrderHandle {
     }
 }
 
-/// A position: one strategy in one security, for ever. Made of both, so that it is the same on any number of shards.
+/// A position of one strategy in one security. It is built from both, so that it is the same on any
+/// number of shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PositionId(pub u64);
 
@@ -356,8 +361,9 @@ impl PositionId {
     }
 }
 
-/// A transaction: the ledger it was booked in, and its number there. Unique for ever, the same on any number of shards,
-/// and below 2^53. The ledger of a trade is its security; of a cash movement its strategy, behind all securities.
+/// A transaction: the ledger in which it was booked, and its number there. Globally unique, the
+/// same on any number of shards, and below 2^53. The ledger of a trade is its security; that of a
+/// cash movement is its strategy, numbered after all securities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransactionId(pub u64);
 
@@ -370,28 +376,30 @@ impl TransactionId {
         TransactionId((1 << 20 | strategy.0 as u64) << 32 | number as u64)
     }
 
-    /// A UUID (version 8) that holds the id itself, so that a replay gives the same.
+    /// Returns a UUID (version 8) derived from the id, so that a replay gives the same.
     pub fn uuid(self, instance: u64) -> Uuid {
         Uuid::derived(instance, 1, self.0)
     }
 }
 
-/// 128 bits, written as RFC 9562 writes them.
+/// 128 bits, written as in RFC 9562.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Uuid(pub u128);
 
 impl Uuid {
-    /// A version 8 UUID derived from a platform instance, a kind and a number: equal inputs, equal UUID; different
-    /// inputs, different UUID, since the mixing loses nothing of `number` and keeps 58 bits of instance and kind.
+    /// Derives a version 8 UUID from a platform instance, a kind and a number. Equal inputs give
+    /// equal UUIDs; different inputs give different UUIDs, since the mixing loses nothing of
+    /// `number` and keeps 58 bits of instance and kind.
     pub fn derived(instance: u64, kind: u8, number: u64) -> Uuid {
         let high = mix(instance ^ (kind as u64) << 56);
         let low = mix(number ^ high);
-        // The 122 free bits: 60 of `high` around the version, 62 of `low`; its two top bits move into `high`'s place.
+        // The 122 free bits: 60 of `high` around the version, 62 of `low`; the two top bits of
+        // `low` move into `high`.
         let top = (high >> 16) << 16 | 0x8000 | (high & 0xffc) | low >> 62;
         Uuid((top as u128) << 64 | (1u128 << 63) | (low & (u64::MAX >> 2)) as u128)
     }
 
-    /// As it is written everywhere: `01234567-89ab-cdef-0123-456789abcdef`.
+    /// Returns the text in the usual form: `01234567-89ab-cdef-0123-456789abcdef`.
     pub fn text(self) -> [u8; UUID_BYTES] {
         let mut text = [b'-'; UUID_BYTES];
         let [a, b, c, d] = [96, 64, 32, 0].map(|shift| text::hex_of((self.0 >> shift) as u32));
@@ -408,7 +416,8 @@ impl Uuid {
 /// Bytes of the text of a [`Uuid`].
 pub const UUID_BYTES: usize = 36;
 
-/// A bijection of 64 bits (the finaliser of SplitMix64): neighbours in, strangers out.
+/// Applies a bijection of 64 bits (the finalizer of SplitMix64): close inputs give unrelated
+/// outputs.
 fn mix(mut x: u64) -> u64 {
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,5 +1,5 @@
-//! A keyed hash of ids. It spreads them over a table; and since nobody outside knows its keys, nobody can choose ids that all meet
-//! in one place.
+//! A keyed hash of ids. It distributes them over a table. Clients do not know its keys, so they
+//! cannot choose ids that all collide.
 
 use crate::id::IntId;
 use crate::rng::split_mix;
@@ -14,20 +14,21 @@ impl KeyedHash {
         KeyedHash { keys: std::array::from_fn(|_| split_mix(&mut seed)) }
     }
 
-    /// Of an id within a session: its words, two by two, multiplied under the keys and folded (the way of wyhash).
+    /// Hashes an id within a session: its words, two by two, multiplied under the keys and folded
+    /// (as wyhash does).
     #[inline]
     pub fn hash(&self, session: u16, id: &IntId) -> u32 {
         self.hash_wide(session, id) as u32
     }
 
-    /// The same with all its bits.
+    /// Returns the same hash with all its bits.
     #[inline]
     pub fn hash_wide(&self, session: u16, id: &IntId) -> u64 {
         let [begin, first, last, end] = self.keys;
         let mut hash = begin ^ session as u64;
         for pair in id.padded().as_chunks::<16>().0 {
             let pair = u128::from_le_bytes(*pair);
-            // Behind the text there are zeros only.
+            // Only zeros follow the text.
             if pair == 0 {
                 break;
             }
@@ -37,7 +38,7 @@ impl KeyedHash {
     }
 }
 
-/// Both halves of a product, in one.
+/// Combines both halves of a product.
 #[inline]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
@@ -55,7 +56,7 @@ mod tests {
         numbered.chain(long).chain(short).map(|text| IntId::parse(text.as_bytes()).unwrap()).collect()
     }
 
-    /// The most that meet in one of so many places.
+    /// Returns the largest number of ids in one of the places.
     fn fullest(keyed_hash: &KeyedHash, ids: &[IntId], places: usize) -> usize {
         let mut counts = vec![0; places];
         ids.iter().for_each(|id| counts[keyed_hash.hash(0, id) as usize % places] += 1);
@@ -70,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn who_chooses_ids_for_one_seed_has_chosen_nothing_for_another() {
+    fn ids_that_collide_under_one_seed_do_not_under_another() {
         let (ours, theirs) = (KeyedHash::new(1), KeyedHash::new(2));
         let crowd: Vec<IntId> = texts().into_iter().filter(|id| ours.hash(0, id) % 64 == 7).collect();
         assert!(crowd.len() > 400 && fullest(&theirs, &crowd, 64) < crowd.len() / 16);
     }
 
     #[test]
-    fn the_same_id_in_another_session_is_another() {
+    fn the_same_id_in_another_session_is_distinct() {
         let keyed_hash = KeyedHash::new(1);
         let differ = texts().iter().filter(|id| keyed_hash.hash(0, id) != keyed_hash.hash(1, id)).count();
         assert_eq!(differ, texts().len());

@@ -1,13 +1,14 @@
-//! Finding an order by its id. Clients choose ids, so the table is built against those who choose badly on purpose:
-//! the hash is keyed with a seed they do not know. It cannot be walked, so its order cannot be seen.
+//! Finds an order by its id. Clients choose ids, so the table must resist clients that choose
+//! colliding ids on purpose: the hash is keyed with a seed they do not know. The table cannot be
+//! iterated, so its order is not observable.
 //!
 //! ```text
 //! hash(session, id) ─► slot: 32 bits of the hash, number + 1 ─► the caller's slab: the id itself
 //! ```
 //!
-//! A slot has eight bytes, eight of them share a cache line; a search compares hashes there and looks into the slab
-//! once, as a rule. The table is at most half full, so runs stay short. Removal shifts what follows backward: no
-//! tombstones, so a table that has lived long is as fast as a new one.
+//! A slot has eight bytes, and eight of them share a cache line. A search compares hashes there and
+//! usually reads the slab once. The table is at most half full, so runs stay short. Removal shifts
+//! the following slots back: there are no tombstones, so an old table is as fast as a new one.
 
 use crate::id::IntId;
 use crate::keyed_hash::KeyedHash;
@@ -16,24 +17,28 @@ use crate::prefetch;
 
 /// Open addressing from (session, id) to a number in the caller's slab, which holds the ids.
 ///
-/// Invariant: between a number's home slot and its slot there is no empty one; at most half of the slots are taken.
+/// Invariant: between a number's home slot and its slot there is no empty one; at most half of the
+/// slots are in use.
 #[derive(Debug)]
 pub struct IdIndex {
-    /// Zero: empty. Else hash in the upper half, number + 1 in the lower.
+    /// Zero: empty. Otherwise the hash in the upper half, number + 1 in the lower half.
     slots: Vec<u64>,
     len: u32,
     max: u32,
     keyed_hash: KeyedHash,
 }
 
-/// Most numbers an index can hold: the table for them has 2^32 slots, and the hash kept in a slot tells each home.
+/// Most numbers that an index can hold: the table for them has 2^32 slots, and the hash stored in a
+/// slot gives each home.
 pub const INDEX_MAX: u32 = 1 << 31;
 
-/// From so many slots on (8 MiB) a table is worth large pages. Smaller ones may be many, one for each session, with few ids each.
+/// Tables from this many slots on (8 MiB) use large pages. There may be many smaller ones, one for
+/// each session, with few ids each.
 const LARGE: usize = 1 << 20;
 
 impl IdIndex {
-    /// An index for at most `max` ids. All its memory is reserved now; pages never touched cost nothing.
+    /// Creates an index for at most `max` ids. It reserves all memory now; untouched pages cost
+    /// nothing.
     pub fn new(max: u32, seed: u64, pages: LargePages) -> IdIndex {
         assert!(max <= INDEX_MAX, "32 bits of hash tell the home slot");
         let slots = (max as usize * 2).next_power_of_two();
@@ -53,13 +58,14 @@ impl IdIndex {
         self.len == self.max
     }
 
-    /// Has memory brought near for an id that will be asked for soon.
+    /// Prefetches memory for an id that will be looked up soon.
     #[inline]
     pub fn prefetch(&self, session: u16, id: &IntId) {
         prefetch::fetch(&self.slots[self.home(self.keyed_hash.hash(session, id))]);
     }
 
-    /// The number kept for this id; `is` tells whether the entry of a number in the slab has it.
+    /// Returns the number stored for this id. `is` says whether the slab entry of a number has the
+    /// id.
     pub fn get(&self, session: u16, id: &IntId, is: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = self.keyed_hash.hash(session, id);
         let mut at = self.home(hash);
@@ -73,9 +79,9 @@ impl IdIndex {
         None
     }
 
-    /// Keeps a number for an id that is not there yet; the caller has asked.
+    /// Stores a number for an id that is not present; the caller has checked.
     pub fn insert(&mut self, session: u16, id: &IntId, number: u32) {
-        assert!(!self.is_full(), "the caller looks for room first");
+        assert!(!self.is_full(), "the caller checks for room first");
         assert!(number < INDEX_MAX, "a number has 31 bits");
         let hash = self.keyed_hash.hash(session, id);
         let mut at = self.home(hash);
@@ -86,7 +92,7 @@ impl IdIndex {
         self.len += 1;
     }
 
-    /// Forgets the number kept for an id. Answers whether it was there.
+    /// Removes the number of an id. Returns whether it was present.
     pub fn remove(&mut self, session: u16, id: &IntId, number: u32) -> bool {
         let hash = self.keyed_hash.hash(session, id);
         let slot = (hash as u64) << 32 | (number as u64 + 1);
@@ -102,7 +108,7 @@ impl IdIndex {
         true
     }
 
-    /// Empties a slot, and moves into it what could not stay behind the gap.
+    /// Empties a slot, and moves back the slots that the gap would cut off from their home.
     fn close_gap(&mut self, mut gap: usize) {
         let mask = self.slots.len() - 1;
         let mut at = self.after(gap);
@@ -201,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_id_in_another_session_is_another_id() {
+    fn the_same_id_in_another_session_is_a_distinct_id() {
         let index = IdIndex::new(4, 1, LargePages::NONE);
         let id = IntId::parse(b"A").unwrap();
         assert_ne!(index.keyed_hash.hash(0, &id), index.keyed_hash.hash(1, &id));
@@ -209,8 +215,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the caller looks for room first")]
-    fn there_is_no_more_room_than_was_asked_for() {
+    #[should_panic(expected = "the caller checks for room first")]
+    fn there_is_room_for_exactly_the_requested_number() {
         let mut index = IdIndex::new(1, 1, LargePages::NONE);
         index.insert(0, &IntId::numbered(b'n', 1), 0);
         index.insert(0, &IntId::numbered(b'n', 2), 1);

@@ -1,4 +1,5 @@
-//! One side of a price ladder: orders in lines, one line per price, the best price at hand.
+//! One side of a price ladder: orders in queues, one queue per price, with fast access to the best
+//! price.
 //!
 //! ```text
 //!            base            best                      base + 127
@@ -8,24 +9,27 @@
 //!                            └ head ⇄ ○ ⇄ ○ ⇄ tail     (nodes, linked by slot)
 //! ```
 //!
-//! Prices near the market live in a ring of levels with one bit each, so that the next occupied one is found by
-//! a bit scan. The few that are far away live in a map. When the market has walked, the ring follows it.
-//! Inside, a price is a *rank*: the lower, the better, whichever way the ladder looks.
+//! Prices near the market are in a ring of levels with one bit each, so that a bit scan finds the
+//! next occupied one. The few prices that are far away are in a map. When the market has moved, the
+//! ring follows it. Inside, a price is a *rank*: the lower, the better, in both directions.
 //!
-//! The nodes are the caller's: one slab serves all ladders, and an order is on at most one of them.
+//! The nodes belong to the caller: one slab serves all ladders, and an order is on at most one of
+//! them.
 
 use crate::level_ring::{PriceLevel, Rings, WINDOW, place};
 use crate::number::Qty;
 use crate::order::NIL;
 use crate::order_nodes::{Node, NodePlace, Nodes};
 
-/// How far behind the start of the ring the best price is put when the ring moves: the room for better prices.
+/// Distance of the best price from the start of the ring after the ring moves: the room for better
+/// prices.
 const LEAD: i64 = 48;
-/// The ring does not move for less.
+/// Smallest distance by which the ring moves.
 const DRIFT_MIN: u64 = 16;
-/// Levels that may be moved for each touch of a far level: the price of moving the ring, paid in advance.
+/// Levels that may be moved for each access to a far level: the cost of moving the ring, paid in
+/// advance.
 const MOVES_PER_STRAY: u32 = 4;
-/// The rank of nothing: worse than every price.
+/// Rank of an empty ladder: worse than every price.
 const EMPTY: i64 = i64::MAX;
 
 /// Which price is best.
@@ -35,17 +39,18 @@ pub enum Direction {
     LowestFirst,
 }
 
-/// Invariants: `best` is the rank of the best occupied level, or `EMPTY`; the ring ends before `EMPTY`; without a ring there
-/// is no order; a far level has an order and lies outside the ring.
+/// Invariants: `best` is the rank of the best occupied level, or `EMPTY`; the ring ends before
+/// `EMPTY`; without a ring there is no order; a far level has an order and lies outside the ring.
 ///
-/// What every order needs is here, so that both ladders of a book share a cache line; the rest is with the levels.
+/// The fields that every order needs are here, so that both ladders of a book share a cache line;
+/// the rest is with the levels.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     best: i64,
     base: i64,
-    /// Its number among the rings, or [`NIL`].
+    /// Index of its ring, or [`NIL`].
     ring: u32,
-    /// Turns ticks into rank and back: all ones if the highest price is best.
+    /// Converts ticks into a rank and back: all ones if the highest price is best.
     flip: i32,
 }
 
@@ -60,18 +65,18 @@ impl Ladder {
         Ladder { best: EMPTY, base: 0, ring: NIL, flip }
     }
 
-    /// With its ring from the beginning: two made one after the other lie side by side in memory.
+    /// Creates a ladder with its ring: two created one after the other are adjacent in memory.
     pub fn with_ring(direction: Direction, nodes: &mut Nodes) -> Ladder {
         Ladder { ring: nodes.rings.add(), ..Ladder::new(direction) }
     }
 
-    /// How good a price is here: the lower, the better.
+    /// Returns the rank of a price: the lower, the better.
     #[inline]
     pub fn rank(&self, ticks: i64) -> i64 {
         ticks ^ self.flip as i64
     }
 
-    /// The rank of the best price; `i64::MAX` without any.
+    /// Returns the rank of the best price; `i64::MAX` if the ladder is empty.
     #[inline]
     pub fn best_rank(&self) -> i64 {
         self.best
@@ -102,25 +107,26 @@ impl Ladder {
         self.level(&nodes.rings, self.rank(ticks)).and_then(|level| level.queue.front())
     }
 
-    /// What rests at a price.
+    /// Returns the quantity that rests at a price.
     pub fn qty(&self, nodes: &Nodes, ticks: i64) -> Qty {
         Qty::from_raw(self.level(&nodes.rings, self.rank(ticks)).map_or(0, |level| level.qty))
     }
 
-    /// The next price behind this one at which an order rests.
+    /// Returns the next worse price at which an order rests.
     pub fn worse(&self, nodes: &Nodes, ticks: i64) -> Option<i64> {
         let from = self.rank(ticks).checked_add(1)?;
         self.occupied_from(&nodes.rings, from).map(|rank| self.rank(rank))
     }
 
-    /// Prices and what rests there, from the best outward.
+    /// Returns prices and their quantities, from the best outward.
     pub fn levels(&self, nodes: &Nodes) -> impl Iterator<Item = (i64, Qty)> {
         let all = std::iter::successors(self.best(), |&ticks| self.worse(nodes, ticks));
         all.map(|ticks| (ticks, self.qty(nodes, ticks)))
     }
 
-    /// Puts an order, whose node says how much remains, behind all others at its price. False, and it is nowhere, if the
-    /// price or the sum at that price is too large to be counted.
+    /// Adds an order, whose node has the remaining quantity, behind all others at its price.
+    /// Returns false, and adds nothing, if the price or the sum at that price is too large to be
+    /// counted.
     #[must_use = "the order may be on no ladder now"]
     pub fn push_back(&mut self, nodes: &mut Nodes, slot: u32, ticks: i64) -> bool {
         let mut node = nodes[slot];
@@ -128,11 +134,12 @@ impl Ladder {
         self.insert(nodes, slot, node)
     }
 
-    /// The same, with a node that is not in its slot yet.
+    /// Adds an order with a node that is not in its slot yet.
     #[inline(always)]
     #[must_use = "the order may be on no ladder now"]
     pub fn insert(&mut self, nodes: &mut Nodes, slot: u32, node: Node) -> bool {
-        // In its place at once, before it is known whether it may stay: carried about it would be copied.
+        // Writes the node in its place before it is known whether it may stay: carried about, it
+        // would be copied.
         let (rank, qty) = (self.rank(node.ticks), node.qty.raw());
         nodes.set(slot, node);
         if !self.is_near(rank) {
@@ -157,7 +164,7 @@ impl Ladder {
         true
     }
 
-    /// Takes an order, which is on this ladder, away.
+    /// Removes an order, which is on this ladder.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, slot: u32) {
         let Node { ticks, qty, prev, next, .. } = nodes[slot];
@@ -165,8 +172,8 @@ impl Ladder {
         if !self.is_near(rank) {
             return self.remove_stray(nodes, slot);
         }
-        // All is decided by its own links, not by the line: those come from memory first, and a branch that is guessed
-        // wrong is found out sooner.
+        // Every decision uses the node's own links, not the queue: they arrive from memory first,
+        // so a mispredicted branch is detected sooner.
         let level = nodes.rings.level_mut(self.ring, rank);
         level.qty -= qty.raw();
         if prev == NIL {
@@ -184,7 +191,7 @@ impl Ladder {
         }
     }
 
-    /// Takes a part of an order's quantity away; it keeps its place in line.
+    /// Reduces an order's quantity; it keeps its place in the queue.
     #[inline]
     pub fn reduce(&mut self, nodes: &mut Nodes, slot: u32, by: Qty) {
         let node = &mut nodes[slot];
@@ -196,20 +203,20 @@ impl Ladder {
         }
     }
 
-    /// The newest order at a price of the ring; [`NIL`] if there is none.
+    /// Returns the newest order at a price of the ring; [`NIL`] if there is none.
     #[inline]
     pub fn tail(&self, nodes: &Nodes, ticks: i64) -> u32 {
         let rank = self.rank(ticks);
         if self.is_near(rank) { nodes.rings.level(self.ring, rank).queue.tail } else { NIL }
     }
 
-    /// Has the memory of a price brought near.
+    /// Prefetches the memory of a price.
     #[inline]
     pub fn fetch(&self, nodes: &Nodes, ticks: i64) {
         nodes.rings.fetch(self.ring, self.rank(ticks));
     }
 
-    /// Whether a rank is in the ring, if there is one.
+    /// Returns whether a rank is in the ring, if there is one.
     #[inline]
     fn is_near(&self, rank: i64) -> bool {
         ((rank.wrapping_sub(self.base) as u64) < WINDOW as u64) & (self.ring != NIL)
@@ -233,7 +240,7 @@ impl Ladder {
         }
     }
 
-    /// The last order has left a level of the ring.
+    /// Clears a level of the ring that its last order has left.
     #[inline(never)]
     fn vacate(&mut self, rings: &mut Rings, rank: i64) {
         rings.clear_bit(self.ring, rank);
@@ -242,7 +249,7 @@ impl Ladder {
         }
     }
 
-    /// The best occupied rank at or behind this one.
+    /// Returns the best occupied rank at or behind this one.
     #[inline]
     fn occupied_from(&self, rings: &Rings, rank: i64) -> Option<i64> {
         if self.ring == NIL {
@@ -266,14 +273,14 @@ impl Ladder {
         if !self.is_near(from) {
             return None;
         }
-        // Seen from here, what lies before it comes last in the ring.
+        // Rotated so that this rank is first; the ranks before it come last in the ring.
         let before = from - self.base;
         let bits = bits.rotate_right(place(from) as u32) & (u128::MAX >> before);
         (bits != 0).then(|| from + bits.trailing_zeros() as i64)
     }
 }
 
-/// What is far, and how the ring follows the market.
+/// Far levels, and how the ring follows the market.
 impl Ladder {
     #[cold]
     #[inline(never)]
@@ -284,7 +291,7 @@ impl Ladder {
             self.ring = nodes.rings.add();
         }
         if self.is_empty() && rank != EMPTY {
-            // Nothing has to move, so the ring comes at once.
+            // No level has to move, so the ring moves at once.
             self.base = base_for(rank);
             if self.is_near(rank) {
                 let node = nodes[slot];
@@ -322,7 +329,8 @@ impl Ladder {
         self.count_stray(&mut nodes.rings);
     }
 
-    /// Counts a touch of a far level, and moves the ring if the market is elsewhere and the move is paid for.
+    /// Counts an access to a far level, and moves the ring if the market is elsewhere and the move
+    /// is paid for.
     fn count_stray(&mut self, rings: &mut Rings) {
         let far = rings.far_mut(self.ring);
         far.strays = far.strays.saturating_add(1);
@@ -337,7 +345,8 @@ impl Ladder {
     }
 }
 
-/// Where the ring begins when the market is here. It never reaches the last rank, so that `EMPTY` is never near.
+/// Returns the start of the ring for a market at this rank. It never reaches the last rank, so that
+/// `EMPTY` is never near.
 fn base_for(best: i64) -> i64 {
     best.saturating_sub(LEAD).min(i64::MAX - WINDOW as i64)
 }
@@ -351,7 +360,7 @@ mod tests {
     use crate::rng::Rng;
     use crate::terms::Side;
 
-    /// What a ladder is, without thinking of speed.
+    /// A reference implementation of a ladder, without regard to speed.
     #[derive(Default)]
     struct Naive(BTreeMap<i64, VecDeque<(u32, i64)>>);
 
@@ -392,7 +401,8 @@ mod tests {
         ladder.push_back(nodes, slot, ticks)
     }
 
-    /// A market that stands, walks or jumps: `walk` ticks at most with each order, and orders up to `spread` around.
+    /// A market that stands, walks or jumps: `walk` ticks at most with each order, and orders up to
+    /// `spread` around.
     fn check(direction: Direction, seed: u64, walk: u64, spread: u64) {
         let (mut ladder, mut nodes) = (Ladder::new(direction), Nodes::with_capacity(16, LargePages::NONE));
         let (mut naive, mut chance) = (Naive::default(), Rng::new(seed));

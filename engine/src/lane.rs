@@ -1,28 +1,30 @@
-//! A lane: the one way from a thread to another. A bounded ring with one writer and one reader; neither ever waits.
+//! A lane: the only connection from one thread to another. A bounded ring with one writer and one
+//! reader; neither ever waits.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// A lane with room for `depth` values.
+/// Creates a lane with room for `depth` values.
 pub fn lane<T: Copy>(depth: usize) -> (LaneIn<T>, LaneOut<T>) {
     assert!(depth >= 1, "a lane holds at least one value");
     let (producer, consumer) = RingBuffer::new(depth);
     (LaneIn(producer), LaneOut(consumer))
 }
 
-/// The end that is written to.
+/// The writing end.
 #[derive(Debug)]
 pub struct LaneIn<T>(Producer<T>);
 
-/// The end that is read from.
+/// The reading end.
 #[derive(Debug)]
 pub struct LaneOut<T>(Consumer<T>);
 
-/// The lane had no room. Nothing is lost: what goes through a lane is copied, and the sender still has it.
+/// The lane has no room. Nothing is lost: a lane copies values, and the sender still has this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneFull;
 
 impl<T: Copy> LaneIn<T> {
-    /// The value is written where it will lie: `push` would make a copy first, since it gives back what does not fit.
+    /// Sends a value, written directly into its place: `push` would copy it first, because it
+    /// returns a value that does not fit.
     #[inline]
     pub fn send(&mut self, value: T) -> Result<(), LaneFull> {
         let place = self.0.write_chunk_uninit(1).map_err(|_| LaneFull)?;
@@ -30,7 +32,8 @@ impl<T: Copy> LaneIn<T> {
         Ok(())
     }
 
-    /// Whether the next [`LaneIn::send`] succeeds. Nobody else writes, so room once seen stays.
+    /// Returns whether the next [`LaneIn::send`] succeeds. There is no other writer, so room once
+    /// seen stays.
     pub fn has_room(&self) -> bool {
         !self.0.is_full()
     }
@@ -41,7 +44,7 @@ impl<T: Copy> LaneOut<T> {
         self.0.pop().ok()
     }
 
-    /// Takes the next value where it lies: what is only read need not be copied first.
+    /// Takes the next value in place: a value that is only read need not be copied first.
     #[inline]
     pub fn take_with<R>(&mut self, see: impl FnOnce(&T) -> R) -> Option<R> {
         let seen = see(self.0.peek().ok()?);
@@ -49,7 +52,7 @@ impl<T: Copy> LaneOut<T> {
         Some(seen)
     }
 
-    /// Shows the values that will be taken next, nearest first, as far as they are here and at most `count`.
+    /// Shows the values that will be taken next, nearest first, at most `count` of those present.
     #[inline]
     pub fn look_ahead(&mut self, count: usize, mut see: impl FnMut(usize, &T)) {
         let count = count.min(self.0.slots());
@@ -104,7 +107,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a lane holds at least one value")]
-    fn a_lane_of_no_depth_is_a_mistake() {
+    fn a_lane_needs_a_depth() {
         lane::<u8>(0);
     }
 }

@@ -1,5 +1,6 @@
-//! Positions, cash and the transactions that make them. A booking either counts exactly or is refused whole; the same
-//! arithmetic counts it live, folds it into the opening balance when it is old, and recounts it when asked.
+//! Positions, cash and the transactions that change them. A booking either counts exactly or is
+//! refused as a whole. The same arithmetic counts it live, folds it into the opening balance when
+//! it is old, and recounts it on request.
 
 mod exposure;
 mod codec;
@@ -18,16 +19,18 @@ use crate::prefetch::fetch;
 use crate::terms::Side;
 use crate::time::Timestamp;
 
-/// UUIDs of movements remembered, to make a repeated call harmless. A day of manual work is far below it.
+/// UUIDs of movements remembered, to make a repeated call harmless. A day of manual work is far
+/// below it.
 pub const UUIDS_MAX: usize = 65_536;
 
-/// How far ahead of its turn the memory of an old transaction is asked for: one execution makes two of them.
+/// Distance ahead at which the memory of an old transaction is prefetched: one execution makes two
+/// transactions.
 const FOLD_AHEAD: usize = 2;
 
-/// The account of a transaction that is of none: the expiration of a strategy's position.
+/// Account of a transaction without an account: the expiration of a strategy's position.
 pub const NO_ACCOUNT: AccountId = AccountId(0);
 
-/// What booking needs to know of a security.
+/// Data of a security that booking needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Instrument {
     pub security: SecurityId,
@@ -56,7 +59,7 @@ impl OpenQty {
         self.checked_add(side, qty).expect("headroom is checked on submission");
     }
 
-    /// None, and nothing is added, where the sum would be larger than any quantity.
+    /// Adds a quantity. Returns `None`, and adds nothing, if the sum would not fit.
     pub fn checked_add(&mut self, side: Side, qty: Qty) -> Option<()> {
         let place = self.place(side);
         *place = place.checked_add(qty)?;
@@ -77,7 +80,7 @@ impl OpenQty {
     }
 }
 
-/// One strategy in one security.
+/// Position of one strategy in one security.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     pub strategy: StrategyId,
@@ -85,11 +88,11 @@ pub struct Position {
     pub open: OpenQty,
     /// Part of `open` that may only reduce the position.
     pub reducing: Qty,
-    /// Whether there was ever a transaction: before that there is a place for it, but nothing to tell.
+    /// Whether there was ever a transaction: before that the entry exists but is not reported.
     pub traded: bool,
     /// Index of the strategy's cash in the security's currency.
     cash: u32,
-    /// As it was before the oldest transaction kept.
+    /// State before the oldest transaction kept.
     opening: PositionState,
     recount: PositionState,
 }
@@ -104,11 +107,11 @@ pub struct Cash {
     pub moved: bool,
     opening: Money,
     recount: Money,
-    /// Index of the other side of every booking.
+    /// Index of the contra account of every booking.
     contra: u32,
 }
 
-/// The other side of every booking in a currency: together they are always zero.
+/// The contra account of every booking in a currency: together they are always zero.
 #[derive(Clone, Copy, Debug)]
 struct Contra {
     currency: Currency,
@@ -140,13 +143,14 @@ pub struct Ledger {
     contras: Vec<Contra>,
     transactions: VecDeque<KeptTransaction>,
     transactions_max: usize,
-    /// How many have been folded into the opening balance: the number of the oldest kept.
+    /// Number of transactions folded into the opening balance, which is the number of the oldest
+    /// kept.
     folded: u64,
     uuids: BTreeMap<Uuid, TransactionId>,
     uuid_line: VecDeque<Uuid>,
 }
 
-/// A transaction as it is kept: the booking, and what recounting it needs.
+/// A kept transaction: the booking, and the data needed to recount it.
 #[derive(Clone, Copy, Debug)]
 struct KeptTransaction {
     at: Timestamp,
@@ -174,7 +178,7 @@ impl Ledger {
         }
     }
 
-    /// Keeps so many transactions from now on.
+    /// Changes the number of transactions kept.
     pub fn set_bound(&mut self, transactions_max: u32) {
         self.transactions_max = transactions_max.max(1) as usize;
         while self.transactions.len() > self.transactions_max {
@@ -183,14 +187,15 @@ impl Ledger {
         self.transactions.reserve(self.transactions_max - self.transactions.len());
     }
 
-    /// One more security has come into being.
+    /// Adds a security.
     pub fn add_security(&mut self) {
         self.positions.push(Vec::new());
         self.exposures.push(Vec::new());
         self.numbers.push(0);
     }
 
-    /// Where the strategy's position stands among those of the security; made if it is the first.
+    /// Returns the index of the strategy's position among those of the security; creates it if
+    /// needed.
     #[inline]
     pub fn position_index(&mut self, strategy: StrategyId, instrument: &Instrument) -> u16 {
         let list = &self.positions[instrument.local as usize];
@@ -249,28 +254,29 @@ impl Ledger {
         &mut self.exposures[local as usize][at as usize]
     }
 
-    /// So much more of an order is open: for its strategy's position and its account's exposure.
+    /// Adds to the open quantity of an order, in its strategy's position and its account's
+    /// exposure.
     #[inline]
     pub fn add_open(&mut self, order: &Order, qty: Qty) {
         self.position_mut(order.local, order.position).open.add(order.terms.side, qty);
         self.exposure_mut(order.local, order.exposure).open.add(order.terms.side, qty);
     }
 
-    /// So much of an order is no longer open.
+    /// Removes from the open quantity of an order.
     #[inline]
     pub fn take_open(&mut self, order: &Order, qty: Qty) {
         self.position_mut(order.local, order.position).open.take(order.terms.side, qty);
         self.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
     }
 
-    /// So much more credit is set aside for an order, or less if negative.
+    /// Reserves credit for an order, or releases it if the amount is negative.
     #[inline]
     pub fn reserve_credit(&mut self, order: &Order, amount: Money) {
         let aside = &mut self.exposure_mut(order.local, order.exposure).aside[order.terms.side as usize];
         *aside = aside.checked_add(amount).expect("the gate has checked that it can be counted");
     }
 
-    /// Has what is counted of a security brought near, as far as most have it: one strategy, an account or two.
+    /// Prefetches the counts of a security in the common case: one strategy, an account or two.
     #[inline]
     pub fn fetch(&self, local: u32) {
         let local = local as usize;
@@ -291,7 +297,7 @@ impl Ledger {
         &self.positions[local as usize]
     }
 
-    /// The strategy's cash in the security's currency, as far as this shard has moved it.
+    /// Returns the strategy's cash in the security's currency, as far as this shard has moved it.
     pub fn cash_of(&self, position: &Position) -> Money {
         self.cash[position.cash as usize].amount
     }
@@ -300,7 +306,7 @@ impl Ledger {
         &self.cash
     }
 
-    /// Transactions kept, oldest first.
+    /// Returns the transactions kept, oldest first.
     pub fn transactions(&self) -> impl ExactSizeIterator<Item = (Timestamp, &Booking)> {
         self.transactions.iter().map(|kept| (kept.at, &kept.booking))
     }
@@ -309,19 +315,20 @@ impl Ledger {
         self.transactions.get(index).map(|kept| (kept.at, &kept.booking))
     }
 
-    /// How many transactions are no longer kept.
+    /// Returns the number of transactions that are no longer kept.
     pub fn folded(&self) -> u64 {
         self.folded
     }
 
-    /// The transaction booked last.
+    /// Returns the transaction booked last.
     #[inline]
     pub fn last_booked(&self) -> &Booking {
         &self.transactions.back().expect("one was booked before").booking
     }
 
-    /// Books a transaction of a security, see [`Ledger::last_booked`]. Returns which exposure of the security it
-    /// has changed, none without an account; or None if it cannot be counted, and then nothing has changed.
+    /// Books a transaction of a security, see [`Ledger::last_booked`]. Returns which exposure of the
+    /// security has changed, none without an account. Returns `None` if the transaction cannot be
+    /// counted; then nothing has changed.
     #[inline(always)]
     pub fn book(
         &mut self,
@@ -380,7 +387,7 @@ impl Ledger {
         Some(exposure_at)
     }
 
-    /// Closes what an account holds of a security at a price, without a transaction of its own.
+    /// Closes the account's exposure in a security at a price, without a transaction of its own.
     pub fn close_exposure(&mut self, instrument: &Instrument, at: u16, price: Price) -> Option<()> {
         let exposure = self.exposure_mut(instrument.local, at);
         if exposure.net.is_zero() {
@@ -392,7 +399,7 @@ impl Ledger {
         Some(())
     }
 
-    /// Books a movement of cash: `amount` signed as it changes the balance.
+    /// Books a movement of cash; `amount` is signed as it changes the balance.
     pub fn book_cash(&mut self, now: Timestamp, movement: &Movement, amount: Money) -> Option<()> {
         let Movement { kind, strategy, account, currency, uuid, .. } = *movement;
         let cash_at = self.cash_index(strategy, currency);
@@ -430,7 +437,7 @@ impl Ledger {
         Some(())
     }
 
-    /// Whether a movement with this UUID was booked; remembers it otherwise, under the id it will get.
+    /// Returns whether a movement with this UUID was booked.
     pub fn seen(&self, uuid: Uuid) -> bool {
         self.uuids.contains_key(&uuid)
     }
@@ -445,7 +452,7 @@ impl Ledger {
         self.uuids.insert(uuid, id);
     }
 
-    /// Counts everything again from the opening balance and the transactions kept.
+    /// Recounts everything from the opening balance and the transactions kept.
     pub fn recount(&mut self) {
         for position in self.positions.iter_mut().flatten() {
             position.recount = position.opening;
@@ -469,7 +476,8 @@ impl Ledger {
         }
     }
 
-    /// Puts a position right after [`Ledger::recount`]; before and after if they differ.
+    /// Corrects a position after [`Ledger::recount`]. Returns the states before and after if they
+    /// differ.
     pub fn adjust_position(&mut self, local: u32, at: u16) -> Option<(PositionState, PositionState)> {
         let position = self.position_mut(local, at);
         let before = position.state;
@@ -477,7 +485,8 @@ impl Ledger {
         (before != position.recount).then_some((before, position.recount))
     }
 
-    /// Puts a cash balance right after [`Ledger::recount`]; before and after if they differ.
+    /// Corrects a cash balance after [`Ledger::recount`]. Returns the amounts before and after if
+    /// they differ.
     pub fn adjust_cash(&mut self, at: usize) -> Option<(Money, Money)> {
         let cash = &mut self.cash[at];
         let before = cash.amount;
@@ -485,14 +494,15 @@ impl Ledger {
         (before != cash.recount).then_some((before, cash.recount))
     }
 
-    /// Folds every transaction kept into the opening balance: the day is over.
+    /// Folds every kept transaction into the opening balance, at the end of the day.
     pub fn fold_all(&mut self) {
         while !self.transactions.is_empty() {
             self.fold_oldest();
         }
     }
 
-    /// Whether both sides of every booking add up to zero, currency by currency, and a flat position has no cost.
+    /// Returns whether both sides of every booking add up to zero, currency by currency, and flat
+    /// positions have no cost.
     pub fn is_balanced(&self) -> bool {
         let flat = self.positions.iter().flatten().all(|p| !p.state.qty.is_zero() || p.state.cost.is_zero());
         let sums = self.contras.iter().enumerate().all(|(at, contra)| {
@@ -515,7 +525,8 @@ impl Ledger {
         }
     }
 
-    /// The opening balance becomes what the oldest transaction kept had made of position and cash.
+    /// Folds the oldest kept transaction: the opening balance becomes the position and cash after
+    /// it.
     fn fold_oldest(&mut self) {
         let Some(oldest) = self.transactions.front() else {
             return;
@@ -526,7 +537,7 @@ impl Ledger {
         self.cash[oldest.cash as usize].opening = oldest.booking.cash;
         self.folded += 1;
         self.transactions.pop_front();
-        // Those that are next in turn have not been looked at since they were written.
+        // The next transactions to fold have not been read since they were written.
         if let Some(coming) = self.transactions.get(FOLD_AHEAD) {
             fetch(coming);
             fetch(&coming.booking.order_id);
@@ -554,7 +565,7 @@ impl Ledger {
     }
 }
 
-/// What a transaction did to the cash balance.
+/// Returns the change of the cash balance by a transaction.
 fn change(booking: &Booking, size: ContractSize) -> Money {
     if booking.security.is_none() {
         return Money::from_raw(booking.price.raw());
@@ -564,15 +575,18 @@ fn change(booking: &Booking, size: ContractSize) -> Money {
     cost.and_then(Money::checked_neg).expect("what was counted once can be counted again")
 }
 
-/// A position after a transaction of `qty` (signed) at `price`; None if it cannot be counted.
+/// Returns a position after a transaction of `qty` (signed) at `price`; `None` if it cannot be
+/// counted.
 pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -> Option<PositionState> {
     apply_trade(held, qty, price, size, Notional::of(price, qty).money(size)?)
 }
 
-/// The same, where the transaction's value is known.
+/// Returns a position after a transaction whose value is known.
 ///
-/// In its direction the cost grows. Against it a share of the cost leaves, rounded once, so that a flat position has no
-/// cost; what was received above that share is realised. Through zero it is closed, and the rest opens at the price.
+/// A transaction in the direction of the position adds to the cost. A transaction against it
+/// removes a share of the cost, rounded once, so that a flat position has no cost; the proceeds
+/// above that share are realized. A transaction through zero closes the position, and the rest
+/// opens at the price.
 #[inline(always)]
 fn apply_trade(
     held: &PositionState,

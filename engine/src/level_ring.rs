@@ -1,5 +1,6 @@
-//! Where the levels of all ladders are: one slab, so that they lie on large pages, and what is small and needed often lies
-//! apart from what is large. A ladder knows its ring by its number, and what is in it by its own rules.
+//! The levels of all ladders in one slab, so that they are on large pages, and small data that is
+//! needed often is apart from large data. A ladder refers to its ring by its index and interprets
+//! the content by its own rules.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use crate::order_nodes::NodeQueue;
 use crate::pages::LargePages;
 use crate::prefetch::fetch;
 
-/// Prices in a ring: as many as a number has bits. Both sides of a book are a page of memory, 10,000 books take 40 MB.
+/// Prices in a ring: as many as a `u128` has bits. Both sides of a book are a page of memory;
+/// 10,000 books take 40 MB.
 pub const WINDOW: usize = 128;
 
 const _: () = assert!(WINDOW == u128::BITS as usize, "a bit for each level");
@@ -17,7 +19,8 @@ const _: () = assert!(size_of::<PriceLevel>() == 16, "four levels share a cache 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PriceLevel {
     pub queue: NodeQueue,
-    /// The sum over the line; always fits, for an order that would make it too large is refused.
+    /// Sum over the queue. It always fits, because an order that would make it too large is
+    /// refused.
     pub qty: i64,
 }
 
@@ -25,29 +28,29 @@ pub struct PriceLevel {
 #[derive(Clone, Debug, Default)]
 pub struct FarLevels {
     pub levels: BTreeMap<i64, PriceLevel>,
-    /// Touches of far levels since the ring last moved.
+    /// Accesses to far levels since the ring last moved.
     pub strays: u32,
 }
 
-/// Invariant: each ring has its levels, its bits and its far levels under the same number.
+/// Invariant: each ring has its levels, its bits and its far levels under the same index.
 #[derive(Clone, Debug, Default)]
 pub struct Rings {
     levels: Vec<[PriceLevel; WINDOW]>,
-    /// One for each level, set exactly if it has an order. The bit of a rank, like its level, is told by its lowest bits,
-    /// wherever the ring lies.
+    /// One bit for each level, set exactly if it has an order. The lowest bits of a rank select its
+    /// bit and its level, wherever the ring begins.
     bits: Vec<u128>,
     far: Vec<FarLevels>,
 }
 
 impl Rings {
-    /// Room for so many rings in all.
+    /// Reserves room for this many rings in all.
     pub fn reserve(&mut self, rings: usize, pages: LargePages) {
         pages.enlarge(&mut self.levels, rings);
         self.bits.reserve(rings.saturating_sub(self.bits.len()));
         self.far.reserve(rings.saturating_sub(self.far.len()));
     }
 
-    /// A new ring without orders, and its number.
+    /// Adds a ring without orders and returns its index.
     pub fn add(&mut self) -> u32 {
         self.levels.push([PriceLevel::default(); WINDOW]);
         self.bits.push(0);
@@ -65,7 +68,7 @@ impl Rings {
         &mut self.levels[ring as usize][place(rank)]
     }
 
-    /// Has the memory of a level brought near.
+    /// Prefetches the memory of a level.
     #[inline]
     pub fn fetch(&self, ring: u32, rank: i64) {
         if let Some(levels) = self.levels.get(ring as usize) {
@@ -98,8 +101,8 @@ impl Rings {
         &mut self.far[ring as usize]
     }
 
-    /// The ring begins elsewhere. Levels that are in the old window and in the new stay where they are: the place of a rank
-    /// never changes.
+    /// Moves the start of the ring. Levels in both the old and the new window stay in place: the
+    /// place of a rank never changes.
     pub fn shift(&mut self, ring: u32, old: i64, new: i64) {
         let levels = &mut self.levels[ring as usize];
         let (bits, far) = (&mut self.bits[ring as usize], &mut self.far[ring as usize].levels);
@@ -117,7 +120,7 @@ impl Rings {
     }
 }
 
-/// Where the level of a rank is in its ring.
+/// Returns the place of a rank's level in its ring.
 #[inline]
 pub fn place(rank: i64) -> usize {
     rank as usize & (WINDOW - 1)

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-// Words and numbers.
+// Text and numbers.
 pub mod text;
 pub mod id;
 pub mod number;
@@ -8,7 +8,7 @@ pub mod time;
 pub mod reason;
 pub mod rng;
 
-// What is said and heard.
+// Commands, events and their bytes.
 pub mod terms;
 pub mod refdata;
 pub mod command;
@@ -36,7 +36,7 @@ pub mod timers;
 pub mod outbox;
 pub mod shard;
 
-// Many shards, and those who talk with them.
+// Many shards, and the components that communicate with them.
 pub mod lane;
 pub mod mesh;
 pub mod worker;

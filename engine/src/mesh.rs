@@ -1,4 +1,4 @@
-//! The mesh: between every port and every shard a lane for commands and a lane for events.
+//! The mesh: a lane for commands and a lane for events between every port and every shard.
 //!
 //! ```text
 //!            commands                        events
@@ -7,8 +7,8 @@
 //! port 1 ───────────────► …
 //! ```
 //!
-//! A port is a thread that talks with the shards: gateway, http, adapter, feed, budget. Each end belongs to one
-//! thread. Nothing here waits: a full lane is an answer.
+//! A port is a thread that communicates with the shards: gateway, http, adapter, feed, budget. Each
+//! end belongs to one thread. Nothing here waits: a full lane is reported to the caller.
 
 use crate::command::{Command, CommandKind};
 use crate::event::Event;
@@ -16,12 +16,13 @@ use crate::id::{Origin, PortId, PortMask, ShardId, Source};
 use crate::lane::{LaneFull, LaneIn, LaneOut, lane};
 use crate::sender::{Sender, SenderId, SenderLog};
 
-/// What kind of thread a port is. The shards take commands of a lower kind first, see [`CLASS_BATCH`].
+/// Kind of thread behind a port. The shards take commands of a lower kind first, see
+/// [`CLASS_BATCH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortClass {
     /// Operator, clock, budget.
     Control,
-    /// Reports of what happened outside: the sooner we know, the less we guess.
+    /// Reports of what happened outside: the sooner the shard knows them, the less it guesses.
     Venue,
     Client,
     /// Prices. Newer ones replace older ones, so they may wait.
@@ -33,11 +34,12 @@ impl PortClass {
         [PortClass::Control, PortClass::Venue, PortClass::Client, PortClass::Feed];
 }
 
-/// Commands of each class in a round. A class goes before those behind it until it had so many; a new round begins
-/// when no class with a rest has a command. So a flood of orders delays the prices and never shuts them out.
+/// Commands of each class in a round. A class goes before those behind it until it has used its
+/// share; a new round begins when no class with a remaining share has a command. A flood of orders
+/// therefore delays the prices but never shuts them out.
 pub const CLASS_BATCH: [u32; 4] = [32, 32, 32, 16];
 
-/// How many values a lane holds, by direction. Any number from 1 works; small ones stall more often.
+/// Capacity of a lane, by direction. Any number from 1 works; small ones stall more often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depths {
     /// From a port to a shard.
@@ -47,19 +49,20 @@ pub struct Depths {
 }
 
 impl Default for Depths {
-    /// A thousand commands are 128 KiB a lane, the events four times that: bursts fit, and the caches hold them.
+    /// A thousand commands are 128 KiB per lane, the events four times that: bursts fit, and the
+    /// caches hold them.
     fn default() -> Depths {
         Depths { commands: 1_024, events: 4_096 }
     }
 }
 
-/// The mark of what a port tells about senders. Nobody waits for an answer, and there is none.
+/// Token of the commands that describe senders. They are not answered.
 const SENDER_TOKEN: u32 = 0;
 
 /// Builds all lanes. `ports[n]` is the class of [`PortId`] n.
 pub fn mesh(ports: &[PortClass], shards: u8, depths: Depths) -> (Vec<PortEnd>, Vec<ShardEnd>) {
     assert!(ports.len() <= PortId::MAX as usize + 1, "a port mask has a bit for each port");
-    assert!(shards >= 1, "somebody must own the securities");
+    assert!(shards >= 1, "there is at least one shard");
     assert!(shards <= ShardId::MAX + 1, "a handle has room for the shard");
     let mut port_ends: Vec<_> = (0..ports.len()).map(|port| PortEnd::new(PortId(port as u8))).collect();
     let mut shard_ends = Vec::with_capacity(shards as usize);
@@ -77,7 +80,7 @@ pub fn mesh(ports: &[PortClass], shards: u8, depths: Depths) -> (Vec<PortEnd>, V
     (port_ends, shard_ends)
 }
 
-/// One more port: the link to other servers, for shards that were joined to the others by [`mesh`].
+/// Adds one more port: the link to other servers, for shards that [`mesh`] has connected.
 pub fn link(shards: &mut [ShardEnd], depths: Depths) -> PortEnd {
     let mut port = PortEnd::new(PortId::LINK);
     for end in shards {
@@ -101,9 +104,9 @@ pub struct PortEnd {
     commands: Vec<LaneIn<Command>>,
     /// By shard.
     events: Vec<LaneOut<Event>>,
-    /// The shard that is listened to next.
+    /// Shard that is polled next.
     next: usize,
-    /// Who was sent something since [`PortEnd::take_wakeups`].
+    /// Shards that received a command since [`PortEnd::take_wakeups`].
     wakeups: ShardMask,
     senders: SenderLog,
 }
@@ -168,17 +171,18 @@ impl PortEnd {
         self.senders.add_shard();
     }
 
-    /// Says which start of the server this is, so that no number of a sender means another one than before.
+    /// Sets the number of this server start, so that no sender number is reused for another sender.
     pub fn begin_senders(&mut self, start: u64) {
         self.senders.begin(start);
     }
 
-    /// The number of a sender for the commands it sends. Each shard is told what it means before it is used there.
+    /// Returns the number of a sender for its commands. The port describes the sender to each shard
+    /// before it uses the number there.
     pub fn register_sender(&mut self, sender: Sender) -> SenderId {
         self.senders.register(sender)
     }
 
-    /// Tells a shard about senders it has not heard of. False: its lane is full.
+    /// Sends the descriptions of new senders to a shard. Returns false if its lane is full.
     #[cold]
     #[inline(never)]
     fn send_senders(&mut self, shard: ShardId) -> bool {
@@ -195,7 +199,8 @@ impl PortEnd {
         true
     }
 
-    /// The shards that were sent something since the last time this was asked: whoever sleeps is to be woken.
+    /// Returns the shards that received something since the last call: the caller wakes those that
+    /// sleep.
     pub fn take_wakeups(&mut self) -> ShardMask {
         std::mem::take(&mut self.wakeups)
     }
@@ -208,7 +213,7 @@ impl PortEnd {
         self.commands.len() as u8
     }
 
-    /// Sends a command, or not: then the caller keeps it in its slot and tries again later.
+    /// Sends a command, or fails: then the caller keeps it and tries again later.
     #[inline]
     pub fn send(&mut self, shard: ShardId, command: Command) -> Result<(), LaneFull> {
         if self.senders.has_unsent(shard.0 as usize) && !self.send_senders(shard) {
@@ -219,14 +224,14 @@ impl PortEnd {
         Ok(())
     }
 
-    /// Whether the next [`PortEnd::send`] to this shard succeeds.
+    /// Returns whether the next [`PortEnd::send`] to this shard succeeds.
     pub fn has_room(&mut self, shard: ShardId) -> bool {
         let has_senders = !self.senders.has_unsent(shard.0 as usize) || self.send_senders(shard);
         has_senders && self.commands[shard.0 as usize].has_room()
     }
 
-    /// Sends the command to every shard that has not had it and has room now. Answers whether all have it; if not,
-    /// the caller keeps the slot and tries again later.
+    /// Sends the command to every shard that has not had it and has room now. Returns whether all
+    /// shards have it; if not, the caller keeps the broadcast and tries again later.
     pub fn send_all(&mut self, broadcast: &mut Broadcast) -> bool {
         for shard in 0..self.shards() {
             let bit = 1 << shard;
@@ -237,12 +242,12 @@ impl PortEnd {
         broadcast.served.count_ones() as usize == self.commands.len()
     }
 
-    /// The next event. The shards take turns, so that none is heard less than another.
+    /// Returns the next event. The shards take turns, so that none is served less than another.
     pub fn poll_event(&mut self) -> Option<(ShardId, Event)> {
         self.poll_event_with(|shard, event| (shard, *event))
     }
 
-    /// Shows the next event where it lies.
+    /// Passes the next event to `handle` in place.
     #[inline]
     pub fn poll_event_with<R>(&mut self, handle: impl FnOnce(ShardId, &Event) -> R) -> Option<R> {
         let mut handle = Some(handle);
@@ -258,7 +263,7 @@ impl PortEnd {
         None
     }
 
-    /// Shows at most `count` events of a shard that wait to be polled, nearest first.
+    /// Shows at most `count` waiting events of a shard, nearest first.
     #[inline]
     pub fn look_ahead(&mut self, shard: ShardId, count: usize, see: impl FnMut(usize, &Event)) {
         if let Some(lane) = self.events.get_mut(shard.0 as usize) {
@@ -267,7 +272,7 @@ impl PortEnd {
     }
 }
 
-/// A command for every shard, and who has had it.
+/// A command for every shard, and the shards that have received it.
 #[derive(Clone, Copy, Debug)]
 pub struct Broadcast {
     command: Command,
@@ -298,11 +303,11 @@ pub struct ShardEnd {
     events: Vec<LaneIn<Event>>,
     /// To other servers.
     link: Option<LaneIn<Event>>,
-    /// By class.
+    /// One for each class.
     round_robins: [RoundRobin; 4],
-    /// What is left of [`CLASS_BATCH`] in this round.
+    /// Rest of [`CLASS_BATCH`] in this round.
     left: [u32; 4],
-    /// The port whose command was taken last.
+    /// Port whose command was taken last.
     last_port: u8,
 }
 
@@ -319,12 +324,12 @@ impl ShardEnd {
         self.id
     }
 
-    /// All ports there are.
+    /// Returns all ports of the mesh.
     pub fn ports(&self) -> PortMask {
         self.ports
     }
 
-    /// Hands an event to a port if its lane has room.
+    /// Sends an event to a port if its lane has room.
     #[inline]
     pub fn send(&mut self, port: PortId, event: Event) -> Result<(), LaneFull> {
         match self.events.get_mut(port.0 as usize) {
@@ -333,14 +338,14 @@ impl ShardEnd {
         }
     }
 
-    /// What is for other servers.
+    /// Sends an event to other servers.
     #[cold]
     fn send_to_link(&mut self, port: PortId, event: Event) -> Result<(), LaneFull> {
         let link = self.link.as_mut().filter(|_| port == PortId::LINK);
-        link.expect("a shard speaks to ports of its mesh only").send(event)
+        link.expect("a shard sends to ports of its mesh only").send(event)
     }
 
-    /// The next command: by class, and within a class the ports take turns.
+    /// Returns the next command: by class, and within a class the ports take turns.
     pub fn poll_command(&mut self) -> Option<Command> {
         let mut was_skipped = false;
         let command = self.poll_round(&mut was_skipped);
@@ -348,12 +353,12 @@ impl ShardEnd {
             return command;
         }
         self.left = CLASS_BATCH;
-        // Those who had their part and were not looked at.
+        // Serves the classes that had used their share and were skipped.
         if was_skipped { self.poll_round(&mut was_skipped) } else { None }
     }
 
-    /// Shows at most `count` commands that wait behind the one taken last, nearest first. When other ports speak too they
-    /// may come between.
+    /// Shows at most `count` commands that wait behind the one taken last, nearest first. Commands
+    /// of other ports may come between.
     #[inline]
     pub fn look_ahead(&mut self, count: usize, see: impl FnMut(usize, &Command)) {
         if let Some(lane) = self.commands.get_mut(self.last_port as usize) {
@@ -377,7 +382,7 @@ impl ShardEnd {
     }
 }
 
-/// The ports of one class, and whose turn it is.
+/// The ports of one class, served in turn.
 #[derive(Debug)]
 struct RoundRobin {
     ports: Vec<u8>,
@@ -449,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_remembers_whom_it_called() {
+    fn a_port_remembers_the_shards_to_wake() {
         let (mut ports, _shards) = mesh(&[PortClass::Client], 128, depths(1));
         let port = &mut ports[0];
         assert!(port.take_wakeups().is_empty());
@@ -479,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shards_are_heard_in_turn() {
+    fn the_shards_are_polled_in_turn() {
         let (mut ports, mut shards) = mesh(&[PortClass::Client], 3, depths(4));
         for shard in [0, 2] {
             for seq in 0..3 {
@@ -539,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_stands_for_the_ports_of_other_servers() {
+    fn the_link_receives_events_for_ports_of_other_servers() {
         let (mut ports, mut shards) = mesh(&[PortClass::Client], 2, depths(4));
         let mut far = link(&mut shards, depths(4));
         far.send(ShardId(1), command(33, 1)).unwrap();
@@ -556,8 +561,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a shard speaks to ports of its mesh only")]
-    fn a_port_outside_the_mesh_is_a_mistake() {
+    #[should_panic(expected = "a shard sends to ports of its mesh only")]
+    fn a_port_outside_the_mesh_is_refused() {
         let (_ports, mut shards) = mesh(&[PortClass::Client], 1, depths(1));
         let _ = shards[0].send(PortId(1), event(1));
     }

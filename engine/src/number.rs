@@ -1,5 +1,5 @@
-//! Prices, quantities and money: 64-bit integers in units of 10⁻⁸. Products go through 128 bits and are rounded once,
-//! half away from zero. What does not fit is `None`, never a wrapped value.
+//! Prices, quantities and money: 64-bit integers in units of 10⁻⁸. Products use 128 bits and are
+//! rounded once, half away from zero. A result that does not fit is `None`, never a wrapped value.
 
 use std::fmt;
 
@@ -16,12 +16,12 @@ macro_rules! scaled {
             pub const MAX: $name = $name(i64::MAX);
             pub const MIN: $name = $name(i64::MIN);
 
-            /// From units of 10⁻⁸.
+            /// Creates a value from units of 10⁻⁸.
             pub const fn from_raw(raw: i64) -> $name {
                 $name(raw)
             }
 
-            /// From a whole number; None if it is too large.
+            /// Creates a value from a whole number; `None` if it is too large.
             pub const fn whole(value: i64) -> Option<$name> {
                 match value.checked_mul(SCALE) {
                     Some(raw) => Some($name(raw)),
@@ -29,7 +29,7 @@ macro_rules! scaled {
                 }
             }
 
-            /// In units of 10⁻⁸.
+            /// Returns the value in units of 10⁻⁸.
             pub const fn raw(self) -> i64 {
                 self.0
             }
@@ -50,7 +50,7 @@ macro_rules! scaled {
                 self.0.checked_neg().map($name)
             }
 
-            /// The magnitude; the most negative value becomes the largest.
+            /// Returns the magnitude; the most negative value becomes the largest.
             pub fn abs(self) -> $name {
                 $name(self.0.saturating_abs())
             }
@@ -85,11 +85,11 @@ macro_rules! scaled {
 }
 
 scaled!(
-    /// A price per unit. May be zero or negative: spreads and some futures are.
+    /// A price per unit. It may be zero or negative, as for spreads and some futures.
     Price
 );
 scaled!(
-    /// A quantity. Signed where a position or a transaction is meant.
+    /// A quantity. Signed in positions and transactions.
     Qty
 );
 scaled!(
@@ -97,7 +97,7 @@ scaled!(
     Money
 );
 scaled!(
-    /// How much one unit of quantity stands for: 1 for a share, 50 for an index future.
+    /// Multiplier of one unit of quantity: 1 for a share, 50 for an index future.
     ContractSize
 );
 
@@ -105,7 +105,7 @@ impl ContractSize {
     pub const ONE: ContractSize = ContractSize(SCALE);
 }
 
-/// An exact product of price and quantity, in units of 10⁻¹⁶: what fills add up to before anything is rounded.
+/// An exact product of price and quantity, in units of 10⁻¹⁶: the sum of fills before rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notional(i128);
 
@@ -141,7 +141,7 @@ impl Notional {
         Price(narrow(divide_rounded(self.0, qty.0 as i128)).unwrap_or(i64::MAX))
     }
 
-    /// The money it is, for a contract size.
+    /// Returns the amount of money for a contract size.
     #[inline]
     pub fn money(self, size: ContractSize) -> Option<Money> {
         if size == ContractSize::ONE {
@@ -153,7 +153,7 @@ impl Notional {
 }
 
 impl Money {
-    /// `rate` per unit of quantity, for the magnitude of `qty`.
+    /// Returns `rate` per unit of quantity, for the magnitude of `qty`.
     pub fn per_unit(rate: Money, qty: Qty) -> Option<Money> {
         narrow(unscale(rate.0 as i128 * (qty.0 as i128).abs())).map(Money)
     }
@@ -167,7 +167,8 @@ impl Money {
         narrow(divide_rounded(self.0 as i128 * part.0 as i128, whole.0 as i128)).map(Money)
     }
 
-    /// The price per unit that `self` is over a quantity of contracts; None over nothing, or if it does not fit.
+    /// Returns the price per unit of this amount over a quantity of contracts; `None` if the
+    /// quantity is zero or the price does not fit.
     pub fn per(self, qty: Qty, size: ContractSize) -> Option<Price> {
         let units = qty.0 as i128 * size.0 as i128;
         if units == 0 {
@@ -180,18 +181,20 @@ impl Money {
 }
 
 impl Price {
-    /// So many hundredths of a percent of this price, rounded once.
+    /// Returns this many hundredths of a percent of this price, rounded once.
     pub fn basis_points(self, bp: i64) -> Option<Price> {
         narrow(divide_rounded(self.0 as i128 * bp as i128, 10_000)).map(Price)
     }
 
-    /// Whether this price is at most so many hundredths of a percent of `reference` away from it.
+    /// Returns whether this price is at most this many hundredths of a percent of `reference` away
+    /// from it.
     pub fn is_within(self, bp: u32, reference: Price) -> bool {
         let distance = (self.0 as i128 - reference.0 as i128).abs();
         distance * 10_000 <= (reference.0 as i128).abs() * bp as i128
     }
 
-    /// The number of whole ticks; None if it is not on the grid. `tick` is positive.
+    /// Returns the number of whole ticks; `None` if the price is not on the grid. `tick` is
+    /// positive.
     pub fn ticks(self, tick: Price) -> Option<i64> {
         (self.0 % tick.0 == 0).then_some(self.0 / tick.0)
     }
@@ -208,8 +211,9 @@ impl Qty {
     }
 }
 
-/// A step that others are multiples of, prepared so that to divide by it takes one multiplication: times the inverse of its
-/// odd part, modulo 2⁶⁴, a multiple gives its quotient, and everything else a number too large to be one.
+/// A step prepared so that a division by it takes one multiplication. A multiple times the inverse
+/// of the step's odd part, modulo 2⁶⁴, gives its quotient; every other number gives a result too
+/// large to be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     inverse: u64,
@@ -223,13 +227,13 @@ impl Grid {
         assert!(step > 0, "a step goes forward");
         let twos = step.trailing_zeros();
         let odd = (step as u64) >> twos;
-        // Each round doubles the number of bits that are right, from the three that every odd number has.
+        // Each round doubles the number of correct bits, from the three that every odd number has.
         let inverse =
             (0..5).fold(odd, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse))));
         Grid { inverse, twos, quotient_max: u64::MAX / step as u64 }
     }
 
-    /// How many steps a number is; None if it is not a multiple.
+    /// Returns the number of steps in a value; `None` if it is not a multiple.
     #[inline]
     pub fn steps(&self, raw: i64) -> Option<i64> {
         let quotient = raw.unsigned_abs().wrapping_mul(self.inverse).rotate_right(self.twos);
@@ -238,8 +242,9 @@ impl Grid {
     }
 }
 
-/// Division by [`SCALE`], rounded half away from zero. The same as [`divide_rounded`], but amounts of every day (below some
-/// 400,000) need no 128-bit division, which takes longer than all the rest of a booking.
+/// Divides by [`SCALE`], rounded half away from zero. It equals [`divide_rounded`], but common
+/// amounts (below some 400,000) need no 128-bit division, which takes longer than all the rest of a
+/// booking.
 #[inline]
 fn unscale(value: i128) -> i128 {
     const POWER_OF_TWO: u32 = SCALE.trailing_zeros();
@@ -254,7 +259,7 @@ fn unscale(value: i128) -> i128 {
     if value < 0 { -rounded } else { rounded }
 }
 
-/// Division rounded half away from zero.
+/// Divides, rounded half away from zero.
 fn divide_rounded(value: i128, by: i128) -> i128 {
     let quotient = value / by;
     let rest = value - quotient * by;
@@ -322,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_of_unscaling_is_the_long_way() {
+    fn fast_unscaling_agrees_with_division() {
         let mut value = 1i128;
         for step in 0..100_000u32 {
             value = value.wrapping_mul(0x2d99_787b_5b1a_1e6c_a50e_3d9b_9ad7_1a35).wrapping_add(0x1234_5677);

@@ -1,4 +1,4 @@
-//! One order: three small machines and the status derived from them.
+//! One order: three small state machines and the status derived from them.
 //!
 //! ```text
 //!               ┌───────── Reject ───────► Rejected
@@ -9,9 +9,9 @@
 //!                          └─ Cancel ──────────► Canceled      (Reject, when late, too)
 //! ```
 //!
-//! The base state says how far the order has come, the requests say what is being asked, the quantities say how much
-//! is done. None of them knows the others, so a fill cannot forget a pending replace. The [`Status`] that the world is
-//! told is derived, the highest rank first.
+//! The base state says how far the order has come, the requests say which changes are pending, the
+//! quantities say how much is filled. None of them knows the others, so a fill cannot forget a
+//! pending replace. The published [`Status`] is derived, the highest rank first.
 
 use crate::id::{IntId, Source};
 use crate::number::{Money, Notional, Price, Qty};
@@ -34,7 +34,7 @@ pub enum Base {
     Expired,
 }
 
-/// What can happen to a base state.
+/// Transitions of the base state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Accept,
@@ -51,12 +51,12 @@ impl Base {
     pub const ALL: [Base; 6] =
         [Base::PendingNew, Base::Working, Base::Filled, Base::Canceled, Base::Rejected, Base::Expired];
 
-    /// The table. None: this cannot happen to an order in this state.
+    /// Returns the state after a step. `None`: the step cannot happen to an order in this state.
     pub fn after(self, step: Step) -> Option<Base> {
         match (self, step) {
             (Base::PendingNew | Base::Working, Step::Accept) => Some(Base::Working),
             (Base::PendingNew, Step::Reject) => Some(Base::Rejected),
-            // Late: the venue had taken it before.
+            // Late: the venue had accepted it before.
             (Base::Working, Step::Reject) => Some(Base::Canceled),
             (Base::PendingNew | Base::Working, Step::Fill) => Some(Base::Working),
             // A fill is a fact of money: an order that had ended takes it too.
@@ -78,20 +78,22 @@ impl Base {
     }
 }
 
-/// An order in its shard: three cache lines beside each other. Its requests are kept apart, see [`crate::orders`].
+/// An order in its shard: three adjacent cache lines. Its requests are stored separately, see
+/// [`crate::orders`].
 ///
-/// Invariants: `cum ≤ qty` unless the venue overfilled it; `leaves` is zero exactly when it is finished.
+/// Invariants: `cum ≤ qty` unless the venue overfilled it; `leaves` is zero exactly when it is
+/// finished.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Order {
-    /// What it is called now; none in a free slot.
+    /// Current id; none in a free slot.
     pub id: IntId,
     pub terms: Terms,
     /// Exact sum of price × quantity of all fills.
     pub notional: Notional,
     pub cum: Qty,
     pub submitted: Timestamp,
-    /// Credit set aside for what is left of it.
+    /// Credit reserved for the remaining quantity.
     pub reserved: Money,
     pub source: Source,
     /// Index of its security in the shard; [`NIL`] if the security is unknown.
@@ -99,38 +101,39 @@ pub struct Order {
     pub generation: u32,
     /// Index of its pending requests, or [`NIL`].
     pub requests: u32,
-    /// Index of what it was called before its last modification, or [`NIL`].
+    /// Index of its former ids, or [`NIL`].
     pub orig_id: u32,
     /// Its newest execution at an outside venue, or [`NIL`].
     pub execution: u32,
-    /// Neighbour in the line of finished orders, or in the free list.
+    /// Neighbour in the list of finished orders, or in the free list.
     pub next: u32,
-    /// Where its strategy's position stands among those of its security.
+    /// Index of its strategy's position among those of its security.
     pub position: u16,
-    /// Where its account's exposure stands among those of its security.
+    /// Index of its account's exposure among those of its security.
     pub exposure: u16,
-    /// When anything was last said of it.
+    /// Time of the last event about it.
     pub updated: Timestamp,
-    /// Why it stands as it was last told.
+    /// Reason in the last event about it.
     pub reason: Reason,
     pub base: Base,
-    /// Whether its venue is outside, and may say something even after its end.
+    /// Whether its venue is outside, and may report something even after its end.
     pub outside: bool,
-    /// Whether the venue has it: a stop that waits is with us.
+    /// Whether the venue has it: a waiting stop is held by the shard.
     pub at_venue: bool,
     pub triggered: bool,
     pub in_doubt: bool,
     /// Counted among the open orders of its strategy and account.
     pub counted: bool,
-    /// Whether its outside venue has taken it: an acknowledgement or a fill has come.
+    /// Whether its outside venue has accepted it: an acknowledgement or a fill has arrived.
     pub acknowledged: bool,
-    /// The neighbour before it in the line of finished orders, or [`NIL`].
+    /// Previous order in the list of finished orders, or [`NIL`].
     pub before: u32,
-    /// Whether the doubt about it ends only when the venue tells how it stands.
+    /// Whether the doubt about it ends only when the venue reports its status.
     pub unsure: bool,
-    /// Whether its outside venue was asked how it stands since the order was sent there.
+    /// Whether its outside venue was asked for the status since the order was sent there.
     pub status_queried: bool,
-    /// Of a finished order: the trading day in which readers last heard of it, counted by the shard.
+    /// For a finished order: the trading day in which it was last published, as the shard counts
+    /// days.
     pub era: u8,
 }
 
@@ -141,7 +144,7 @@ const _: () =
     assert!(std::mem::offset_of!(Order, reserved) / 64 == 2, "each line is fetched by one of its fields");
 
 impl Order {
-    /// Has its memory brought near.
+    /// Prefetches its memory.
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.id);
@@ -177,20 +180,20 @@ impl Order {
         self.notional.average(self.cum)
     }
 
-    /// Whether it is a stop that still waits for its price.
+    /// Returns whether it is a stop that still waits for its price.
     pub fn waits_for_trigger(&self) -> bool {
         self.terms.kind.has_stop() && !self.triggered
     }
 }
 
-/// The latest fill of an order. Beside the orders rather than in them: only fills and snapshots look at it.
+/// The latest fill of an order. Stored beside the orders, because only fills and snapshots read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastFill {
     pub qty: Qty,
     pub price: Price,
 }
 
-/// What has been asked of an order and not yet answered: at most one of each kind; a cancel may wait behind a replace.
+/// Pending requests of an order: at most one of each kind; a cancel may wait behind a replace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Requests {
     pub replace: Option<Replace>,
@@ -204,11 +207,11 @@ pub struct Replace {
     pub id: IntId,
     pub source: Source,
     pub terms: Terms,
-    /// Credit set aside for the new terms beyond the old.
+    /// Credit reserved for the new terms beyond that of the old.
     pub reserved: Money,
-    /// The price the new terms were valued at for the credit.
+    /// Price at which the new terms were valued for the credit.
     pub credit_price: Option<Price>,
-    /// By how much the quantity in the market will grow: counted as open already.
+    /// Growth of the quantity in the market, already counted as open.
     pub grown: Qty,
 }
 
@@ -216,9 +219,9 @@ pub struct Replace {
 pub struct CancelRequest {
     pub id: IntId,
     pub source: Source,
-    /// What is told when it is done.
+    /// Reason to report when it is done.
     pub reason: Reason,
-    /// Whether the venue has been asked.
+    /// Whether the request was sent to the venue.
     pub sent: bool,
 }
 
@@ -232,7 +235,7 @@ mod tests {
     #[test]
     fn every_pair_of_base_state_and_step_is_as_the_table_says() {
         use Base::*;
-        //            Accept         Reject          Fill           Complete      Cancel          Expire
+        // Accept, Reject, Fill, Complete, Cancel, Expire.
         let table = [
             (
                 PendingNew,
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_of_highest_rank_is_told() {
+    fn the_status_of_the_highest_rank_is_published() {
         let cancel =
             CancelRequest { id: IntId::NONE, source: Source::default(), reason: Reason::None, sent: true };
         let replace = Replace {

@@ -1,5 +1,5 @@
-//! Orders as ladders and lines know them: nodes in one slab, linked by slot. The slots are the shard's own, so an order
-//! and its node have the same number, and an order is in at most one line.
+//! Orders as ladders and queues see them: nodes in one slab, linked by slot. The slots are those of
+//! the shard, so an order and its node have the same number, and an order is in at most one queue.
 
 mod codec;
 
@@ -23,12 +23,12 @@ pub enum NodePlace {
     Nowhere,
     /// On a ladder of the venue, at its limit.
     Book,
-    /// In the line of market orders that wait; `ticks` is its number of arrival.
+    /// In the queue of waiting market orders; `ticks` is its arrival number.
     MarketQueue,
-    /// Kept aside for the closing auction.
+    /// Held for the closing auction.
     ParkedLimit,
     ParkedMarket,
-    /// Trading right now, and not yet at its end.
+    /// Trading right now, and not yet done.
     Taking,
     /// On a ladder of the shard: a stop.
     Stop,
@@ -39,14 +39,14 @@ pub enum NodePlace {
 #[repr(C, align(32))]
 pub struct Node {
     pub ticks: i64,
-    /// What remains.
+    /// Remaining quantity.
     pub qty: Qty,
     pub(crate) prev: u32,
     pub(crate) next: u32,
     pub book: u32,
     pub account: AccountId,
     pub tif: Tif,
-    /// The place in the upper bits, the side in the lowest: a byte more would cost a cache line.
+    /// The place in the upper bits, the side in the lowest: one more byte would cost a cache line.
     state: u8,
 }
 
@@ -85,14 +85,15 @@ impl Node {
         self.state = (place as u8) << 1 | self.state & 1;
     }
 
-    /// The one behind it in its line.
+    /// Returns the next node in its queue.
     #[inline]
     pub fn next(&self) -> Option<u32> {
         (self.next != NIL).then_some(self.next)
     }
 }
 
-/// The slab of nodes, and the rings they stand on. The caller chooses the slots; it grows to the highest one used.
+/// The slab of nodes, and the rings of the ladders. The caller chooses the slots; the slab grows to
+/// the highest one used.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
     pub(crate) slots: Vec<Node>,
@@ -104,12 +105,12 @@ impl Nodes {
         Nodes { slots: pages.table(orders), rings: Rings::default() }
     }
 
-    /// Room for so many orders.
+    /// Reserves room for this many orders.
     pub fn reserve(&mut self, orders: usize, pages: LargePages) {
         pages.enlarge(&mut self.slots, orders);
     }
 
-    /// The place of a slot; nowhere if it was never used.
+    /// Returns the place of a slot; `Nowhere` if it was never used.
     #[inline]
     pub fn place(&self, slot: u32) -> NodePlace {
         self.slots.get(slot as usize).map_or(NodePlace::Nowhere, Node::place)
@@ -120,7 +121,7 @@ impl Nodes {
         self.slots.get(slot as usize)
     }
 
-    /// Has the memory of a slot brought near.
+    /// Prefetches the memory of a slot.
     #[inline]
     pub fn fetch(&self, slot: u32) {
         if let Some(node) = self.slots.get(slot as usize) {
@@ -160,7 +161,7 @@ impl IndexMut<u32> for Nodes {
     }
 }
 
-/// First come, first served.
+/// A first-in, first-out queue of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeQueue {
     pub(crate) head: u32,

@@ -1,5 +1,6 @@
-//! All orders of a shard: one slab with a free list, lines of finished orders of which the oldest are forgotten, former
-//! ids and pending requests beside it. Nothing allocates once the slab has grown to the number of orders there are.
+//! All orders of a shard: one slab with a free list, lists of finished orders of which the oldest
+//! are forgotten, and former ids and pending requests beside it. Nothing allocates once the slab
+//! has grown to the number of orders in use.
 
 mod executions;
 mod codec;
@@ -16,12 +17,12 @@ use crate::time::Timestamp;
 
 pub use executions::Execution;
 
-/// What a modified order was called before.
+/// Former ids of a modified order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FormerIds {
-    /// Its first id, by which it is known for life.
+    /// Its first id, which never changes.
     pub first: IntId,
-    /// The one before the id it has now.
+    /// The id before the current one.
     pub last: IntId,
 }
 
@@ -37,11 +38,11 @@ impl FinishedList {
     const EMPTY: FinishedList = FinishedList { first: NIL, last: NIL, len: 0 };
 }
 
-/// What is kept of an order beside its slot: half a cache line.
+/// Parts of an order beside its slot: half a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 struct Details {
-    /// Of an order without fills it is another's.
+    /// The last fill. For an order without fills it belongs to an earlier order of the slot.
     fill: LastFill,
     sent: SentBy,
 }
@@ -56,9 +57,9 @@ pub struct Orders {
     /// By slot.
     details: Vec<Details>,
     free: u32,
-    /// How many slots hold an order.
+    /// Number of slots that hold an order.
     held: u32,
-    /// Of simulated and of outside venues.
+    /// Orders of simulated and of outside venues.
     finished: [FinishedList; 2],
     orig_ids: Vec<FormerIds>,
     orig_ids_free: Vec<u32>,
@@ -70,7 +71,7 @@ pub struct Orders {
     executions_max: u32,
 }
 
-/// An order that is none.
+/// Returns an order without content.
 pub fn empty_order() -> Order {
     Order {
         id: IntId::NONE,
@@ -110,8 +111,8 @@ impl Orders {
         Orders {
             shard,
             max,
-            // Room for all there may be: memory that is not used costs nothing, and a slab that grows would stand still to
-            // be copied.
+            // Room for the maximum: unused memory costs nothing, and a growing slab would stall
+            // while it is copied.
             slots: pages.table(max as usize),
             details: pages.table(max as usize),
             free: NIL,
@@ -128,7 +129,7 @@ impl Orders {
         }
     }
 
-    /// Other bounds. What is held beyond a smaller one stays.
+    /// Changes the bounds. Orders beyond a smaller bound stay.
     pub fn set_bounds(&mut self, max: u32, executions_max: u32, pages: LargePages) {
         assert!(max < NIL, "one slot number means none");
         (self.max, self.executions_max) = (max, executions_max);
@@ -136,7 +137,7 @@ impl Orders {
         pages.enlarge(&mut self.details, max as usize);
     }
 
-    /// Slots there are, in use or not: the range a walk over all orders covers.
+    /// Returns the number of slots, in use or not: the range of a walk over all orders.
     pub fn len(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -149,17 +150,17 @@ impl Orders {
         self.held
     }
 
-    /// Finished orders kept, of simulated or of outside venues.
+    /// Returns the number of finished orders kept, of simulated or of outside venues.
     pub fn finished(&self, outside: bool) -> u32 {
         self.finished[outside as usize].len
     }
 
-    /// Whether another order finds a place.
+    /// Returns whether there is room for another order.
     pub fn has_room(&self) -> bool {
         self.held < self.max
     }
 
-    /// Gives a new order, which has an id, a slot. The caller has seen that there is room.
+    /// Stores a new order, which has an id, in a slot. The caller has checked that there is room.
     pub fn insert(&mut self, order: Order) -> u32 {
         let slot = self.allocate();
         let generation = self.slots[slot as usize].generation;
@@ -167,8 +168,8 @@ impl Orders {
         slot
     }
 
-    /// A free slot, which the caller fills at once: it holds what the order before it left there, but for the
-    /// generation, which is to stay.
+    /// Allocates a free slot, which the caller fills at once. It still has the content of an
+    /// earlier order, except for the generation, which must stay.
     #[inline]
     pub fn allocate(&mut self) -> u32 {
         assert!(self.has_room(), "room is checked before");
@@ -184,7 +185,7 @@ impl Orders {
         slot
     }
 
-    /// Has the memory of a slot brought near.
+    /// Prefetches the memory of a slot.
     #[inline]
     pub fn fetch(&self, slot: u32) {
         if let Some(order) = self.slots.get(slot as usize) {
@@ -193,7 +194,7 @@ impl Orders {
         }
     }
 
-    /// Has the memory of the slot brought near that the next order will get.
+    /// Prefetches the memory of the slot that the next order will get.
     #[inline]
     pub fn fetch_free(&self) -> u32 {
         self.fetch(self.free);
@@ -205,7 +206,7 @@ impl Orders {
         OrderHandle::new(self.shard, self.slots[slot as usize].generation, slot)
     }
 
-    /// The slot of a handle; None if the order is unknown or was forgotten.
+    /// Returns the slot of a handle; `None` if the order is unknown or was forgotten.
     #[inline]
     pub fn find(&self, handle: OrderHandle) -> Option<u32> {
         let order = self.slots.get(handle.slot() as usize)?;
@@ -215,13 +216,13 @@ impl Orders {
         known.then_some(handle.slot())
     }
 
-    /// Whether a slot holds an order: free ones have no name.
+    /// Returns whether a slot holds an order: free slots have no id.
     #[inline]
     pub fn in_use(&self, slot: u32) -> bool {
         !self.slots[slot as usize].id.is_none()
     }
 
-    /// What is in a slot, if there is such a slot.
+    /// Returns the content of a slot, if the slot exists.
     #[inline]
     pub fn at(&self, slot: u32) -> Option<&Order> {
         self.slots.get(slot as usize)
@@ -237,14 +238,14 @@ impl Orders {
         &mut self.slots[slot as usize]
     }
 
-    /// Something is said of an order, for a reason.
+    /// Records the time and reason of an event about an order.
     #[inline]
     pub fn set_updated(&mut self, slot: u32, now: Timestamp, reason: Reason) {
         let order = &mut self.slots[slot as usize];
         (order.updated, order.reason) = (now, reason);
     }
 
-    /// Who asked for what of an order.
+    /// Returns the senders of an order's requests.
     #[inline]
     pub fn sent(&self, slot: u32) -> &SentBy {
         &self.details[slot as usize].sent
@@ -255,7 +256,7 @@ impl Orders {
         &mut self.details[slot as usize].sent
     }
 
-    /// Forgets the numbers of senders about whom nothing is known any more.
+    /// Forgets the numbers of senders that are no longer known.
     pub fn forget_senders(&mut self, is_known: impl Fn(SenderId) -> bool) {
         for Details { sent: SentBy { submitted, modified, canceled }, .. } in &mut self.details {
             for id in [submitted, modified, canceled] {
@@ -266,7 +267,8 @@ impl Orders {
         }
     }
 
-    /// The latest fill of an order, or its correction. One that was taken back leaves the word about the fill as it was.
+    /// Records the latest fill of an order, or its correction. A fill that was taken back leaves
+    /// the last fill unchanged.
     #[inline]
     pub fn set_last_fill(&mut self, slot: u32, qty: Qty, price: Price) {
         if !qty.is_zero() {
@@ -274,7 +276,7 @@ impl Orders {
         }
     }
 
-    /// The latest fill of an order; zero if there was none.
+    /// Returns the latest fill of an order; zero if there was none.
     pub fn last_fill(&self, slot: u32) -> LastFill {
         match self.slots[slot as usize].cum.is_zero() {
             true => LastFill::default(),
@@ -282,7 +284,7 @@ impl Orders {
         }
     }
 
-    /// What an order was called before its last modification; none if it never was modified.
+    /// Returns the id of an order before its last modification; none if it was never modified.
     #[inline]
     pub fn orig_id(&self, slot: u32) -> &IntId {
         const NONE: &IntId = &IntId::NONE;
@@ -292,7 +294,7 @@ impl Orders {
         }
     }
 
-    /// The id an order was submitted with.
+    /// Returns the id with which an order was submitted.
     pub fn first_id(&self, slot: u32) -> &IntId {
         let order = &self.slots[slot as usize];
         match order.orig_id {
@@ -307,7 +309,7 @@ impl Orders {
         if order.orig_id == NIL {
             order.orig_id = self.orig_ids_free.pop().unwrap_or_else(|| {
                 self.orig_ids.push(FormerIds::default());
-                // Giving it back must never need more room than there is.
+                // Returning it must never allocate.
                 self.orig_ids_free.reserve(self.orig_ids.len());
                 self.orig_ids.len() as u32 - 1
             });
@@ -324,7 +326,7 @@ impl Orders {
         }
     }
 
-    /// The modification of an order that its venue has not answered yet.
+    /// Returns the modification of an order that its venue has not answered yet.
     pub fn pending_replace(&self, slot: u32) -> Option<Replace> {
         self.requests(slot)?.replace
     }
@@ -334,7 +336,8 @@ impl Orders {
         self.slots[slot as usize].status(self.requests(slot))
     }
 
-    /// The requests of an order, to be changed. [`Orders::release_answered`] must follow when one of them was answered.
+    /// Returns the requests of an order, to be changed. [`Orders::release_answered`] must follow
+    /// when one of them was answered.
     pub fn requests_mut(&mut self, slot: u32) -> &mut Requests {
         let order = &mut self.slots[slot as usize];
         if order.requests == NIL {
@@ -354,7 +357,7 @@ impl Orders {
         &mut self.requests[order.requests as usize]
     }
 
-    /// Gives the place of an order's requests back when none is pending.
+    /// Releases the place of an order's requests when none is pending.
     pub fn release_answered(&mut self, slot: u32) {
         let order = &mut self.slots[slot as usize];
         let at = order.requests;
@@ -369,7 +372,7 @@ impl Orders {
         }
     }
 
-    /// Puts an order that has just finished at the end of its line.
+    /// Adds an order that has just finished to the end of its list.
     #[inline]
     pub fn finish(&mut self, slot: u32) {
         let order = &mut self.slots[slot as usize];
@@ -383,7 +386,7 @@ impl Orders {
         }
     }
 
-    /// Takes an order that is open again out of the line of finished orders.
+    /// Removes a reopened order from the list of finished orders.
     pub fn unfinish(&mut self, slot: u32) {
         let Order { before, next, outside, .. } = self.slots[slot as usize];
         let line = &mut self.finished[outside as usize];
@@ -400,14 +403,14 @@ impl Orders {
         (order.before, order.next) = (NIL, NIL);
     }
 
-    /// The order that finished longest ago, of simulated or of outside venues.
+    /// Returns the order that finished longest ago, of simulated or of outside venues.
     #[inline]
     pub fn oldest_finished(&self, outside: bool) -> Option<u32> {
         let first = self.finished[outside as usize].first;
         (first != NIL).then_some(first)
     }
 
-    /// Forgets the order that finished longest ago; its slot is free for a next generation.
+    /// Forgets the order that finished longest ago; its slot is free for the next generation.
     #[inline]
     pub fn forget_oldest(&mut self, outside: bool) {
         let line = &mut self.finished[outside as usize];
@@ -435,7 +438,7 @@ impl Orders {
             first.before = NIL;
         }
         self.free_executions(newest);
-        // Soon its turn, and ended long ago: its memory is far away by now.
+        // It will be forgotten soon, and it ended long ago: its memory is no longer in the cache.
         self.fetch(following);
     }
 }
@@ -472,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn room_ends_at_the_maximum() {
+    fn there_is_room_up_to_the_maximum() {
         let mut orders = Orders::new(ShardId(0), 1, 0, LargePages::NONE);
         assert!(orders.has_room());
         orders.insert(order(1));
@@ -509,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_answered_requests_is_used_again() {
+    fn the_place_of_answered_requests_is_reused() {
         let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
         let slot = orders.insert(order(1));
         for _ in 0..5 {

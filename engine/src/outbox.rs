@@ -1,4 +1,4 @@
-//! What a shard has said and a worker has not yet handed on.
+//! Events that a shard has emitted and the worker has not yet delivered.
 
 use std::collections::VecDeque;
 
@@ -6,46 +6,47 @@ use crate::event::{EVENTS_PER_COMMAND_MAX, Event, EventKind};
 use crate::id::{PortId, PortMask};
 use crate::time::{Day, Timestamp};
 
-/// Events that may wait for their commands to be stored. A group of commands is stored in some 2 ms on a common disk; these are
-/// the events of the thousands a shard applies in that time. 1.6 MB; a shard that
-/// waits for nothing uses the first few again and again.
+/// Events that may wait for their commands to be stored. A common disk stores a group of commands
+/// in some 2 ms; these are the events of the thousands of commands that a shard applies in that
+/// time. They take 1.6 MB. A shard that does not wait uses only the first few places.
 pub const EVENTS_WAITING_MAX: usize = 8_192;
 
 const _: () = assert!(EVENTS_WAITING_MAX >= 2 * EVENTS_PER_COMMAND_MAX, "one step can wait behind another");
 
-/// Events in the order they were said, each with the ports that are to hear it. Numbered here, so that every event of
-/// a shard has its number, and one that nobody listens to costs nothing but that.
+/// Events in the order of emission, each with its recipient ports. The outbox numbers them, so that
+/// every event of a shard has its number, and an event without recipients costs nothing else.
 ///
 /// ```text
-///   handed on │ may be handed on │ held: their commands are not stored yet │ being said
+///   delivered │ may be delivered │ held: their commands are not stored yet │ being emitted
 ///             └ taken            └ ready                                    └ the last end in `held`
 /// ```
 #[derive(Debug)]
 pub struct Outbox {
     /// As many places as there is room.
     events: Box<[(PortMask, Event)]>,
-    /// How many of `events` have been said.
+    /// Number of events in `events`.
     written: usize,
-    /// How many of those have been handed on.
+    /// Number of those that were delivered.
     taken: usize,
-    /// How many of those said may be handed on.
+    /// Number of those that may be delivered.
     ready: usize,
-    /// For each command that is waited for: its number, and how many of `events` are there up to its last.
+    /// For each command that is not stored yet: its number, and the number of `events` up to its
+    /// last.
     held: VecDeque<(u64, usize)>,
     /// Number of the last event.
     seq: u64,
 }
 
 impl Outbox {
-    /// An outbox for one step of a shard whose last event had this number.
+    /// Creates an outbox for one step of a shard whose last event had this number.
     pub fn new(seq: u64) -> Outbox {
         Outbox::with_room(seq, EVENTS_PER_COMMAND_MAX)
     }
 
-    /// An outbox in which events can wait.
+    /// Creates an outbox in which events can wait.
     pub fn for_waiting(seq: u64) -> Outbox {
         let mut outbox = Outbox::with_room(seq, EVENTS_WAITING_MAX);
-        // What is held has an event at least.
+        // Each held entry has at least one event.
         outbox.held.reserve(EVENTS_WAITING_MAX);
         outbox
     }
@@ -67,8 +68,8 @@ impl Outbox {
         }
     }
 
-    /// Adds an event that tells nothing new, under the number of the last one: snapshots do not move the numbers, so
-    /// a replay without them gives every event the same.
+    /// Emits an event without a new number: it carries the number of the last one. Snapshots do not
+    /// advance the numbers, so a replay without them gives every event the same number.
     pub fn emit_unnumbered(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         if !to.is_empty() {
             self.events[self.written] = (to, Event { seq: self.seq, at, body });
@@ -76,7 +77,8 @@ impl Outbox {
         }
     }
 
-    /// Shows a part of a snapshot. To the link it is marked as such: there it goes to those of the others who want one.
+    /// Emits a snapshot item. On the link to other servers it is flagged, so that only members that
+    /// requested a snapshot receive it.
     pub fn emit_snapshot_item(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         let before = self.written;
         self.emit_unnumbered(to, at, body);
@@ -85,7 +87,7 @@ impl Outbox {
         }
     }
 
-    /// Shows an event before all that is held: it tells nothing of a command that is not stored.
+    /// Emits an event before all held ones: it exposes nothing of a command that is not stored.
     pub fn emit_before_held(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         if !to.is_empty() {
             self.events[self.written] = (to, Event { seq: self.seq, at, body });
@@ -96,7 +98,7 @@ impl Outbox {
         }
     }
 
-    /// Counts an event that nobody listens to, without making it.
+    /// Counts an event without recipients, without creating it.
     pub fn skip(&mut self) {
         self.seq += 1;
     }
@@ -106,7 +108,7 @@ impl Outbox {
         self.seq
     }
 
-    /// Events not yet handed on.
+    /// Returns the events not yet delivered.
     #[inline]
     pub fn waiting(&self) -> &[(PortMask, Event)] {
         &self.events[self.taken..self.written]
@@ -117,14 +119,14 @@ impl Outbox {
         self.taken == self.written
     }
 
-    /// Whether something may be handed on.
+    /// Returns whether an event may be delivered.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.taken < self.ready
     }
 
-    /// A step of the command with this number has been said. It may be handed on if the command, and all before it, are
-    /// among those that are stored.
+    /// Ends a step of the command with this number. Its events may be delivered if the command and
+    /// all before it are stored.
     #[inline]
     pub fn end_step(&mut self, number: u64, stored: u64) {
         let end = self.written;
@@ -138,7 +140,7 @@ impl Outbox {
         }
     }
 
-    /// All commands up to this number are stored.
+    /// Releases the events of all commands up to this number, which are stored.
     #[inline]
     pub fn release(&mut self, stored: u64) {
         while let Some(&(number, end)) = self.held.front()
@@ -149,7 +151,8 @@ impl Outbox {
         }
     }
 
-    /// Whether a step finds room for the most it may say; what was handed on makes room for what waits.
+    /// Returns whether there is room for the most that a step may emit; delivered events make room
+    /// for waiting ones.
     #[inline]
     pub fn has_room(&mut self) -> bool {
         if self.written + EVENTS_PER_COMMAND_MAX > self.events.len() && self.taken > 0 {
@@ -167,13 +170,14 @@ impl Outbox {
         self.taken = 0;
     }
 
-    /// The next event that may be handed on, and the ports that have not had it; the caller strikes off those it served.
+    /// Returns the next event that may be delivered, and the ports that have not received it; the
+    /// caller removes the ports it has served.
     #[inline]
     pub fn front_mut(&mut self) -> Option<&mut (PortMask, Event)> {
         self.events[..self.ready].get_mut(self.taken)
     }
 
-    /// Strikes off the next event. The last one struck makes the outbox empty.
+    /// Removes the next event. The outbox is empty after the last one.
     #[inline]
     pub fn pop_front(&mut self) {
         self.taken += 1;
@@ -209,7 +213,7 @@ mod tests {
     }
     const DONE: EventKind = EventKind::TradingDay { day: crate::time::Day(2) };
 
-    /// Says so many events in one step of a command.
+    /// Emits this many events in one step of a command.
     fn step(outbox: &mut Outbox, events: usize, number: u64, stored: u64) {
         for _ in 0..events {
             outbox.emit(PortMask::one(PortId(1)), Timestamp(1), DONE);
@@ -227,11 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stored_is_held_in_its_order() {
+    fn events_of_unstored_commands_are_held_in_order() {
         let mut outbox = Outbox::for_waiting(0);
         step(&mut outbox, 1, 1, 1);
         step(&mut outbox, 2, 2, 1);
-        // A second step of the same command, one that says nothing, and one whose command is stored: it is behind others.
+        // A second step of the same command, one without events, and one whose command is stored
+        // but follows others.
         step(&mut outbox, 1, 2, 1);
         step(&mut outbox, 0, 3, 1);
         step(&mut outbox, 1, 4, 4);

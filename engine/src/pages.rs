@@ -1,19 +1,19 @@
-//! Large pages under the big tables. The engine makes no system call: the caller gives it a hook that
-//! asks the system for large pages, and each table that is worth it passes its memory to that hook.
+//! Large pages under the big tables. The engine makes no system call: the caller provides a hook
+//! that requests large pages from the system, and each large table passes its memory to that hook.
 //!
-//! With small pages the way to a row that was not read for long begins with a search for its page,
-//! and that takes as long as the row: a tenth of a shard's time on many orders.
+//! With small pages, access to a row that was not read for long begins with a page walk, which
+//! takes as long as the row itself: a tenth of a shard's time with many orders.
 
-/// Asks the system to put the memory at an address, so many bytes long, on large pages. It may do
-/// nothing; it must not change what the memory holds.
+/// Asks the system to put the memory at an address, with this length in bytes, on large pages. It
+/// may do nothing; it must not change the content of the memory.
 pub type AdviseFn = fn(*const u8, usize);
 
-/// Makes large tables, and tells the hook of each. Without a hook they lie on the pages that the
+/// Creates large tables, and passes each to the hook. Without a hook they are on the pages that the
 /// allocator gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LargePages(Option<AdviseFn>);
 
-/// Where memory lies changes no result, so settings that differ only in it are the same settings.
+/// The location of memory changes no result, so settings that differ only in it are equal.
 impl PartialEq for LargePages {
     fn eq(&self, _: &LargePages) -> bool {
         true
@@ -26,26 +26,26 @@ impl LargePages {
     /// No hook: for tests, and for tables that are small.
     pub const NONE: LargePages = LargePages(None);
 
-    /// Tells this hook of every large table.
+    /// Creates a handle that passes every large table to this hook.
     pub const fn new(advise: AdviseFn) -> LargePages {
         LargePages(Some(advise))
     }
 
-    /// Returns an empty table with room for so many rows.
+    /// Returns an empty table with room for this many rows.
     pub fn table<T>(self, rows: usize) -> Vec<T> {
         let mut table = Vec::new();
         self.enlarge(&mut table, rows);
         table
     }
 
-    /// Returns a table of so many zeros. Pages that nothing touches take no memory.
+    /// Returns a table of zeros. Untouched pages take no memory.
     pub fn zeros(self, words: usize) -> Vec<u64> {
         let table = vec![0; words];
         self.advise(&table);
         table
     }
 
-    /// Makes room for so many rows in all.
+    /// Makes room for this many rows in all.
     pub fn enlarge<T>(self, table: &mut Vec<T>, rows: usize) {
         table.reserve_exact(rows.saturating_sub(table.len()));
         self.advise(table);
@@ -66,8 +66,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hook_hears_of_every_table_with_all_its_room() {
-        // A hook is a plain function, so what it hears is left in statics.
+    fn the_hook_gets_every_table_with_its_whole_capacity() {
+        // A hook is a plain function, so its arguments are stored in statics.
         static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
         static BYTES: AtomicUsize = AtomicUsize::new(0);
         let pages = LargePages::new(|start, bytes| {

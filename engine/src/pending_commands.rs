@@ -6,8 +6,8 @@ use crate::command::{Command, CommandKind};
 use crate::id::{ShardId, Source};
 use crate::mesh::{Broadcast, PortEnd};
 
-/// What a port has to tell the shards. Its length is bounded by what is asked of it: some commands for each strategy and
-/// security at the start, later a few of the budget's for each limit.
+/// Queue of commands from a port to the shards. Its length is bounded by its use: some commands for
+/// each strategy and security at the start, later a few budget commands for each limit.
 #[derive(Debug)]
 pub struct PendingCommands {
     source: Source,
@@ -21,7 +21,7 @@ enum PendingCommand {
 }
 
 impl PendingCommands {
-    /// None yet; whatever has no sender of its own is told in this name.
+    /// Creates an empty queue. Commands without a source of their own use this source.
     pub fn new(source: Source) -> PendingCommands {
         PendingCommands { source, waiting: VecDeque::new() }
     }
@@ -43,12 +43,12 @@ impl PendingCommands {
         self.waiting.is_empty()
     }
 
-    /// What was not sent is not sent any more.
+    /// Drops all commands that were not sent.
     pub fn clear(&mut self) {
         self.waiting.clear();
     }
 
-    /// Sends what has room, in order, and says how much.
+    /// Sends the commands that have room, in order, and returns their number.
     pub fn poll(&mut self, port: &mut PortEnd) -> usize {
         let mut sent = 0;
         while let Some(pending) = self.waiting.front_mut() {

@@ -1,5 +1,6 @@
-//! Why something was refused or happened. One closed list for the whole platform: the same code stands in FIX 58, in
-//! the REST problem body, in the STOMP payload and in the metrics, and never changes its spelling.
+//! Reasons of refusals and events. One closed list for the whole platform: the same code appears in
+//! FIX 58, in the REST problem body, in the STOMP payload and in the metrics, and never changes its
+//! spelling.
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
@@ -7,7 +8,7 @@ macro_rules! reasons {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Reason {
-            /// Nothing to explain.
+            /// No reason.
             #[default]
             None,
             $($(#[$doc])* $name,)*
@@ -16,7 +17,7 @@ macro_rules! reasons {
         impl Reason {
             pub const ALL: &[Reason] = &[Reason::None, $(Reason::$name,)*];
 
-            /// Stable and machine-readable.
+            /// Returns the stable, machine-readable code.
             pub fn code(self) -> &'static str {
                 match self {
                     Reason::None => "",
@@ -24,7 +25,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// What the code means, for people.
+            /// Returns the meaning of the code, for people.
             pub fn text(self) -> &'static str {
                 match self {
                     Reason::None => "",
@@ -36,7 +37,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    // Reference.
+    // Reference data.
     UnknownSecurity = "unknown-security", "there is no such security";
     NotTradeable = "not-tradeable", "the security cannot be traded";
     UnknownAccount = "unknown-account", "there is no such account";
@@ -69,7 +70,7 @@ reasons! {
     NotAcknowledged = "not-acknowledged", "the venue has not acknowledged the order yet";
     LaneFull = "busy", "the shard's lane is full; try again";
     ShardFull = "too-many-orders", "the platform holds as many orders as it can";
-    // Risk, in the words of operations.md.
+    // Risk.
     KillSwitch = "kill-switch", "the kill switch is on";
     TradingDisabled = "trading-disabled", "trading is switched off for this strategy or account";
     Restricted = "restricted", "the security is restricted for this strategy or account";
@@ -86,7 +87,7 @@ reasons! {
     PositionTooSmall = "position-too-small", "the position is smaller than that";
     CloseInProgress = "close-in-progress", "the position is being closed already";
     ReduceOnly = "reduce-only", "an order that closes a position cannot be changed";
-    // The venue's.
+    // The venue.
     VenueRejected = "venue-rejected", "refused by the venue";
     SelfTrade = "self-trade", "it would have met an order of the same account";
     PriceBand = "price-band", "the price is outside the venue's band";
@@ -96,7 +97,7 @@ reasons! {
     NoLiquidity = "no-liquidity", "there is nothing to trade against";
     VenueCancelled = "venue-cancelled", "cancelled by the venue";
     VenueRandomReject = "simulated-reject", "refused by the simulated venue's dice";
-    // How orders end or change.
+    // Ends and changes of orders.
     Requested = "requested", "as requested";
     ExpiredDay = "expired-day", "expired at the end of the session";
     ExpiredGtd = "expired-gtd", "expired at its date";
@@ -108,14 +109,15 @@ reasons! {
     Overfill = "overfill", "the venue filled more than was ordered";
     Bust = "bust", "the venue took a fill back";
     Correction = "correction", "the venue corrected a fill";
-    // The bookkeeper's.
+    // Bookkeeping.
     UnknownPosition = "unknown-position", "there is no such position";
     UnknownExecution = "unknown-execution", "there is no such execution";
     BadTransaction = "bad-transaction", "the transaction lacks a value or has one too many";
     UnknownScope = "unknown-scope", "there is no such strategy, account or security";
     InDoubt = "in-doubt", "the connection was lost before the venue answered";
     Adjusted = "adjusted", "recomputed from the transactions";
-    // The journal's. From here on new reasons come last, whatever they are about: they are stored by their number.
+    // The journal. From here on new reasons come last, whatever their subject: they are stored by
+    // their number.
     StorageFailed = "storage-failed", "the platform cannot store it now, so it did not take it";
     BrokerLost = "broker-lost", "the way to the server is lost: the message broker or the server is away";
     OwnerAway = "owner-away", "the server that owns the security is away";
@@ -126,7 +128,8 @@ reasons! {
 }
 
 impl Reason {
-    /// Whether whoever says so speaks in a shard's place: then what it says has no number.
+    /// Returns whether another component gives this reason on behalf of a shard. Such an event has
+    /// no number.
     pub fn is_substitute(self) -> bool {
         matches!(self, Reason::StorageFailed | Reason::OwnerAway | Reason::ReportLost)
     }

@@ -1,6 +1,6 @@
-//! Reference data: exchanges, families, securities, accounts, strategies. Read-only once built; a change swaps the
-//! whole. Reading files is `io`'s work; what must hold within and between the rows is checked in `check`, and what
-//! must hold between one set and the next in `succession`.
+//! Reference data: exchanges, families, securities, accounts, strategies. Read-only once built; a
+//! change replaces the whole set. The `io` crates read the files. The module `check` validates the
+//! rows and their references, and `succession` validates one set against the next.
 
 mod check;
 mod codec;
@@ -22,7 +22,7 @@ pub struct Exchange {
     pub name: String,
     /// ISO 10383 market identifier.
     pub mic: String,
-    /// IANA name; hours are told in it.
+    /// IANA name of the time zone of its hours.
     pub time_zone: String,
     pub open: TimeOfDay,
     pub close: TimeOfDay,
@@ -33,7 +33,7 @@ pub struct Exchange {
     pub adapter_type: String,
 }
 
-/// What securities of one kind have in common.
+/// Properties that securities of one family share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
     pub id: FamilyId,
@@ -96,12 +96,12 @@ impl SecurityKind {
         SecurityKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether it ends on a date.
+    /// Returns whether it expires on a date.
     pub fn expires(self) -> bool {
         matches!(self, SecurityKind::Future | SecurityKind::Option)
     }
 
-    /// Whether it is one currency priced in another.
+    /// Returns whether it is one currency priced in another.
     pub fn is_pair(self) -> bool {
         matches!(self, SecurityKind::Forex | SecurityKind::Crypto)
     }
@@ -138,9 +138,9 @@ pub struct Security {
     pub expiration: Option<Day>,
     pub strike: Option<Price>,
     pub option: Option<OptionKind>,
-    /// Of a currency pair: what is bought with the family's currency.
+    /// For a currency pair: the currency bought with the family's currency.
     pub base_currency: Option<Currency>,
-    /// Where the simulated market begins.
+    /// First price of the simulated market.
     pub start_price: Option<Price>,
     pub tradeable: bool,
 }
@@ -151,9 +151,9 @@ pub struct Account {
     pub name: String,
     pub active: bool,
     pub adapter_type: String,
-    /// Exchanges it may trade on; none named means all of its adapter's.
+    /// Exchanges on which it may trade. An empty list means all exchanges of its adapter.
     pub exchanges: Vec<ExchangeId>,
-    /// Strategies that may use it; none named means all.
+    /// Strategies that may use it. An empty list means all.
     pub strategies: Vec<StrategyId>,
 }
 
@@ -164,13 +164,13 @@ pub struct Strategy {
     pub auto_activate: bool,
 }
 
-/// What is wrong with a row. The reader of files adds file and line.
+/// An error in a row. The reader of the files adds file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     pub table: Table,
     /// Index of the row in its table.
     pub row: usize,
-    /// The column at fault, as the files and the REST interface spell it.
+    /// The column at fault, as spelled in the files and the REST interface.
     pub column: &'static str,
     pub problem: String,
 }
@@ -215,7 +215,8 @@ pub struct Rows {
     pub strategies: Vec<Strategy>,
 }
 
-/// Checked reference data. Invariant: ids are unique, references resolve, rows are sorted by id, SERVER exists.
+/// Checked reference data. Invariant: ids are unique, references resolve, rows are sorted by id,
+/// SERVER exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefData {
     rows: Rows,
@@ -263,7 +264,7 @@ impl RefData {
         self.rows.strategies.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.strategies[at])
     }
 
-    /// The same, with auctions only where somebody sees to it that they take place.
+    /// Returns the same data with auctions only where they actually take place.
     pub fn with_auctions_where(mut self, take_place: impl Fn(&Exchange) -> bool) -> RefData {
         for row in &mut self.rows.exchanges {
             row.auctions &= take_place(row);
@@ -292,14 +293,15 @@ impl RefData {
         account.strategies.is_empty() || account.strategies.contains(&strategy)
     }
 
-    /// The one active account that may trade on an exchange; None if there is none, or more than one.
+    /// Returns the one active account that may trade on an exchange; `None` if there is none, or
+    /// more than one.
     pub fn default_account(&self, exchange: &Exchange) -> Option<&Account> {
         let mut fitting = self.rows.accounts.iter().filter(|row| row.active && self.admits(row, exchange));
         let first = fitting.next()?;
         fitting.next().is_none().then_some(first)
     }
 
-    /// Securities with this symbol, on any exchange.
+    /// Returns the securities with this symbol, on any exchange.
     pub fn by_symbol(&self, symbol: &str) -> &[SecurityId] {
         self.symbols.get(symbol).map_or(&[], Vec::as_slice)
     }

@@ -1,5 +1,5 @@
-//! The gate before the venue: what a strategy and an account may do. From settings, checked in a fixed order; each
-//! refusal names its rule. Nothing here knows how orders live.
+//! Pre-trade limits of strategies and accounts. They come from settings and are checked in a fixed
+//! order; each refusal names its rule. This module knows nothing about the lifecycle of orders.
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest};
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
@@ -11,34 +11,34 @@ use crate::reason::Reason;
 use crate::terms::{OrderKind, Side, Terms};
 use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
-/// Orders of a scope remembered for the duplicate window. A client that sends more within the window is told by the
-/// rate limit rather than by this.
+/// Orders of a scope remembered for the duplicate window. The rate limit refuses a client that
+/// sends more within the window.
 pub const RECENT_MAX: usize = 64;
 
-/// An order, or the change of one, before the gate.
+/// An order, or the change of one, to be checked.
 #[derive(Clone, Copy, Debug)]
 pub struct RiskRequest<'a> {
     pub terms: &'a Terms,
-    /// The terms of a modified order before.
+    /// Previous terms of a modified order.
     pub before: Option<&'a Terms>,
-    /// The last price there was.
+    /// The last price, if there was one.
     pub last: Option<Price>,
-    /// What it is worth; None if nobody can tell.
+    /// Value of the order; `None` if it cannot be determined.
     pub value: Option<Money>,
-    /// By how much the quantity in the market grows.
+    /// Growth of the quantity in the market.
     pub grows: Qty,
-    /// By how much the account's credit in use grows; None if it grows and the order has no price.
+    /// Growth of the account's credit in use; `None` if it grows and the order has no price.
     pub credit: Option<Money>,
 }
 
-/// What a scope holds in the security asked for.
+/// A scope's holdings in the security of the request.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldQty {
     pub net: Qty,
     pub open: OpenQty,
 }
 
-/// One strategy's or account's limits and what it has used of them in this shard.
+/// The limits of one strategy or account, and what it has used of them in this shard.
 #[derive(Clone, Debug)]
 pub struct Guard {
     scope: Scope,
@@ -48,13 +48,13 @@ pub struct Guard {
     open_orders: Share,
     rate: Share,
     credit: Share,
-    /// Credit in use, exact; `credit` has it as far as its type reaches.
+    /// Credit in use, exact; `credit` holds it clamped to its type.
     credit_sum: i128,
-    /// When the second that `rate` counts began.
+    /// Start of the second that `rate` counts.
     second_ns: u64,
-    /// When an order was last remembered for the duplicate window.
+    /// Time at which an order was last remembered for the duplicate window.
     newest: Timestamp,
-    /// A ring; the newest stands before `recent_at`.
+    /// A ring; the newest entry is before `recent_at`.
     recent: Vec<(Timestamp, Terms)>,
     recent_at: usize,
 }
@@ -66,7 +66,8 @@ pub struct Share {
     limited: bool,
     pub granted: i64,
     pub used: i64,
-    /// Half of what was granted: use beyond it is told. The largest number if there is no limit.
+    /// Half of the granted amount: use beyond it is reported. The largest number if there is no
+    /// limit.
     half: i64,
 }
 
@@ -86,7 +87,8 @@ impl Share {
         !self.limited | (self.used < self.granted)
     }
 
-    /// Uses more, or gives back; says whether the use has just passed half of what was granted.
+    /// Uses more, or returns some. Returns whether the use has just passed half of the granted
+    /// amount.
     fn take(&mut self, more: i64) -> bool {
         let below = self.used <= self.half;
         self.used = self.used.saturating_add(more);
@@ -113,8 +115,8 @@ impl Share {
         0
     }
 
-    /// A new limit for all shards together: an even part of it, or less if there was less before. The budget moves
-    /// shares afterwards.
+    /// Sets a new limit for all shards together: this shard gets an even part of it, or keeps less
+    /// if it had less. The budget pool moves shares afterwards.
     fn limit(&mut self, limit: i64, shard: u8, shards: u8) {
         if limit == 0 {
             return self.grant(false, 0);
@@ -142,7 +144,7 @@ impl Guard {
         }
     }
 
-    /// The switch, and what is in use.
+    /// Adds the switch and the use to the digest.
     pub(crate) fn fold(&self, sum: &mut Digest) {
         self.killed.encode(sum);
         [self.open_orders, self.rate, self.credit].encode(sum);
@@ -176,7 +178,7 @@ impl Guard {
         &self.restricted
     }
 
-    /// The switches: trading at all, and this security.
+    /// Checks the switches: trading at all, and this security.
     pub fn check_switches(&self, security: SecurityId) -> Result<(), Reason> {
         if !self.limits.trading_enabled {
             return Err(Reason::TradingDisabled);
@@ -187,8 +189,9 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether a new order or a change is clear of every switch and limit of this scope, told by a few comparisons. One that is
-    /// not may still pass: then [`Guard::check_switches`] and [`Guard::check_limits`] look rule by rule.
+    /// Returns whether a new order or a change is clear of every switch and limit of this scope, by
+    /// a few comparisons. One that is not clear may still pass: then [`Guard::check_switches`] and
+    /// [`Guard::check_limits`] check rule by rule.
     #[inline]
     pub fn clears(&self, now: Timestamp, request: &RiskRequest<'_>, held: &HeldQty) -> bool {
         let limits = &self.limits;
@@ -209,7 +212,8 @@ impl Guard {
         is_open & is_small & is_slow
     }
 
-    /// The limits, in the order of the engine's README. Nothing is used up yet: see [`Guard::take_order`].
+    /// Checks the limits, in the order of the engine's README. It uses nothing up yet: see
+    /// [`Guard::take_order`].
     pub fn check_limits(
         &mut self,
         now: Timestamp,
@@ -229,7 +233,7 @@ impl Guard {
         self.check_position(request, held)
     }
 
-    /// Whether the account's credit covers it.
+    /// Checks whether the account's credit covers the request.
     pub fn check_credit(&self, request: &RiskRequest<'_>) -> Result<(), Reason> {
         if !self.credit.limited {
             return Ok(());
@@ -241,13 +245,14 @@ impl Guard {
         }
     }
 
-    /// Whether the account has a credit in this currency.
+    /// Returns whether the account has a credit in this currency.
     #[inline]
     pub fn has_credit_in(&self, currency: Currency) -> bool {
         self.credit.limited && self.limits.credit_currency == currency
     }
 
-    /// Counts an order or modification that passed the gate. True for those budgets whose use has just passed half.
+    /// Counts an order or modification that passed the checks. Returns true for those budgets whose
+    /// use has just passed half.
     #[inline]
     pub fn take_order(&mut self, now: Timestamp, request: &RiskRequest<'_>) -> [bool; 2] {
         let rate = self.rate.take(1);
@@ -258,18 +263,19 @@ impl Guard {
         [rate, open]
     }
 
-    /// An open order of this scope has come back to life or ended.
+    /// Counts an open order of this scope that was reopened or has ended.
     pub fn count_open(&mut self, by: i64) {
         self.open_orders.take(by);
     }
 
-    /// Whether securities in this currency count against the account's credit, limited or not.
+    /// Returns whether securities in this currency count against the account's credit, limited or
+    /// not.
     #[inline]
     pub fn counts_credit_in(&self, currency: Currency) -> bool {
         self.limits.credit_currency == currency
     }
 
-    /// The credit in use has changed; says whether it has just passed half of what was granted.
+    /// Changes the credit in use. Returns whether it has just passed half of the granted amount.
     pub fn change_credit(&mut self, by: i128) -> bool {
         let was_below = self.credit.used <= self.credit.half;
         self.credit_sum += by;
@@ -277,7 +283,7 @@ impl Guard {
         was_below & (self.credit.used > self.credit.half)
     }
 
-    /// Credit in use, exact.
+    /// Returns the credit in use, exact.
     pub fn credit_sum(&self) -> i128 {
         self.credit_sum
     }
@@ -322,7 +328,8 @@ impl Guard {
         if more_qty && !limits.max_order_qty.is_zero() && request.terms.qty > limits.max_order_qty {
             return Err(Reason::MaxOrderQty);
         }
-        // A modification is checked on the increase: it may make a large order smaller, even one without a value.
+        // A modification is checked on the increase: it may make a large order smaller, even one
+        // without a value.
         let no_more_value = request.before.is_some() && !request.grows_in_value();
         if limits.max_order_value.is_zero() || no_more_value {
             return Ok(());
@@ -334,8 +341,8 @@ impl Guard {
         }
     }
 
-    /// A little less than the largest distance from the reference price, in hundredths of a percent; without a limit the
-    /// largest number there is.
+    /// Returns a little less than the largest distance from the reference price, in hundredths of a
+    /// percent; without a limit the largest number.
     #[inline]
     pub fn collar_bp(&self) -> u32 {
         self.limits.price_collar_bp.wrapping_sub(1)
@@ -344,7 +351,8 @@ impl Guard {
     fn check_collar(&self, request: &RiskRequest<'_>) -> Result<(), Reason> {
         let bp = self.limits.price_collar_bp;
         let terms = request.terms;
-        // A modification that keeps its limit is not looked at; one without a limit has none to change.
+        // A modification that keeps its limit is not checked; one without a limit has none to
+        // change.
         let kept = request.before.is_some_and(|before| before.limit == terms.limit);
         if bp == 0 || terms.reduce_only || kept {
             return Ok(());
@@ -367,7 +375,7 @@ impl Guard {
         if window == 0 || request.before.is_some() {
             return Ok(());
         }
-        // Newest first: the first one outside the window ends the search.
+        // Newest first: the first entry outside the window ends the search.
         let (older, newer) = self.recent.split_at(self.recent_at);
         let newest_first = older.iter().rev().chain(newer.iter().rev());
         let mut within = newest_first.take_while(|(at, _)| now.since(*at) < window);
@@ -412,7 +420,7 @@ impl Guard {
     }
 }
 
-/// Half of what was granted follows.
+/// Half of the granted amount follows from the other fields.
 impl Codec for Share {
     fn encode(&self, out: &mut impl ByteSink) {
         self.limited.encode(out);
@@ -466,14 +474,15 @@ impl Codec for Guard {
     }
 }
 
-/// Whether a magnitude is within a limit; zero is none. One comparison for both: zero less one is the largest there is.
+/// Returns whether a magnitude is within a limit; zero means no limit. One comparison covers both:
+/// zero less one is the largest number.
 #[inline]
 fn is_within(magnitude: u64, limit: i64) -> bool {
     magnitude.saturating_sub(1) <= (limit as u64).wrapping_sub(1)
 }
 
 impl RiskRequest<'_> {
-    /// Whether its limit is surely within a collar, see [`Guard::collar_bp`].
+    /// Returns whether its limit is surely within a collar, see [`Guard::collar_bp`].
     #[inline]
     pub fn is_near(&self, collar_bp: u32) -> bool {
         let terms = self.terms;
@@ -485,7 +494,7 @@ impl RiskRequest<'_> {
             }
     }
 
-    /// Whether a modification raises quantity or price, and so what it may cost.
+    /// Returns whether a modification raises quantity or price, and so its possible cost.
     fn grows_in_value(&self) -> bool {
         self.before.is_none_or(|before| {
             self.terms.qty > before.qty

@@ -1,9 +1,9 @@
-//! Rng that repeats: a seeded stream of numbers (xoshiro256**, seeded by SplitMix64). Nobody should guess it on
-//! purpose, and nothing secret may hang on it.
+//! A reproducible random number generator (xoshiro256**, seeded by SplitMix64). It is not
+//! cryptographic: nothing secret may depend on it.
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
 
-/// One stream. Equal seeds give equal numbers, on every machine and for ever.
+/// One stream. Equal seeds give equal numbers, on every machine and in every version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
@@ -12,11 +12,13 @@ pub struct Rng {
 impl Rng {
     pub fn new(seed: u64) -> Rng {
         let mut walk = seed;
-        // SplitMix64 never gives four zeros in a row, the one state from which the stream would not move.
+        // SplitMix64 never gives four zeros in a row, the one state in which the stream would not
+        // move.
         Rng { state: std::array::from_fn(|_| split_mix(&mut walk)) }
     }
 
-    /// A stream of its own for each pair of seed and name: neighbours share nothing.
+    /// Creates a separate stream for each pair of seed and name: close names give unrelated
+    /// streams.
     pub fn named(seed: u64, name: u64) -> Rng {
         let mut walk = name;
         Rng::new(seed ^ split_mix(&mut walk))
@@ -36,7 +38,8 @@ impl Rng {
         result
     }
 
-    /// A number below `n`; zero if `n` is. One draw each time, so that streams stay in step; its bias is below n / 2⁶⁴.
+    /// Returns a number below `n`; zero if `n` is zero. It draws once each time, so that streams
+    /// stay in step; its bias is below n / 2⁶⁴.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
@@ -55,7 +58,7 @@ impl Codec for Rng {
     }
 }
 
-/// SplitMix64: from one seed any number of keys.
+/// SplitMix64: derives any number of keys from one seed.
 pub(crate) fn split_mix(walk: &mut u64) -> u64 {
     *walk = walk.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut x = *walk;

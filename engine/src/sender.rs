@@ -1,4 +1,4 @@
-//! Who sent an order, a modification or a cancel: login, address, protocol and session.
+//! Senders of orders, modifications and cancels: login, address, protocol and session.
 //!
 //! ```text
 //! gateway ─ Sender ─► PortEnd: SenderLog ── SenderId ──► every command, every order event
@@ -6,12 +6,13 @@
 //! shard: SenderTable ── EventKind::Sender ──► View: SenderTable ──► REST
 //! ```
 //!
-//! A command carries a number of four bytes, so the path of an order copies no text. The text travels once: a port tells
-//! each shard what a number means before it uses the number, as a command that is journalled like any other. So the
-//! journal alone tells who sent what, and a replay, a standby and another server of a cluster know it too.
+//! A command carries a number of four bytes, so the path of an order copies no text. The text
+//! travels once: a port describes a number to each shard before it uses the number, by a command
+//! that is journaled like any other. The journal alone therefore shows who sent what, and a replay,
+//! a standby and another server of a cluster know it too.
 //!
-//! A number is the port and a count. A port counts on from [`SenderLog::begin`], which is given a number beyond those of
-//! all earlier starts.
+//! A number is the port and a count. A port counts on from [`SenderLog::begin`], which gets a
+//! number beyond those of all earlier starts.
 
 use core::net::Ipv6Addr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,38 +21,40 @@ use std::fmt;
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::id::PortId;
 
-/// Bytes of a login or of the name of a session: the longest name of a user and the longest CompID.
+/// Bytes of a login or of a session name: the longest user name and the longest CompID.
 pub const SENDER_TEXT_BYTES_MAX: usize = 64;
 
-/// Senders that one port can name between two starts of the server. Beyond it a sender is named without its address, so
-/// that the login is always recorded.
+/// Senders that one port can register between two starts of the server. Beyond it a sender is
+/// registered without its address, so that the login is always recorded.
 pub const SENDERS_PER_PORT_MAX: u32 = 8_192;
 
-/// Of these, so many are kept for senders without an address: more than there are users and FIX sessions.
+/// Part of these reserved for senders without an address: more than there are users and FIX
+/// sessions.
 pub const SENDERS_WITHOUT_ADDRESS_MAX: u32 = 2_048;
 
-/// Senders that a shard and a read model know, 10 MB: all that eight ports can name between two starts. Beyond it the
-/// oldest are forgotten, and only the journal tells who sent their orders.
+/// Senders that a shard and a read model know, 10 MB: all that eight ports can register between two
+/// starts. Beyond it the oldest are forgotten, and only the journal shows who sent their orders.
 pub const SENDERS_MAX: usize = 65_536;
 
 const PORT_SHIFT: u32 = 24;
 const COUNT_MASK: u32 = (1 << PORT_SHIFT) - 1;
-/// Counts below this one have a meaning of their own.
+/// Counts below this one have a special meaning.
 const COUNT_FIRST: u32 = 16;
 
-/// A sender, by the number under which its port has told the shards about it.
+/// A sender, as the number under which its port has registered it with the shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SenderId(pub u32);
 
 impl SenderId {
-    /// Not known: the command is of a version that did not record it, or is no order of a client.
+    /// Unknown: the command is from a version that did not record it, or is not an order of a
+    /// client.
     pub const NONE: SenderId = SenderId(0);
     /// The platform itself: an expiry, the close of a position, a cancel when a client is gone.
     pub const INTERNAL: SenderId = SenderId(1);
-    /// More senders than a port can name.
+    /// More senders than a port can register.
     pub const UNLISTED: SenderId = SenderId(2);
 
-    /// Whether a port has named it.
+    /// Returns whether a port has registered it.
     pub fn is_named(self) -> bool {
         self.0 & COUNT_MASK >= COUNT_FIRST
     }
@@ -60,7 +63,7 @@ impl SenderId {
         PortId((self.0 >> PORT_SHIFT) as u8)
     }
 
-    /// The same sender where its port has another number.
+    /// Returns the same sender under another port number.
     pub fn with_port(self, port: PortId) -> SenderId {
         if self.is_named() { SenderId((port.0 as u32) << PORT_SHIFT | self.0 & COUNT_MASK) } else { self }
     }
@@ -78,7 +81,7 @@ pub enum Protocol {
     Strategy,
 }
 
-/// Text of a sender: printable ASCII, other characters are shown as `?`, and what is longer is cut.
+/// Text of a sender: printable ASCII. Other characters appear as `?`, and longer text is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SenderText {
     /// Followed by zeros.
@@ -113,7 +116,7 @@ impl Default for SenderText {
     }
 }
 
-/// An address as 16 bytes: IPv6, or IPv4 mapped into it. All zeros: there is none.
+/// An address as 16 bytes: IPv6, or IPv4 mapped into it. All zeros: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SenderAddress(pub [u8; 16]);
 
@@ -127,18 +130,18 @@ impl fmt::Display for SenderAddress {
     }
 }
 
-/// Who sends, as far as the server knows it.
+/// A sender, as far as the server knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sender {
     pub protocol: Protocol,
     pub address: SenderAddress,
-    /// The user, token or strategy; empty: none was needed.
+    /// The user, token or strategy; empty if none was needed.
     pub login: SenderText,
     /// FIX: the client's CompID. A strategy in a process of its own: its host. Otherwise empty.
     pub session: SenderText,
 }
 
-/// One half of what a port tells about a sender: a command has no room for both texts.
+/// One half of a sender's description: a command has no room for both texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderPart {
     /// Comes first.
@@ -148,7 +151,7 @@ pub enum SenderPart {
 }
 
 impl Sender {
-    /// What is told about it, in this order.
+    /// Returns the parts of its description, in this order.
     pub fn parts(&self) -> impl Iterator<Item = SenderPart> {
         let Sender { protocol, address, login, session } = *self;
         let first = SenderPart::Login { protocol, address, login };
@@ -161,7 +164,7 @@ impl Sender {
 #[derive(Clone, Debug, Default)]
 pub struct SenderTable {
     known: BTreeMap<SenderId, Sender>,
-    /// In the order in which they were told.
+    /// In order of registration.
     order: VecDeque<SenderId>,
 }
 
@@ -178,13 +181,13 @@ impl SenderTable {
         self.order.is_empty()
     }
 
-    /// The sender at a place of the order in which they were told.
+    /// Returns the sender at an index in order of registration.
     pub fn at(&self, at: usize) -> Option<(SenderId, &Sender)> {
         let id = *self.order.get(at)?;
         self.known.get(&id).map(|sender| (id, sender))
     }
 
-    /// Adds a sender or what is new about it. Beyond [`SENDERS_MAX`] the oldest is forgotten.
+    /// Adds or updates a sender. Beyond [`SENDERS_MAX`] the oldest is forgotten.
     pub fn insert(&mut self, id: SenderId, sender: Sender) {
         if !id.is_named() || self.known.insert(id, sender).is_some() {
             return;
@@ -197,7 +200,7 @@ impl SenderTable {
         }
     }
 
-    /// Adds a half of what is told about a sender, and gives the sender.
+    /// Applies one half of a sender's description and returns the sender.
     pub fn apply_part(&mut self, id: SenderId, part: SenderPart) -> Sender {
         let sender = match part {
             SenderPart::Login { protocol, address, login } => {
@@ -209,7 +212,7 @@ impl SenderTable {
         sender
     }
 
-    /// Forgets all but these.
+    /// Forgets all senders except these.
     pub fn retain(&mut self, mut is_kept: impl FnMut(SenderId) -> bool) {
         self.order.retain(|id| is_kept(*id));
         let SenderTable { known, order } = self;
@@ -218,7 +221,7 @@ impl SenderTable {
     }
 }
 
-/// Canonical: in the order in which they were told.
+/// Canonical: in order of registration.
 impl Codec for SenderTable {
     fn encode(&self, out: &mut impl ByteSink) {
         (self.order.len() as u32).encode(out);
@@ -240,19 +243,19 @@ impl Codec for SenderTable {
     }
 }
 
-/// A port's senders, and how far each shard has been told about them.
+/// A port's senders, and how much of their descriptions each shard has received.
 #[derive(Debug)]
 pub struct SenderLog {
     port: PortId,
     /// The first count, beyond those of earlier starts.
     first: u32,
-    /// How many were named.
+    /// Number of registered senders.
     named: u32,
     ids: BTreeMap<Sender, SenderId>,
-    /// What some shard has not been told yet; the first of it has the number `begin`.
+    /// Parts that some shard has not received yet; the first of them has the number `begin`.
     parts: VecDeque<(SenderId, SenderPart)>,
     begin: u64,
-    /// By shard: how much of all there ever was it has been told.
+    /// By shard: the number of parts it has received since the start.
     sent_counts: Vec<u64>,
 }
 
@@ -273,13 +276,14 @@ impl SenderLog {
         self.sent_counts.push(self.begin);
     }
 
-    /// Counts from here on. `start` is the number of this start of the server; numbers come again after 2,047 starts.
+    /// Sets the first count. `start` is the number of this server start; numbers repeat after 2,047
+    /// starts.
     pub(crate) fn begin(&mut self, start: u64) {
         let starts = (COUNT_MASK / SENDERS_PER_PORT_MAX) as u64;
         self.first = COUNT_FIRST + (start % starts) as u32 * SENDERS_PER_PORT_MAX;
     }
 
-    /// The number of a sender, who is named now if this is the first time. See [`SENDERS_PER_PORT_MAX`].
+    /// Returns the number of a sender, and registers it on first use. See [`SENDERS_PER_PORT_MAX`].
     pub(crate) fn register(&mut self, sender: Sender) -> SenderId {
         if let Some(id) = self.ids.get(&sender) {
             return *id;
@@ -298,18 +302,18 @@ impl SenderLog {
         id
     }
 
-    /// Whether a shard has not been told about everybody.
+    /// Returns whether a shard has not received every description.
     #[inline]
     pub(crate) fn has_unsent(&self, shard: usize) -> bool {
         self.sent_counts[shard] != self.begin + self.parts.len() as u64
     }
 
-    /// What a shard is to be told next.
+    /// Returns the next part for a shard.
     pub(crate) fn next(&self, shard: usize) -> Option<(SenderId, SenderPart)> {
         self.parts.get((self.sent_counts[shard] - self.begin) as usize).copied()
     }
 
-    /// The shard was told. What all have been told is dropped.
+    /// Marks a part as sent to the shard. Parts that all shards have received are dropped.
     pub(crate) fn advance(&mut self, shard: usize) {
         self.sent_counts[shard] += 1;
         let least = self.sent_counts.iter().copied().min().unwrap_or_default();
@@ -319,7 +323,7 @@ impl SenderLog {
     }
 }
 
-/// Who asked for what of one order. The number of a sender may outlive what is known about the sender.
+/// Senders of one order's requests. A sender's number may outlive the sender's description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentBy {
     pub submitted: SenderId,
@@ -381,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_says_its_port_and_special_numbers_have_none() {
+    fn a_sender_number_contains_its_port() {
         let id = SenderId(3 << PORT_SHIFT | COUNT_FIRST);
         assert_eq!((id.port(), id.with_port(PortId(40)).port()), (PortId(3), PortId(40)));
         for id in [SenderId::NONE, SenderId::INTERNAL, SenderId::UNLISTED] {
@@ -390,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_forgets_the_oldest_beyond_its_bound_and_comes_back_from_its_image() {
+    fn a_table_forgets_the_oldest_beyond_its_bound_and_decodes_to_itself() {
         let mut table = SenderTable::default();
         for count in 0..SENDERS_MAX as u32 + 2 {
             table.insert(SenderId(COUNT_FIRST + count), sender("a", 1));
@@ -412,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_names_a_sender_once_and_tells_every_shard() {
+    fn a_port_registers_a_sender_once_and_describes_it_to_every_shard() {
         let mut log = SenderLog::new(PortId(2));
         (0..2).for_each(|_| log.add_shard());
         let id = log.register(Sender { session: SenderText::new("S"), ..sender("a", 1) });
@@ -430,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_a_sender_keeps_its_login_and_loses_its_address() {
+    fn beyond_the_bound_a_sender_is_registered_without_its_address() {
         let mut log = SenderLog::new(PortId(2));
         log.begin(3);
         let named = |log: &mut SenderLog, login: &str, address: u32| {

@@ -1,38 +1,41 @@
-//! How a shard and its simulated venues are set up. Checked and complete: below this nobody sees a config file.
+//! Settings of a shard and its simulated venues. They are checked and complete: no code below this
+//! level reads a config file.
 
 use std::collections::BTreeMap;
 
 use crate::id::ExchangeId;
 use crate::pages::LargePages;
 
-/// Settings of one shard. Every table it grows has its maximum here.
+/// Settings of one shard. Every table that it grows has its maximum here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardSettings {
-    /// Names this platform in derived UUIDs, so that two installations never make the same.
+    /// Identifies this platform in derived UUIDs, so that two installations never create the same.
     pub instance: u64,
-    /// Orders kept at once, finished ones included; the next is refused. 1 million take about 350 MB.
+    /// Orders kept at once, including finished ones; the next is refused. 1 million take about 350
+    /// MB.
     pub orders_max: u32,
-    /// Finished orders of simulated venues kept, for requests that were under way when they ended; the oldest are
-    /// forgotten. Few, so that they stay in the cache: whoever wants to read finished orders asks a read model.
+    /// Finished orders of simulated venues kept, for requests that were in flight when they ended;
+    /// the oldest are forgotten. Few, so that they stay in the cache: a read model serves finished
+    /// orders to readers.
     pub finished_max: u32,
-    /// Finished orders of outside venues kept, for what these may still say of them.
+    /// Finished orders of outside venues kept, for late reports about them.
     pub finished_outside_max: u32,
-    /// Transactions kept for a recount; older ones are folded into the opening balance. Few, so that they stay in the
-    /// cache: whoever wants to read transactions asks a read model.
+    /// Transactions kept for a recount; older ones are folded into the opening balance. Few, so
+    /// that they stay in the cache: a read model serves transactions to readers.
     pub transactions_max: u32,
-    /// Executions of outside venues remembered, to tell a repeated one.
+    /// Executions of outside venues remembered, to detect a repeated one.
     pub executions_max: u32,
     pub trigger: TriggerBy,
-    /// Of the simulated venue.
+    /// Settings of the simulated venue.
     pub venue: VenueSettings,
-    /// Where an exchange differs.
+    /// Settings of exchanges that differ from it.
     pub venues: BTreeMap<ExchangeId, VenueSettings>,
-    /// Where the tables lie. Not part of an image: who loads settings sets it.
+    /// Page hook for the tables. It is not stored: the code that loads settings sets it.
     pub pages: LargePages,
 }
 
 impl ShardSettings {
-    /// Those of an exchange's simulated venue.
+    /// Returns the settings of an exchange's simulated venue.
     pub fn venue_of(&self, exchange: ExchangeId) -> &VenueSettings {
         self.venues.get(&exchange).unwrap_or(&self.venue)
     }
@@ -55,7 +58,7 @@ impl Default for ShardSettings {
     }
 }
 
-/// Which price a stop waits for.
+/// Price that triggers a stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TriggerBy {
     #[default]
@@ -68,16 +71,16 @@ pub enum TriggerBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VenueSettings {
     pub fill_model: FillModel,
-    /// How much worse each further portion of a quote is, in ticks; 0: there is none.
+    /// Ticks by which each further portion of a quote is worse; 0: there is none.
     pub slippage_ticks: u32,
     /// Portions of a quote in all.
     pub quote_levels: u32,
     pub self_trade: SelfTrade,
-    /// Farthest a price may be from the last one, in hundredths of a percent; 0: as far as it likes.
+    /// Largest distance of a price from the last one, in hundredths of a percent; 0: no limit.
     pub band_bp: u32,
-    /// New orders refused by chance, in thousandths.
+    /// New orders rejected at random, in thousandths.
     pub reject_permille: u32,
-    /// Whether a quote gives a random part of its size rather than all.
+    /// Whether a quote gives a random part of its size rather than all of it.
     pub partial_fill: bool,
     pub seed: u64,
     pub delays: Delays,
@@ -99,13 +102,13 @@ impl Default for VenueSettings {
     }
 }
 
-/// When a resting order fills at its very price. See the engine's README.
+/// When a resting order fills at exactly its price. See the engine's README.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FillModel {
     /// After the queue ahead of it.
     #[default]
     Queue,
-    /// Only when the market goes through it.
+    /// Only when the market trades through it.
     Through,
     /// At once: optimistic.
     Touch,
@@ -118,15 +121,15 @@ pub enum SelfTrade {
     Allow,
 }
 
-/// How long things take on their way, in nanoseconds: a constant, and a random part on top.
+/// Transit times in nanoseconds: a constant, and a random part on top.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// From us to the venue.
+    /// From the shard to the venue.
     pub entry_ns: u64,
     pub entry_jitter_ns: u64,
-    /// From the venue to us.
+    /// From the venue to the shard.
     pub response_ns: u64,
     pub response_jitter_ns: u64,
-    /// From the venue's market to what we are shown.
+    /// From the venue's market to the published tick.
     pub feed_ns: u64,
 }

@@ -26,31 +26,32 @@ use crate::event::{Booking, OrderReport, Tick};
 use crate::id::IntId;
 use crate::reason::Reason;
 
-/// What an author writes. Every method may stay as it is; one that answers with a [`Failure`] stops this strategy, and only
-/// this one.
+/// The interface that an author implements. Every method has a default; a method that returns a
+/// [`Failure`] stops this strategy, and only this one.
 ///
-/// All that a strategy may do goes through the [`Context`]: it has no clock and no way to the platform of its own, so it
-/// does the same over the same events wherever it runs.
+/// A strategy acts only through the [`Context`]: it has no clock and no other access to the
+/// platform, so it does the same over the same events wherever it runs.
 pub trait Strategy: Send {
-    /// It has entered a phase. In INIT it asks for securities, bars and timers.
+    /// Handles the entry into a phase. In INIT the strategy requests securities, bars and timers.
     fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
         let _ = (phase, context);
         Ok(())
     }
 
-    /// The market of a security it asked for; in PREFEED and RUNNING.
+    /// Handles a tick of a subscribed security, in PREFEED and RUNNING.
     fn on_tick(&mut self, tick: &Tick, context: &mut Context<'_>) -> Result<(), Failure> {
         let _ = (tick, context);
         Ok(())
     }
 
-    /// A bar it asked for is complete; in PREFEED and RUNNING, before the tick that ended it.
+    /// Handles a completed bar, in PREFEED and RUNNING, before the tick that ended it.
     fn on_bar(&mut self, bar: &Bar, context: &mut Context<'_>) -> Result<(), Failure> {
         let _ = (bar, context);
         Ok(())
     }
 
-    /// Something happened to an order of its own. `id` is the one it was submitted under, whatever it was modified to.
+    /// Handles a report about an own order. `id` is the id under which it was submitted, regardless
+    /// of modifications.
     fn on_order_status(
         &mut self,
         id: &IntId,
@@ -61,32 +62,34 @@ pub trait Strategy: Send {
         Ok(())
     }
 
-    /// A request came to nothing: an order that could not be sent, a cancel or a modification that came too late.
+    /// Handles a refused request: an order that could not be sent, a cancel or a modification that
+    /// came too late.
     fn on_refused(&mut self, refused: &Refused, context: &mut Context<'_>) -> Result<(), Failure> {
         let _ = (refused, context);
         Ok(())
     }
 
-    /// A transaction in its name, also of orders that others sent for it. The context knows the position after it.
+    /// Handles a transaction of the strategy, including those of orders that others sent for it.
+    /// The context has the position after it.
     fn on_transaction(&mut self, booking: &Booking, context: &mut Context<'_>) -> Result<(), Failure> {
         let _ = (booking, context);
         Ok(())
     }
 
-    /// An event of another strategy or of a client; the body is JSON.
+    /// Handles an event of another strategy or of a client; the body is JSON.
     fn on_generic(&mut self, name: &str, body: &[u8], context: &mut Context<'_>) -> Result<(), Failure> {
         let _ = (name, body, context);
         Ok(())
     }
 
-    /// A timer it set is due.
+    /// Handles a due timer.
     fn on_timer(&mut self, timer: u32, context: &mut Context<'_>) -> Result<(), Failure> {
         let _ = (timer, context);
         Ok(())
     }
 }
 
-/// Why a strategy cannot go on, in words for people.
+/// Reason why a strategy cannot continue, as text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure(Cow<'static, str>);
 
@@ -106,7 +109,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// So that `?` works on what the context declines.
+/// Allows `?` on reasons that the context returns.
 impl From<Reason> for Failure {
     fn from(reason: Reason) -> Failure {
         Failure(Cow::Borrowed(reason.text()))

@@ -1,4 +1,4 @@
-//! The vocabulary of orders: sides, types, times in force, statuses, and the terms an order is sent with.
+//! Terms of orders: sides, types, times in force, statuses.
 
 use crate::id::{AccountId, SecurityId, StrategyId};
 use crate::number::{Price, Qty};
@@ -21,7 +21,7 @@ impl Side {
         }
     }
 
-    /// The quantity with the sign it has in a position.
+    /// Returns the quantity with its sign in a position.
     pub fn signed(self, qty: Qty) -> Qty {
         match self {
             Side::Buy => qty,
@@ -70,19 +70,20 @@ pub enum Tif {
 impl Tif {
     pub const ALL: [Tif; 7] = [Tif::Day, Tif::Gtc, Tif::Ato, Tif::Ioc, Tif::Fok, Tif::Gtd, Tif::Atc];
 
-    /// Whether what does not trade at once is gone.
+    /// Returns whether the unfilled rest is cancelled at once.
     pub fn is_immediate(self) -> bool {
         matches!(self, Tif::Ioc | Tif::Fok)
     }
 
-    /// Whether it trades in a call auction only.
+    /// Returns whether it trades in a call auction only.
     pub fn is_auction(self) -> bool {
         matches!(self, Tif::Ato | Tif::Atc)
     }
 }
 
-/// What an order asks for. Prices that a type does not have are zero and are not looked at; whether they were given
-/// at all is said by `limit_given` and `stop_given`, so that a superfluous price is refused rather than ignored.
+/// Terms of an order. Prices that a type does not have are zero and ignored; `limit_given` and
+/// `stop_given` say whether they were given at all, so that a superfluous price is refused rather
+/// than ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     pub qty: Qty,
@@ -100,11 +101,11 @@ pub struct Terms {
     pub stop_given: bool,
     /// Passed on to the venue (FIX 7003).
     pub exchange_order: bool,
-    /// Closes a position: asks for no more than there is to close when it comes.
+    /// Closes a position: asks for no more than there is to close when it arrives.
     pub reduce_only: bool,
 }
 
-/// Which terms a modification changes; what is not named stays.
+/// The terms that a modification changes; the others stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     named: u8,
@@ -172,7 +173,8 @@ impl Changes {
         (self.named & Changes::TIF_DATE != 0).then_some(self.tif_date)
     }
 
-    /// The terms after this modification. A time in force other than GTD drops the old date by itself.
+    /// Returns the terms after this modification. A time in force other than GTD drops the old
+    /// date.
     pub fn applied_to(&self, terms: &Terms) -> Terms {
         let mut new = *terms;
         new.qty = self.qty().unwrap_or(terms.qty);
@@ -193,7 +195,7 @@ impl Changes {
     }
 }
 
-/// What the world is told about an order: derived, never stored. See [`crate::order`].
+/// The published status of an order: derived, never stored. See [`crate::order`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     #[default]
@@ -232,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_modification_does_not_name_stays() {
+    fn terms_that_a_modification_does_not_name_stay() {
         let terms = Terms {
             qty: Qty::from_raw(5),
             limit: Price::from_raw(7),
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_times_know_what_they_are() {
+    fn order_types_and_times_in_force_have_their_properties() {
         assert!(OrderKind::StopLimit.has_limit() && OrderKind::StopLimit.has_stop());
         assert!(!OrderKind::Market.has_limit() && !OrderKind::Limit.has_stop());
         assert!(Tif::Fok.is_immediate() && Tif::Atc.is_auction() && !Tif::Gtc.is_auction());

@@ -1,13 +1,13 @@
-//! The one home of numbers, decimals and times in ASCII. Everything here is exact: a text either is the value, or it
-//! is refused with the reason. Nothing allocates.
+//! Conversion of numbers, decimals and times from and to ASCII. Everything here is exact: a text
+//! either is the value, or it is refused with the reason. Nothing allocates.
 
 use std::fmt;
 
-/// Why a text is not the value it should be.
+/// Reason why a text is not a valid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextError {
     Empty,
-    /// A character that has no place there.
+    /// A character that is not allowed there.
     Character,
     /// More decimals than the scale holds (and not all of them zero).
     TooManyDecimals,
@@ -50,7 +50,7 @@ pub fn parse_u64(bytes: &[u8]) -> Result<u64, TextError> {
             return Err(TextError::Character);
         }
         value = match value {
-            // What has a digit less than the largest number is smaller, and need not be looked after.
+            // A number with fewer digits than the largest one cannot overflow.
             Some(value) if bytes.len() < U64_BYTES_MAX => Some(value * 10 + digit as u64),
             Some(value) => value.checked_mul(10).and_then(|value| value.checked_add(digit as u64)),
             None => None,
@@ -59,7 +59,8 @@ pub fn parse_u64(bytes: &[u8]) -> Result<u64, TextError> {
     value.ok_or(TextError::Range)
 }
 
-/// A number below 10⁸ in decimal, first digit in the lowest byte, zero bytes behind the last; None if it is larger.
+/// Returns a number below 10⁸ in decimal, first digit in the lowest byte, zero bytes after the
+/// last; `None` if it is larger.
 #[inline]
 pub fn digits_of(number: u64) -> Option<u64> {
     let digits = eight_digits(number)?;
@@ -67,14 +68,15 @@ pub fn digits_of(number: u64) -> Option<u64> {
     Some((digits | ASCII_ZEROS) >> leading)
 }
 
-/// The eight digits of a number below 10⁸ as numbers, first digit in the lowest byte; None if it is larger. All are made at
-/// once, in the lanes of one word.
+/// Returns the eight digits of a number below 10⁸ as numbers, first digit in the lowest byte;
+/// `None` if it is larger. All are computed at once, in the lanes of one word.
 #[inline]
 fn eight_digits(number: u64) -> Option<u64> {
     if number >= 100_000_000 {
         return None;
     }
-    // Two numbers of four digits, four of two, eight of one. The products are exact divisions in the ranges they meet.
+    // Two numbers of four digits, four of two, eight of one. The products are exact divisions in
+    // their ranges.
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;
@@ -82,10 +84,11 @@ fn eight_digits(number: u64) -> Option<u64> {
     Some(tens | (twos - tens * 10) << 8)
 }
 
-/// Digits become their characters.
+/// Converts digits to their characters.
 const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// The number that eight digits are; None if one of them is none. All are read at once, in the lanes of one word.
+/// Parses eight digits; `None` if one of them is not a digit. All are read at once, in the lanes of
+/// one word.
 #[inline]
 pub fn parse_eight(text: &[u8; 8]) -> Option<u32> {
     let digits = u64::from_le_bytes(*text) ^ ASCII_ZEROS;
@@ -95,11 +98,11 @@ pub fn parse_eight(text: &[u8; 8]) -> Option<u32> {
     Some(number_of(digits) as u32)
 }
 
-/// The numbers of a time of day such as `08:00:59`; None if it is written otherwise.
+/// Parses a time of day such as `08:00:59`; `None` if it has another form.
 #[inline]
 pub fn parse_clock(text: &[u8; 8]) -> Option<[u32; 3]> {
     const COLONS: u64 = 0x0000_ff00_00ff_0000;
-    // What is as it should be, colons among it, becomes a digit.
+    // A valid character, including a colon, becomes a digit.
     let digits = u64::from_le_bytes(*text) ^ u64::from_le_bytes(*b"00:00:00");
     if !are_digits(digits) || digits & COLONS != 0 {
         return None;
@@ -108,35 +111,37 @@ pub fn parse_clock(text: &[u8; 8]) -> Option<[u32; 3]> {
     Some([two(0), two(24), two(48)])
 }
 
-/// Whether every byte of a word is a printable character and no space.
+/// Returns whether every byte of a word is a printable character other than space.
 #[inline]
 pub fn are_graphic(word: u64) -> bool {
     let (below, above) = (word.wrapping_add(0x5f5f_5f5f_5f5f_5f5f), word.wrapping_add(0x0101_0101_0101_0101));
-    // Those from `!` on carry into the highest bit, the one behind `~` too; whatever is no ASCII has it already.
+    // Characters from `!` on carry into the highest bit, and so does the one after `~`; non-ASCII
+    // bytes have it already.
     (word | !below | above) & 0x8080_8080_8080_8080 == 0
 }
 
-/// Whether every byte of a word is below ten.
+/// Returns whether every byte of a word is below ten.
 #[inline]
 fn are_digits(word: u64) -> bool {
     // Ten and more carry into the highest bit, or have it already.
     (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080 == 0
 }
 
-/// Eight hexadecimal digits, all made at once, in the lanes of one word.
+/// Returns eight hexadecimal digits, all computed at once, in the lanes of one word.
 #[inline]
 pub fn hex_of(number: u32) -> [u8; 8] {
     let mut digits = number as u64;
     digits = (digits | digits << 16) & 0x0000_ffff_0000_ffff;
     digits = (digits | digits << 8) & 0x00ff_00ff_00ff_00ff;
     digits = (digits | digits << 4) & 0x0f0f_0f0f_0f0f_0f0f;
-    // A digit of ten and more carries when six are added; letters begin 39 places behind where digits would go on.
+    // A digit of ten and more carries when six is added; letters begin 39 places after where digits
+    // would continue.
     let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     (digits + ASCII_ZEROS + letters * 39).to_be_bytes()
 }
 
-/// Writes a number in decimal and returns its length. `out` must hold 20 bytes, or the number must be known to fit.
-/// What stands in the eight bytes from its begin on may be overwritten.
+/// Writes a number in decimal and returns its length. `out` must hold 20 bytes, or the number must
+/// be known to fit. The first eight bytes of `out` may be overwritten.
 #[inline]
 pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
     if value < 10 {
@@ -152,7 +157,7 @@ pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
     }
 }
 
-/// Digit by digit.
+/// Writes digit by digit.
 fn write_digits(mut value: u64, out: &mut [u8]) -> usize {
     let len = value.checked_ilog10().map_or(1, |log| log as usize + 1);
     for place in out[..len].iter_mut().rev() {
@@ -162,9 +167,10 @@ fn write_digits(mut value: u64, out: &mut [u8]) -> usize {
     len
 }
 
-/// The number that text begins with, and how many bytes it has: the short way of [`parse_u64`] where numbers stand in a row and it would
-/// first have to be looked where one ends. None: it is no number, has more than nineteen digits, or is so near the end of the
-/// text that it cannot be read in whole words.
+/// Parses the number at the beginning of a text and returns its length: the fast path of
+/// [`parse_u64`] where numbers follow each other and finding the end of one would need a search
+/// first. `None`: it is no number, has more than nineteen digits, or is so near the end of the text
+/// that it cannot be read in whole words.
 #[inline]
 pub fn u64_ahead(bytes: &[u8]) -> Option<(u64, usize)> {
     let (mut value, mut length) = (0, 0);
@@ -184,8 +190,9 @@ pub fn u64_ahead(bytes: &[u8]) -> Option<(u64, usize)> {
     (length > 0).then_some((value, length))
 }
 
-/// The decimal that text begins with, in units of 10⁻⁸, and how many bytes it has: the short way of [`parse_scaled`] in the same manner.
-/// None also for one with a sign, or more than eight digits on either side of its point.
+/// Parses the decimal at the beginning of a text, in units of 10⁻⁸, and returns its length: the
+/// fast path of [`parse_scaled`] in the same manner. It also returns `None` for a decimal with a
+/// sign, or with more than eight digits on either side of its point.
 #[inline]
 pub fn scaled_ahead(bytes: &[u8]) -> Option<(i64, usize)> {
     let (digits, count) = digits_ahead(bytes)?;
@@ -197,7 +204,7 @@ pub fn scaled_ahead(bytes: &[u8]) -> Option<(i64, usize)> {
         Some(b'.') => {
             let (digits, decimals) = digits_ahead(bytes.get(count + 1..)?)?;
             let is_longer = bytes.get(count + 1 + decimals).is_some_and(u8::is_ascii_digit);
-            // What stands behind the last digit is struck off, so that zeros follow it.
+            // Clears the bytes after the last digit, so that zeros follow it.
             let kept = if decimals == 8 { digits } else { digits & ((1 << (8 * decimals)) - 1) };
             (!is_longer).then(|| (whole + number_of(kept) as i64, count + 1 + decimals))
         }
@@ -206,16 +213,19 @@ pub fn scaled_ahead(bytes: &[u8]) -> Option<(i64, usize)> {
     }
 }
 
-/// The next eight bytes as digits, the first in the lowest byte, and how many of them are some, from the first on.
+/// Returns the next eight bytes as digits, the first in the lowest byte, and the number of leading
+/// digits among them.
 #[inline]
 fn digits_ahead(bytes: &[u8]) -> Option<(u64, usize)> {
     let digits = u64::from_le_bytes(*bytes.first_chunk()?) ^ ASCII_ZEROS;
-    // Of the numbers 0 to 9 none reaches the highest bit when 118 is added; behind the first that does, it does not matter what a carry makes.
+    // None of the numbers 0 to 9 reaches the highest bit when 118 is added; after the first byte
+    // that does, the effect of a carry does not matter.
     let others = (digits | digits.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080;
     Some((digits, others.trailing_zeros() as usize / 8))
 }
 
-/// Eight digits, the first in the lowest byte, as a number: pairs, fours and eights are made at once, in the lanes of one word.
+/// Converts eight digits, the first in the lowest byte, to a number: pairs, fours and eights are
+/// computed at once, in the lanes of one word.
 #[inline]
 fn number_of(digits: u64) -> u64 {
     let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
@@ -226,8 +236,8 @@ fn number_of(digits: u64) -> u64 {
 /// Powers of ten.
 const TENS: [i64; DECIMALS + 1] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, SCALE];
 
-/// Reads a decimal such as `-12.5` into units of 10⁻⁸. No exponent, no `+`, at least one digit, at most one point;
-/// further decimals are taken only if they are zeros.
+/// Parses a decimal such as `-12.5` into units of 10⁻⁸. No exponent, no `+`, at least one digit, at
+/// most one point; further decimals are accepted only if they are zeros.
 #[inline]
 pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
     match parse_short(bytes) {
@@ -236,10 +246,11 @@ pub fn parse_scaled(bytes: &[u8]) -> Result<i64, TextError> {
     }
 }
 
-/// What is short and without a sign, as most are; None: the long way tells what it is, or what is wrong with it.
+/// Parses a short decimal without a sign, the common case. `None`: the general parser decides, or
+/// reports the error.
 #[inline]
 fn parse_short(bytes: &[u8]) -> Option<i64> {
-    /// So many digits are below 10¹⁰, and times the scale below what is counted.
+    /// So many digits are below 10¹⁰, and times the scale within the range.
     const BYTES_MAX: usize = 10;
     if bytes.len() > BYTES_MAX {
         return None;
@@ -287,7 +298,7 @@ fn parse_long(bytes: &[u8]) -> Result<i64, TextError> {
             Some(ref mut count) => *count += 1,
             None => {}
         }
-        // Negative numbers reach one further than positive ones, so the value is built below zero.
+        // The range below zero is larger by one, so the value is built below zero.
         value = value.checked_mul(10).and_then(|v| v.checked_sub(digit as i64)).ok_or(TextError::Range)?;
     }
     if !seen {
@@ -321,12 +332,14 @@ pub fn write_scaled(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
     len + DECIMALS - decimals.leading_zeros() as usize / 8
 }
 
-/// Days since 1970-01-01 of a date in the proleptic Gregorian calendar; None if there is no such date.
+/// Returns the days since 1970-01-01 of a date in the proleptic Gregorian calendar; `None` if there
+/// is no such date.
 pub fn days_of(year: i32, month: u32, day: u32) -> Option<i32> {
     if !(1..=12).contains(&month) || day == 0 || day > days_in(year, month) {
         return None;
     }
-    // Years are counted from March, so that the leap day is the last of its year, and in eras of 400 years.
+    // Years are counted from March, so that the leap day is the last of its year, and in eras of
+    // 400 years.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -335,7 +348,7 @@ pub fn days_of(year: i32, month: u32, day: u32) -> Option<i32> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-/// The date of a day since 1970-01-01: year, month, day.
+/// Returns the date of a day since 1970-01-01: year, month, day.
 pub fn date_of(days: i32) -> (i32, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -400,7 +413,7 @@ mod tests {
     /// A number and its bytes.
     type Read<T> = Option<(T, usize)>;
 
-    /// Whatever the short ways give, the long ones give too.
+    /// Checks that the fast parsers agree with the general ones.
     fn read_ahead(text: &str) -> (Read<i64>, Read<u64>) {
         let (scaled, number) = (scaled_ahead(text.as_bytes()), u64_ahead(text.as_bytes()));
         if let Some((value, length)) = scaled {
@@ -503,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_agrees_with_the_long_one() {
+    fn the_fast_path_agrees_with_the_slow_one() {
         let pieces = ["", "0", "1", "9", "12", "-", ".", "00", "5.", "x", "123456789", "0.1", "99999"];
         for a in pieces {
             for b in pieces {

@@ -1,4 +1,4 @@
-//! Instants and days. The engine never asks for the time: it arrives with each command.
+//! Instants and days. The engine never reads a clock: the time arrives with each command.
 
 use std::fmt;
 
@@ -16,12 +16,12 @@ impl Timestamp {
     pub const ZERO: Timestamp = Timestamp(0);
     pub const MAX: Timestamp = Timestamp(u64::MAX);
 
-    /// Later by so many nanoseconds; the end of time if that is past it.
+    /// Returns the time this many nanoseconds later, saturating.
     pub fn plus(self, ns: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(ns))
     }
 
-    /// Nanoseconds since an earlier instant; zero if it is not earlier.
+    /// Returns the nanoseconds since an earlier instant; zero if it is not earlier.
     pub fn since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -31,7 +31,7 @@ impl Timestamp {
     }
 }
 
-/// As RFC 3339 in UTC, with as many decimals as needed in groups of three.
+/// Formats as RFC 3339 in UTC, with as many decimals as needed in groups of three.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let second = self.0 / NS_PER_S % 86_400;
@@ -52,7 +52,7 @@ impl fmt::Display for Timestamp {
 pub struct Day(pub i32);
 
 impl Day {
-    /// Reads `YYYY-MM-DD`.
+    /// Parses `YYYY-MM-DD`.
     pub fn parse(bytes: &[u8]) -> Result<Day, TextError> {
         let [year @ .., b'-', m1, m2, b'-', d1, d2] = bytes else {
             return Err(if bytes.is_empty() { TextError::Empty } else { TextError::Character });
@@ -65,7 +65,7 @@ impl Day {
         text::days_of(year as i32, month, day).map(Day).ok_or(TextError::Range)
     }
 
-    /// The instant at which this day begins in UTC; the epoch for days before it.
+    /// Returns the instant at which this day begins in UTC; the epoch for days before it.
     pub fn start(self) -> Timestamp {
         Timestamp((self.0.max(0) as u64).saturating_mul(NS_PER_DAY))
     }
@@ -83,7 +83,7 @@ impl fmt::Display for Day {
 pub struct TimeOfDay(pub u32);
 
 impl TimeOfDay {
-    /// Reads `HH:MM` or `HH:MM:SS`; `24:00` is the end of the day.
+    /// Parses `HH:MM` or `HH:MM:SS`; `24:00` is the end of the day.
     pub fn parse(bytes: &[u8]) -> Result<TimeOfDay, TextError> {
         let number = |a: u8, b: u8| text::parse_u64(&[a, b]).map(|n| n as u32);
         let (h, m, s) = match *bytes {

@@ -1,5 +1,5 @@
-//! What a shard does when a time has come: dates of GTD orders, and everything that is on its way to or from a
-//! simulated venue with delays. A heap in order of time, then of arrival.
+//! Timers of a shard: dates of GTD orders, and everything in transit to or from a simulated venue
+//! with delays. A heap in order of time, then of arrival.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -11,7 +11,8 @@ use crate::id::OrderHandle;
 use crate::rng::Rng;
 use crate::time::Timestamp;
 
-/// Dates of orders that have ended stay in the heap up to this many beyond those that matter; then it is swept.
+/// Dates of ended orders stay in the heap up to this many beyond those that matter; then they are
+/// swept.
 const STALE_MAX: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub enum Timed {
         order: OrderHandle,
         report: Report,
     },
-    /// The market as we are to see it now.
+    /// A delayed tick to publish.
     Shown(Tick),
 }
 
@@ -38,7 +39,7 @@ struct TimerEntry {
 }
 
 impl Ord for TimerEntry {
-    /// Reversed: the heap gives its greatest, which is to be the earliest.
+    /// Reversed: the heap returns its greatest entry, which must be the earliest.
     fn cmp(&self, other: &TimerEntry) -> Ordering {
         (other.at, other.seq).cmp(&(self.at, self.seq))
     }
@@ -69,7 +70,7 @@ impl Timers {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// The next thing that is due.
+    /// Returns the next due entry.
     pub fn pop(&mut self, now: Timestamp) -> Option<Timed> {
         if self.deadline()? > now {
             return None;
@@ -79,11 +80,11 @@ impl Timers {
         Some(entry.what)
     }
 
-    /// Everything on its way arrives now: first what comes from a venue, then what goes there, each in its order. So
-    /// nothing that a venue says then overtakes what it had said before.
+    /// Delivers everything in transit now: first what comes from a venue, then what goes there,
+    /// each in its order. No later report of a venue thus overtakes an earlier one.
     pub fn deliver_all(&mut self, now: Timestamp) {
         let mut entries = std::mem::take(&mut self.heap).into_sorted_vec();
-        // Sorted by a reversed order, the last is the earliest.
+        // The order is reversed, so the last is the earliest.
         entries.reverse();
         let (dates, mut under_way): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| matches!(entry.what, Timed::Date(_)));
@@ -102,8 +103,8 @@ impl Timers {
         self.heap.is_empty()
     }
 
-    /// Sweeps dates of orders that have ended, when there are many: a client that enters and cancels GTD orders
-    /// all day must not fill the memory. `live` is how many dates matter.
+    /// Sweeps dates of ended orders, when there are many: a client that enters and cancels GTD
+    /// orders all day must not fill the memory. `live` is the number of dates that matter.
     pub fn sweep(&mut self, live: usize, matters: impl Fn(OrderHandle) -> bool) {
         if self.dates <= 2 * live + STALE_MAX {
             return;
@@ -120,7 +121,7 @@ codec!(TimerEntry { at, seq, what });
 codec!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
 codec!(DelayLine { last, rng });
 
-/// In the order in which they will come due, whatever the heap looks like.
+/// In due order, whatever the layout of the heap.
 impl Codec for Timers {
     fn encode(&self, out: &mut impl ByteSink) {
         let mut entries: Vec<&TimerEntry> = self.heap.iter().collect();
@@ -139,7 +140,7 @@ impl Codec for Timers {
     }
 }
 
-/// One way to or from a venue for one security: what is sent later never arrives earlier.
+/// The transit to or from a venue for one security: what is sent later never arrives earlier.
 #[derive(Debug)]
 pub struct DelayLine {
     last: Timestamp,
@@ -151,12 +152,12 @@ impl DelayLine {
         DelayLine { last: Timestamp::ZERO, rng: Rng::new(seed) }
     }
 
-    /// Nothing is on this way any more.
+    /// Marks the transit as empty.
     pub fn clear(&mut self, now: Timestamp) {
         self.last = self.last.min(now);
     }
 
-    /// When something sent now arrives.
+    /// Returns the arrival time of something sent now.
     pub fn arrival(&mut self, now: Timestamp, delay_ns: u64, jitter_ns: u64) -> Timestamp {
         let jitter = if jitter_ns == 0 { 0 } else { self.rng.below(jitter_ns.saturating_add(1)) };
         self.last = self.last.max(now.plus(delay_ns).plus(jitter));
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_in_order_of_time_then_of_arrival() {
+    fn due_timers_come_in_order_of_time_then_of_arrival() {
         let mut timers = Timers::default();
         assert_eq!(timers.deadline(), None);
         for (at, slot) in [(5, 1), (3, 2), (5, 3), (9, 4)] {

@@ -1,30 +1,33 @@
-//! Ids that were used in this trading day, in eight bytes each, so that no id makes a second order after a restart or
-//! after its order was forgotten.
+//! Ids that were used in this trading day, in eight bytes each, so that no id creates a second
+//! order after a restart or after its order was forgotten.
 //!
 //! ```text
 //! command ─► Shard: UsedIdLog ── image ──► restart ── EventKind::UsedIds, part of a snapshot ──► Desk: UsedIdSet
 //! ```
 //!
-//! A shard logs the id of every order, modification, close and cancel that it applies; the log is part of its state. A
-//! desk has a set of the ids whose orders it no longer knows: those it forgot itself, and those of before a restart, which
-//! the shards tell it. An id is kept as a hash of 56 bits. Two different ids with the same hash are one in 10^16 pairs: then
-//! a new id is refused as a duplicate, and a duplicate is never taken for a new id.
+//! A shard logs the id of every order, modification, close and cancel that it applies; the log is
+//! part of its state. A desk has a set of the ids whose orders it no longer knows: those it forgot
+//! itself, and those from before a restart, which the shards send. An id is stored as a hash of 56
+//! bits. Two different ids have the same hash in one of 10^16 pairs: then a new id is refused as a
+//! duplicate, but a duplicate is never accepted as a new id.
 //!
-//! Both have the bound [`USED_IDS_MAX`]. Beyond it the oldest ids are forgotten and counted; the newest are always known.
+//! Both have the bound [`USED_IDS_MAX`]. Beyond it the oldest ids are forgotten and counted; the
+//! newest are always known.
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
 use crate::id::{IntId, PortId, Source};
 use crate::keyed_hash::{KeyedHash, fold};
 use crate::prefetch;
 
-/// Ids of the trading day that a shard and a large desk remember at least; a small desk has 16 for each id by which it can find an
-/// order. They take 32 MB in a shard and in its snapshots, and 64 MB in a desk that needs them, 128 MB when it has had more. A
-/// source that sends 140 orders a second does not reach the bound in a day of eight hours; at 200,000 a second it covers the last
+/// Ids of the trading day that a shard and a large desk remember at least; a small desk has 16 for
+/// each id by which it can find an order. They take 32 MB in a shard and in its snapshots, and 64
+/// MB in a desk that needs them, 128 MB when it has had more. A source that sends 140 orders a
+/// second does not reach the bound in a day of eight hours; at 200,000 a second it covers the last
 /// 20 seconds, which is what a client repeats after a lost answer.
 pub const USED_IDS_MAX: usize = 1 << 22;
 
-/// The hash must be the same in every process that reads a journal, so its seed is no secret. Whoever finds two ids with
-/// the same hash can have one of them refused, and nothing else.
+/// The hash must be the same in every process that reads a journal, so its seed is not secret. A
+/// client that finds two ids with the same hash can have one of them refused, and nothing else.
 const HASH_SEED: u64 = 0x7573_6564_2069_6473;
 
 const PORT_SHIFT: u32 = 56;
@@ -47,25 +50,26 @@ impl Hasher {
     }
 }
 
-/// All ids that a shard was given in this trading day, oldest first; a ring once it is full.
+/// All ids that a shard received in this trading day, oldest first; a ring once it is full.
 #[derive(Debug)]
 pub struct UsedIdLog {
     /// Port in the upper byte, hash below it.
     ids: Vec<u64>,
-    /// Where the next one goes when the log is full.
+    /// Place of the next id when the log is full.
     next: usize,
     max: usize,
     hasher: Hasher,
 }
 
 impl UsedIdLog {
-    /// An empty log for at most `max` ids. Its memory is reserved now, and used as ids come.
+    /// Creates an empty log for at most `max` ids. It reserves its memory now, and uses it as ids
+    /// arrive.
     pub fn new(max: usize) -> UsedIdLog {
         assert!(max > 0, "a log without room remembers nothing");
         UsedIdLog { ids: Vec::with_capacity(max), next: 0, max, hasher: Hasher::new() }
     }
 
-    /// Logs an id. Does not look whether it is there already: its desk has.
+    /// Logs an id. It does not check for duplicates: the desk has done so.
     #[inline]
     pub fn push(&mut self, source: Source, id: &IntId) {
         if id.is_none() {
@@ -74,7 +78,7 @@ impl UsedIdLog {
         let entry = (source.port.0 as u64) << PORT_SHIFT | self.hasher.hash(source.session, id);
         if self.ids.len() < self.max {
             self.ids.push(entry);
-            // The line after this one: a store to far memory would hold up all that follow it.
+            // The next cache line: a store to memory far away would hold up the stores after it.
             return self.ids.spare_capacity_mut().get(LINE).into_iter().for_each(prefetch::fetch);
         }
         self.ids[self.next] = entry;
@@ -96,10 +100,10 @@ impl UsedIdLog {
         self.ids.is_empty()
     }
 
-    /// Takes the next batch for a port from entry `at` on, and says where to go on. Ports of other servers are behind
-    /// [`PortId::LINK`]; a batch is of one of them.
+    /// Returns the next batch for a port from entry `at` on, and where to continue. Ports of other
+    /// servers are behind [`PortId::LINK`]; a batch belongs to one of them.
     pub fn batch(&self, at: usize, to: PortId) -> (UsedIds, usize) {
-        // The log may have been emptied since the last batch.
+        // The log may have been cleared since the last batch.
         let at = at.min(self.ids.len());
         let end = self.ids.len().min(at + SCAN_MAX);
         let mut batch = UsedIds { hashes: [0; UsedIds::COUNT_MAX], source: Source::default(), count: 0 };
@@ -125,7 +129,7 @@ impl UsedIdLog {
         older.iter().chain(newer).for_each(|entry| entry.encode(out));
     }
 
-    /// The log of an image, which may be of a version that had another bound.
+    /// Decodes a log, which may be from a version with another bound.
     pub(crate) fn load(from: &mut ByteReader<'_>, max: usize) -> Result<UsedIdLog, DecodeError> {
         let count = u32::decode(from)? as usize;
         from.check(count <= max, DecodeProblem::Value)?;
@@ -138,15 +142,15 @@ impl UsedIdLog {
     }
 }
 
-/// Entries of the log looked at for one batch, so that a step of a snapshot has its bound.
+/// Entries of the log visited for one batch, so that a step of a snapshot has its bound.
 const SCAN_MAX: usize = 512;
 
-/// Some ids that were used by the sources of one port.
+/// Some ids used by the sources of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsedIds {
-    /// The first `count` of them.
+    /// The first `count` of them are valid.
     pub hashes: [u64; UsedIds::COUNT_MAX],
-    /// Only its port means something: it is seen by each server in its own way.
+    /// Only its port is meaningful; each server translates it.
     pub source: Source,
     pub count: u8,
 }
@@ -160,21 +164,22 @@ impl UsedIds {
     }
 }
 
-/// The ids that a desk remembers beside those of the orders it knows. It holds the newest `max` at least and twice as many
-/// at most, in two tables: when the newer is full, the older is emptied and becomes the newer.
+/// The ids that a desk remembers beside those of the orders it knows. It holds the newest `max` at
+/// least and twice as many at most, in two tables: when the newer is full, the older is cleared and
+/// becomes the newer.
 #[derive(Debug)]
 pub struct UsedIdSet {
     newer: Table,
     older: Table,
     max: usize,
-    /// Of the places in the tables; clients should not know it.
+    /// Seed of the places in the tables; clients should not know it.
     seed: u64,
     hasher: Hasher,
     dropped: u64,
 }
 
 impl UsedIdSet {
-    /// An empty set. All its memory is reserved now; pages never touched cost nothing.
+    /// Creates an empty set. It reserves all memory now; untouched pages cost nothing.
     pub fn new(max: usize, seed: u64) -> UsedIdSet {
         assert!(max > 0, "a set without room remembers nothing");
         UsedIdSet {
@@ -187,7 +192,7 @@ impl UsedIdSet {
         }
     }
 
-    /// Ids forgotten for want of room since the start.
+    /// Returns the number of ids forgotten for lack of room since the start.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -200,7 +205,7 @@ impl UsedIdSet {
         self.insert_hash(self.hasher.hash(session, id));
     }
 
-    /// Adds an id by what a shard keeps of it.
+    /// Adds an id by the hash that a shard stores.
     pub fn insert_hash(&mut self, hash: u64) {
         if self.contains_hash(hash) {
             return;
@@ -213,7 +218,7 @@ impl UsedIdSet {
         self.newer.insert(self.home(hash), hash);
     }
 
-    /// Forgets all: a new trading day.
+    /// Clears the set for a new trading day.
     pub fn clear(&mut self) {
         self.newer.clear();
         self.older.clear();
@@ -223,7 +228,7 @@ impl UsedIdSet {
         self.newer.len == 0 && self.older.len == 0
     }
 
-    /// Has memory brought near for an id that will be asked for soon.
+    /// Prefetches memory for an id that will be looked up soon.
     #[inline]
     pub fn prefetch(&self, session: u16, id: &IntId) {
         if self.newer.len > 0 {
@@ -243,8 +248,8 @@ impl UsedIdSet {
     }
 }
 
-/// Open addressing without removal. A slot holds a tag of 16 bits and 48 bits of the hash. Slots with another tag than the
-/// table's are empty, so the table is emptied by taking the next tag.
+/// Open addressing without removal. A slot holds a tag of 16 bits and 48 bits of the hash. Slots
+/// with another tag than the table's are empty, so the table is cleared by using the next tag.
 #[derive(Debug)]
 struct Table {
     slots: Vec<u64>,
@@ -256,8 +261,8 @@ const TAG_SHIFT: u32 = 48;
 const TAG_MAX: u64 = u16::MAX as u64;
 
 impl Table {
-    /// A table for so many hashes, which then take at most half of its slots. On small pages: with large ones a hundred ids
-    /// would already touch all of its memory.
+    /// Creates a table for this many hashes, which take at most half of its slots. It uses small
+    /// pages: with large ones a hundred ids would already touch all of its memory.
     fn new(max: usize) -> Table {
         Table { slots: vec![0; (max * 2).next_power_of_two()], tag: 1, len: 0 }
     }
@@ -277,7 +282,8 @@ impl Table {
         false
     }
 
-    /// Adds a hash that is not there. At most half of the slots are in use, so there is an empty one.
+    /// Adds a hash that is not present. At most half of the slots are in use, so there is an empty
+    /// one.
     fn insert(&mut self, home: u64, hash: u64) {
         let mut at = self.place(home);
         while self.slots[at] >> TAG_SHIFT == self.tag {
@@ -343,7 +349,7 @@ mod tests {
         let again = UsedIdLog::load(&mut ByteReader::new(&bytes), 4).unwrap();
         let expected: Vec<_> = (2..6).map(|number| (PortId(1), log.hasher.hash(3, &id(number)))).collect();
         assert_eq!(told(&again, PortId(1)), expected);
-        // Both go on alike.
+        // Both continue alike.
         let (mut log, mut again) = (log, again);
         log.push(source(1), &id(9));
         again.push(source(1), &id(9));
@@ -394,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emptied_set_knows_nothing_however_often_it_was_emptied() {
+    fn a_cleared_set_is_empty_however_often_it_was_cleared() {
         let mut set = UsedIdSet::new(2, 7);
         for number in 0..TAG_MAX + 10 {
             set.insert(0, &id(number % 5));
@@ -405,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_desk_finds_what_a_shard_logged() {
+    fn a_desk_finds_the_ids_that_a_shard_logged() {
         let mut log = UsedIdLog::new(10);
         log.push(source(1), &id(5));
         let (batch, _) = log.batch(0, PortId(1));

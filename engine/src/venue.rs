@@ -1,7 +1,8 @@
-//! The simulated venue: the books of one shard, and what happens in them. The rules are in the crate's README.
+//! The simulated venue: the books of one shard, and their matching. The rules are in the crate's
+//! README.
 //!
-//! Told what to do, it does a bounded amount of it and says what came of it, by slot, in [`Venue::outcomes`]. What is
-//! left is set aside in the book, and [`Venue::work`] goes on with it:
+//! Each call does a bounded amount of work and returns its results, by slot, in
+//! [`Venue::outcomes`]. The rest is stored in the book, and [`Venue::work`] continues it:
 //!
 //! ```text
 //! enter, replace ─► take ────────────────────────────────► rest, wait, or be cancelled
@@ -10,7 +11,7 @@
 //! session, halt ──► join ─► uncross ─► expire ───────────► line
 //! ```
 //!
-//! Delays, stops and all that happens before an order is sent are the shard's.
+//! Delays, stops and everything before an order is sent belong to the shard.
 
 mod auction;
 mod book;
@@ -38,29 +39,29 @@ pub use book::MarketState;
 use book::{FeedQueue, Mode, OrderBook, QuoteSide};
 use depth::WatchedBooks;
 
-/// Most executions one call makes. Each may mean two statuses, two bookings and a tick, and all of them stay below
-/// [`crate::event::EVENTS_PER_COMMAND_MAX`].
+/// Most executions of one call. Each may cause two statuses, two bookings and a tick, and all of
+/// them stay below [`crate::event::EVENTS_PER_COMMAND_MAX`].
 pub const FILLS_PER_STEP: u32 = 8;
 /// Most outcomes of one call: an acceptance, two sides of each execution, an end.
 pub const OUTCOMES_PER_STEP_MAX: usize = 2 + 2 * FILLS_PER_STEP as usize;
-/// What one call may spend. What is told costs `EFFORT_REPORTED`, what is only looked at costs 1.
+/// Effort of one call. A reported row costs `EFFORT_REPORTED`, a row that is only visited costs 1.
 const EFFORT_PER_STEP: u32 = FILLS_PER_STEP * EFFORT_REPORTED;
 const EFFORT_REPORTED: u32 = 64;
 
-/// What a book is about.
+/// Specification of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookSpec {
     pub security: SecurityId,
     /// Above zero.
     pub tick_size: Price,
-    /// Above zero; dice give whole lots.
+    /// Above zero; random sizes are whole lots.
     pub lot: Qty,
-    /// Whether the exchange holds auctions, so that ATO and ATC make sense.
+    /// Whether the exchange holds auctions, so that ATO and ATC are allowed.
     pub auctions: bool,
     pub settings: VenueSettings,
 }
 
-/// An order on its way in.
+/// An order that enters the venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderEntry {
     /// Chosen by the caller, free until now.
@@ -74,7 +75,7 @@ pub struct OrderEntry {
     pub account: AccountId,
 }
 
-/// What became of an order.
+/// Result of a call for one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VenueOutcome {
     Accepted,
@@ -83,7 +84,7 @@ pub enum VenueOutcome {
         qty: Qty,
         price: Price,
     },
-    /// Over: as asked ([`Reason::Requested`]), or by a rule.
+    /// The order ended: as requested ([`Reason::Requested`]), or by a rule.
     Canceled(Reason),
     Expired(Reason),
     CancelRefused(Reason),
@@ -95,9 +96,9 @@ pub enum VenueOutcome {
 #[derive(Debug)]
 pub struct Venue {
     books: Vec<OrderBook>,
-    /// In the same order; apart, so that the books lie closer together.
+    /// In the same order as `books`; separate, so that the books are closer together in memory.
     markets: Vec<MarketState>,
-    /// What a plain book never looks at, in the same order.
+    /// Data that a plain book never needs, in the same order.
     details: Vec<BookDetail>,
     nodes: Nodes,
     outcomes: Vec<(u32, VenueOutcome)>,
@@ -105,64 +106,66 @@ pub struct Venue {
     watched: WatchedBooks,
 }
 
-/// The part of a book that is needed when there is more than orders of clients in continuous trading.
+/// The part of a book that is needed when there is more than orders of clients in continuous
+/// trading.
 #[derive(Debug)]
 struct BookDetail {
     spec: BookSpec,
     session: Session,
     halted: bool,
-    /// What the feed shows: bid, ask.
+    /// The feed's quote: bid, ask.
     shown: [QuoteSide; 2],
     queues: [Option<FeedQueue>; 2],
-    /// Market orders that wait.
+    /// Waiting market orders.
     market_queues: [NodeQueue; 2],
     arrivals: i64,
     /// ATC orders before their auction.
     parked: NodeQueue,
-    /// Whether orders for an auction have come since the last one ended.
+    /// Whether orders for an auction have arrived since the last one ended.
     ato: bool,
     atc: bool,
-    /// Lowest and highest price, in ticks, at which the order that trades now may trade.
+    /// Lowest and highest price, in ticks, at which the current order may trade.
     band: (i64, i64),
     rng: Rng,
     work: Work,
 }
 
-/// What a book has left to do.
+/// Remaining work of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     None,
-    /// An order that came, or came again, takes what it can.
+    /// A new or changed order takes what it can.
     Take {
         slot: u32,
         market: bool,
     },
-    /// The quote fills resting orders of this side that it has gone through.
+    /// The quote fills resting orders of this side that it has traded through.
     Through {
         side: Side,
     },
-    /// A trade of the feed, of this size (zero: unknown), fills resting orders of this side with what is left of it.
+    /// A trade of the feed, of this size (zero: unknown), fills resting orders of this side with
+    /// its remaining size.
     Print {
         side: Side,
         price: Price,
         size: Qty,
         left: Qty,
-        /// Whether the queue at the very price has had its part.
+        /// Whether the queue at exactly this price has had its part.
         queued: bool,
     },
-    /// Market orders that wait take what they can: the one who does, and who is next on each side.
+    /// Waiting market orders take what they can: the current one, and the next on each side.
     MarketQueue {
         taking: u32,
         next: [u32; 2],
     },
-    /// Parked orders go to the book.
+    /// Parked orders move to the book.
     Join,
-    /// What collected trades at one price.
+    /// Collected orders trade at one price.
     Uncross {
         ticks: i64,
         left: i128,
     },
-    /// Orders of a kind are over; `slot` is the next to look at.
+    /// Orders of a kind end; `slot` is the next to check.
     Expire {
         pass: ExpiryPass,
         set: OrderSet,
@@ -188,12 +191,12 @@ impl Venue {
         venue
     }
 
-    /// Room for so many books in all.
+    /// Reserves room for this many books in all.
     pub fn reserve_books(&mut self, books: usize, pages: LargePages) {
         self.nodes.rings.reserve(2 * books, pages);
     }
 
-    /// Opens a book, in continuous trading, and gives its number.
+    /// Opens a book, in continuous trading, and returns its index.
     pub fn add_book(&mut self, spec: BookSpec) -> u32 {
         assert!(spec.tick_size.is_positive(), "a tick is above zero");
         assert!(spec.lot.is_positive(), "a lot is above zero");
@@ -217,10 +220,10 @@ impl Venue {
         u32::try_from(self.books.len() - 1).expect("ids of securities have 20 bits")
     }
 
-    /// Other settings for a book in which nothing is going on. What the feed shows stays used up as far as it is, and the
-    /// dice roll on.
+    /// Changes the settings of a book without work. The consumed part of the quote stays consumed,
+    /// and the random stream continues.
     pub fn set_up(&mut self, book: u32, settings: VenueSettings) {
-        assert!(!self.has_work(book), "a book with work left is told nothing");
+        assert!(!self.has_work(book), "a book with work left takes no call");
         self.watched.touch(book);
         let detail = &mut self.details[book as usize];
         detail.shown.iter_mut().for_each(|shown| shown.limit(&settings));
@@ -229,7 +232,7 @@ impl Venue {
         self.update_mode(book);
     }
 
-    /// A new order comes.
+    /// Enters a new order.
     #[inline]
     pub fn enter(&mut self, entry: &OrderEntry) {
         self.watched.touch(entry.book);
@@ -242,8 +245,8 @@ impl Venue {
         self.arrive_fast(entry);
     }
 
-    /// A new order comes that only has to rest. True if it does, and that is all there is to say; false, and nothing has
-    /// happened, if there is more to it.
+    /// Enters a new order that only has to rest. Returns true if it rests, which is then its only
+    /// result; returns false, and changes nothing, if there is more to do.
     #[inline]
     pub fn rest(&mut self, entry: &OrderEntry) -> bool {
         let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(NodePlace::Nowhere));
@@ -259,7 +262,7 @@ impl Venue {
         own.insert(&mut self.nodes, entry.slot, entry.node(NodePlace::Book, limit, entry.qty))
     }
 
-    /// Has a book brought near.
+    /// Prefetches a book.
     #[inline]
     pub fn fetch(&self, book: u32) {
         if let (Some(front), Some(market)) = (self.books.get(book as usize), self.markets.get(book as usize))
@@ -269,7 +272,7 @@ impl Venue {
         }
     }
 
-    /// Has the memory of a price brought near, for an order that will come to it.
+    /// Prefetches the memory of a price, for an order that will arrive at it.
     #[inline]
     pub fn fetch_level(&self, book: u32, side: Side, limit: i64) {
         if let Some(book) = self.books.get(book as usize) {
@@ -277,7 +280,8 @@ impl Venue {
         }
     }
 
-    /// Has the memory brought near of the order that one which comes next will meet, or stand behind. The slot of the one it meets.
+    /// Prefetches the order that the next incoming order will trade with, or queue behind. Returns
+    /// the slot of the one it trades with.
     #[inline]
     pub fn expect(&self, book: u32, side: Side, limit: Option<i64>) -> Option<u32> {
         let book = self.books.get(book as usize)?;
@@ -290,7 +294,7 @@ impl Venue {
         None
     }
 
-    /// Has the memory brought near that is needed when an order leaves.
+    /// Prefetches the memory that the removal of an order needs.
     #[inline]
     pub fn prefetch_near(&self, slot: u32) {
         if let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(NodePlace::Book)) {
@@ -300,13 +304,13 @@ impl Venue {
         }
     }
 
-    /// An order that rests leaves. False, and nothing has happened, if it does not rest.
+    /// Removes a resting order. Returns false, and changes nothing, if it does not rest.
     #[inline]
     pub fn withdraw(&mut self, slot: u32) -> bool {
         self.nodes.get(slot).is_some_and(|node| node.is_at(NodePlace::Book)) && self.take_out(slot).is_ok()
     }
 
-    /// An order shall leave.
+    /// Cancels an order.
     #[inline]
     pub fn cancel(&mut self, slot: u32) {
         match self.take_out(slot) {
@@ -315,7 +319,7 @@ impl Venue {
         }
     }
 
-    /// An order shall go on with other terms; `qty` is what shall remain of it.
+    /// Gives an order other terms; `qty` is its new remaining quantity.
     #[inline]
     pub fn replace(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) {
         match self.plain_change(slot, qty, limit, tif) {
@@ -327,8 +331,9 @@ impl Venue {
         }
     }
 
-    /// The same for an order that rests, where there is no more to it than to come again as the newest of its new price. True
-    /// if it has done so, and only what it traded is said; false, and nothing has happened, if there is more to it.
+    /// Gives a resting order other terms if it only has to be queued again at its new price.
+    /// Returns true if it was, and then only its trades are outcomes; returns false, and changes
+    /// nothing, if there is more to do.
     #[inline]
     pub fn requeue(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) -> bool {
         let change = self.plain_change(slot, qty, limit, tif);
@@ -338,14 +343,14 @@ impl Venue {
         change.is_some()
     }
 
-    /// The shard says that an order's time is over. Nothing is said of one that is not here.
+    /// Ends an order whose time is over. There is no outcome if the order is not here.
     pub fn expire(&mut self, slot: u32, reason: Reason) {
         if self.take_out(slot).is_ok() {
             self.push_outcome(slot, VenueOutcome::Expired(reason));
         }
     }
 
-    /// The feed shows other best prices.
+    /// Applies a quote of the feed.
     pub fn quote(&mut self, book: u32, quote: &Quote) {
         if self.is_idle(book) {
             self.watched.touch(book);
@@ -354,7 +359,7 @@ impl Venue {
         }
     }
 
-    /// The feed tells a trade.
+    /// Applies a trade of the feed.
     pub fn trade(&mut self, book: u32, trade: &Trade) {
         if self.is_idle(book) {
             self.watched.touch(book);
@@ -363,7 +368,7 @@ impl Venue {
         }
     }
 
-    /// The exchange goes into another session.
+    /// Moves the exchange to another session.
     pub fn session(&mut self, book: u32, session: Session) {
         if self.is_idle(book) {
             self.watched.touch(book);
@@ -380,7 +385,7 @@ impl Venue {
         }
     }
 
-    /// Goes on with what a call left to do; whether there is still more.
+    /// Continues the remaining work of a book. Returns whether there is still more.
     pub fn work(&mut self, book: u32) -> bool {
         if self.has_work(book) {
             self.watched.touch(book);
@@ -394,7 +399,7 @@ impl Venue {
         self.books.get(book as usize).is_some_and(|book| book.mode.has(Mode::WORKING))
     }
 
-    /// What came of the calls since [`Venue::clear_outcomes`], by slot and in order.
+    /// Returns the outcomes since [`Venue::clear_outcomes`], by slot and in order.
     #[inline]
     pub fn outcomes(&self) -> &[(u32, VenueOutcome)] {
         &self.outcomes
@@ -405,7 +410,7 @@ impl Venue {
         self.outcomes.clear();
     }
 
-    /// The picture of the market: what the feed and the executions here have made of it.
+    /// Returns the state of the market, from the feed and the executions here.
     #[inline]
     pub fn market(&self, book: u32) -> &MarketState {
         &self.markets[book as usize]
@@ -416,7 +421,7 @@ impl Venue {
         &mut self.markets[book as usize]
     }
 
-    /// Prices at which clients' orders rest, best first, and how much.
+    /// Returns the prices at which clients' orders rest, best first, and their quantities.
     #[cfg(test)]
     pub fn depth(&self, book: u32, side: Side, levels: usize) -> impl Iterator<Item = (Price, Qty)> {
         let book = &self.books[book as usize];
@@ -424,19 +429,19 @@ impl Venue {
         all.take(levels).map(|(ticks, qty)| (book.price(ticks), qty))
     }
 
-    /// What remains of an order at the venue.
+    /// Returns the remaining quantity of an order at the venue.
     #[inline]
     pub fn remaining(&self, slot: u32) -> Option<Qty> {
         self.is_here(slot).then(|| self.nodes[slot].qty)
     }
 
-    /// The book an order is in; None if it is not here.
+    /// Returns the book of an order; `None` if it is not here.
     #[inline]
     pub fn book_of(&self, slot: u32) -> Option<u32> {
         self.is_here(slot).then(|| self.nodes[slot].book)
     }
 
-    /// The slab, for the shard's own ladders; their nodes are at [`NodePlace::Stop`].
+    /// Returns the slab, for the shard's own ladders; their nodes are at [`NodePlace::Stop`].
     #[inline]
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
@@ -455,7 +460,7 @@ impl Venue {
         self.books[book as usize].mode.set(Mode::WORKING, work != Work::None);
     }
 
-    /// Goes on until there is nothing left or enough is done for one step.
+    /// Continues until nothing is left or the step has done enough.
     fn run(&mut self, book: u32) {
         let mut effort = 0;
         while effort < EFFORT_PER_STEP {

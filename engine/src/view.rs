@@ -1,19 +1,22 @@
-//! The read model: a copy of what every shard knows, kept by their events alone. REST and the page read it; nothing
-//! they ask ever reaches a shard.
+//! The read model: a copy of the state of every shard, maintained by their events alone. REST and
+//! the web page read it; no query ever reaches a shard.
 //!
-//! Events are absolute: each tells what is, never by how much it changed. So a copy that starts in the middle is made
-//! right by a snapshot, and to apply the events of one shard in their order is all there is to it.
+//! Events are absolute: each carries the new value, never a change. A copy that starts in the
+//! middle is therefore completed by a snapshot, and applying the events of one shard in order is
+//! sufficient.
 //!
-//! **Snapshots** come in the same stream as everything else, between their begin and end, perhaps with other events
-//! between. The image of an order is an `Order` (said at the time it was submitted) and, where something has happened
-//! since, a `Status` (said at the time of its last change), both for `What::Codec`; of positions and cash it is an
-//! `Adjusted` whose before and after are equal. A status of an order whose image has not come yet is not looked at.
-//! What was held at the begin and is not mentioned by the end is dropped; but transactions, alerts and the orders a
-//! shard has forgotten are history, which no snapshot takes away.
+//! **Snapshots** come in the same stream as everything else, between their begin and end, possibly
+//! with other events between. A snapshot of an order is an `Order` (at the time it was submitted)
+//! and, if something has happened since, a `Status` (at the time of its last change), both with
+//! `ExecType::Snapshot`; that of positions and cash is an `Adjusted` with equal values before and
+//! after. A status of an order whose snapshot has not arrived yet is ignored. What was held at the
+//! begin and is not mentioned by the end is dropped; but transactions, alerts and the orders that a
+//! shard has forgotten are history, which no snapshot removes.
 //!
-//! **Between shards** there is no order. What every shard is told (sessions, phases, switches, limits) may differ
-//! between them for an instant; then a switch is on if it is on anywhere, an adapter is connected if it is
-//! everywhere, and for the rest the lowest shard that knows has the word.
+//! **Between shards** there is no order. State that every shard has (sessions, phases, switches,
+//! limits) may differ between them for an instant; then a switch is on if it is on anywhere, an
+//! adapter is connected if it is connected everywhere, and for the rest the lowest shard that knows
+//! decides.
 
 mod control;
 mod valuation;
@@ -38,18 +41,19 @@ pub use order::Order;
 pub use valuation::{Holding, Missing, Portfolio, Valuation};
 pub use walk::{WALKS_MAX, Walk};
 
-/// How much history the view keeps. Open orders, positions and the like are as many as the shards have.
+/// Bounds of the history in the view. The numbers of open orders, positions and the like are those
+/// of the shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewSettings {
-    /// Finished orders that stay readable until their trading day ends; of more the first ended go first. About 250
-    /// bytes each.
+    /// Finished orders that stay readable until their trading day ends; beyond it the first ended
+    /// are dropped. About 250 bytes each.
     pub finished_max: u32,
-    /// Transactions of the trading day; of more the oldest go first. About 200 bytes each.
+    /// Transactions of the trading day; beyond it the oldest are dropped. About 200 bytes each.
     pub transactions_max: u32,
     /// Ids by which a much modified order is found: its first, and the newest ones. At least two.
     pub versions_max: u32,
     pub alerts_max: u32,
-    /// Scatters order ids over the index, so that nobody can choose ids that collide.
+    /// Seed of the hash over order ids, so that clients cannot choose ids that collide.
     pub seed: u64,
 }
 
@@ -65,7 +69,7 @@ impl Default for ViewSettings {
     }
 }
 
-/// See the module's comment; what can be read of each part stands with that part.
+/// See the module's comment; the queries of each part are in its module.
 #[derive(Debug)]
 pub struct View {
     shards: Vec<Progress>,
@@ -76,14 +80,14 @@ pub struct View {
     senders: SenderTable,
 }
 
-/// How far the view has followed a shard.
+/// Progress of the view with one shard.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     /// Number of the last event.
     seq: u64,
     /// Snapshots begun and not ended.
     snapshots: u32,
-    /// Rises with each snapshot, so that what it mentions can be told from what it does not.
+    /// Rises with each snapshot, to distinguish what it mentions from what it does not.
     epoch: u32,
     complete: bool,
     day: Option<Day>,
@@ -103,8 +107,8 @@ impl View {
         }
     }
 
-    /// Takes in one event. The events of one shard come in their order; events for others are numbered too, so gaps
-    /// are normal.
+    /// Applies one event. The events of one shard arrive in order; events for others are numbered
+    /// too, so gaps are normal.
     pub fn apply(&mut self, shard: ShardId, event: &Event) {
         let progress = &mut self.shards[shard.0 as usize];
         assert!(event.seq >= progress.seq, "the events of a shard come in their order");
@@ -159,8 +163,8 @@ impl View {
             EventKind::Sent { order, sent } => self.orders.sent(*order, *sent),
             EventKind::SnapshotBegin { .. } => self.snapshot_begins(shard),
             EventKind::SnapshotEnd { .. } => self.snapshot_ends(shard),
-            // For others: adapters, the budget, whoever waits for an answer.
-            // What books look like is for those who watch them.
+            // For other readers: adapters, the budget pool, sources that wait for an answer, and
+            // ports that watch depth.
             EventKind::Depth(_)
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
@@ -169,29 +173,29 @@ impl View {
         }
     }
 
-    /// Has memory brought near for an event that will be taken in soon.
+    /// Prefetches memory for an event that will be applied soon.
     pub fn prefetch(&self, event: &Event) {
         if let EventKind::Order(event) = &event.body {
             self.orders.prefetch(event);
         }
     }
 
-    /// What is known about a sender of orders.
+    /// Returns the description of a sender of orders.
     pub fn sender(&self, id: SenderId) -> Option<&Sender> {
         self.senders.get(id)
     }
 
-    /// Whether the first snapshot of a shard has ended, so that nothing of it is missing here.
+    /// Returns whether the first snapshot of a shard has ended, so that its state is complete here.
     pub fn is_complete(&self, shard: ShardId) -> bool {
         self.shards[shard.0 as usize].complete
     }
 
-    /// Number of the last event taken in from a shard.
+    /// Returns the number of the last event applied from a shard.
     pub fn seq(&self, shard: ShardId) -> u64 {
         self.shards[shard.0 as usize].seq
     }
 
-    /// The newest trading day any shard has begun.
+    /// Returns the newest trading day that any shard has started.
     pub fn trading_day(&self) -> Option<Day> {
         self.shards.iter().filter_map(|progress| progress.day).max()
     }
@@ -217,7 +221,7 @@ impl View {
         let progress = &mut self.shards[shard.0 as usize];
         assert!(progress.snapshots > 0, "a snapshot begins before it ends");
         progress.snapshots -= 1;
-        // Two at once end together: what either of them mentioned is there.
+        // Two concurrent snapshots end together: what either of them mentioned is current.
         if progress.snapshots > 0 {
             return;
         }
@@ -236,17 +240,18 @@ fn assert_home(shard: ShardId, order: OrderHandle) {
 
 /// Orders.
 impl View {
-    /// The order a shard knows under this handle.
+    /// Returns the order with this handle.
     pub fn order(&self, handle: OrderHandle) -> Option<Order> {
         self.orders.order(handle)
     }
 
-    /// All orders that have or had this id, of any source, open and finished: first submitted first.
+    /// Returns all orders that have or had this id, of any source, open and finished, in order of
+    /// submission.
     pub fn orders_with_id(&self, id: &IntId) -> Vec<Order> {
         self.orders.with_id(id)
     }
 
-    /// By the time they were submitted, then by handle.
+    /// Returns the open orders by time of submission, then by handle.
     pub fn open_orders(&self) -> impl Iterator<Item = Order> {
         self.orders.open()
     }
@@ -255,7 +260,7 @@ impl View {
         self.orders.open_len()
     }
 
-    /// Finished orders of the trading day: the one that ended last comes first.
+    /// Returns the finished orders of the trading day: the last ended comes first.
     pub fn finished_orders(&self) -> impl Iterator<Item = Order> {
         self.orders.finished()
     }
@@ -264,29 +269,31 @@ impl View {
         self.orders.finished_len()
     }
 
-    /// Begins to read the open orders in portions, with events applied between them: by the time they were submitted, up to
-    /// this time. An order that is open all the while is seen once, as it stands then; one that ends meanwhile may be missed.
-    /// None if there are too many such walks at once.
+    /// Begins to read the open orders in portions, with events applied between them: by time of
+    /// submission, up to this time. An order that is open all the while is read once, in its
+    /// current state; one that ends meanwhile may be missed. Returns `None` if there are too many
+    /// such walks at once.
     pub fn walk_open(&mut self, until: Timestamp) -> Option<Walk> {
         self.orders.walk_open(until)
     }
 
-    /// The same over the finished orders, the one that ended last first.
+    /// Begins to read the finished orders, the last ended first.
     pub fn walk_finished(&mut self) -> Option<Walk> {
         self.orders.walk_finished()
     }
 
-    /// The next order of a walk; None at its end.
+    /// Returns the next order of a walk; `None` at its end.
     pub fn walk_next(&mut self, walk: Walk) -> Option<Order> {
         self.orders.walk_next(walk)
     }
 
-    /// Every walk is ended by whoever began it.
+    /// Ends a walk. The caller that began a walk must end it.
     pub fn walk_end(&mut self, walk: Walk) {
         self.orders.walk_end(walk);
     }
 
-    /// Transactions of the day before this one, newest first; all from the newest, if there is none.
+    /// Returns the transactions of the day before this one, newest first; all of them if there is
+    /// none.
     pub fn transactions_before(
         &self,
         last: Option<&Transaction>,
@@ -296,14 +303,14 @@ impl View {
     }
 }
 
-/// Who told it, and in the time of which of his snapshots.
+/// The shard that reported a fact, and the snapshot epoch of that report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SnapshotMark {
     epoch: u32,
     shard: ShardId,
 }
 
-/// Facts by key, each with the mark of who told it last.
+/// Facts by key, each with the mark of its last report.
 #[derive(Debug)]
 struct ShardFacts<K, V> {
     facts: BTreeMap<K, (V, SnapshotMark)>,
@@ -314,7 +321,7 @@ impl<K: Ord + Copy, V> ShardFacts<K, V> {
         self.facts.insert(key, (value, mark));
     }
 
-    /// A fact that is there or is not.
+    /// Sets or removes a fact that has no value of its own.
     fn set_if(&mut self, on: bool, key: K, value: V, mark: SnapshotMark) {
         if on {
             self.set(key, value, mark);
@@ -331,12 +338,12 @@ impl<K: Ord + Copy, V> ShardFacts<K, V> {
         self.facts.iter().map(|(key, (value, _))| (*key, value))
     }
 
-    /// From this key on.
+    /// Returns the facts from this key on.
     fn from(&self, key: K) -> impl Iterator<Item = (K, &V)> {
         self.facts.range(key..).map(|(key, (value, _))| (*key, value))
     }
 
-    /// Drops what this shard told before this snapshot and not since.
+    /// Drops what this shard reported before this snapshot and not since.
     fn sweep(&mut self, mark: SnapshotMark) {
         self.facts.retain(|_, (_, event)| event.shard != mark.shard || *event == mark);
     }

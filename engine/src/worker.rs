@@ -1,5 +1,6 @@
-//! The worker: a shard's duty cycle. It takes a command when there is room for all it may say, has it stored, applies it, and
-//! hands on what was said once the command is safe. It asks nothing of the thread around it but to be called.
+//! The worker: a shard's duty cycle. It takes a command when there is room for all its events,
+//! stores it in the journal, applies it, and delivers the events once the command is safe. It
+//! requires nothing from its thread but to be called.
 //!
 //! ```text
 //! lanes of the ports ─► ShardEnd ─► journal ─► Shard::apply ─► Outbox ─ stored? ─► ShardEnd ─► lanes of the ports
@@ -23,46 +24,49 @@ use crate::shard::Shard;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
-/// Most steps of a shard in one [`Worker::poll`]. Where a gateway shares the thread it waits no longer than these
-/// take, some 20 µs; and a cycle's fixed cost is spread over enough of them.
+/// Most steps of a shard in one [`Worker::poll`]. A gateway that shares the thread waits no longer
+/// than these take, some 20 µs; and a cycle's fixed cost is spread over enough of them.
 pub const STEPS_PER_POLL_MAX: usize = 64;
 
-/// What venues and the budget say while the journal is shut, kept until it is open again: what has been traded, or given to
-/// somebody else, is a fact and cannot be refused. Enough for what a venue has under way; when it is full the worker takes
-/// no command at all.
+/// Reports of venues and of the budget while the journal is closed, queued until it is open again:
+/// a trade, or a budget given to another shard, is a fact and cannot be refused. Enough for what a
+/// venue has in flight; when it is full the worker takes no command at all.
 pub const FACTS_QUEUED_MAX: usize = 1_024;
 
-/// Commands that are spoken of at once: nothing has to be waited for.
+/// All commands count as stored: no event waits.
 pub const ALL_STORED: u64 = u64::MAX;
 
-/// What a journal answers to a command it is offered.
+/// Answer of a journal to an offered command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalOutcome {
     /// It is in the journal under its number, and will be stored with all before it.
     Accepted,
-    /// It is not and will not be: there is no room, or nothing can be stored any more.
+    /// It is not in the journal and will not be: there is no room, or nothing can be stored any
+    /// more.
     Refused,
-    /// Not yet, but soon: the command stays with the worker and is offered again in the next poll, before any other.
+    /// Not yet, but soon: the command stays with the worker, which offers it again in the next
+    /// poll, before any other.
     Retry,
 }
 
 /// A shard with its lanes.
 ///
-/// No poll needs the heap: commands and events are copied from slot to slot, and the outbox was given room for the
-/// most that may wait. The assertion in [`Worker::step`] holds the shard to its part of that.
+/// A poll never allocates: commands and events are copied from slot to slot, and the outbox has
+/// room for the most that may wait. The assertion in [`Worker::step`] enforces the shard's part of
+/// that.
 #[derive(Debug)]
 pub struct Worker {
     shard: Shard,
     end: ShardEnd,
     outbox: Outbox,
-    /// The latest time this worker was told.
+    /// The latest time passed to this worker.
     now: Timestamp,
-    /// Facts told while the journal was shut, oldest first.
+    /// Facts received while the journal was closed, oldest first.
     facts: VecDeque<Command>,
     /// A command from the lanes for which the journal had no room yet.
     slot: Option<Command>,
     counts: WorkerCounts,
-    /// Who was handed something since [`Worker::take_wakeups`].
+    /// Ports that received an event since [`Worker::take_wakeups`].
     wakeups: PortMask,
 }
 
@@ -72,15 +76,15 @@ const _: () = {
     is_plain::<Event>();
 };
 
-/// What a worker has done since it began.
+/// Counters of a worker since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerCounts {
-    /// Commands applied, timers among them.
+    /// Commands applied, including timers.
     pub commands: u64,
     pub timers: u64,
-    /// Steps that went on with the work of an earlier command.
+    /// Steps that continued an earlier command.
     pub resumed: u64,
-    /// Events handed on, once for each port.
+    /// Events delivered, once for each port.
     pub events: u64,
     /// Polls that ended at a full lane.
     pub stalls: u64,
@@ -97,7 +101,8 @@ impl Worker {
         Worker::restored(shard, end, 0, Timestamp::ZERO)
     }
 
-    /// A worker for a shard that has lived before: its last event had this number, its last command this time.
+    /// Creates a worker for a recovered shard: its last event had this number, its last command
+    /// this time.
     pub fn restored(shard: Shard, end: ShardEnd, seq: u64, now: Timestamp) -> Worker {
         assert_eq!(shard.id(), end.id(), "a shard works at its own end of the mesh");
         Worker {
@@ -112,17 +117,17 @@ impl Worker {
         }
     }
 
-    /// The shard, between polls: for its digest, or its image if it has no work.
+    /// Returns the shard between polls: for its digest, or its encoding if it has no work.
     pub fn shard(&self) -> &Shard {
         &self.shard
     }
 
-    /// Lays reference data ready, see [`Shard::stage`].
+    /// Stages reference data, see [`Shard::stage`].
     pub fn stage(&mut self, name: u64, reference: Arc<RefData>) {
         self.shard.stage(name, reference);
     }
 
-    /// Gives the shard and its lanes back. What waits to be handed on is lost.
+    /// Returns the shard and its lanes. Undelivered events are lost.
     pub fn into_parts(self) -> (Shard, ShardEnd) {
         (self.shard, self.end)
     }
@@ -131,12 +136,14 @@ impl Worker {
         self.counts
     }
 
-    /// The ports that were handed something since the last time this was asked: whoever sleeps is to be woken.
+    /// Returns the ports that received an event since the last call: the caller wakes those that
+    /// sleep.
     pub fn take_wakeups(&mut self) -> PortMask {
         std::mem::replace(&mut self.wakeups, PortMask::NONE)
     }
 
-    /// The ports whose lanes are full, so that nothing goes on before they have listened. None as a rule.
+    /// Returns the ports whose lanes are full, so that nothing continues before they have read.
+    /// Usually none.
     pub fn blocked_ports(&mut self) -> PortMask {
         if !self.outbox.is_ready() {
             return PortMask::NONE;
@@ -149,8 +156,8 @@ impl Worker {
         self.outbox.seq()
     }
 
-    /// Whether there is something to do that needs no new command: events wait for room or to be stored, or a command is
-    /// half done.
+    /// Returns whether there is work that needs no new command: events wait for room or to be
+    /// stored, or a command is half done.
     pub fn has_work(&self) -> bool {
         !self.outbox.is_empty()
             || self.shard.has_work()
@@ -160,35 +167,38 @@ impl Worker {
             || self.slot.is_some()
     }
 
-    /// When this worker wants to be polled even if no command comes.
+    /// Returns the time at which this worker must be polled even if no command arrives.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.shard.deadline()
     }
 
-    /// Does a bounded amount of work and says how much. Nothing is stored and nothing waited for.
+    /// Does a bounded amount of work and returns how much. Nothing is stored and no event waits.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         self.poll_with(now, ALL_STORED, |_, _, _, _| JournalOutcome::Accepted)
     }
 
-    /// The same, with a journal.
+    /// Does the same with a journal.
     ///
-    /// `journal` is offered each command, before it is applied, with its number, its time and the shard as it is before it.
-    /// Numbers are those of [`Shard::applied`]: consecutive, and a new start has one too. Applying the same commands at the
-    /// same times to an equal shard says the same.
+    /// `journal` is offered each command, before it is applied, with its number, its time and the
+    /// shard as it is before it. Numbers are those of [`Shard::applied`]: consecutive, and a new
+    /// start has one too. Applying the same commands at the same times to an equal shard emits the
+    /// same events.
     ///
-    /// `stored` is the highest number that may be spoken of: what was said to later commands is held back, while further
-    /// commands are applied as long as there is room for what they say. With [`ALL_STORED`] nothing is ever held.
+    /// `stored` is the highest number whose events may be delivered: events of later commands are
+    /// held back, while further commands are applied as long as there is room for their events.
+    /// With [`ALL_STORED`] nothing is ever held.
     ///
-    /// A command that the journal does not take does not touch the shard. Whoever asked is answered with
-    /// [`Reason::StorageFailed`]; prices are dropped; what venues and the budget say is kept; the timer comes again. Which
-    /// commands may use a last reserve (cancels, the kill switch) is for the journal to say: it is offered every one.
+    /// A command that the journal does not take does not change the shard. Its source is answered
+    /// with [`Reason::StorageFailed`]; prices are dropped; reports of venues and of the budget are
+    /// queued; the timer is repeated. The journal decides which commands may use a last reserve
+    /// (cancels, the kill switch): it is offered every one.
     pub fn poll_with(
         &mut self,
         now: Timestamp,
         stored: u64,
         mut journal: impl FnMut(u64, Timestamp, &Command, &Shard) -> JournalOutcome,
     ) -> usize {
-        // A clock that was put back must not turn the order of things.
+        // A clock that was set back must not reverse the order of time.
         self.now = self.now.max(now);
         self.outbox.release(stored);
         let mut work = self.deliver();
@@ -213,8 +223,8 @@ impl Worker {
         work
     }
 
-    /// Shows the books that have changed in this poll, once each, to whoever watches them. Not while a command is half done,
-    /// nor where it would take the room that commands need.
+    /// Publishes the books that have changed in this poll, once each, to their watchers. Not while
+    /// a command is half done, nor where it would take the room that commands need.
     #[cold]
     fn emit_depths(&mut self, stored: u64) -> usize {
         let is_crowded = self.outbox.is_ready() || self.outbox.waiting().len() > EVENTS_WAITING_MAX / 2;
@@ -226,7 +236,7 @@ impl Worker {
         1 + self.deliver()
     }
 
-    /// One step of the shard, if there is one to take.
+    /// Does one step of the shard, if there is one.
     fn step(
         &mut self,
         stored: u64,
@@ -239,7 +249,7 @@ impl Worker {
             self.shard.resume(&mut self.outbox);
         } else if let Some((command, source)) = self.next_command(deferred) {
             let number = self.shard.applied() + 1;
-            // Facts come in their order: none passes those that wait.
+            // Facts keep their order: none overtakes the queued ones.
             let waits = source == CommandSource::Lanes && !self.facts.is_empty() && is_fact(&command.body);
             let taken = if waits {
                 JournalOutcome::Refused
@@ -269,14 +279,14 @@ impl Worker {
         }
         assert!(
             self.outbox.waiting().len() - before <= EVENTS_PER_COMMAND_MAX,
-            "a step says no more than the outbox has room for"
+            "a step emits no more than the outbox has room for"
         );
-        // What a snapshot tells has happened by the last command.
+        // The content of a snapshot depends on the last command.
         self.outbox.end_step(self.shard.applied(), stored);
         true
     }
 
-    /// Has memory brought near for the two commands behind the one that is about to be applied.
+    /// Prefetches memory for the two commands behind the one that is about to be applied.
     #[inline]
     fn look_ahead(&mut self) {
         let shard = &self.shard;
@@ -312,7 +322,7 @@ impl Worker {
         }
     }
 
-    /// The journal did not take a command.
+    /// Handles a command that the journal did not take.
     #[cold]
     fn handle_refused_by_journal(
         &mut self,
@@ -337,7 +347,8 @@ impl Worker {
         }
     }
 
-    /// Answers a command that was not stored. The answer has no number of its own, since a replay will not give it.
+    /// Answers a command that was not stored. The answer has no number of its own, since a replay
+    /// will not repeat it.
     fn refuse(&mut self, command: &Command) {
         self.counts.refused += 1;
         let (to, reason) = (PortMask::one(command.source.port), Reason::StorageFailed);
@@ -347,20 +358,21 @@ impl Worker {
             _ => None,
         };
         let Some((order, id, request)) = in_turn else {
-            // It tells nothing of what came before, so it need not wait for that to be stored.
+            // It exposes nothing of earlier commands, so it need not wait for them to be stored.
             let body = refusal(command, reason);
             return self.outbox.emit_before_held(to, self.now, body);
         };
-        // This tells how the order stands, which may be by commands that are not stored yet.
+        // This refusal exposes the order's status, which may depend on commands that are not
+        // durable yet.
         let refusal = self.shard.refusal(order, request, id, command.source, reason);
         self.outbox.emit_unnumbered(to, self.now, EventKind::Refused(refusal));
     }
 
-    /// Hands events on in their order, each to those of its ports that have room. One that is not through stops all
-    /// behind it: every port hears the events in the same order.
+    /// Delivers events in order, each to those of its ports that have room. An event that is not
+    /// fully delivered stops all behind it: every port receives the events in the same order.
     fn deliver(&mut self) -> usize {
         let mut handed = 0;
-        // Orders of an earlier process may have come by a port that this one does not have.
+        // Orders of an earlier process may have come from a port that this process does not have.
         let all = self.end.ports();
         while let Some((ports, event)) = self.outbox.front_mut() {
             *ports = ports.and(all);
@@ -381,23 +393,24 @@ impl Worker {
     }
 }
 
-/// Where a command comes from.
+/// Origin of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandSource {
     Lanes,
     Clock,
-    /// A fact told while the journal was shut.
+    /// A fact received while the journal was closed.
     Queued,
 }
 
-/// What the journal has not taken in this poll, and is not offered again before the next.
+/// Sources whose commands the journal has not taken in this poll; they are not offered again before
+/// the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeferredSources {
     clock: bool,
     facts: bool,
 }
 
-/// Whether it has happened elsewhere, so that it cannot be refused here.
+/// Returns whether it has happened elsewhere, so that it cannot be refused here.
 fn is_fact(body: &CommandKind) -> bool {
     matches!(
         body,
@@ -408,7 +421,7 @@ fn is_fact(body: &CommandKind) -> bool {
     )
 }
 
-/// The answer to a command about no order there is.
+/// Returns the answer to a command about no existing order.
 pub fn refusal(command: &Command, reason: Reason) -> EventKind {
     let source = command.source;
     let (id, terms) = match command.body {
@@ -432,6 +445,6 @@ pub fn refusal(command: &Command, reason: Reason) -> EventKind {
     })
 }
 
-/// The clock's command is nobody's: its consequences find their listeners by themselves.
+/// The clock's command has no client: its events have recipients of their own.
 const TIMER: Command =
     Command::new(Source { origin: Origin::Server, port: PortId(0), session: 0 }, 0, CommandKind::Timer);

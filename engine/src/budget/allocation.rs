@@ -1,16 +1,17 @@
-//! One limit, its parts, and who wants more.
+//! One limit, the part of each shard, and the shards that want more.
 
 use crate::command::{Budget, BudgetAct, BudgetKind, Command, CommandKind, Scope};
 use crate::event::BudgetUse;
 use crate::id::{ShardId, Source};
 
-/// Token of commands whose end nobody waits for.
+/// Token of commands whose completion the pool does not wait for.
 pub const NO_TOKEN: u32 = u32::MAX;
 
-/// One limit and its parts.
+/// One limit and the part of each shard.
 ///
-/// Invariant: a part is at least what the shard has or will have; when one is granted, all together are within the
-/// limit. They may be above it only after it was lowered, until enough has been returned.
+/// Invariant: a part is at least what the shard has or will have. When the pool grants a part, all
+/// parts together are within the limit. They exceed it only after the limit was lowered, until
+/// enough has been returned.
 #[derive(Debug)]
 pub struct Allocation {
     source: Source,
@@ -19,13 +20,14 @@ pub struct Allocation {
     kind: BudgetKind,
     limit: LimitState,
     pub parts: Vec<ShardPart>,
-    /// Who is served first, so that none is always last.
+    /// Shard that is served first, so that no shard is always last.
     next: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LimitState {
-    /// Not known yet, so the shards are listened to: they may bring parts from an earlier life.
+    /// The limit is not known yet. The pool listens to the shards, which may still have parts from
+    /// before a restart.
     Unknown,
     Of(i64),
     Lifted,
@@ -33,16 +35,17 @@ enum LimitState {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShardPart {
-    /// Whether the shard knows of the limit.
+    /// Whether the shard knows the limit.
     knows_limit: bool,
     pub granted: i64,
-    /// What the shard last said it has: less, if grants are on their way or it gave up a part by itself.
+    /// What the shard last reported it has. Less than `granted` if grants are in transit or the
+    /// shard gave up a part by itself.
     reported: i64,
-    /// What the shard last said it uses.
+    /// What the shard last reported it uses.
     used: i64,
     want: Want,
     recall: Option<Recall>,
-    /// Asked already in this round.
+    /// Whether the shard was already asked in this round.
     tried: bool,
 }
 
@@ -50,26 +53,26 @@ pub struct ShardPart {
 enum Want {
     #[default]
     Nothing,
-    /// Its use has passed half: a little more would be good.
+    /// Its use has passed half of its part, so it could use more.
     Some,
-    /// So much was refused.
+    /// An order was refused for want of this amount.
     Need(i64),
 }
 
-/// A recall that is not done yet.
+/// A recall that the shard has not completed.
 #[derive(Clone, Copy, Debug)]
 struct Recall {
     amount: i64,
-    /// Granted since it was sent.
+    /// Amount granted since the recall was sent.
     since: i64,
-    /// Whether the shard has spoken since.
+    /// Whether the shard has reported since then.
     is_answered: bool,
-    /// The limit was lifted meanwhile: what comes back belongs to no limit.
+    /// Whether the limit was lifted meanwhile, so that the returned amount belongs to no limit.
     void: bool,
 }
 
 impl ShardPart {
-    /// What the others may not have: its part, or what it uses where that is more.
+    /// Returns what the other shards may not have: the part, or the use where that is higher.
     fn claim(&self) -> i64 {
         self.granted.max(self.used)
     }
@@ -138,15 +141,16 @@ impl Allocation {
         } else if has_passed_half && part.want == Want::Nothing {
             part.want = Want::Some;
         }
-        // An answer to a recall begins no round, or two that are both in want would ask each other without end.
+        // An answer to a recall starts no round. Otherwise two shards that both want more would
+        // recall from each other without end.
         if usage.wanting > 0 || has_passed_half {
             self.begin_round();
         }
         self.serve(out);
     }
 
-    /// A recall is done: everything sent to the shard before it has arrived, so its own word is exact but for what
-    /// was granted since.
+    /// Completes a recall. Everything sent to the shard before it has arrived, so the shard's own
+    /// report is exact except for what was granted since.
     pub fn handle_done(&mut self, shard: ShardId, out: &mut impl FnMut(ShardId, Command)) {
         let part = &mut self.parts[shard.0 as usize];
         let Some(recall) = part.recall.take() else { return };
@@ -160,7 +164,7 @@ impl Allocation {
         self.recall_debt(out);
     }
 
-    /// Gives what is free to those who want it, and recalls for those who still do.
+    /// Grants what is free to the shards that want it, and recalls for those that still want more.
     fn serve(&mut self, out: &mut impl FnMut(ShardId, Command)) {
         let shards = self.parts.len();
         let first = self.next;
@@ -187,15 +191,16 @@ impl Allocation {
         }
     }
 
-    /// Recalls from the shard with the most to spare, one at a time. When all have been asked the shard must wait
-    /// until it asks again.
+    /// Recalls from the shard with the most unused budget, one recall at a time. When all shards
+    /// have been asked, the shard must wait until it asks again.
     fn recall_for(&mut self, shard: usize, out: &mut impl FnMut(ShardId, Command)) {
         if self.parts.iter().any(|part| part.recall.is_some()) {
             return;
         }
         let part = &self.parts[shard];
         if part.reported < part.granted && !part.tried {
-            // It has less than the books say. A recall of nothing tells whether the rest is on its way or given up.
+            // The shard has less than the pool has granted. A recall of zero shows whether the rest
+            // is in transit or was given up.
             self.recall(shard, 0, out);
             return;
         }
@@ -208,7 +213,8 @@ impl Allocation {
             self.parts[shard].want = Want::Nothing;
             return;
         };
-        // Half of the difference makes both equal; so two shards never take the same part from each other in turn.
+        // Half of the difference makes both equal, so two shards never take the same part from each
+        // other in turn.
         let half = (self.parts[donor].unused() - own) / 2;
         match need {
             Some(need) => self.recall(donor, need.max(half), out),
@@ -217,7 +223,7 @@ impl Allocation {
         }
     }
 
-    /// Recalls what is granted above a limit that was lowered.
+    /// Recalls what is granted above a lowered limit.
     pub fn recall_debt(&mut self, out: &mut impl FnMut(ShardId, Command)) {
         let on_the_way = self.parts.iter().filter_map(|part| part.recall).map(|recall| recall.amount);
         let mut missing = on_the_way.fold(self.debt(), |debt, amount| debt.saturating_sub(amount));
@@ -230,8 +236,8 @@ impl Allocation {
         }
     }
 
-    /// The shard with the most to spare that has not been asked in this round. What it told may be old, so one that
-    /// had nothing to spare is asked too, last.
+    /// Returns the shard with the most unused budget that has not been asked in this round. The
+    /// reported use may be old, so a shard without unused budget is asked too, but last.
     fn donor(&self, besides: Option<usize>) -> Option<usize> {
         let can_give = |shard: &usize| {
             let part = &self.parts[*shard];
@@ -278,12 +284,12 @@ impl Allocation {
         );
     }
 
-    /// What nobody has.
+    /// Returns the amount that no shard has.
     fn free(&self) -> i64 {
         self.balance().max(0)
     }
 
-    /// What is granted above the limit.
+    /// Returns the amount granted above the limit.
     pub fn debt(&self) -> i64 {
         self.balance().min(0).saturating_neg()
     }
@@ -294,7 +300,8 @@ impl Allocation {
     }
 }
 
-/// An amount in so many parts, the first ones larger by one if it does not divide.
+/// Splits an amount into `parts` parts. The first parts are larger by one if the amount does not
+/// divide evenly.
 pub fn split(amount: i64, parts: usize) -> impl Iterator<Item = i64> {
     let parts = parts as i64;
     let (even, rest) = if parts == 0 { (0, 0) } else { (amount / parts, amount % parts) };

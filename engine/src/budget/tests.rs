@@ -1,4 +1,4 @@
-//! A budget, and shards as it may rely on them, with lanes that are as slow as the test likes.
+//! A budget pool and simulated shards, with lanes of arbitrary delay.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 const SOURCE: Source = Source { origin: Origin::Server, port: PortId(3), session: 9 };
 const SCOPE: Scope = Scope::Strategy(StrategyId(1));
 
-/// A shard as the budget may rely on it, with its lanes.
+/// A shard that keeps the promises of the module's comment, with its lanes.
 #[derive(Default)]
 struct Naive {
     limited: bool,
@@ -35,7 +35,7 @@ impl Naive {
         self.events.push_back(Event { seq: 0, at: Timestamp::ZERO, body });
     }
 
-    /// Uses so much more, or is refused.
+    /// Uses this much more, or is refused.
     fn take(&mut self, more: i64) -> bool {
         if self.limited && self.used + more > self.granted {
             self.say(0, more);
@@ -67,16 +67,16 @@ impl Naive {
     }
 }
 
-struct Bank {
+struct BudgetBench {
     budget: BudgetPool,
     shards: Vec<Naive>,
     rng: u64,
 }
 
-impl Bank {
-    fn new(shards: u8, seed: u64) -> Bank {
+impl BudgetBench {
+    fn new(shards: u8, seed: u64) -> BudgetBench {
         let shards_made = (0..shards).map(|_| Naive::default()).collect();
-        Bank { budget: BudgetPool::new(shards, SOURCE), shards: shards_made, rng: seed }
+        BudgetBench { budget: BudgetPool::new(shards, SOURCE), shards: shards_made, rng: seed }
     }
 
     fn below(&mut self, n: u64) -> u64 {
@@ -92,8 +92,8 @@ impl Bank {
         });
     }
 
-    /// The budget hears one event of a shard.
-    fn hear(&mut self, shard: usize) {
+    /// Delivers one event of a shard to the pool.
+    fn handle(&mut self, shard: usize) {
         let Some(event) = self.shards[shard].events.pop_front() else { return };
         let shards = &mut self.shards;
         self.budget.handle_event(ShardId(shard as u8), &event, |shard, command| {
@@ -106,7 +106,7 @@ impl Bank {
         self.budget.remind(|shard, command| shards[shard.0 as usize].commands.push_back(command));
     }
 
-    /// Delivers everything; answers how many deliveries it took.
+    /// Delivers everything and returns the number of deliveries.
     fn settle(&mut self) -> usize {
         for round in 0..10_000 {
             let quiet = |shard: &Naive| shard.commands.is_empty() && shard.events.is_empty();
@@ -115,13 +115,13 @@ impl Bank {
             }
             for shard in 0..self.shards.len() {
                 self.shards[shard].step();
-                self.hear(shard);
+                self.handle(shard);
             }
         }
         panic!("they talk without end");
     }
 
-    /// One of: a shard uses, gives back, or hears; the budget hears.
+    /// Does one of: a shard uses, returns, or receives; the pool receives.
     fn step(&mut self) {
         let shard = self.below(self.shards.len() as u64) as usize;
         match self.below(8) {
@@ -134,7 +134,7 @@ impl Bank {
                 self.shards[shard].used -= self.below(used + 1) as i64;
             }
             3..6 => self.shards[shard].step(),
-            _ => self.hear(shard),
+            _ => self.handle(shard),
         }
     }
 
@@ -142,7 +142,7 @@ impl Bank {
         self.shards.iter().map(|shard| shard.used).sum()
     }
 
-    /// What all shards have, and will have.
+    /// Returns what all shards have, and will have.
     fn granted(&self) -> i64 {
         let coming = |shard: &Naive| {
             shard.commands.iter().fold(shard.granted, |sum, command| match command.body {
@@ -157,17 +157,17 @@ impl Bank {
 
 #[test]
 fn a_new_limit_is_split_evenly_and_the_rest_goes_to_the_lowest() {
-    let mut bank = Bank::new(4, 1);
-    bank.limit(10);
-    bank.settle();
-    assert_eq!(bank.shards.iter().map(|s| s.granted).collect::<Vec<_>>(), [3, 3, 2, 2]);
-    bank.limit(15);
-    bank.settle();
-    assert_eq!(bank.shards.iter().map(|s| s.granted).collect::<Vec<_>>(), [5, 4, 3, 3]);
+    let mut bench = BudgetBench::new(4, 1);
+    bench.limit(10);
+    bench.settle();
+    assert_eq!(bench.shards.iter().map(|s| s.granted).collect::<Vec<_>>(), [3, 3, 2, 2]);
+    bench.limit(15);
+    bench.settle();
+    assert_eq!(bench.shards.iter().map(|s| s.granted).collect::<Vec<_>>(), [5, 4, 3, 3]);
 }
 
 #[test]
-fn every_kind_of_limit_has_its_own_purse() {
+fn every_kind_of_limit_has_its_own_allocation() {
     let mut budget = BudgetPool::new(1, SOURCE);
     let limits = Limits {
         max_open_orders: 5,
@@ -201,183 +201,183 @@ fn every_kind_of_limit_has_its_own_purse() {
 #[test]
 fn a_limit_is_never_exceeded_whatever_the_delays() {
     for seed in 0..300 {
-        let mut bank = Bank::new(1 + (seed % 5) as u8, seed);
-        let limit = 1 + bank.below(40) as u32;
-        bank.limit(limit);
-        // Until the shards know of it there is no limit to keep.
-        bank.settle();
+        let mut bench = BudgetBench::new(1 + (seed % 5) as u8, seed);
+        let limit = 1 + bench.below(40) as u32;
+        bench.limit(limit);
+        // There is no limit to keep until the shards know it.
+        bench.settle();
         for _ in 0..2_000 {
-            bank.step();
-            assert!(bank.used() <= limit as i64, "seed {seed}: {} of {limit} used", bank.used());
-            assert!(bank.granted() <= limit as i64, "seed {seed}: {} of {limit}", bank.granted());
+            bench.step();
+            assert!(bench.used() <= limit as i64, "seed {seed}: {} of {limit} used", bench.used());
+            assert!(bench.granted() <= limit as i64, "seed {seed}: {} of {limit}", bench.granted());
         }
-        bank.settle();
-        assert!(bank.granted() <= limit as i64);
+        bench.settle();
+        assert!(bench.granted() <= limit as i64);
     }
 }
 
 #[test]
-fn a_limit_that_changes_is_kept_as_soon_as_the_shards_have_given_back() {
+fn a_lowered_limit_is_kept_once_the_shards_have_returned_budget() {
     for seed in 0..300 {
-        let mut bank = Bank::new(1 + (seed % 5) as u8, seed);
+        let mut bench = BudgetBench::new(1 + (seed % 5) as u8, seed);
         let mut limit = 20;
-        bank.limit(limit);
-        bank.settle();
+        bench.limit(limit);
+        bench.settle();
         let mut highest = limit;
         for step in 0..3_000 {
-            bank.step();
+            bench.step();
             if step % 300 == 299 {
-                limit = 1 + bank.below(40) as u32;
+                limit = 1 + bench.below(40) as u32;
                 highest = highest.max(limit);
-                bank.limit(limit);
+                bench.limit(limit);
                 if step % 600 == 599 {
-                    // As shards do that are told of the limit too: nobody keeps more than an even part.
-                    let even: Vec<_> = split(limit as i64, bank.shards.len()).collect();
-                    for (shard, even) in bank.shards.iter_mut().zip(even) {
+                    // Shards that get the limit command too keep at most an even part.
+                    let even: Vec<_> = split(limit as i64, bench.shards.len()).collect();
+                    for (shard, even) in bench.shards.iter_mut().zip(even) {
                         shard.granted = shard.granted.min(even);
                     }
                 }
             }
-            assert!(bank.granted() <= highest as i64, "seed {seed}: {} of {highest}", bank.granted());
-            assert!(bank.used() <= highest as i64);
+            assert!(bench.granted() <= highest as i64, "seed {seed}: {} of {highest}", bench.granted());
+            assert!(bench.used() <= highest as i64);
         }
-        for shard in &mut bank.shards {
+        for shard in &mut bench.shards {
             shard.used = 0;
         }
         for _ in 0..10 {
-            bank.settle();
-            bank.remind();
+            bench.settle();
+            bench.remind();
         }
-        bank.settle();
-        assert!(bank.granted() <= limit as i64, "seed {seed}: {} of {limit}", bank.granted());
-        // Nothing was lost on the way: one shard alone can have it all.
+        bench.settle();
+        assert!(bench.granted() <= limit as i64, "seed {seed}: {} of {limit}", bench.granted());
+        // Nothing was lost in transit: one shard alone can have it all.
         for _ in 0..100 {
-            bank.shards[0].take(1);
-            bank.settle();
+            bench.shards[0].take(1);
+            bench.settle();
         }
-        assert_eq!(bank.used(), limit as i64, "seed {seed}");
+        assert_eq!(bench.used(), limit as i64, "seed {seed}");
     }
 }
 
 #[test]
 fn a_single_busy_shard_gets_all_of_it() {
     for shards in 1..9 {
-        let mut bank = Bank::new(shards, 1);
-        bank.limit(1_000);
-        bank.settle();
+        let mut bench = BudgetBench::new(shards, 1);
+        bench.limit(1_000);
+        bench.settle();
         let mut refused = 0;
-        while bank.used() < 1_000 {
-            refused += !bank.shards[shards as usize - 1].take(1) as u32;
-            bank.settle();
-            assert!(refused < 100, "{shards} shards: {} used", bank.used());
+        while bench.used() < 1_000 {
+            refused += !bench.shards[shards as usize - 1].take(1) as u32;
+            bench.settle();
+            assert!(refused < 100, "{shards} shards: {} used", bench.used());
         }
     }
 }
 
 #[test]
-fn a_large_want_is_gathered_from_many() {
-    let mut bank = Bank::new(5, 1);
-    bank.limit(100);
-    bank.settle();
-    assert!(!bank.shards[2].take(90));
-    bank.settle();
-    assert!(bank.shards[2].take(90));
-    assert!(!bank.shards[2].take(20));
-    assert!(bank.settle() < 50);
+fn a_large_need_is_recalled_from_many_shards() {
+    let mut bench = BudgetBench::new(5, 1);
+    bench.limit(100);
+    bench.settle();
+    assert!(!bench.shards[2].take(90));
+    bench.settle();
+    assert!(bench.shards[2].take(90));
+    assert!(!bench.shards[2].take(20));
+    assert!(bench.settle() < 50);
 }
 
 #[test]
-fn two_in_want_of_the_same_do_not_ask_each_other_without_end() {
-    let mut bank = Bank::new(2, 1);
-    bank.limit(2);
-    bank.settle();
-    assert!(bank.shards[0].take(1) && bank.shards[1].take(1));
-    assert!(!bank.shards[0].take(1) && !bank.shards[1].take(1));
-    assert!(bank.settle() < 20);
-    bank.shards[0].used = 0;
-    assert!(!bank.shards[1].take(1));
-    bank.settle();
-    assert!(bank.shards[1].take(1));
+fn two_shards_in_need_do_not_recall_from_each_other_without_end() {
+    let mut bench = BudgetBench::new(2, 1);
+    bench.limit(2);
+    bench.settle();
+    assert!(bench.shards[0].take(1) && bench.shards[1].take(1));
+    assert!(!bench.shards[0].take(1) && !bench.shards[1].take(1));
+    assert!(bench.settle() < 20);
+    bench.shards[0].used = 0;
+    assert!(!bench.shards[1].take(1));
+    bench.settle();
+    assert!(bench.shards[1].take(1));
 }
 
 #[test]
-fn a_lifted_limit_binds_nobody_and_old_answers_do_not_count_for_a_new_one() {
+fn a_lifted_limit_has_no_effect_and_old_answers_do_not_count_for_a_new_one() {
     for seed in 0..300 {
-        let mut bank = Bank::new(3, seed);
-        bank.limit(30);
-        bank.settle();
+        let mut bench = BudgetBench::new(3, seed);
+        bench.limit(30);
+        bench.settle();
         for _ in 0..200 {
-            bank.step();
+            bench.step();
         }
-        bank.limit(0);
+        bench.limit(0);
         for _ in 0..seed % 7 {
-            bank.step();
+            bench.step();
         }
-        for shard in &mut bank.shards {
+        for shard in &mut bench.shards {
             shard.used = 0;
         }
-        bank.limit(12);
+        bench.limit(12);
         for _ in 0..200 {
-            let shard = bank.below(3) as usize;
-            bank.shards[shard].step();
-            bank.hear(bank.rng as usize % 3);
-            let parts = bank.budget.allocations[0].parts.iter();
+            let shard = bench.below(3) as usize;
+            bench.shards[shard].step();
+            bench.handle(bench.rng as usize % 3);
+            let parts = bench.budget.allocations[0].parts.iter();
             assert!(parts.map(|part| part.granted).sum::<i64>() <= 12);
         }
-        bank.settle();
-        assert!(bank.shards.iter().all(|shard| shard.limited));
-        assert!(bank.granted() <= 12, "seed {seed}: {}", bank.granted());
-        bank.limit(0);
-        bank.settle();
-        assert!(bank.shards[1].take(1_000));
+        bench.settle();
+        assert!(bench.shards.iter().all(|shard| shard.limited));
+        assert!(bench.granted() <= 12, "seed {seed}: {}", bench.granted());
+        bench.limit(0);
+        bench.settle();
+        assert!(bench.shards[1].take(1_000));
     }
 }
 
 #[test]
 fn after_a_restart_the_shards_keep_what_they_had() {
-    let mut bank = Bank::new(2, 1);
-    for (shard, granted) in bank.shards.iter_mut().zip([9, 1]) {
+    let mut bench = BudgetBench::new(2, 1);
+    for (shard, granted) in bench.shards.iter_mut().zip([9, 1]) {
         (shard.limited, shard.granted, shard.used) = (true, granted, granted);
     }
-    let shards = &mut bank.shards;
-    bank.budget.ask(SCOPE, |shard, command| {
+    let shards = &mut bench.shards;
+    bench.budget.ask(SCOPE, |shard, command| {
         if matches!(command.body, CommandKind::Budget(Budget { kind: BudgetKind::OpenOrders, .. })) {
             shards[shard.0 as usize].commands.push_back(command);
         }
     });
-    bank.settle();
-    bank.limit(10);
-    bank.settle();
-    assert_eq!((bank.shards[0].granted, bank.shards[1].granted), (9, 1));
-    bank.shards[0].used = 2;
-    assert!(!bank.shards[1].take(1));
-    bank.settle();
-    assert!(bank.shards[1].take(1));
-    assert!(bank.granted() <= 10);
+    bench.settle();
+    bench.limit(10);
+    bench.settle();
+    assert_eq!((bench.shards[0].granted, bench.shards[1].granted), (9, 1));
+    bench.shards[0].used = 2;
+    assert!(!bench.shards[1].take(1));
+    bench.settle();
+    assert!(bench.shards[1].take(1));
+    assert!(bench.granted() <= 10);
 }
 
 #[test]
-fn what_is_used_above_a_new_limit_is_not_given_to_others() {
-    let mut bank = Bank::new(2, 1);
-    bank.shards[0].used = 8;
-    bank.limit(10);
-    bank.settle();
-    assert!(!bank.shards[0].take(1));
-    bank.settle();
-    assert!(bank.shards[0].granted + bank.shards[1].granted <= 10);
-    assert!(!bank.shards[1].take(4), "two are left");
-    bank.settle();
-    assert!(bank.shards[1].granted <= 2, "{}", bank.shards[1].granted);
+fn use_above_a_new_limit_is_not_granted_to_others() {
+    let mut bench = BudgetBench::new(2, 1);
+    bench.shards[0].used = 8;
+    bench.limit(10);
+    bench.settle();
+    assert!(!bench.shards[0].take(1));
+    bench.settle();
+    assert!(bench.shards[0].granted + bench.shards[1].granted <= 10);
+    assert!(!bench.shards[1].take(4), "two are left");
+    bench.settle();
+    assert!(bench.shards[1].granted <= 2, "{}", bench.shards[1].granted);
 }
 
 #[test]
-fn words_of_others_are_not_ours() {
+fn events_of_other_ports_are_ignored() {
     let mut budget = BudgetPool::new(1, SOURCE);
-    let mut hear = |body| {
+    let mut handle = |body| {
         let event = Event { seq: 1, at: Timestamp(1), body };
         budget.handle_event(ShardId(0), &event, |_, command| panic!("{command:?}"));
     };
-    hear(EventKind::Done { source: SOURCE, token: 0, reason: Reason::None });
-    hear(EventKind::Done { source: Source::default(), token: 0, reason: Reason::None });
-    hear(EventKind::Halt { security: SecurityId(1), on: true });
+    handle(EventKind::Done { source: SOURCE, token: 0, reason: Reason::None });
+    handle(EventKind::Done { source: Source::default(), token: 0, reason: Reason::None });
+    handle(EventKind::Halt { security: SecurityId(1), on: true });
 }

@@ -1,4 +1,4 @@
-//! Images of the vocabulary: ids, numbers, instants, terms, and all that can be said with them.
+//! Codecs of ids, numbers, instants, terms, and the commands and events built from them.
 
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::command::{
@@ -71,8 +71,8 @@ codec!(Terms {
     reduce_only
 });
 
-/// A command with a sender has the highest bit of its first byte set, and the sender's number behind the token. Commands
-/// without one look as they did before there were senders.
+/// A command with a sender has the highest bit of its first byte set, and the sender's number after
+/// the token. Commands without a sender have the same bytes as before senders existed.
 impl Codec for Command {
     #[inline]
     fn encode(&self, out: &mut impl ByteSink) {
@@ -100,10 +100,10 @@ impl Codec for Command {
     }
 }
 
-/// Marks a tag behind which the number of a sender stands.
+/// Flags a tag that the number of a sender follows.
 pub(super) const SENDER_FLAG: u8 = 0x80;
 
-/// A tag, and whether a sender is told.
+/// Decodes a tag, and whether a sender follows.
 pub(super) fn decode_flagged<T: Codec>(from: &mut ByteReader<'_>) -> Result<(bool, T), DecodeError> {
     let [tag] = from.array()?;
     let plain = [tag & !SENDER_FLAG];
@@ -111,7 +111,7 @@ pub(super) fn decode_flagged<T: Codec>(from: &mut ByteReader<'_>) -> Result<(boo
     Ok((tag & SENDER_FLAG != 0, value))
 }
 
-/// The number of a sender that is told; the number of none is never written.
+/// Decodes the number of a sender, if there is one; the number of no sender is never written.
 pub(super) fn decode_sender(has_sender: bool, from: &mut ByteReader<'_>) -> Result<SenderId, DecodeError> {
     if !has_sender {
         return Ok(SenderId::NONE);
@@ -240,7 +240,7 @@ codec!(Booking {
 codec!(Tick { security, bid, bid_size, ask, ask_size, last, last_size, traded, volume, at });
 codec!(enum VenueRequest { 0 = New, 1 = Cancel, 2 = Replace, 3 = Query, 4 = Status });
 
-/// A byte for the length, then the characters; no id is a length of zero.
+/// A byte for the length, then the characters; a length of zero is no id.
 impl Codec for IntId {
     #[inline]
     fn encode(&self, out: &mut impl ByteSink) {
@@ -260,7 +260,7 @@ impl Codec for IntId {
     }
 }
 
-/// The length of an id, told by whole words: behind the text there are zeros only.
+/// Returns the length of an id, found by whole words: only zeros follow the text.
 #[inline]
 fn text_len(id: &IntId) -> usize {
     let words = id.padded().as_chunks::<8>().0;
@@ -271,7 +271,7 @@ fn text_len(id: &IntId) -> usize {
     }
 }
 
-/// Four characters, zeros where there are fewer.
+/// Four characters, padded with zeros.
 impl Codec for Currency {
     #[inline]
     fn encode(&self, out: &mut impl ByteSink) {
@@ -293,7 +293,7 @@ impl Codec for Currency {
     }
 }
 
-/// Its number in the list, which only ever grows at its end.
+/// Its number in the list, which only grows at its end.
 impl Codec for Reason {
     #[inline]
     fn encode(&self, out: &mut impl ByteSink) {
@@ -307,7 +307,7 @@ impl Codec for Reason {
     }
 }
 
-/// A byte that says what is named, then what is.
+/// A byte that flags the fields present, then those fields.
 impl Codec for Changes {
     #[inline]
     fn encode(&self, out: &mut impl ByteSink) {

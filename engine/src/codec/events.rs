@@ -1,4 +1,4 @@
-//! Images of what shards say, for processes that hear of it from afar.
+//! Codecs of events, for processes that receive them from another process.
 
 use super::commands::{SENDER_FLAG, decode_flagged, decode_sender};
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
@@ -40,7 +40,7 @@ codec!(enum EventKind {
     25 = Sender { id, sender },
     26 = Sent { order, sent },
 });
-/// A sender is told as in a command: by the highest bit of what has happened, and behind all else.
+/// Encodes a sender as in a command: the highest bit of the ExecType flags it, and it comes last.
 impl Codec for OrderTerms {
     fn encode(&self, out: &mut impl ByteSink) {
         let OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms } = self;
@@ -185,7 +185,7 @@ codec!(enum Alert {
 codec!(Instruction { adapter, order, ask, id, request_id, terms });
 codec!(BudgetUse { scope, kind, granted, used, returned, wanting });
 
-/// The levels that are shown, and no others.
+/// Encodes only the levels in use.
 impl Codec for Depth {
     fn encode(&self, out: &mut impl ByteSink) {
         self.security.encode(out);

@@ -1,4 +1,4 @@
-//! Images of what types are made of: numbers, flags, options, lists, texts.
+//! Codecs of basic types: numbers, flags, options, lists, texts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +22,7 @@ macro_rules! number {
 
 number!(u8, u16, u32, u64, u128, i32, i64, i128);
 
-/// As eight bytes, wherever it was written.
+/// Always eight bytes, on every machine.
 impl Codec for usize {
     fn encode(&self, out: &mut impl ByteSink) {
         (*self as u64).encode(out);
@@ -121,7 +121,7 @@ impl<T: Codec> Codec for VecDeque<T> {
     }
 }
 
-/// In the order of the keys, each key once.
+/// In key order, each key once.
 impl<K: Codec + Ord + Copy, V: Codec> Codec for BTreeMap<K, V> {
     fn encode(&self, out: &mut impl ByteSink) {
         encode_count(self.len(), out);
@@ -167,8 +167,8 @@ pub(crate) fn encode_list<'a, T: Codec + 'a>(
     items.for_each(|item| item.encode(out));
 }
 
-/// Adds a list to one that may have room already. A count is only believed as far as there are bytes: room for more is made when
-/// more has been read.
+/// Appends a list to one that may already have capacity. It trusts a count only as far as there are
+/// bytes: it reserves more only after it has read more.
 pub(crate) fn decode_into<T: Codec>(list: &mut Vec<T>, from: &mut ByteReader<'_>) -> Result<(), DecodeError> {
     let count = u32::decode(from)? as usize;
     from.check(count <= from.left(), DecodeProblem::Short)?;

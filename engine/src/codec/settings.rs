@@ -1,4 +1,4 @@
-//! Images of what a shard is given at its start: settings and reference data.
+//! Codecs of the data that a shard gets at its start: settings and reference data.
 
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, decode_whole};
 use crate::id::{AccountId, StrategyId};
@@ -8,12 +8,12 @@ use crate::refdata::{Account, Exchange, Family, OptionKind, Rows, Security, Secu
 use crate::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
 
 impl ShardSettings {
-    /// Adds the image of these settings to `out`.
+    /// Appends the encoding of these settings to `out`.
     pub fn save(&self, out: &mut Vec<u8>) {
         self.encode(out);
     }
 
-    /// The settings that are exactly these bytes.
+    /// Decodes settings from exactly these bytes.
     pub fn load(bytes: &[u8]) -> Result<ShardSettings, DecodeError> {
         decode_whole(bytes)
     }
@@ -31,7 +31,7 @@ impl Codec for ShardSettings {
             trigger,
             venue,
             venues,
-            // A hook of this process, and no part of what is stored.
+            // A hook of this process, which is not stored.
             pages: _,
         } = self;
         instance.encode(out);
@@ -46,7 +46,7 @@ impl Codec for ShardSettings {
         let instance = Codec::decode(from)?;
         let [orders_max, finished_max, finished_outside_max, transactions_max, executions_max] =
             Codec::decode(from)?;
-        // A shard would not be made with more.
+        // A shard cannot be created with more.
         from.check(orders_max < NIL, DecodeProblem::Value)?;
         Ok(ShardSettings {
             instance,
@@ -79,8 +79,8 @@ codec!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch });
 codec!(enum SelfTrade { 0 = CancelNewest, 1 = Allow });
 codec!(Delays { entry_ns, entry_jitter_ns, response_ns, response_jitter_ns, feed_ns });
 
-/// Which strategies may use an account stands at the end, and only where it is said of some account: reference data that
-/// say nothing of it look as they did before one could.
+/// The strategies that may use an account come last, and only where an account names some:
+/// reference data without them have the same bytes as before this field existed.
 impl Codec for Rows {
     fn encode(&self, out: &mut impl ByteSink) {
         let Rows { exchanges, families, securities, accounts, strategies } = self;
@@ -114,7 +114,7 @@ impl Codec for Rows {
         from.check(!permitted.is_empty(), DecodeProblem::Value)?;
         let mut accounts = rows.accounts.iter_mut();
         for (id, strategies) in permitted {
-            // In the order of the accounts, each once.
+            // In account order, each account once.
             let account = accounts.find(|row| row.id == id);
             let Some(account) = account.filter(|_| !strategies.is_empty()) else {
                 return Err(from.error(DecodeProblem::Contradiction));

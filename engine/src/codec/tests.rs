@@ -14,7 +14,7 @@ use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
 use crate::time::{Day, Timestamp};
 
-/// Every kind of command, each as long as it can be.
+/// Returns every kind of command, each as long as possible.
 fn longest() -> Vec<Command> {
     let id = IntId::parse("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKL".as_bytes()).unwrap();
     let order = OrderHandle::from_raw(0x0102_0304_0506_0708);
@@ -127,7 +127,7 @@ fn bytes_of(command: &Command) -> Vec<u8> {
 }
 
 #[test]
-fn a_command_comes_back_as_it_was() {
+fn a_command_decodes_to_itself() {
     for command in longest() {
         let bytes = bytes_of(&command);
         assert_eq!(decode_command(&bytes), Ok(command));
@@ -144,9 +144,9 @@ fn a_command_comes_back_as_it_was() {
     }
 }
 
-/// The length is told without looking at each character, so every length is tried.
+/// The length is found without reading each character, so every length is tested.
 #[test]
-fn ids_of_every_length_come_back() {
+fn ids_of_every_length_decode_to_themselves() {
     for len in 0..=INT_ID_BYTES {
         let id = IntId::parse(&vec![b'~'; len]).unwrap_or_default();
         let mut bytes = Vec::new();
@@ -157,7 +157,7 @@ fn ids_of_every_length_come_back() {
 }
 
 #[test]
-fn what_keeps_no_promise_is_damage() {
+fn invalid_values_are_decode_errors() {
     fn flawed<T: Codec + std::fmt::Debug>(bytes: &[u8]) {
         let damage = decode_whole::<T>(bytes).unwrap_err();
         assert_eq!(damage.problem, DecodeProblem::Value, "{bytes:?}");
@@ -180,16 +180,16 @@ fn what_keeps_no_promise_is_damage() {
 }
 
 #[test]
-fn a_count_is_believed_as_far_as_there_are_bytes() {
+fn a_count_is_trusted_only_as_far_as_there_are_bytes() {
     let damage = DecodeError { at: 4, problem: DecodeProblem::Short };
     assert_eq!(decode_whole::<Vec<Terms>>(&[0xff, 0xff, 0xff, 0xff, 0, 0]), Err(damage));
     assert_eq!(decode_whole::<Vec<u8>>(&[2, 0, 0, 0, 7, 8]), Ok(vec![7, 8]));
 }
 
-/// What is stored is read for years. If this fails, either put back what was changed, or raise [`FORMAT`] and see that what
-/// was stored before is still read.
+/// Stored data is read for years. If this fails, either undo the change, or raise [`FORMAT`] and
+/// make sure that data stored before is still read.
 #[test]
-fn the_format_is_what_it_was() {
+fn the_stored_format_does_not_change() {
     // Commands and reasons are stored by their number: new ones come last, old ones stay.
     const COMMANDS: usize = 25;
     const REASONS: usize = 74;

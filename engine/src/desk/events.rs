@@ -1,4 +1,4 @@
-//! How a desk hears: what the shards say about orders, and what follows from it.
+//! Applies the order events of the shards to the desk.
 
 use super::names::NIL;
 use super::order_table::{DeskEntry, OrderStage};
@@ -12,10 +12,11 @@ use crate::terms::Status;
 use crate::time::Day;
 use crate::used_ids::UsedIds;
 
-/// Entries in flight that are looked at before the index is asked: more than one where several shards answer.
+/// Entries in flight that are compared before the index is searched: more than one because several
+/// shards answer.
 const NEAR_MAX: usize = 4;
 
-/// What an order event says to a desk.
+/// The fields of an order event that the desk needs.
 pub struct ReportRef<'a> {
     order: OrderHandle,
     id: &'a IntId,
@@ -38,8 +39,9 @@ impl ReportRef<'_> {
 }
 
 impl Desk {
-    /// Keeps the table up to date; a snapshot after a restart fills it. If a held cancel came to nothing because its
-    /// order never was, gives the refusal, to be told as if a shard had said it.
+    /// Updates the table; after a restart a snapshot fills it. If a held cancel can never be sent
+    /// because its order never existed, returns the refusal, which the caller reports as if a shard
+    /// had sent it.
     pub fn handle_event(&mut self, event: &Event) -> Option<Refusal> {
         match &event.body {
             EventKind::Order(order) => self.handle_report(&ReportRef::of_order(order)),
@@ -84,11 +86,11 @@ impl Desk {
         }
     }
 
-    /// Sends the cancels that waited, as far as there is room, and forgets a few orders of a day that is over. Says
-    /// how much it did.
+    /// Sends the waiting cancels as far as there is room, and forgets a few orders of a day that is
+    /// over. Returns the amount of work done.
     pub fn poll(&mut self, port: &mut PortEnd) -> usize {
         let mut work = 0;
-        // They are of different orders, so one may overtake another whose lane is full.
+        // The cancels are of different orders, so one may overtake another whose lane is full.
         for _ in 0..self.ready.len() {
             let Some((shard, command)) = self.ready.pop_front() else { break };
             match port.send(shard, command) {
@@ -134,8 +136,9 @@ impl Desk {
         refusal
     }
 
-    /// The entry that a report is about. The handle must be right: an id may have belonged to another order before.
-    /// An entry in flight has no handle, and is told of first when it is entered or rejected.
+    /// Finds the entry that a report is about. The handle must match, because an id may have
+    /// belonged to another order before. An entry in flight has no handle; its first report says
+    /// that it is entered or rejected.
     pub(super) fn find(&self, report_ref: &ReportRef) -> Option<u32> {
         let begins = matches!(report_ref.what, ExecType::Entered | ExecType::Rejected);
         let matches = |number: &u32| {
@@ -154,8 +157,9 @@ impl Desk {
         Some(found)
     }
 
-    /// The same where it is easily found: the entry that was told of last, or one of the first in flight, since shards answer in
-    /// the order they were asked. The index is large and its memory far away.
+    /// Finds the entry in the common cases: the entry of the last report, or one of the first in
+    /// flight, since shards answer in the order in which they were asked. The index is large and
+    /// often not in the cache.
     fn find_near(&self, report_ref: &ReportRef, begins: bool) -> Option<u32> {
         let last = self.last.get();
         if self.is_same(last, report_ref) {
@@ -171,7 +175,7 @@ impl Desk {
         self.order_table.in_flight().take(NEAR_MAX).find(matches)
     }
 
-    /// Whether a report is about this entry, by its handle and one of its names.
+    /// Returns whether a report is about this entry, by its handle and one of its names.
     fn is_same(&self, number: u32, report_ref: &ReportRef) -> bool {
         let Some(entry) = self.order_table.get(number) else { return false };
         let is_known = matches!(entry.stage, OrderStage::Working | OrderStage::Finished);
@@ -181,7 +185,7 @@ impl Desk {
         }
     }
 
-    /// Makes an entry for an order that did not come from this desk, or came before a restart.
+    /// Creates an entry for an order that did not come from this desk, or came before a restart.
     fn adopt(&mut self, report_ref: &ReportRef) -> Option<u32> {
         if !matches!(report_ref.what, ExecType::Entered | ExecType::Rejected | ExecType::Snapshot) {
             return None;
@@ -198,7 +202,7 @@ impl Desk {
         Some(number)
     }
 
-    /// The handle of an order has come, or none ever will: its held cancel can go its way.
+    /// Releases a held cancel: the handle of its order has arrived, or never will.
     fn release(&mut self, number: u32) -> Option<Refusal> {
         let entry = self.order_table.at_mut(number);
         let held = std::mem::replace(&mut entry.held, NIL);
@@ -224,7 +228,7 @@ impl Desk {
         })
     }
 
-    /// The order has a new id from now on.
+    /// Gives the order a new current id.
     fn rename(&mut self, number: u32, id: &IntId) {
         let entry = self.order_table.at(number);
         let name = match self.names.find(entry.source.session, id) {
@@ -239,7 +243,8 @@ impl Desk {
         self.order_table.at_mut(number).current = name;
     }
 
-    /// Puts an order where its status belongs, and forgets the oldest finished one if there are too many.
+    /// Moves an order to the list of its status, and forgets the oldest finished order if there are
+    /// too many.
     fn settle(&mut self, number: u32) {
         let DeskEntry { status, stage, .. } = *self.order_table.at(number);
         let right = if status.is_finished() { OrderStage::Finished } else { OrderStage::Working };
@@ -265,14 +270,14 @@ impl Desk {
         }
         self.names.at_mut(name).spent = true;
         if refusal.id.is_none() {
-            // The shard knows no such order any more, so the status is of none either.
+            // The shard no longer knows this order, so the status belongs to no order.
             return;
         }
         self.order_table.at_mut(number).status = refusal.status;
         self.settle(number);
     }
 
-    /// The shard will not speak of this order again. Its ids stay used.
+    /// The shard will not report this order again. Its ids stay used.
     fn handle_forgotten(&mut self, order: OrderHandle, source: Source, id: &IntId) {
         if source.port != self.settings.port {
             return;
@@ -284,19 +289,19 @@ impl Desk {
         }
     }
 
-    /// Ids of before a restart, whose orders a shard may have forgotten.
+    /// Adds ids from before a restart, whose orders a shard may have forgotten.
     fn handle_used(&mut self, used: &UsedIds) {
         if used.source.port == self.settings.port {
             used.hashes().iter().for_each(|hash| self.used.insert_hash(*hash));
         }
     }
 
-    /// A command of ours was refused before there was an order, so there is nothing to keep.
+    /// Handles the refusal of an own command before an order existed: there is nothing to keep.
     fn handle_done(&mut self, source: Source, token: u32, reason: Reason) -> Option<Refusal> {
         if source.port != self.settings.port || reason == Reason::None {
             return None;
         }
-        // Shards answer in the order they were asked, so the search ends early.
+        // Shards answer in the order in which they were asked, so the search ends early.
         let matches = |number: &u32| {
             let entry = self.order_table.at(*number);
             entry.source == source && entry.token == token
@@ -307,7 +312,8 @@ impl Desk {
         refusal
     }
 
-    /// Every shard tells of the new day; the first one counts. At a restart it is news, not an end.
+    /// Handles a new trading day. Every shard reports it; the first report counts. The first day
+    /// after a restart ends no earlier day.
     fn handle_day(&mut self, day: Day) {
         if self.day.is_some_and(|known| known < day) {
             self.stale = self.order_table.finished();

@@ -1,4 +1,4 @@
-//! The ids a desk has given out or been given, each with the order it belongs to.
+//! The ids that a desk has generated or received, each with the order it belongs to.
 
 use crate::id::IntId;
 use crate::keyed_index::IdIndex;
@@ -7,22 +7,23 @@ use crate::pages::LargePages;
 /// No entry.
 pub const NIL: u32 = u32::MAX;
 
-/// One id within its session. It has a cache line, like the slot that leads to it.
+/// One id within its session. It fills one cache line, like the slot that leads to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Name {
     pub id: IntId,
     pub session: u16,
-    /// Used, so that nobody may use it again, but no name of the order: of a cancel, or of a refused modification.
+    /// Used, so that it cannot be used again, but not a name of the order: the id of a cancel or of
+    /// a refused modification.
     pub spent: bool,
     /// Number of the order's entry.
     pub order: u32,
-    /// The order's next younger name. Of a free place: the next free one.
+    /// Next newer name of the order. In a free place: the next free place.
     pub next: u32,
 }
 
 const _: () = assert!(size_of::<Name>() <= 64, "a name has one cache line");
 
-/// A slab of names and the index into it. Memory is reserved at the beginning, nothing grows later.
+/// A slab of names and the index into it. All memory is reserved at the start.
 #[derive(Debug)]
 pub struct Names {
     index: IdIndex,
@@ -52,10 +53,10 @@ impl Names {
         !self.index.is_full()
     }
 
-    /// Adds a name that is new, where there is room; the caller has asked for both.
+    /// Adds a new name. The caller has checked that it is new and that there is room.
     pub fn add(&mut self, name: Name) -> u32 {
         let number = if self.free == NIL {
-            assert!((self.slab.len() as u32) < self.max, "the caller looks for room first");
+            assert!((self.slab.len() as u32) < self.max, "the caller checks for room first");
             self.slab.push(name);
             self.slab.len() as u32 - 1
         } else {
@@ -67,7 +68,7 @@ impl Names {
         number
     }
 
-    /// Removes a name and gives the next of its order.
+    /// Removes a name and returns the next name of its order.
     pub fn remove(&mut self, number: u32) -> u32 {
         let name = self.slab[number as usize];
         assert!(self.index.remove(name.session, &name.id, number), "a name in use is in the index");

@@ -1,4 +1,5 @@
-//! The orders a desk knows, in a slab, and two lines through it: those in flight and those finished, oldest first.
+//! The orders that a desk knows, in a slab with two linked lists: orders in flight and finished
+//! orders, oldest first.
 
 use super::names::NIL;
 use crate::id::{OrderHandle, Source};
@@ -6,14 +7,14 @@ use crate::pages::LargePages;
 use crate::sender::SenderId;
 use crate::terms::Status;
 
-/// How far an entry has come. The first two have their line.
+/// Stage of an entry. Each of the first two has a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderStage {
     /// Sent; its handle is not known yet.
     InFlight,
     Finished,
     Working,
-    /// Nobody's place.
+    /// Unused place.
     Free,
 }
 
@@ -22,20 +23,20 @@ pub struct DeskEntry {
     /// None while in flight, and once the shard has forgotten the order.
     pub handle: OrderHandle,
     pub source: Source,
-    /// Of the command that entered it.
+    /// Token of the command that entered the order.
     pub token: u32,
-    /// Name of the first id, the one now, and the youngest of all.
+    /// Names of the first id, of the current id, and the newest name of all.
     pub root: u32,
     pub current: u32,
     pub youngest: u32,
     pub names: u32,
-    /// A cancel that waits for the handle: the name of its id, its token, and who sent it.
+    /// A cancel that waits for the handle: the name of its id, its token and its sender.
     pub held: u32,
     pub held_token: u32,
     pub held_sender: SenderId,
     pub status: Status,
     pub stage: OrderStage,
-    /// Neighbours in the line of the stage; of a free place, the next free one.
+    /// Neighbours in the list of the stage. In a free place: the next free place.
     prev: u32,
     next: u32,
 }
@@ -76,7 +77,7 @@ impl OrderTable {
 
     /// Adds an entry in flight, without names.
     pub fn add(&mut self, source: Source, token: u32) -> u32 {
-        assert!(self.has_room(), "the caller looks for room first");
+        assert!(self.has_room(), "the caller checks for room first");
         let entry = DeskEntry {
             handle: OrderHandle::NONE,
             source,
@@ -117,7 +118,7 @@ impl OrderTable {
         &self.slab[number as usize]
     }
 
-    /// None: there never was such a place.
+    /// Returns an entry; `None` if the place was never used.
     pub fn get(&self, number: u32) -> Option<&DeskEntry> {
         self.slab.get(number as usize)
     }
@@ -134,7 +135,7 @@ impl OrderTable {
         (self.finished.first != NIL).then_some(self.finished.first)
     }
 
-    /// Those in flight, the oldest first.
+    /// Returns the entries in flight, oldest first.
     pub fn in_flight(&self) -> impl Iterator<Item = u32> {
         let mut at = self.in_flight.first;
         std::iter::from_fn(move || {
@@ -144,7 +145,7 @@ impl OrderTable {
         })
     }
 
-    /// Takes an entry out of the line it is in, and puts it last into the line of its new stage.
+    /// Moves an entry from its list to the end of the list of its new stage.
     pub fn move_to(&mut self, number: u32, stage: OrderStage) {
         let DeskEntry { prev, next, stage: old, .. } = self.slab[number as usize];
         if let Some(line) = self.line(old) {
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_keep_their_order_whoever_leaves() {
+    fn the_lists_keep_their_order_when_entries_leave() {
         let mut order_table = OrderTable::new(4, LargePages::NONE);
         let numbers: Vec<_> = (0..4).map(|token| order_table.add(Source::default(), token)).collect();
         assert!(!order_table.has_room());

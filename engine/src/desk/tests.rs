@@ -1,4 +1,4 @@
-//! A desk, a port, and shards played by the test.
+//! A desk, a port, and shards simulated by the test.
 
 use super::*;
 use crate::event::{Event, EventKind, ExecType, OrderTerms, Refusal, RequestKind};
@@ -9,7 +9,7 @@ use crate::used_ids::UsedIdLog;
 
 const PORT: PortId = PortId(1);
 
-struct Table {
+struct DeskBench {
     desk: Desk,
     port: PortEnd,
     shards: Vec<ShardEnd>,
@@ -30,15 +30,15 @@ fn settings() -> DeskSettings {
     }
 }
 
-fn table() -> Table {
+fn table() -> DeskBench {
     table_with(settings(), 16)
 }
 
-fn table_with(settings: DeskSettings, depth: usize) -> Table {
+fn table_with(settings: DeskSettings, depth: usize) -> DeskBench {
     let depths = Depths { commands: depth, events: 16 };
     let (mut ports, shards) = mesh(&[PortClass::Client; 2], settings.shards, depths);
     let desk = Desk::new(settings, IdBlock { next: 1, end: 1_000 });
-    Table { desk, port: ports.remove(1), shards, token: 0, slot: 0 }
+    DeskBench { desk, port: ports.remove(1), shards, token: 0, slot: 0 }
 }
 
 fn id(text: &str) -> IntId {
@@ -49,7 +49,7 @@ fn source(session: u16) -> Source {
     Source { origin: Origin::Fix, port: PORT, session }
 }
 
-/// A report on an order as the shard would make it.
+/// Returns a report about an order as a shard would send it.
 fn report(order: OrderHandle, ids: (&str, &str), what: ExecType, status: Status) -> Event {
     let report = OrderReport {
         order,
@@ -80,7 +80,7 @@ fn event(body: EventKind) -> Event {
     Event { seq: 1, at: Timestamp(1), body }
 }
 
-impl Table {
+impl DeskBench {
     fn ticket(&mut self, text: &str) -> Ticket {
         self.token += 1;
         Ticket { source: source(0), token: self.token, id: id(text), ..Ticket::default() }
@@ -108,11 +108,11 @@ impl Table {
         shards.flat_map(|shard| std::iter::from_fn(|| shard.poll_command())).map(|c| c.body).collect()
     }
 
-    fn hear(&mut self, order: OrderHandle, ids: (&str, &str), what: ExecType, status: Status) {
+    fn handle_report(&mut self, order: OrderHandle, ids: (&str, &str), what: ExecType, status: Status) {
         assert_eq!(self.desk.handle_event(&report(order, ids, what, status)), None);
     }
 
-    /// The shard enters an order that was submitted. Gives its handle.
+    /// Enters a submitted order in the shard and returns its handle.
     fn enter(&mut self, text: &str) -> OrderHandle {
         self.slot += 1;
         let order = OrderHandle::new(ShardId(0), 0, self.slot);
@@ -131,11 +131,11 @@ impl Table {
         order
     }
 
-    /// An order that is in the market.
+    /// Returns an order that works in the market.
     fn working(&mut self, text: &str) -> OrderHandle {
         self.submit(text).unwrap();
         let order = self.enter(text);
-        self.hear(order, (text, ""), ExecType::Accepted, Status::New);
+        self.handle_report(order, (text, ""), ExecType::Accepted, Status::New);
         self.told();
         order
     }
@@ -218,12 +218,12 @@ fn a_declined_request_leaves_no_trace() {
 }
 
 #[test]
-fn a_request_about_nobody_or_a_finished_order_is_declined() {
+fn a_request_about_an_unknown_or_finished_order_is_declined() {
     let mut table = table();
     assert_eq!(reason(table.cancel("A", "C")), Reason::UnknownOrder);
     assert_eq!(reason(table.modify("A", "C")), Reason::UnknownOrder);
     let order = table.working("A");
-    table.hear(order, ("A", ""), ExecType::Filled, Status::Filled);
+    table.handle_report(order, ("A", ""), ExecType::Filled, Status::Filled);
     for declined in [table.cancel("A", "C").unwrap_err(), table.modify("A", "C").unwrap_err()] {
         assert_eq!(declined.reason, Reason::OrderFinished);
         assert_eq!(declined.order.unwrap().status, Status::Filled);
@@ -232,30 +232,30 @@ fn a_request_about_nobody_or_a_finished_order_is_declined() {
 }
 
 #[test]
-fn every_id_of_the_chain_finds_the_order_and_the_newest_is_told() {
+fn every_id_of_the_chain_finds_the_order_and_the_newest_is_shown() {
     let mut table = table();
     let order = table.working("A");
     table.modify("A", "B").unwrap();
     assert!(table.known("B").is_some(), "a client may build on a request that is on its way");
-    table.hear(order, ("B", "A"), ExecType::ReplacePending, Status::PendingReplace);
+    table.handle_report(order, ("B", "A"), ExecType::ReplacePending, Status::PendingReplace);
     assert_eq!(table.known("A").unwrap(), ("A".into(), "A".into(), Status::PendingReplace, false));
-    table.hear(order, ("B", "A"), ExecType::Replaced, Status::New);
+    table.handle_report(order, ("B", "A"), ExecType::Replaced, Status::New);
     table.modify("B", "C").unwrap();
-    table.hear(order, ("C", "B"), ExecType::Replaced, Status::PartiallyFilled);
+    table.handle_report(order, ("C", "B"), ExecType::Replaced, Status::PartiallyFilled);
     for text in ["A", "B", "C"] {
         assert_eq!(table.known(text).unwrap(), ("A".into(), "C".into(), Status::PartiallyFilled, false));
     }
     table.told();
     assert_eq!(table.cancel("A", "D").as_deref(), Ok("D"));
     assert_eq!(table.told(), [CommandKind::Cancel { order, id: id("D") }]);
-    table.hear(order, ("D", "C"), ExecType::CancelPending, Status::PendingCancel);
+    table.handle_report(order, ("D", "C"), ExecType::CancelPending, Status::PendingCancel);
     assert_eq!(table.known("D"), None, "a cancel gives the order no name");
-    table.hear(order, ("D", "C"), ExecType::Canceled, Status::Canceled);
+    table.handle_report(order, ("D", "C"), ExecType::Canceled, Status::Canceled);
     assert_eq!(table.known("A").unwrap(), ("A".into(), "C".into(), Status::Canceled, true));
 }
 
 #[test]
-fn the_id_of_a_refused_modification_is_spent() {
+fn the_id_of_a_refused_modification_stays_used() {
     let mut table = table();
     let order = table.working("A");
     table.modify("A", "B").unwrap();
@@ -263,7 +263,7 @@ fn the_id_of_a_refused_modification_is_spent() {
     assert_eq!(table.known("B"), None);
     assert_eq!(table.submit("B"), Err(Reason::DuplicateId));
     assert_eq!(table.known("A").unwrap(), ("A".into(), "A".into(), Status::PartiallyFilled, false));
-    // A refusal of another order, or of one nobody knows, changes nothing.
+    // A refusal of another order, or of an unknown one, changes nothing.
     table.refuse(OrderHandle::NONE, ("A", "B"), RequestKind::Cancel, Status::Rejected);
     table.refuse(order, ("A", "Z"), RequestKind::Cancel, Status::Rejected);
     table.refuse(order, ("", "B"), RequestKind::Cancel, Status::Rejected);
@@ -299,8 +299,8 @@ fn a_held_cancel_waits_for_room_too() {
 }
 
 #[test]
-fn a_held_cancel_is_answered_even_if_there_never_is_an_order() {
-    // Rejected without a place in the shard.
+fn a_held_cancel_is_answered_even_if_its_order_never_exists() {
+    // Rejected without a slot in the shard.
     let mut table = table();
     table.submit("A").unwrap();
     table.cancel("A", "C").unwrap();
@@ -309,7 +309,7 @@ fn a_held_cancel_is_answered_even_if_there_never_is_an_order() {
     assert_eq!((refusal.id, refusal.request_id), (id("A"), id("C")));
     assert_eq!((refusal.reason, refusal.status), (Reason::OrderFinished, Status::Rejected));
     assert!(table.known("A").unwrap().3);
-    // Refused before there was one: as if it had never been.
+    // Refused before there was an order: no trace is left.
     table.submit("B").unwrap();
     table.submit("D").unwrap();
     let token = table.token;
@@ -324,7 +324,7 @@ fn a_held_cancel_is_answered_even_if_there_never_is_an_order() {
 }
 
 #[test]
-fn ids_made_here_are_numbered_and_modifications_versioned() {
+fn generated_ids_are_numbered_and_modifications_are_versioned() {
     let mut table = table();
     table.submit("n2").unwrap();
     assert_eq!(table.submit("").as_deref(), Ok("n1"));
@@ -333,7 +333,7 @@ fn ids_made_here_are_numbered_and_modifications_versioned() {
     assert_eq!(table.modify("n1", "").as_deref(), Ok("n1.1"));
     table.refuse(order, ("n1", "n1.1"), RequestKind::Replace, Status::New);
     assert_eq!(table.modify("n1", "").as_deref(), Ok("n1.2"));
-    table.hear(order, ("n1.2", "n1"), ExecType::Replaced, Status::New);
+    table.handle_report(order, ("n1.2", "n1"), ExecType::Replaced, Status::New);
     assert_eq!(table.modify("n1", "").as_deref(), Ok("n1.3"));
     assert_eq!(table.cancel("n1", "").as_deref(), Ok("n4"));
     let long = "x".repeat(47);
@@ -356,11 +356,11 @@ fn numbers_come_in_blocks() {
 }
 
 #[test]
-fn one_order_keeps_its_first_its_present_and_its_latest_ids() {
+fn one_order_keeps_its_first_current_and_latest_ids() {
     let mut table = table();
     let order = table.working("A");
     table.modify("A", "B").unwrap();
-    table.hear(order, ("B", "A"), ExecType::Replaced, Status::New);
+    table.handle_report(order, ("B", "A"), ExecType::Replaced, Status::New);
     for n in 0..200 {
         let request = format!("m{n}");
         assert_eq!(table.modify("A", &request).as_deref(), Ok(&*request));
@@ -372,7 +372,7 @@ fn one_order_keeps_its_first_its_present_and_its_latest_ids() {
     assert_eq!(table.submit("m100"), Err(Reason::DuplicateId), "it finds no order and stays used");
     assert_eq!(table.known("m100"), None);
     // The shard confirms one whose name has been dropped.
-    table.hear(order, ("m0", "B"), ExecType::Replaced, Status::New);
+    table.handle_report(order, ("m0", "B"), ExecType::Replaced, Status::New);
     assert_eq!(table.known("A").unwrap().1, "m0");
 }
 
@@ -381,7 +381,7 @@ fn the_oldest_finished_orders_are_forgotten_first() {
     let mut table = table_with(DeskSettings { finished_max: 2, ..settings() }, 16);
     for text in ["A", "B", "C"] {
         let order = table.working(text);
-        table.hear(order, (text, ""), ExecType::Filled, Status::Filled);
+        table.handle_report(order, (text, ""), ExecType::Filled, Status::Filled);
     }
     assert_eq!(table.known("A"), None);
     assert!(table.known("B").is_some() && table.known("C").is_some());
@@ -393,19 +393,19 @@ fn the_oldest_finished_orders_are_forgotten_first() {
 }
 
 #[test]
-fn a_late_word_about_a_former_owner_of_the_id_is_not_taken_for_the_new_one() {
+fn a_late_report_about_a_former_owner_of_an_id_does_not_change_the_new_one() {
     let mut table = table_with(DeskSettings { finished_max: 0, ..settings() }, 16);
     let old = table.working("A");
-    table.hear(old, ("A", ""), ExecType::Filled, Status::Filled);
+    table.handle_report(old, ("A", ""), ExecType::Filled, Status::Filled);
     (1..3).for_each(|day| _ = table.desk.handle_event(&event(EventKind::TradingDay { day: Day(day) })));
     table.submit("A").unwrap();
-    table.hear(old, ("A", ""), ExecType::Corrected, Status::Filled);
+    table.handle_report(old, ("A", ""), ExecType::Corrected, Status::Filled);
     assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
     let forgotten = EventKind::Forgotten { order: old, source: source(0), id: id("A") };
     table.desk.handle_event(&event(forgotten));
     let new = table.enter("A");
     assert_eq!(table.desk.order(0, &id("A")).unwrap().order, new);
-    table.hear(old, ("A", ""), ExecType::Corrected, Status::Filled);
+    table.handle_report(old, ("A", ""), ExecType::Corrected, Status::Filled);
     assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
 }
 
@@ -418,17 +418,17 @@ fn a_full_desk_refuses_unless_a_finished_order_can_go() {
     assert_eq!(table.submit("C"), Err(Reason::ShardFull));
     table.cancel("B", "X").unwrap();
     assert_eq!(reason(table.modify("A", "Y")), Reason::ShardFull);
-    table.hear(order, ("A", ""), ExecType::Expired, Status::Expired);
+    table.handle_report(order, ("A", ""), ExecType::Expired, Status::Expired);
     assert!(table.submit("C").is_ok());
     assert_eq!(table.known("A"), None);
     assert_eq!(reason(table.cancel("C", "Y")), Reason::ShardFull);
-    // What a shard tells beyond that cannot be kept, and is counted.
+    // Further orders of a shard cannot be kept, and are counted.
     table.enter("D");
     assert_eq!((table.known("D"), table.desk.untracked()), (None, 1));
 }
 
 #[test]
-fn cancels_held_have_a_maximum() {
+fn held_cancels_have_a_maximum() {
     let many = DeskSettings { orders_max: 3_000, ids_max: 6_000, ..settings() };
     let mut table = table_with(many, 3_000);
     for n in 0..HELD_MAX {
@@ -456,13 +456,13 @@ fn a_new_day_forgets_finished_orders_a_few_at_a_time() {
     for n in 0..100 {
         let text = format!("o{n}");
         let order = table.working(&text);
-        table.hear(order, (&text, ""), ExecType::Filled, Status::Filled);
+        table.handle_report(order, (&text, ""), ExecType::Filled, Status::Filled);
     }
     table.desk.handle_event(&day(1));
     assert_eq!(table.desk.poll(&mut table.port), 0, "the same day again");
     table.desk.handle_event(&day(2));
     let late = table.working("late");
-    table.hear(late, ("late", ""), ExecType::Filled, Status::Filled);
+    table.handle_report(late, ("late", ""), ExecType::Filled, Status::Filled);
     table.desk.handle_event(&day(2));
     assert_eq!(table.desk.poll(&mut table.port), FORGET_PER_POLL_MAX as usize);
     assert_eq!(table.desk.poll(&mut table.port), 100 - FORGET_PER_POLL_MAX as usize);
@@ -472,14 +472,14 @@ fn a_new_day_forgets_finished_orders_a_few_at_a_time() {
 }
 
 #[test]
-fn what_a_shard_forgot_stays_used_and_finished() {
+fn orders_that_a_shard_forgot_stay_used_and_finished() {
     let mut table = table();
     let order = table.working("A");
     let forgotten = |port| {
         let source = Source { port, ..source(0) };
         event(EventKind::Forgotten { order, source, id: id("A") })
     };
-    table.hear(order, ("A", ""), ExecType::Canceled, Status::Canceled);
+    table.handle_report(order, ("A", ""), ExecType::Canceled, Status::Canceled);
     table.desk.handle_event(&forgotten(PortId(0)));
     assert_eq!(table.desk.order(0, &id("A")).unwrap().order, order);
     table.desk.handle_event(&forgotten(PORT));
@@ -489,25 +489,25 @@ fn what_a_shard_forgot_stays_used_and_finished() {
 }
 
 #[test]
-fn a_corrected_order_can_live_again() {
+fn a_corrected_order_can_work_again() {
     let mut table = table();
     let order = table.working("A");
-    table.hear(order, ("A", ""), ExecType::Filled, Status::Filled);
-    table.hear(order, ("A", ""), ExecType::Corrected, Status::PartiallyFilled);
+    table.handle_report(order, ("A", ""), ExecType::Filled, Status::Filled);
+    table.handle_report(order, ("A", ""), ExecType::Corrected, Status::PartiallyFilled);
     assert!(!table.known("A").unwrap().3);
     assert!(table.cancel("A", "C").is_ok());
 }
 
 #[test]
-fn a_snapshot_brings_the_orders_back() {
+fn a_snapshot_restores_the_orders() {
     let mut table = table();
     let handle = |slot| OrderHandle::new(ShardId(1), 3, slot);
-    table.hear(handle(1), ("A", ""), ExecType::Snapshot, Status::PartiallyFilled);
-    table.hear(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
-    table.hear(handle(3), ("C", ""), ExecType::Snapshot, Status::Filled);
-    // Told twice, kept once.
-    table.hear(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
-    table.hear(handle(9), ("D", ""), ExecType::Filled, Status::Filled);
+    table.handle_report(handle(1), ("A", ""), ExecType::Snapshot, Status::PartiallyFilled);
+    table.handle_report(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
+    table.handle_report(handle(3), ("C", ""), ExecType::Snapshot, Status::Filled);
+    // Reported twice, kept once.
+    table.handle_report(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
+    table.handle_report(handle(9), ("D", ""), ExecType::Filled, Status::Filled);
     assert_eq!(table.desk.len(), 3);
     assert_eq!(table.known("B").unwrap(), ("B".into(), "B.1".into(), Status::New, false));
     assert!(table.known("C").unwrap().3);
@@ -518,13 +518,13 @@ fn a_snapshot_brings_the_orders_back() {
         [CommandKind::Modify { order: handle(2), id: id("B.2"), changes: Changes::default() }]
     );
     // An order under an id that another has: it cannot be found, and is counted.
-    table.hear(handle(4), ("A", ""), ExecType::Snapshot, Status::New);
-    table.hear(handle(2), ("A", "B.1"), ExecType::Replaced, Status::New);
+    table.handle_report(handle(4), ("A", ""), ExecType::Snapshot, Status::New);
+    table.handle_report(handle(2), ("A", "B.1"), ExecType::Replaced, Status::New);
     assert_eq!(table.desk.untracked(), 2);
 }
 
 #[test]
-fn ids_of_before_a_restart_stay_used_whatever_became_of_their_orders() {
+fn ids_from_before_a_restart_stay_used() {
     let mut log = UsedIdLog::new(100);
     log.push(source(0), &id("A"));
     log.push(Source { port: PortId(0), ..source(0) }, &id("B"));
@@ -539,18 +539,18 @@ fn ids_of_before_a_restart_stay_used_whatever_became_of_their_orders() {
     let order = table.enter("B");
     assert_eq!(reason(table.modify("B", "A")), Reason::DuplicateId);
     assert_eq!(reason(table.cancel("B", "A")), Reason::DuplicateId);
-    // An order whose id is among them is found by it all the same.
-    table.hear(order, ("B", ""), ExecType::Accepted, Status::New);
-    table.hear(OrderHandle::new(ShardId(1), 1, 77), ("A", ""), ExecType::Snapshot, Status::New);
+    // An order whose id is among them is still found by it.
+    table.handle_report(order, ("B", ""), ExecType::Accepted, Status::New);
+    table.handle_report(OrderHandle::new(ShardId(1), 1, 77), ("A", ""), ExecType::Snapshot, Status::New);
     assert!(table.known("A").is_some() && table.cancel("A", "").is_ok());
 }
 
 #[test]
-fn a_snapshot_brings_the_first_id_of_an_order_that_was_modified_twice() {
+fn a_snapshot_contains_the_first_id_of_an_order_that_was_modified_twice() {
     let mut table = table();
     let order = OrderHandle::new(ShardId(1), 3, 1);
-    table.hear(order, ("B", "A"), ExecType::Snapshot, Status::New);
-    table.hear(order, ("C", "B"), ExecType::Snapshot, Status::New);
+    table.handle_report(order, ("B", "A"), ExecType::Snapshot, Status::New);
+    table.handle_report(order, ("C", "B"), ExecType::Snapshot, Status::New);
     for text in ["A", "B", "C"] {
         assert_eq!(table.known(text).unwrap(), ("A".into(), "C".into(), Status::New, false));
         assert_eq!(table.submit(text), Err(Reason::DuplicateId));
@@ -558,7 +558,7 @@ fn a_snapshot_brings_the_first_id_of_an_order_that_was_modified_twice() {
 }
 
 #[test]
-fn a_report_tells_which_order_it_is_about() {
+fn a_report_identifies_its_order() {
     let mut table = table();
     let order = table.working("A");
     table.cancel("A", "C").unwrap();

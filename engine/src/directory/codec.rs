@@ -1,5 +1,5 @@
-//! What a shard looks up, as bytes: everything, since a security keeps its tick and its place for life, whatever the
-//! reference data say later.
+//! Bytes of the directory. It stores everything, since a security keeps its tick and its place
+//! regardless of later reference data.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Codec for LocalSecurity {
     fn decode(from: &mut ByteReader<'_>) -> Result<LocalSecurity, DecodeError> {
         let instrument: Instrument = Codec::decode(from)?;
         let (tick, lot): (Price, Qty) = Codec::decode(from)?;
-        // There are grids of these only.
+        // A grid needs a positive step.
         from.check(tick.is_positive() && lot.is_positive(), DecodeProblem::Value)?;
         let commission = Codec::decode(from)?;
         let (exchange, adapter) = Codec::decode(from)?;
@@ -87,13 +87,13 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Switches, phases and limits in use.
+    /// Adds switches, phases and limits in use to the digest.
     pub(crate) fn fold(&self, sum: &mut Digest) {
         for local in &self.locals {
             [local.tradeable, local.killed, local.halted].encode(sum);
         }
         self.exchanges.iter().for_each(|place| place.session.encode(sum));
-        // Journals of earlier versions hold sums without these.
+        // Journals of earlier versions contain digests without these.
         let hours = self.exchanges.iter().filter(|place| place.has_hours);
         hours.for_each(|place| (place.id, place.since).encode(sum));
         let over = self.exchanges.iter().filter(|place| place.over.is_some());

@@ -1,5 +1,5 @@
-//! When each stream is due, and which is the first: a tournament. Leaves are the streams; each node above knows the
-//! winner of its two children, so a change replays one path to the top.
+//! The due time of each stream, and the first of all: a tournament tree. Leaves are the streams;
+//! each inner node knows the winner of its two children, so a change replays one path to the top.
 
 use crate::time::Timestamp;
 

@@ -1,4 +1,4 @@
-//! The books as bytes.
+//! Bytes of the ledger.
 
 use super::{Cash, Contra, Exposure, Instrument, KeptTransaction, Ledger, OpenQty, Position, UUIDS_MAX};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
@@ -23,7 +23,7 @@ impl Ledger {
         self.contras.encode(out);
         self.transactions.encode(out);
         self.folded.encode(out);
-        // In the order they came; the map is made of them.
+        // In order of arrival; decoding rebuilds the map from them.
         (self.uuid_line.len() as u32).encode(out);
         for uuid in &self.uuid_line {
             (*uuid, self.uuids.get(uuid).copied().unwrap_or_default()).encode(out);
@@ -56,7 +56,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Numbers, balances and money of the day.
+    /// Adds numbers, balances and money of the day to the digest.
     pub(crate) fn fold(&self, sum: &mut Digest) {
         self.numbers.encode(sum);
         self.cash_numbers.encode(sum);
@@ -70,7 +70,7 @@ impl Ledger {
         }
     }
 
-    /// Whether every index leads somewhere.
+    /// Returns whether every index is valid.
     fn is_sound(&self, securities: usize) -> bool {
         let tables = [self.positions.len(), self.exposures.len(), self.numbers.len()];
         let cash = |at: u32| (at as usize) < self.cash.len();

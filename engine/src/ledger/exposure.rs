@@ -1,4 +1,4 @@
-//! What an account holds of a security over all strategies, and the credit that it uses by it.
+//! An account's holdings of a security over all strategies, and the credit they use.
 
 use super::OpenQty;
 use crate::id::AccountId;
@@ -13,13 +13,14 @@ pub struct Exposure {
     pub account: AccountId,
     pub net: Qty,
     pub open: OpenQty,
-    /// What the position has cost at average cost, signed like the position.
+    /// Cost of the position at average cost, signed like the position.
     pub cost: Money,
-    /// What closed parts have earned, less all commissions.
+    /// Earnings of closed parts, less all commissions.
     pub gain: Money,
-    /// Credit set aside for open orders, by side: each order at its whole cost.
+    /// Credit reserved for open orders, by side: each order at its whole cost.
     pub aside: [Money; 2],
-    /// [`Exposure::credit_used`] as the account's guard has it; zero where the security does not count.
+    /// [`Exposure::credit_used`] as the account's guard counts it; zero where the security does not
+    /// count.
     pub used: i128,
 }
 
@@ -36,16 +37,16 @@ impl Exposure {
         }
     }
 
-    /// Has its memory brought near.
+    /// Prefetches its memory.
     #[inline]
     pub(super) fn fetch(&self) {
         fetch(&self.net);
         fetch(&self.used);
     }
 
-    /// Credit that the account uses by this security: the cost of its position, long or short, as a
-    /// magnitude, less what closed parts have earned, and of what is set aside for open orders
-    /// the part that opens or extends a position.
+    /// Returns the credit that the account uses through this security: the magnitude of the cost of
+    /// its position, long or short, less the earnings of closed parts, plus the share of the credit
+    /// reserved for open orders that opens or extends a position.
     #[inline]
     pub fn credit_used(&self) -> i128 {
         let held = self.cost.raw().unsigned_abs() as i128 - self.gain.raw() as i128;
@@ -59,15 +60,15 @@ impl Exposure {
         held + extends + opening_share(self.aside[side as usize], self.open.of(side), opens)
     }
 
-    /// Counts again what is used, zero unless the security counts, and returns the change.
+    /// Recounts the credit in use, zero unless the security counts, and returns the change.
     #[inline]
     pub fn recount_credit(&mut self, counts: bool) -> i128 {
         let used = if counts { self.credit_used() } else { 0 };
         used - std::mem::replace(&mut self.used, used)
     }
 
-    /// By how much [`Exposure::credit_used`] grows when `qty` more of a side is open and `aside` more is
-    /// set aside for it; None if it cannot be counted.
+    /// Returns by how much [`Exposure::credit_used`] grows when `qty` more of a side is open and
+    /// `aside` more is reserved for it; `None` if it cannot be counted.
     #[inline]
     pub fn credit_growth(&self, side: Side, qty: Qty, aside: Money) -> Option<Money> {
         let (before, open) = (self.aside[side as usize], self.open.of(side));
@@ -81,7 +82,8 @@ impl Exposure {
         i64::try_from(new - old).ok().map(Money::from_raw)
     }
 
-    /// How much of the open orders of a side, with `more` of it, is left when the position is closed.
+    /// Returns how much of the open orders of a side, plus `more`, remains after the position is
+    /// closed.
     pub fn opening_qty(&self, side: Side, more: Qty) -> i128 {
         let open = self.open.of(side).raw() as i128 + more.raw() as i128;
         let net = self.net.raw() as i128;
@@ -90,8 +92,8 @@ impl Exposure {
     }
 }
 
-/// The part of what is set aside for the open orders of a side that belongs to the `opening` quantity,
-/// rounded up: all orders of the side have the same share in what only reduces.
+/// Returns the part of the credit reserved for the open orders of a side that belongs to the
+/// `opening` quantity, rounded up: all orders of the side share equally in what only reduces.
 fn opening_share(aside: Money, open: Qty, opening: i128) -> i128 {
     let (aside, open) = (aside.raw() as i128, open.raw() as i128);
     if opening >= open || aside <= 0 {

@@ -62,7 +62,7 @@ fn a_position_follows_average_cost() {
 }
 
 #[test]
-fn a_flat_position_has_no_cost_whatever_was_rounded() {
+fn a_flat_position_has_no_cost_after_rounding() {
     let mut held =
         after(&PositionState::default(), qty("3"), price("0.00000001"), ContractSize::from_raw(33_333_333));
     held = after(&held.unwrap(), qty("4"), price("0.33333333"), ContractSize::from_raw(33_333_333));
@@ -90,7 +90,7 @@ fn a_booking_that_cannot_be_counted_changes_nothing() {
 }
 
 #[test]
-fn a_recount_gives_the_same_and_puts_right_what_was_wrong() {
+fn a_recount_gives_the_same_result_and_corrects_errors() {
     let mut ledger = Ledger::new(1, 4, LargePages::NONE);
     let at = ledger.position_index(StrategyId(1), &instrument());
     for (q, p) in [("10", "100"), ("-3", "101"), ("-9", "99.5"), ("5", "98"), ("1", "97"), ("-2", "96")] {

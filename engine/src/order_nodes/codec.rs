@@ -1,4 +1,5 @@
-//! Nodes as bytes. A line is told by who stands behind whom; who stands first, and everything a ladder knows, follows.
+//! Bytes of the nodes. The links to the next node define a queue; its head, and everything a ladder
+//! knows, follows from them.
 
 use super::{Node, NodePlace, Nodes};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
@@ -20,7 +21,7 @@ impl Node {
         let place = self.place();
         place.encode(out);
         match place {
-            // Whatever is left of the last order here is nobody's.
+            // The rest of the last order in this slot has no meaning.
             NodePlace::Nowhere => {}
             NodePlace::Stop => (self.side(), (self.ticks, self.next)).encode(out),
             NodePlace::Book
@@ -51,12 +52,12 @@ impl Node {
             node.tif = Codec::decode(from)?;
             from.check(node.qty.is_positive(), DecodeProblem::Value)?;
         }
-        // Nobody trades between commands.
+        // No order trades between commands.
         from.check(place != NodePlace::Taking, DecodeProblem::Value)?;
         Ok(node)
     }
 
-    /// Whether both stand in one line.
+    /// Returns whether both are in one queue.
     fn is_queued_with(&self, other: &Node) -> bool {
         let same = self.side() == other.side() && self.book == other.book;
         match self.place() {
@@ -81,7 +82,7 @@ impl Nodes {
         self.slots.iter().for_each(|node| node.save(out));
     }
 
-    /// Nodes that are linked as they were, and the slots of those who stand first in their lines.
+    /// Decodes nodes with their links, and returns the slots of the heads of their queues.
     pub(crate) fn load(
         from: &mut ByteReader<'_>,
         capacity: usize,
@@ -98,12 +99,13 @@ impl Nodes {
         let heads = nodes.heads();
         let stand = nodes.slots.iter().filter(|node| !node.is_at(NodePlace::Nowhere)).count();
         let reached: usize = heads.iter().map(|&head| nodes.line_from(head).count()).sum();
-        // Whoever stands in a ring has nobody first.
+        // Nodes in a cycle have no head.
         from.check(reached == stand, DecodeProblem::Contradiction)?;
         Ok((nodes, heads))
     }
 
-    /// Tells everybody who stands before them. None if two do, or somebody of another line.
+    /// Sets the back links. Returns `None` if two nodes lead to the same one, or to one of another
+    /// queue.
     fn link_back(&mut self) -> Option<()> {
         for slot in 0..self.slots.len() {
             let node = self.slots[slot];
@@ -124,7 +126,7 @@ impl Nodes {
         (0..self.slots.len() as u32).filter(|&slot| is_first(&self[slot])).collect()
     }
 
-    /// A line, from one who stands in it to its end.
+    /// Returns a queue from one node to its end.
     pub(crate) fn line_from(&self, slot: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(Some(slot), |&slot| self[slot].next())
     }

@@ -1,4 +1,4 @@
-//! All orders as bytes: the slab slot by slot, with the lists that run through it.
+//! Bytes of all orders: the slab slot by slot, with the lists that run through it.
 
 use super::{Details, Execution, FinishedList, FormerIds, Orders, empty_order};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec, decode_into};
@@ -65,7 +65,7 @@ impl Orders {
                     let Details { fill, sent } = self.details[slot];
                     (*order, (sent, fill)).encode(out)
                 }
-                // Of the order before nothing is needed.
+                // The previous order of the slot is not needed.
                 false => (order.generation, order.next).encode(out),
             }
         }
@@ -114,7 +114,7 @@ impl Orders {
         Ok(orders)
     }
 
-    /// What changes with every order, at hand at once.
+    /// Adds the counters that change with every order to the digest.
     pub(crate) fn fold(&self, sum: &mut Digest) {
         [self.len(), self.held, self.free, self.requests_free, self.executions_free, self.executions_held]
             .encode(sum);
@@ -125,7 +125,7 @@ impl Orders {
         lengths.encode(sum);
     }
 
-    /// Every list ends, and every place is in the one list it belongs to.
+    /// Checks that every list ends, and that every place is in exactly one list.
     fn lists_are_sound(&mut self) -> Option<()> {
         self.check_free()?;
         self.check_finished()?;
@@ -199,7 +199,7 @@ fn decode_slot(from: &mut ByteReader<'_>) -> Result<(bool, Order), DecodeError> 
     Ok((held, order))
 }
 
-/// Which places of a table somebody has.
+/// Records which places of a table are in use.
 struct Marks {
     taken: Vec<bool>,
     claimed: usize,
@@ -210,7 +210,7 @@ impl Marks {
         Marks { taken: vec![false; len], claimed: 0 }
     }
 
-    /// None if there is no such place, or it is another's.
+    /// Claims a place. Returns `None` if it does not exist or is already claimed.
     fn claim(&mut self, at: u32) -> Option<()> {
         let taken = self.taken.get_mut(at as usize)?;
         if std::mem::replace(taken, true) {
@@ -224,7 +224,7 @@ impl Marks {
         if at == NIL { Some(()) } else { self.claim(at) }
     }
 
-    /// A list that bites its tail claims a place twice.
+    /// Claims a list. A cyclic list claims a place twice.
     fn claim_list(&mut self, first: u32, next: impl Fn(u32) -> u32) -> Option<()> {
         let mut at = first;
         while at != NIL {

@@ -1,21 +1,21 @@
-//! Executions at outside venues, remembered for as long as their orders: to tell a repeated one, to take one back, and to recognise
-//! one that was counted before it was reported.
+//! Executions at outside venues, remembered for as long as their orders: to detect a repeated one,
+//! to take one back, and to recognize one that was counted before it was reported.
 
 use super::Orders;
 use crate::command::ExecRef;
 use crate::number::{Price, Qty};
 use crate::order::NIL;
 
-/// One execution at an outside venue, remembered to tell a repeated one and to take one back.
+/// One execution at an outside venue, remembered to detect a repeated one and to take one back.
 ///
-/// A correction has an id of its own, by which a later correction may name the execution: such an id is an entry too, which leads to
-/// the execution (`root`).
+/// A correction has an id of its own, by which a later correction may refer to the execution. Such
+/// an id is an entry too, which leads to the execution (`root`).
 #[derive(Clone, Copy, Debug)]
 pub struct Execution {
     pub exec: ExecRef,
     pub qty: Qty,
     pub price: Price,
-    /// The order's execution before this one, or the next free place.
+    /// The order's previous execution, or the next free place.
     pub(super) next: u32,
     /// The execution that this id corrected, or [`NIL`] if this is an execution.
     pub(super) root: u32,
@@ -36,7 +36,7 @@ impl Orders {
         }
     }
 
-    /// Where the entries of an order stand, the newest first.
+    /// Returns the entries of an order, newest first.
     fn entries(&self, slot: u32) -> impl Iterator<Item = u32> + '_ {
         let place = |at: u32| (at != NIL).then_some(at);
         std::iter::successors(place(self.slots[slot as usize].execution), move |&at| {
@@ -44,12 +44,12 @@ impl Orders {
         })
     }
 
-    /// The entry of this id, be it an execution or a correction of one.
+    /// Returns the entry of this id, an execution or a correction of one.
     fn entry(&self, slot: u32, exec: ExecRef) -> Option<u32> {
         self.entries(slot).find(|&at| self.executions[at as usize].exec == exec)
     }
 
-    /// Where the execution stands that has this id, or was corrected under it.
+    /// Returns the execution that has this id, or was corrected under it.
     fn root(&self, slot: u32, exec: ExecRef) -> Option<u32> {
         let at = self.entry(slot, exec)?;
         match self.executions[at as usize].root {
@@ -58,23 +58,23 @@ impl Orders {
         }
     }
 
-    /// Whether a report of this id was heard before.
+    /// Returns whether a report with this id was received before.
     pub fn has_execution(&self, slot: u32, exec: ExecRef) -> bool {
         self.entry(slot, exec).is_some()
     }
 
-    /// The execution of an order that has this id at its venue, or was corrected under it.
+    /// Returns the execution of an order that has this id at its venue, or was corrected under it.
     pub fn execution(&self, slot: u32, exec: ExecRef) -> Option<&Execution> {
         self.root(slot, exec).map(|at| &self.executions[at as usize])
     }
 
-    /// Remembers an execution; false if the memory is full.
+    /// Remembers an execution. Returns false if the memory is full.
     pub fn remember(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> bool {
         let next = self.slots[slot as usize].execution;
         self.add_entry(slot, Execution { exec, qty, price, next, root: NIL, presumed: false })
     }
 
-    /// Remembers the id of a correction; false if the memory is full.
+    /// Remembers the id of a correction. Returns false if the memory is full.
     pub fn remember_correction(&mut self, slot: u32, of: ExecRef, exec: ExecRef) -> bool {
         let Some(root) = self.root(slot, of) else { return true };
         let next = self.slots[slot as usize].execution;
@@ -102,7 +102,7 @@ impl Orders {
         true
     }
 
-    /// Gives a remembered execution another size: it was corrected, or taken back.
+    /// Changes a remembered execution, which was corrected or taken back.
     pub fn correct(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price) {
         if let Some(at) = self.root(slot, exec) {
             let execution = &mut self.executions[at as usize];
@@ -110,15 +110,15 @@ impl Orders {
         }
     }
 
-    /// An execution stands for fills that the venue did not report one by one.
+    /// Marks an execution as standing for fills that the venue did not report one by one.
     pub fn presume(&mut self, slot: u32, exec: ExecRef) {
         if let Some(at) = self.entry(slot, exec) {
             self.executions[at as usize].presumed = true;
         }
     }
 
-    /// Where the newest execution stands that still counts for fills which the venue did not report one
-    /// by one.
+    /// Finds the newest execution that still counts for fills which the venue did not report one by
+    /// one.
     fn presumed_at(&self, slot: u32) -> Option<u32> {
         self.entries(slot).find(|&at| {
             let entry = &self.executions[at as usize];
@@ -126,20 +126,21 @@ impl Orders {
         })
     }
 
-    /// The newest execution that stands for fills which the venue did not report one by one.
+    /// Returns the newest execution that stands for fills which the venue did not report one by
+    /// one.
     pub fn presumed(&self, slot: u32) -> Option<&Execution> {
         self.presumed_at(slot).map(|at| &self.executions[at as usize])
     }
 
-    /// A fill of this id has come that is part of a presumed execution: from now on it is known by its own id, at the price
-    /// at which it was booked. None: there is no such part.
+    /// Handles a fill that is part of a presumed execution: from now on it has its own id, at the
+    /// price at which it was booked. Returns `None` if there is no such part.
     pub fn absorb(&mut self, slot: u32, exec: ExecRef, qty: Qty) -> Option<()> {
         let at = self.presumed_at(slot)?;
         let entry = &mut self.executions[at as usize];
         let (part, price) = (qty.min(entry.qty), entry.price);
         entry.qty = entry.qty.checked_sub(part).unwrap_or_default();
         if !self.remember(slot, exec, part, price) {
-            // Then it stays a part of what was presumed.
+            // It stays a part of the presumed execution.
             let entry = &mut self.executions[at as usize];
             entry.qty = entry.qty.checked_add(part).unwrap_or_default();
         }

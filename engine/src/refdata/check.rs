@@ -1,4 +1,5 @@
-//! What must hold within and between the rows of reference data. Every flaw is told, not only the first.
+//! Validates the rows of reference data and their references. It reports every flaw, not only the
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -10,7 +11,8 @@ use crate::id::{ExchangeId, FamilyId, SecurityId, StrategyId};
 const SERVER: &str = "SERVER";
 
 impl RefData {
-    /// Sorts and checks rows, and adds SERVER if it is missing. All flaws are told at once, in the order of the tables.
+    /// Sorts and checks rows, and adds SERVER if it is missing. It returns all flaws at once, in
+    /// the order of the tables.
     pub fn check(mut rows: Rows) -> Result<RefData, Vec<Flaw>> {
         let mut flaws = Flaws::default();
         let index = Index::of(&rows);
@@ -98,7 +100,7 @@ fn check_securities(rows: &[Security], index: &Index<'_>, flaws: &mut Flaws) {
     }
 }
 
-/// A symbol names one security on its exchange.
+/// Checks that a symbol names one security on its exchange.
 fn check_symbols(rows: &[Security], index: &Index<'_>, flaws: &mut Flaws) {
     let mut seen: BTreeMap<(ExchangeId, &str), SecurityId> = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -111,7 +113,8 @@ fn check_symbols(rows: &[Security], index: &Index<'_>, flaws: &mut Flaws) {
     }
 }
 
-/// Options have a strike, a kind and an underlying; nothing else has the first two.
+/// Checks options: they have a strike, a kind and an underlying; no other security has the first
+/// two.
 fn check_option(row: &Security, flaw: &mut impl FnMut(&'static str, String)) {
     if row.kind == SecurityKind::Option {
         match row.strike {
@@ -135,7 +138,8 @@ fn check_option(row: &Security, flaw: &mut impl FnMut(&'static str, String)) {
     }
 }
 
-/// What a security needs because of its family: a date, a base currency, a price on the grid.
+/// Checks what a security needs because of its family: a date, a base currency, a price on the
+/// grid.
 fn check_in_family(row: &Security, family: &Family, flaw: &mut impl FnMut(&'static str, String)) {
     if row.kind.expires() && !family.expirable {
         flaw("securityFamilyId", format!("family {} does not expire, but this does", family.id));
@@ -173,7 +177,7 @@ fn check_accounts(rows: &[Account], index: &Index<'_>, flaws: &mut Flaws) {
     }
 }
 
-/// The strategies that may use an account are there. SERVER always is.
+/// Checks that the strategies that may use an account exist. SERVER always does.
 fn check_permitted(rows: &Rows, flaws: &mut Flaws) {
     for (at, row) in rows.accounts.iter().enumerate() {
         for (place, &id) in row.strategies.iter().enumerate() {
@@ -211,7 +215,7 @@ fn check_strategies(rows: &[Strategy], flaws: &mut Flaws) {
     flaws.names(Table::Strategies, "name", rows.iter().map(|row| row.name.as_str()));
     for (at, row) in rows.iter().enumerate() {
         let mut flaw = |column, problem| flaws.add(Table::Strategies, at, column, problem);
-        // A strategy's name is a segment of topics, where these have a meaning.
+        // A strategy's name is a segment of topics, where these characters have a meaning.
         if row.name.contains(['.', '*', '>', ' ']) {
             flaw("name", format!("{:?} has a dot, star, angle or space in it", row.name));
         }
@@ -225,7 +229,7 @@ fn check_strategies(rows: &[Strategy], flaws: &mut Flaws) {
     }
 }
 
-/// Rows by id, before they are known to be unique: of several with one id, the last speaks for it.
+/// Rows by id, before they are known to be unique: of several with one id, the last one counts.
 struct Index<'a> {
     exchanges: BTreeMap<ExchangeId, &'a Exchange>,
     families: BTreeMap<FamilyId, &'a Family>,
@@ -250,7 +254,7 @@ impl Flaws {
         self.0.push(Flaw { table, row, column, problem });
     }
 
-    /// Blames every row whose key stood in an earlier one.
+    /// Reports every row whose key occurred in an earlier one.
     fn repeated<K: Ord + Display>(
         &mut self,
         table: Table,
@@ -266,7 +270,7 @@ impl Flaws {
         }
     }
 
-    /// Blames rows whose name is no name, or another's.
+    /// Reports rows whose name is invalid or repeated.
     fn names<'a>(
         &mut self,
         table: Table,
@@ -298,7 +302,8 @@ mod tests {
     use crate::refdata::sample::{price, sound, usd};
     use crate::time::Day;
 
-    /// A change to a sound set makes exactly these flaws: table, row (from 1), column, part of the problem.
+    /// Checks that a change to a valid set causes exactly these flaws: table, row (from 1), column,
+    /// part of the problem.
     fn check(change: impl FnOnce(&mut Rows), expected: &[(Table, usize, &str, &str)]) {
         let mut rows = sound();
         change(&mut rows);
@@ -350,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_strategy_0_and_nobody_else() {
+    fn only_strategy_0_is_the_server() {
         let wrong_name = [(Strategies, 1, "name", "is named SERVER")];
         check(|rows| rows.strategies[0].name = "BOSS".into(), &wrong_name);
         let wrong_id = [(Strategies, 1, "id", "is strategy 0")];
@@ -430,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_somewhere() {
+    fn references_must_exist() {
         check(
             |rows| rows.families[0].exchange = ExchangeId(9),
             &[(Families, 1, "exchangeId", "no exchange 9")],
@@ -493,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expires_has_a_date() {
+    fn an_expirable_security_has_a_date() {
         check(|rows| rows.securities[1].expiration = None, &[(Securities, 2, "expiration", "no date")]);
         let lasting = [(Securities, 1, "expiration", "family 1 does not expire")];
         check(|rows| rows.securities[0].expiration = Some(Day(20_000)), &lasting);
@@ -531,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn all_flaws_are_told_at_once() {
+    fn all_flaws_are_reported_at_once() {
         check(
             |rows| {
                 rows.exchanges[0].name.clear();

@@ -1,24 +1,25 @@
-//! Reference data as bytes, sleeping rows and all. The same data give the same bytes, so that a hash of them names it.
+//! Bytes of reference data, including inactive rows. The same data give the same bytes, so a hash
+//! of them identifies the data.
 
 use super::{RefData, Rows};
 use crate::codec::{Codec, DecodeError, DecodeProblem, Digest, decode_whole};
 
 impl RefData {
-    /// Adds the image of this reference data to `out`.
+    /// Appends the encoding of this reference data to `out`.
     pub fn save(&self, out: &mut Vec<u8>) {
         self.rows.encode(out);
     }
 
-    /// The reference data that are exactly these bytes, checked as if they were new.
+    /// Decodes reference data from exactly these bytes and checks them as if they were new.
     pub fn load(bytes: &[u8]) -> Result<RefData, DecodeError> {
         let rows: Rows = decode_whole(bytes)?;
         let unsound = DecodeError { at: bytes.len(), problem: DecodeProblem::Contradiction };
         let reference = RefData::check(rows.clone()).map_err(|_| unsound)?;
-        // In another order, or without SERVER, they would be another image of the same data.
+        // In another order, or without SERVER, they would be another encoding of the same data.
         if reference.rows == rows { Ok(reference) } else { Err(unsound) }
     }
 
-    /// Tells one set from another.
+    /// Adds the rows to a digest.
     pub(crate) fn fold(&self, sum: &mut Digest) {
         self.rows.encode(sum);
     }
@@ -36,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_data_come_back_with_their_sleeping_rows() {
+    fn reference_data_decode_with_their_inactive_rows() {
         let old = RefData::check(sound()).unwrap();
         let mut fewer = sound();
         let gone = fewer.securities.pop().unwrap().id;
@@ -52,7 +53,7 @@ mod tests {
             assert_eq!(back, *reference);
             assert_eq!(bytes_of(&back), bytes);
             for cut in 0..bytes.len() {
-                // Without what stands behind them all strategies may use the accounts.
+                // Without the last part all strategies may use the accounts.
                 let is_plain = cut == bytes_of(&old).len() && reference == &reserved;
                 assert_eq!(RefData::load(&bytes[..cut]).is_ok(), is_plain, "{cut}");
             }
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_do_not_fit_or_stand_in_another_order_are_damage() {
+    fn inconsistent_or_unsorted_rows_are_decode_errors() {
         let rows = RefData::check(sound()).unwrap().rows;
         let mut bytes = Vec::new();
         let mut orphaned = rows.clone();

@@ -1,4 +1,4 @@
-//! A small sound set, for tests to spoil.
+//! A small valid set of reference data, for tests to modify.
 
 use super::{Account, Exchange, Family, OptionKind, Rows, Security, SecurityKind, Strategy};
 use crate::id::{AccountId, AdapterId, Currency, ExchangeId, FamilyId, SecurityId, StrategyId};
@@ -13,7 +13,8 @@ pub fn usd() -> Currency {
     Currency::parse(b"USD").unwrap()
 }
 
-/// Two exchanges; a stock, an option on it, and a currency pair; two accounts, the second asleep; one strategy.
+/// Returns two exchanges; a stock, an option on it, and a currency pair; two accounts, the second
+/// inactive; one strategy.
 pub fn sound() -> Rows {
     let exchange = |id, name: &str| Exchange {
         id: ExchangeId(id),

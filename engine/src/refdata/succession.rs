@@ -1,11 +1,13 @@
-//! One set of reference data after another, while orders and positions of the old one live on.
+//! Replaces one set of reference data by another, while orders and positions of the old one
+//! continue.
 
 use super::{Flaw, RefData, Rows, Table};
 
 impl RefData {
-    /// This set, made fit to follow `old`: whatever vanished stays, but asleep (securities and families not tradeable,
-    /// accounts inactive, strategies not started), since orders, positions and cash may still be about it. Refused is
-    /// an id that changes its meaning, and a name that wanders to another id. Rows of the flaws are this set's.
+    /// Returns this set, made fit to follow `old`. Rows that vanished stay but are inactive
+    /// (securities and families not tradeable, accounts inactive, strategies not started), since
+    /// orders, positions and cash may still refer to them. It refuses an id that changes its
+    /// meaning, and a name that moves to another id. Row numbers of the flaws refer to this set.
     pub fn succeed(self, old: &RefData) -> Result<RefData, Vec<Flaw>> {
         let changed = changes(&self.rows, &old.rows);
         if !changed.is_empty() {
@@ -18,7 +20,7 @@ impl RefData {
         rows.securities.extend(self.rows.securities);
         rows.accounts.extend(self.rows.accounts);
         rows.strategies.extend(self.rows.strategies);
-        // What was kept stands first, so that a name it shares with a new row is the new row's fault.
+        // The kept rows come first, so that a name they share with a new row is the new row's flaw.
         RefData::check(rows).map_err(|mut flaws| {
             for flaw in &mut flaws {
                 flaw.row = flaw.row.saturating_sub(kept[flaw.table as usize]);
@@ -28,7 +30,7 @@ impl RefData {
     }
 }
 
-/// Ids which stand for something else than before.
+/// Returns a flaw for each id that changes its meaning.
 fn changes(new: &Rows, old: &Rows) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     let mut compare = |table, row, column, same: bool, was: &str| {
@@ -70,7 +72,7 @@ fn changes(new: &Rows, old: &Rows) -> Vec<Flaw> {
     flaws
 }
 
-/// Rows that stand in both tables, with the index in the new one. Both are sorted by id.
+/// Returns the rows that are in both tables, with the index in the new one. Both are sorted by id.
 fn pairs<'a, T, K: Ord>(
     new: &'a [T],
     old: &'a [T],
@@ -82,7 +84,7 @@ fn pairs<'a, T, K: Ord>(
     })
 }
 
-/// What stood in the old set and does not in the new, put to sleep.
+/// Returns the rows of the old set that are not in the new one, made inactive.
 fn vanished(new: &RefData, old: &RefData) -> Rows {
     let mut rows = old.rows.clone();
     rows.exchanges.retain(|row| new.exchange(row.id).is_none());
@@ -95,13 +97,13 @@ fn vanished(new: &RefData, old: &RefData) -> Rows {
     rows.strategies.iter_mut().for_each(|row| row.auto_activate = false);
     for row in &mut rows.securities {
         row.tradeable = false;
-        // No market begins here any more, and the family's grid may be another.
+        // No market starts here any more, and the family's grid may differ.
         row.start_price = None;
     }
     rows
 }
 
-/// Rows in each table, in the order of [`Table`].
+/// Returns the number of rows in each table, in the order of [`Table`].
 fn counts(rows: &Rows) -> [usize; 5] {
     [
         rows.exchanges.len(),
@@ -125,7 +127,7 @@ mod tests {
         RefData::check(rows).unwrap()
     }
 
-    /// The next set is refused with exactly these flaws: table, row (from 1), column.
+    /// Checks that the next set is refused with exactly these flaws: table, row (from 1), column.
     fn check(change: impl FnOnce(&mut Rows), expected: &[(Table, usize, &str)]) {
         let flaws = data(change).succeed(&data(|_| {})).err().unwrap_or_default();
         let said: Vec<_> = flaws.iter().map(|flaw| (flaw.table, flaw.row + 1, flaw.column)).collect();
@@ -133,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn the_same_again_is_the_same() {
+    fn the_same_reference_data_can_follow_themselves() {
         assert_eq!(data(|_| {}).succeed(&data(|_| {})), Ok(data(|_| {})));
     }
 
     #[test]
-    fn what_vanished_stays_asleep() {
+    fn vanished_rows_stay_inactive() {
         let next = data(|rows| *rows = Rows::default()).succeed(&data(|_| {})).unwrap();
         assert!(next.securities().iter().all(|row| !row.tradeable && row.start_price.is_none()));
         assert_eq!(next.securities().len(), 3);
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vanished_security_sleeps_in_a_family_that_goes_on() {
+    fn a_vanished_security_stays_inactive_in_its_family() {
         let next = data(|rows| {
             rows.securities.pop();
             rows.families[2].tick_size = price("0.3");
@@ -160,7 +162,7 @@ mod tests {
         let next = next.succeed(&data(|_| {})).unwrap();
         assert!(!next.security(SecurityId(3)).unwrap().tradeable);
         assert!(next.family(FamilyId(3)).unwrap().tradeable);
-        // And wakes when it is listed again.
+        // It is active again when it is listed again.
         let again = data(|rows| rows.families[2].tick_size = Price::from_raw(1)).succeed(&next).unwrap();
         assert!(again.security(SecurityId(3)).unwrap().tradeable);
     }
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_does_not_wander_to_another_id() {
+    fn a_name_cannot_move_to_another_id() {
         use Table::{Accounts, Securities, Strategies};
         check(
             |rows| {

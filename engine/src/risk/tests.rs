@@ -82,7 +82,7 @@ fn a_stop_limit_is_collared_by_its_own_stop() {
 }
 
 #[test]
-fn a_second_holds_so_many_orders() {
+fn a_second_admits_a_limited_number_of_orders() {
     let mut guard = guard(Limits { max_orders_per_s: 2, ..Limits::default() });
     let order = terms(1, 1_000);
     for at in [0, 1] {
@@ -143,12 +143,12 @@ fn credit_covers_both_sides_up_to_itself() {
     assert_eq!(guard.check_credit(&request(&terms(11, 1))), Err(Reason::InsufficientFunds));
     assert!(!guard.change_credit(50), "half of it");
     assert!(guard.change_credit(1), "more than half of it");
-    assert!(!guard.change_credit(1), "told before");
+    assert!(!guard.change_credit(1), "reported before");
     assert_eq!(guard.check_credit(&request(&terms(5, 1))), Err(Reason::InsufficientFunds));
     let sell = Terms { side: Side::Sell, ..terms(5, 1) };
     assert_eq!(guard.check_credit(&request(&sell)), Err(Reason::InsufficientFunds));
     let reduces = RiskRequest { credit: Some(Money::ZERO), ..request(&sell) };
-    // Beyond the credit only what adds nothing passes; the sum stays exact beyond its type.
+    // Beyond the credit only requests that add nothing pass; the sum stays exact beyond its type.
     guard.change_credit(i64::MAX as i128);
     assert_eq!(guard.check_credit(&reduces), Ok(()));
     assert_eq!(guard.share(BudgetKind::Credit).used, i64::MAX);
@@ -170,7 +170,7 @@ fn a_modification_is_checked_on_the_increase() {
 }
 
 #[test]
-fn switches_and_restrictions_hold() {
+fn switches_and_restrictions_are_shown() {
     let mut guard = guard(Limits { trading_enabled: false, ..Limits::default() });
     assert_eq!(guard.check_switches(SecurityId(1)), Err(Reason::TradingDisabled));
     guard.limits.trading_enabled = true;
@@ -200,7 +200,7 @@ fn shares_of_a_limit_never_add_up_to_more_than_it() {
 }
 
 #[test]
-fn the_treasury_gives_and_takes() {
+fn the_budget_pool_grants_and_recalls() {
     let mut guard = guard(Limits { max_open_orders: 10, ..Limits::default() });
     guard.count_open(4);
     let kind = BudgetKind::OpenOrders;
@@ -225,12 +225,12 @@ fn an_order_that_closes_a_position_is_no_exception_to_its_limit() {
         let held = HeldQty { net: Qty::from_raw(net), open };
         guard(limits).check_limits(Timestamp(1), &request(&close), &held)
     };
-    // Nearer to zero it may go from wherever it is.
+    // It may go nearer to zero from anywhere.
     assert_eq!(check(10, 0), Ok(()));
     assert_eq!(check(100, 90), Ok(()));
     // Beside other orders of its side it may turn the position, and then the limit holds.
     assert_eq!(check(10, 5), Ok(()));
     assert_eq!(check(10, 6), Err(Reason::MaxPosition));
-    // An account may hold the other way round what a strategy closes.
+    // An account may hold the opposite of what a strategy closes.
     assert_eq!(check(-1, 0), Err(Reason::MaxPosition));
 }

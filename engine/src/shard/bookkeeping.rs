@@ -1,4 +1,4 @@
-//! The bookkeeper: movements that no order made, expiries, and counting again.
+//! Bookkeeping: movements that no order made, expiries, and recounts.
 
 use super::{Shard, shard_of_cash};
 use crate::command::{ExecRef, Movement, MovementKind};
@@ -10,7 +10,7 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 
 impl Shard {
-    /// Records a transaction by hand. The same UUID again changes nothing and is no mistake.
+    /// Records a manual transaction. The same UUID again changes nothing and is not an error.
     pub(super) fn movement(
         &mut self,
         source: Source,
@@ -92,7 +92,7 @@ impl Shard {
         self.ledger.book_cash(self.now, movement, amount).ok_or(Reason::Overflow)
     }
 
-    /// The security has expired: its orders end, its positions are closed at the settlement price.
+    /// Expires a security: its orders end, and its positions are closed at the settlement price.
     pub(super) fn expire_security(&mut self, security: SecurityId, price: Price) -> Result<(), Reason> {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
         self.directory.locals[local as usize].expired = true;
@@ -100,7 +100,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Closes one of the positions; with the last of them what accounts hold is closed too.
+    /// Closes one of the positions; after the last one, the exposures of accounts are closed too.
     pub(super) fn expire_position(&mut self, local: u32, at: u16, price: Price, out: &mut Outbox) {
         self.close_expired(local, at, price, out);
         if at as usize + 1 == self.ledger.positions(local).len() {
@@ -129,7 +129,7 @@ impl Shard {
         }
     }
 
-    /// Counts all positions again from the transactions; what differed is told.
+    /// Recounts all positions from the transactions and reports the differences.
     pub(super) fn reset_positions(&mut self) -> Result<(), Reason> {
         self.ledger.recount();
         if !self.directory.locals.is_empty() {
@@ -138,7 +138,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Counts all cash again from the transactions; what differed is told.
+    /// Recounts all cash from the transactions and reports the differences.
     pub(super) fn reset_cash(&mut self) -> Result<(), Reason> {
         self.ledger.recount();
         self.continuation.begin_cash();

@@ -1,11 +1,15 @@
-//! Closing a position: its other orders are cancelled, and when the last of them has ended, an order leaves for what is there then.
+//! Closes a position: cancels its other orders and, when the last of them has ended, sends an order
+//! for the remaining quantity.
 //!
 //! ```text
-//! Close ──► cancels ──► all ended: the order, of the size of the position        a cancel refused: the close is refused
-//!              └─ the venue is slow: the close waits, in the shard's state        the venue is lost: the close is refused
+//! Close ──► cancels ──► all ended: the order, of the size of the position
+//!              ├─ a cancel is refused: the close is refused
+//!              ├─ the venue is slow: the close waits, in the shard's state
+//!              └─ the venue is lost: the close is refused
 //! ```
 //!
-//! While a close waits, new orders of its position are refused (`close-in-progress`): it would never come to its turn.
+//! While a close waits, new orders of its position are refused (`close-in-progress`): otherwise the
+//! close might never be sent.
 
 use super::Shard;
 use crate::codec::codec;
@@ -16,11 +20,11 @@ use crate::reason::Reason;
 use crate::sender::SenderId;
 use crate::terms::{Side, Terms};
 
-/// Positions of a shard that wait to be closed. An operator who closes everything has as many as there are positions; beyond them a close
-/// is refused with `busy`.
+/// Positions of a shard that wait to be closed. An operator who closes everything has as many as
+/// there are positions; beyond it a close is refused with `busy`.
 pub const PENDING_CLOSES_MAX: usize = 4_096;
 
-/// A position that is to be closed wholly.
+/// A position that is to be closed completely.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingClose {
     pub local: u32,
@@ -28,14 +32,15 @@ pub(super) struct PendingClose {
     pub id: IntId,
     pub terms: Terms,
     pub sender: SenderId,
-    /// Why it comes to nothing, if a cancel was refused.
+    /// Reason of its refusal, if a cancel was refused.
     pub refused: Reason,
 }
 
 codec!(PendingClose { local, source, id, terms, sender, refused });
 
 impl Shard {
-    /// Closes a position. Wholly: its open orders are cancelled first, so the rest is left to the continuation.
+    /// Closes a position. To close it completely, the shard cancels its open orders first and
+    /// leaves the rest to the continuation.
     #[expect(clippy::too_many_arguments, reason = "they are the command's own fields")]
     pub(super) fn close(
         &mut self,
@@ -54,7 +59,7 @@ impl Shard {
         let held = self.ledger.positions(local).iter().find(|held| held.strategy == strategy);
         let (net, reducing) = held.map_or((Qty::ZERO, Qty::ZERO), |held| (held.state.qty, held.reducing));
         terms.side = closing_side(net);
-        // Of a flat position nothing is closed, so nothing is cancelled for it either.
+        // A flat position needs no closing order, so nothing is cancelled for it either.
         if !qty.is_zero() || net.is_zero() {
             return self.submit(source, id, &terms, out);
         }
@@ -69,20 +74,22 @@ impl Shard {
         self.continuation.begin_close(closing);
     }
 
-    /// The other orders of the position have been asked to end. The close waits until they have.
+    /// Stores a close until the other orders of the position, which are being cancelled, have
+    /// ended.
     pub(super) fn await_cancels(&mut self, closing: PendingClose) {
         self.pending_closes.push(closing);
         self.continuation.recheck_closes();
     }
 
-    /// Whether a close of this position waits.
+    /// Returns whether a close of this position waits.
     #[inline]
     pub(super) fn is_closing(&self, strategy: StrategyId, local: u32) -> bool {
         let is_meant = |closing: &PendingClose| closing.terms.strategy == strategy && closing.local == local;
         !self.pending_closes.is_empty() && self.pending_closes.iter().any(is_meant)
     }
 
-    /// A cancel of this order was refused: a close that waits for it would meet what the order still trades.
+    /// Refuses a close that waits for this order, because the cancel of the order was refused: the
+    /// close would collide with what the order still trades.
     pub(super) fn refuse_close(&mut self, slot: u32, reason: Reason) {
         let order = self.orders.get(slot);
         let (strategy, local) = (order.terms.strategy, order.local);
@@ -94,13 +101,14 @@ impl Shard {
         }
     }
 
-    /// Ends the waiting of one close: its other orders have ended, a cancel was refused, or its venue is away.
+    /// Releases one waiting close: its other orders have ended, a cancel was refused, or its venue
+    /// is disconnected.
     pub(super) fn release_close(&mut self, out: &mut Outbox) {
         let Some(at) = self.pending_closes.iter().position(|closing| self.can_release(closing)) else {
             return self.continuation.closes_checked();
         };
         let PendingClose { local, source, id, mut terms, sender, refused } = self.pending_closes.remove(at);
-        // The command at hand may be of another client, or of a venue.
+        // The current command may be from another client, or from a venue.
         self.sender = sender;
         let held = self.ledger.positions(local).iter().find(|held| held.strategy == terms.strategy);
         let (net, is_open) = held.map_or((Qty::ZERO, false), |held| {
@@ -122,8 +130,8 @@ impl Shard {
         !is_open || closing.refused != Reason::None || !self.is_connected(adapter)
     }
 
-    /// After a fill: orders that may only reduce a position must not ask for more than is left of it. What other orders
-    /// have filled first is no longer theirs to close, so they are cancelled.
+    /// Checks after a fill whether reduce-only orders ask for more than the rest of the position.
+    /// If other orders have filled first, they are cancelled.
     #[inline]
     pub(super) fn check_excess(&mut self, slot: u32) {
         let order = self.orders.get(slot);
@@ -131,7 +139,8 @@ impl Shard {
         if position.reducing.is_positive() {
             let (local, strategy) = (order.local, order.terms.strategy);
             let (net, reducing) = (position.state.qty, position.reducing);
-            // They were entered against the position; one that has turned leaves them nothing to reduce.
+            // They were entered against the position; after the position has turned they have
+            // nothing to reduce.
             let open = position.open.of(closing_side(net));
             if net.abs() < reducing || open < reducing {
                 self.continuation.reduce_later(local, strategy);
@@ -140,7 +149,7 @@ impl Shard {
     }
 }
 
-/// The side of an order that closes a position.
+/// Returns the side of an order that closes a position.
 fn closing_side(net: Qty) -> Side {
     if net.is_positive() { Side::Sell } else { Side::Buy }
 }

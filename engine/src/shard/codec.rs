@@ -1,10 +1,11 @@
-//! The whole state of a shard as bytes, and back: a shard that was loaded says the same as the one that was saved, byte for
-//! byte, to whatever it is told from then on. Only snapshots that were being told to ports, and who watches
-//! the depth of which book, are not in it.
+//! Bytes of the whole state of a shard. A loaded shard emits the same events, byte for byte, as the
+//! saved one for the same commands. Only snapshots in progress for ports, and the ports that watch
+//! the depth of a book, are not stored.
 //!
-//! Loading is quick: tables come back whole, and what follows from them (indices, ladders, sums) is made again. It checks
-//! that every index leads somewhere, every list ends and the amounts add up, so that no damage can make it panic, now or at the
-//! next order, or ask for more memory than there are bytes for.
+//! Loading is quick: tables are decoded whole, and the derived data (indices, ladders, sums) are
+//! rebuilt. It checks that every index is valid, every list ends and the amounts add up, so that
+//! damaged bytes can neither make it panic, now or at the next order, nor make it allocate more
+//! memory than there are bytes for.
 
 use std::sync::Arc;
 
@@ -34,9 +35,10 @@ codec!(AdapterState { connected, killed, ports });
 codec!(EventWatchers { everything, orders, budgets });
 
 impl Shard {
-    /// Adds the image of this shard, which has no work left, to `out`. Some 150 bytes for each order held.
+    /// Appends the encoding of this shard, which has no work left, to `out`. Some 150 bytes for
+    /// each order held.
     pub fn save(&self, out: &mut Vec<u8>) {
-        assert!(!self.has_work(), "an image is made between commands");
+        assert!(!self.has_work(), "a shard is saved between commands");
         self.id.encode(out);
         self.shards.encode(out);
         self.setup_sum().encode(out);
@@ -61,8 +63,8 @@ impl Shard {
         self.audit_anchor.encode(out);
     }
 
-    /// The shard that is exactly these bytes. Reference data and settings are those it had when it was saved; with others
-    /// it is not the same shard, and is refused.
+    /// Decodes a shard from exactly these bytes. Reference data and settings must be those it had
+    /// when it was saved; with others it is not the same shard, and is refused.
     pub fn load(
         bytes: &[u8],
         id: ShardId,
@@ -77,15 +79,16 @@ impl Shard {
         Ok(shard)
     }
 
-    /// A sum over what changes: commands, orders, money, prices, limits in use, dice. Equal states have equal digests;
-    /// different ones hardly ever. Its cost grows with securities, strategies and accounts, not with orders.
+    /// Returns a checksum over what changes: commands, orders, money, prices, limits in use, random
+    /// streams. Equal states have equal digests; different ones almost never do. Its cost grows
+    /// with securities, strategies and accounts, not with orders.
     pub fn digest(&self) -> u64 {
         let mut sum = Digest::new();
         self.applied.encode(&mut sum);
         self.now.encode(&mut sum);
         self.day.encode(&mut sum);
         self.killed.encode(&mut sum);
-        // Folded only where there are some, so that the digests of older journals stay what they were.
+        // Included only where there are some, so that the digests of older journals stay the same.
         if self.directives.get(0).is_some() {
             self.directives.encode(&mut sum);
         }
@@ -183,7 +186,7 @@ impl Shard {
         Ok(shard)
     }
 
-    /// Tells the settings and reference data of one start from those of another.
+    /// Returns a checksum of the settings and reference data.
     fn setup_sum(&self) -> u64 {
         let mut sum = Digest::new();
         self.settings.encode(&mut sum);
@@ -191,11 +194,12 @@ impl Shard {
         sum.sum()
     }
 
-    /// Whether every order belongs to something, and whatever is in a book or waits for a trigger is an open order.
+    /// Returns whether every order refers to valid rows, and whatever is in a book or waits for a
+    /// trigger is an open order.
     fn orders_are_sound(&self) -> bool {
         let held = |slot: u32| slot < self.orders.len() && self.orders.in_use(slot);
         let belongs = |order: &Order| {
-            // An order that was refused has got no further than its name.
+            // A refused order has only its id and terms.
             let refused = order.base == Base::Rejected && !order.at_venue;
             match order.local {
                 NIL => refused,
@@ -217,7 +221,8 @@ impl Shard {
             && self.venue.nodes().placed().all(|placed| held(placed.0) && stands(placed))
     }
 
-    /// Puts every line of stops, told by its first, on its ladder. False if that cannot be.
+    /// Restores every queue of stops, given by its head, on its ladder. Returns false if that is
+    /// impossible.
     fn restore_stops(&mut self, heads: &[u32]) -> bool {
         (0..self.directory.locals.len()).for_each(|_| self.stops.add_security());
         for &head in heads {
@@ -236,7 +241,7 @@ impl Shard {
         true
     }
 
-    /// What is known of the orders and the settings together, counted.
+    /// Recounts the values that follow from the orders and the settings.
     pub(super) fn recount_derived(&mut self) {
         let dated = |slot: &u32| {
             let order = self.orders.get(*slot);
@@ -247,7 +252,7 @@ impl Shard {
         self.delayed = self.directory.locals.iter().any(|local| delays(local.exchange) != Delays::default());
     }
 
-    /// The time of the last command.
+    /// Returns the time of the last command.
     pub fn now(&self) -> Timestamp {
         self.now
     }

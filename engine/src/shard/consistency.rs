@@ -1,5 +1,6 @@
-//! What must hold between commands, counted again from the orders themselves. Costs a walk over everything, so it is for
-//! tests, for whoever verifies a journal and for a state that is loaded, not for the way of an order.
+//! Invariants between commands, recounted from the orders themselves. The check walks over
+//! everything, so it is for tests, for the verification of a journal and for a loaded state, not
+//! for the path of an order.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,7 +14,7 @@ use crate::order::{NIL, Order, Replace};
 use crate::settings::Delays;
 use crate::terms::{Terms, Tif};
 
-/// By security, and within it by place, as the ledger has them.
+/// By security, and within it by index, as in the ledger.
 #[derive(Default)]
 struct Counted {
     positions: Vec<Vec<(OpenQty, Qty)>>,
@@ -22,7 +23,7 @@ struct Counted {
     dated: usize,
 }
 
-/// In words, if it does not hold.
+/// A text if the invariant does not hold.
 type Consistency = Result<(), String>;
 
 fn holds(is_so: bool, what: &str) -> Consistency {
@@ -34,14 +35,14 @@ fn agree<T: PartialEq + Debug>(held: T, counted: T, what: &str) -> Consistency {
 }
 
 impl Shard {
-    /// Panics with words if something does not add up.
+    /// Panics with a text if an invariant does not hold.
     pub fn assert_consistent(&self) {
         if let Err(text) = self.verify() {
             panic!("{text}");
         }
     }
 
-    /// Says what does not add up.
+    /// Checks all invariants and returns the first that does not hold.
     pub(super) fn verify(&self) -> Consistency {
         let locals = 0..self.directory.locals.len() as u32;
         let mut counted = Counted::default();
@@ -87,7 +88,7 @@ impl Shard {
         Ok(())
     }
 
-    /// The credit an account uses is what its positions and open orders say, and nothing else.
+    /// Checks that the credit in use follows from the account's positions and open orders alone.
     fn verify_credit(&self) -> Consistency {
         let mut sums: BTreeMap<AccountId, i128> = BTreeMap::new();
         for local in 0..self.directory.locals.len() as u32 {
@@ -107,7 +108,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Open orders of a strategy or an account in this shard.
+    /// Returns the number of open orders of a scope in this shard.
     pub fn open_orders(&self, scope: Scope) -> u32 {
         let all =
             (0..self.orders.len()).filter(|&slot| self.orders.in_use(slot)).map(|slot| self.orders.get(slot));
@@ -143,10 +144,11 @@ impl Shard {
         if !self.is_simulated(order.local) {
             return Ok(());
         }
-        // One that asks for no more than is filled ends the order, whatever else it says.
+        // A replace to no more than the filled quantity ends the order, regardless of its other
+        // terms.
         let replaced = self.orders.pending_replace(slot);
         let is_sound = |replace: Replace| replace.terms.qty <= order.cum || is_on_grid(&replace.terms);
-        holds(replaced.is_none_or(is_sound), "and so are those that it is to have")?;
+        holds(replaced.is_none_or(is_sound), "the prices of a pending replace are on the grid")?;
         if order.at_venue && self.delays(order.local) == Delays::default() {
             agree(
                 self.venue.remaining(slot),
@@ -157,7 +159,8 @@ impl Shard {
         Ok(())
     }
 
-    /// None where an open order has no place in the ledger, or a sum is larger than any quantity.
+    /// Counts an open order. Returns `None` if it has no place in the ledger, or a sum does not
+    /// fit.
     fn count(&self, slot: u32, order: &Order, counted: &mut Counted) -> Option<()> {
         let grown = self.orders.pending_replace(slot).map_or(Qty::ZERO, |r| r.grown);
         let open = order.leaves().checked_add(grown)?;

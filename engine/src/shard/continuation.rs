@@ -1,5 +1,6 @@
-//! What a command has left to do. A shard with work left takes no command, so there is at most one security that is
-//! being worked on and one sweep over many, and both are told at the time of the command that caused them.
+//! Work that a command has left. A shard with work left takes no command, so there is at most one
+//! security in progress and one sweep over many, and their events carry the time of the command
+//! that caused them.
 
 use super::Shard;
 use super::closing::PendingClose;
@@ -15,47 +16,49 @@ use crate::terms::Tif;
 use crate::time::Day;
 use crate::timers::Timed;
 
-/// Orders acted upon in one step; each makes at most six events.
+/// Orders changed in one step; each emits at most six events.
 const ACTS_PER_STEP: usize = 8;
-/// Slots looked at in one step: some 10 µs.
+/// Slots visited in one step: some 10 µs.
 const SLOTS_PER_STEP: u32 = 1_024;
-/// Orders forgotten in one step, an event each.
+/// Orders forgotten in one step, with one event each.
 const FORGOTTEN_PER_STEP: usize = 64;
-/// Positions or balances looked at in one step, an event each at most.
+/// Positions or balances visited in one step, with one event each at most.
 pub(super) const ROWS_PER_STEP: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Continuation {
-    /// The security with work left at the venue, or stops to look at.
+    /// The security with work left at the venue, or stops to check.
     busy: Option<u32>,
-    /// Whether its picture has changed.
+    /// Whether its tick has changed.
     moved: bool,
     /// The second half of a tick.
     quote: Option<Quote>,
-    /// A security that must stand still as soon as its work is done.
+    /// A security to halt as soon as its work is done.
     halt: Option<u32>,
     sweep: Option<Sweep>,
-    /// Whether positions that wait to be closed are to be looked at.
+    /// Whether to check the pending closes.
     pending_closes: bool,
-    /// Positions whose reduce-only orders ask for more than is left of them, by security and strategy. As many as a command can fill.
+    /// Positions whose reduce-only orders ask for more than the rest of them, by security and
+    /// strategy. At most as many as a command can fill.
     excess: Vec<(u32, StrategyId)>,
-    /// Who is told when all is done, and what.
+    /// Source, token and reason of the report when all is done.
     done: Option<(Source, u32, Reason)>,
 }
 
-/// Something to do to many, one step after the other.
+/// An operation on many rows, done step by step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sweep {
-    /// Whatever is due.
+    /// All due timers.
     Timers,
-    /// Cancels orders; then closes a position, if that was the purpose.
+    /// Cancels orders, then closes a position if that was the purpose.
     Cancel {
         filter: OrderFilter,
         reason: Reason,
         cursor: u32,
         then: Option<PendingClose>,
     },
-    /// Brings every security of an exchange into a session; after the close ends what lives for the day.
+    /// Moves every security of an exchange into a session; after the close it ends the orders of
+    /// the day.
     Session {
         place: u16,
         session: Session,
@@ -77,7 +80,8 @@ pub(super) enum Sweep {
         cursor: u32,
         position: u16,
     },
-    /// Ends the orders of what has expired at an exchange, then tells the positions left in it.
+    /// Ends the orders of the securities that have expired at an exchange, then reports the
+    /// positions left in them.
     Expired {
         place: u16,
         cursor: u32,
@@ -90,11 +94,12 @@ pub(super) enum Sweep {
     Cash {
         at: usize,
     },
-    /// After a new start: what is under way outside is in doubt, then whatever is due is done.
+    /// After a restart: marks what is in flight outside as in doubt, then runs the due timers.
     Begin {
         cursor: u32,
     },
-    /// Marks what is under way as in doubt; or asks for it, and then triggers the stops that waited for the connection.
+    /// Marks what is in flight as in doubt; or queries it, and then triggers the stops that waited
+    /// for the connection.
     Adapter {
         adapter: AdapterId,
         connected: bool,
@@ -103,7 +108,7 @@ pub(super) enum Sweep {
     },
 }
 
-/// Which orders a sweep is about.
+/// Selects the orders of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum OrderFilter {
     All,
@@ -112,7 +117,7 @@ pub(super) enum OrderFilter {
     Security(u32),
     Adapter(AdapterId),
     Position(StrategyId, u32),
-    /// Those that may only reduce the position.
+    /// Orders that may only reduce the position.
     Reducing(StrategyId, u32),
 }
 
@@ -135,7 +140,7 @@ impl Continuation {
         }
     }
 
-    /// Whether anything at all was put down here since all was done.
+    /// Returns whether any work was added since all was done.
     #[inline]
     pub fn is_begun(&self) -> bool {
         self.has_work() || self.done.is_some()
@@ -212,7 +217,7 @@ impl Continuation {
         self.sweep = Some(Sweep::Begin { cursor: 0 });
     }
 
-    /// Looks only at the stops of an adapter that was connected all the time.
+    /// Checks only the stops of an adapter that was connected all the time.
     pub fn recheck_stops(&mut self, adapter: AdapterId) {
         self.sweep = Some(Sweep::Adapter { adapter, connected: true, cursor: u32::MAX, local: 0 });
     }
@@ -223,7 +228,7 @@ impl Continuation {
 }
 
 impl Shard {
-    /// One step of what is left: the security at hand first, then the sweep.
+    /// Does one step of the remaining work: the security in progress first, then the sweep.
     pub(super) fn work(&mut self, out: &mut Outbox) {
         let Some(local) = self.continuation.busy else {
             return self.continue_sweep(out);
@@ -252,7 +257,7 @@ impl Shard {
         self.release_close(out);
     }
 
-    /// The end of every step: puts aside what is done, and tells so when all is.
+    /// Ends a step: drops finished work, and reports when all is done.
     #[inline]
     pub(super) fn finish_step(&mut self, out: &mut Outbox) {
         if let Some(local) = self.continuation.busy {
@@ -359,7 +364,7 @@ impl Shard {
     fn sweep_forget(&mut self, day: Day, out: &mut Outbox) -> Option<Sweep> {
         for _ in 0..FORGOTTEN_PER_STEP {
             if !self.forget_aged(out) {
-                // Readers put away what has ended when the day is another.
+                // Readers archive finished orders when the day changes.
                 self.era = self.era.wrapping_add(self.published_day.is_some_and(|told| told != day) as u8);
                 self.published_day = Some(day);
                 self.emit(EventKind::TradingDay { day }, out);
@@ -439,7 +444,7 @@ impl Shard {
         Some(Sweep::Adapter { adapter, connected, cursor, local: reached + 1 })
     }
 
-    /// Acts upon open orders from a slot on, as far as a step goes; where to go on.
+    /// Acts on open orders from a slot on, as far as a step goes. Returns where to continue.
     pub(super) fn visit(
         &mut self,
         cursor: u32,

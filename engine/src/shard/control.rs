@@ -1,5 +1,5 @@
-//! The operator, the clock and the threads: everything that is about no single order. Each such command is answered
-//! with [`EventKind::Done`] when all of it is done.
+//! Commands of the operator, the clock and the threads: everything that concerns no single order.
+//! Each such command is answered with [`EventKind::Done`] when all of it is done.
 
 use super::Shard;
 use super::continuation::OrderFilter;
@@ -12,12 +12,12 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::time::{Day, Timestamp};
 
-/// The session of an exchange, from which a start continues its calendar.
+/// The session of an exchange, from which a restart continues its calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionState {
     pub exchange: ExchangeId,
     pub session: Session,
-    /// When the session began by the calendar; zero: unknown.
+    /// Start of the session by the calendar; zero: unknown.
     pub since: Timestamp,
     pub has_hours: bool,
 }
@@ -71,7 +71,7 @@ impl Shard {
         }
     }
 
-    /// The staged reference data take effect; whoever asks for others has none.
+    /// Puts the staged reference data into force; refuses the command if others are staged.
     fn change_reference(&mut self, name: u64) -> Result<(), Reason> {
         let staged = self.staged.take_if(|(staged, _)| *staged == name);
         let (_, reference) = staged.ok_or(Reason::UnknownScope)?;
@@ -97,7 +97,7 @@ impl Shard {
             _ => return Ok(()),
         }
         let subscribers = subscribers.len() as u32;
-        // The first begins to see its book, the last sees it no more.
+        // Depth is published from the first subscriber on and until the last one leaves.
         self.venue.touch(local);
         let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
         out.emit(to, self.now, EventKind::Subscription { strategy, security, on, subscribers });
@@ -121,7 +121,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Applies a directive unless a newer one is known. Either way it is done: what was asked, or what overruled it, holds.
+    /// Applies a directive unless a newer one is known. In both cases the command succeeds: the
+    /// directive, or the one that overrules it, is in force.
     fn direct(&mut self, version: Version, directive: &Directive, out: &mut Outbox) -> Result<(), Reason> {
         if !self.directives.is_newer(directive, version)? {
             return Ok(());
@@ -146,7 +147,7 @@ impl Shard {
         {
             self.recount_credit_of_all(account);
         }
-        // The budget gives out parts of it.
+        // The budget pool distributes the limit in parts.
         let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
         out.emit(to, self.now, EventKind::Limits { scope, limits: *limits });
         Ok(())
@@ -182,7 +183,7 @@ impl Shard {
             }
             Scope::Security(id) => {
                 self.directory.reference.security(id).ok_or(Reason::UnknownScope)?;
-                // Every shard is told; one of them owns it.
+                // Every shard gets the command; one of them owns the security.
                 self.directory.local(id).map(|local| {
                     self.directory.locals[local as usize].killed = on;
                     OrderFilter::Security(local)
@@ -228,7 +229,8 @@ impl Shard {
     fn session(&mut self, exchange: ExchangeId, session: Session, out: &mut Outbox) -> Result<(), Reason> {
         let at = self.directory.exchange_index(exchange).ok_or(Reason::UnknownExchange)?;
         let place = &mut self.directory.exchanges[at as usize];
-        // The command has no time of its own, so the session begins now: as precise as in older versions.
+        // The command has no time of its own, so the session begins now: as precise as in older
+        // versions.
         place.since = self.now;
         if place.session != session {
             place.session = session;
@@ -238,7 +240,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Where each exchange stands, as this shard was told.
+    /// Returns the session of each exchange, as known to this shard.
     pub fn session_states(&self) -> Vec<SessionState> {
         let standing = |place: &ExchangeEntry| SessionState {
             exchange: place.id,
@@ -249,7 +251,7 @@ impl Shard {
         self.directory.exchanges.iter().map(standing).collect()
     }
 
-    /// An exchange has a calendar, or none, and stands where that says.
+    /// Sets whether an exchange has a calendar, and the session by that calendar.
     fn schedule(
         &mut self,
         exchange: ExchangeId,
@@ -278,7 +280,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Whoever begins to watch a market is shown it as it is.
+    /// Starts or stops watching. A port that starts to watch a market gets its current tick.
     fn watch(&mut self, port: PortId, what: Watch, on: bool, out: &mut Outbox) -> Result<(), Reason> {
         let one = PortMask::one(port);
         let mask = match what {

@@ -1,9 +1,10 @@
-//! The account's credit: what orders set aside of it, and what bookings make of it.
+//! The account's credit: what orders reserve of it, and how bookings change it.
 //!
-//! The credit in use is a function of the state, never a running sum of what happened: for each security
-//! in the credit's currency it is [`Exposure::credit_used`], a function of the account's position there and
-//! of its open orders. Whatever changes one of them ends in [`Shard::count_credit`], which replaces the
-//! old number by the new one. [`Shard::book`] is the only way to book a transaction of a security.
+//! The credit in use is a function of the state, never a running sum of what happened: for each
+//! security in the credit's currency it is [`Exposure::credit_used`], a function of the account's
+//! position there and of its open orders. Every change of one of them ends in
+//! [`Shard::count_credit`], which replaces the old number by the new one. [`Shard::book`] is the
+//! only way to book a transaction of a security.
 //!
 //! [`Exposure::credit_used`]: crate::ledger::Exposure::credit_used
 
@@ -17,22 +18,22 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{OrderKind, Side, Terms};
 
-/// What an order, or the change of one, asks of the account's credit.
+/// Credit that an order, or the change of one, needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CreditRequest {
-    /// To be set aside for the order, on top of what it has.
+    /// Amount to reserve for the order, on top of what it has.
     pub aside: Money,
-    /// By how much the credit in use grows; None if the order opens something and has no price.
+    /// Growth of the credit in use; `None` if the order opens something and has no price.
     pub more: Option<Money>,
-    /// ExecType one unit is valued at; None for a market order, which has no price of its own, and where
-    /// the security does not count.
+    /// Value of one unit; `None` for a market order, which has no price of its own, and where the
+    /// security does not count.
     pub price: Option<Price>,
 }
 
 impl Shard {
-    /// Books a transaction of a security. Fills, corrections, manual trades and expirations all come
-    /// here, so that each counts against the credit of its account by the same rule. None: the
-    /// transaction cannot be counted, and nothing has changed.
+    /// Books a transaction of a security. Fills, corrections, manual trades and expirations all use
+    /// it, so that each counts against the credit of its account by the same rule. Returns `None`
+    /// if the transaction cannot be counted; then nothing has changed.
     #[inline]
     pub(super) fn book(&mut self, local: u32, position: u16, deal: &Deal, out: &mut Outbox) -> Option<()> {
         let instrument = &self.directory.locals[local as usize].instrument;
@@ -42,23 +43,25 @@ impl Shard {
         Some(())
     }
 
-    /// Closes what accounts hold of an expired security at its settlement price. An EXPIRATION
-    /// transaction is of a strategy, which may have traded through several accounts, so it names none.
+    /// Closes the exposures of accounts in an expired security at its settlement price. An
+    /// EXPIRATION transaction belongs to a strategy, which may have traded through several
+    /// accounts, so it names none.
     pub(super) fn expire_exposures(&mut self, local: u32, price: Price) {
         let instrument = self.directory.locals[local as usize].instrument;
         for at in 0..self.ledger.exposures(local).len() {
             let at = at as u16;
             let account = self.ledger.exposure(local, at).account;
             match self.ledger.close_exposure(&instrument, at, price) {
-                // The budget hears of it with the next order: an expiry may touch every account at once.
+                // The budget pool learns of it with the next order: an expiry may affect every
+                // account at once.
                 Some(()) => self.recount_credit(account, local, at),
                 None => self.continuation.refuse(Reason::Overflow),
             }
         }
     }
 
-    /// What `left` of an order with these terms asks of the account's credit, where `grows` of it is new,
-    /// `reserved` is set aside already, and `value` is that of its whole quantity.
+    /// Returns the credit that `left` of an order with these terms needs, where `grows` of it is
+    /// new, `reserved` is already reserved, and `value` is the value of its whole quantity.
     #[inline]
     pub(super) fn credit_request(
         &self,
@@ -95,7 +98,7 @@ impl Shard {
         Ok(CreditRequest { aside, more: Some(more), price })
     }
 
-    /// Returns what a quantity may cost, commission included, or None if it cannot be counted.
+    /// Returns the cost of a quantity, including commission; `None` if it cannot be counted.
     #[inline]
     fn credit_cost(&self, price: Price, qty: Qty, local: u32) -> Option<Money> {
         let security = &self.directory.locals[local as usize];
@@ -103,12 +106,13 @@ impl Shard {
         if security.commission.is_zero() {
             return Some(value);
         }
-        // A commission may be a rebate, and nothing is set aside below zero.
+        // A commission may be a rebate, and a reserve is never below zero.
         value.checked_add(Money::per_unit(security.commission, qty)?).map(|cost| cost.max(Money::ZERO))
     }
 
-    /// A buy is priced as its value is. The limit of a sale is the least it may bring, so a sale is priced
-    /// at the last price if that is higher, and a stop limit at its stop price.
+    /// Returns the price for the credit. A buy is priced like its value. The limit of a sale is the
+    /// least it may bring, so a sale is priced at the last price if that is higher, and a stop
+    /// limit at its stop price.
     fn credit_price(&self, terms: &Terms, local: u32) -> Option<Price> {
         let last = self.last_price(local);
         let (price, other) = match (terms.kind, terms.side) {
@@ -121,8 +125,9 @@ impl Shard {
         Some(other.filter(|other| other.abs() > price.abs()).unwrap_or(price))
     }
 
-    /// What a modification has made cheaper is given back at once: set aside stays what its terms need at
-    /// the price they were checked with. A market order keeps what it has until its end.
+    /// Releases at once the credit that a modification has made unnecessary: the reserve stays what
+    /// the terms need at the price they were checked with. A market order keeps its reserve until
+    /// its end.
     pub(super) fn trim_credit(&mut self, slot: u32, price: Option<Price>) {
         let order = self.orders.get(slot);
         let (left, reserved, local) = (order.leaves(), order.reserved, order.local);
@@ -133,8 +138,8 @@ impl Shard {
         }
     }
 
-    /// So much of an order is open again: credit is set aside for it as for a new order, whatever is left of
-    /// the limit. What cannot be counted is not set aside.
+    /// Reserves credit for a reopened quantity as for a new order, regardless of the rest of the
+    /// limit. An amount that cannot be counted is not reserved.
     pub(super) fn reserve_credit_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         let (terms, local) = (order.terms, order.local);
@@ -148,7 +153,7 @@ impl Shard {
         self.count_credit(terms.account, local, order.exposure, out);
     }
 
-    /// A part of an order has traded: so much of what was set aside for it is free.
+    /// Releases the share of the reserve that belongs to a traded part.
     pub(super) fn release_share(&mut self, slot: u32, part: Qty, left: Qty) {
         let reserved = self.orders.get(slot).reserved;
         if reserved.is_zero() || !left.is_positive() {
@@ -157,14 +162,14 @@ impl Shard {
         self.release_credit(slot, reserved.share(part, left).unwrap_or(reserved));
     }
 
-    /// Frees a part of what was set aside for an order.
+    /// Releases a part of the reserve of an order.
     pub(super) fn release_credit(&mut self, slot: u32, amount: Money) {
         let order = self.orders.get_mut(slot);
         order.reserved = order.reserved.checked_sub(amount).unwrap_or_default();
         self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-amount.raw()));
     }
 
-    /// Counts the credit of an order's account again.
+    /// Recounts the credit of an order's account.
     #[inline]
     pub(super) fn count_credit_of(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
@@ -172,8 +177,8 @@ impl Shard {
         self.count_credit(account, local, exposure, out);
     }
 
-    /// Counts again what a security uses of an account's credit. The budget hears if the credit in use
-    /// has passed half of what the shard has.
+    /// Recounts the credit that a security uses of an account. It reports to the budget pool if the
+    /// credit in use has passed half of what the shard has.
     #[inline]
     pub(super) fn count_credit(&mut self, account: AccountId, local: u32, exposure: u16, out: &mut Outbox) {
         if let Some(at) = self.directory.account(account)
@@ -185,12 +190,12 @@ impl Shard {
         }
     }
 
-    /// Whether a security counts against the credit of an account.
+    /// Returns whether a security counts against the credit of an account.
     pub(super) fn counts_credit(&self, account: AccountId, local: u32) -> bool {
         self.directory.account(account).is_some_and(|at| self.counts_credit_at(at, local))
     }
 
-    /// The same, for the account at this place of the directory.
+    /// Returns the same for the account at this index of the directory.
     #[inline]
     fn counts_credit_at(&self, at: u32, local: u32) -> bool {
         let currency = self.directory.locals[local as usize].instrument.currency;
@@ -204,14 +209,14 @@ impl Shard {
         }
     }
 
-    /// Counts again, and returns whether the credit in use has just passed half of what was granted.
+    /// Recounts the credit and returns whether the credit in use has just passed half of the grant.
     #[inline]
     fn recount_credit_at(&mut self, at: u32, local: u32, exposure: u16, counts: bool) -> bool {
         let change = self.ledger.exposure_mut(local, exposure).recount_credit(counts);
         self.directory.accounts[at as usize].guard.change_credit(change)
     }
 
-    /// The credit of an account is in another currency now: other securities count.
+    /// Recounts the credit of an account whose currency has changed: other securities count now.
     pub(super) fn recount_credit_of_all(&mut self, account: AccountId) {
         for local in 0..self.directory.locals.len() as u32 {
             let held = self.ledger.exposures(local).iter().position(|held| held.account == account);
@@ -221,7 +226,7 @@ impl Shard {
         }
     }
 
-    /// Credit an account uses in this shard, as it is counted; for tests and audits.
+    /// Returns the credit that an account uses in this shard; for tests and audits.
     pub fn credit_used(&self, account: AccountId) -> Option<i128> {
         let at = self.directory.account(account)?;
         Some(self.directory.accounts[at as usize].guard.credit_sum())

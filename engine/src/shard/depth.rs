@@ -1,5 +1,6 @@
-//! Depth: the books of the simulated venue as they are, told to those who watch them. It is no part of the history: nothing
-//! follows from it, so it has no numbers of its own and is not in images; a picture that was passed over is never missed.
+//! Depth: publishes the order books of the simulated venue to the ports that watch them. Depth is
+//! not part of the history: nothing depends on it, so it carries no sequence number and is not
+//! stored; an update that was skipped is never missed.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +11,22 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::Side;
 
-/// Books looked at in one go: some 10 µs, and two events each stay within what a step may say.
+/// Books published in one call: some 10 µs, and two events each stay within the bound of a step.
 pub const DEPTHS_PER_GO_MAX: usize = 32;
 
-/// Who watches which book, by the index of its security.
+/// Ports that watch each book, by the index of its security.
 #[derive(Debug, Default)]
 pub(super) struct DepthWatches(BTreeMap<u32, WatchedBook>);
 
 #[derive(Debug)]
 struct WatchedBook {
     ports: PortMask,
-    /// As it was last told to all of them.
+    /// Depth as last published to all of them.
     published: Option<[Depth; 2]>,
 }
 
 impl Shard {
-    /// A port watches a book, or no longer. Whoever begins is shown it as it is.
+    /// Starts or stops watching a book. A port that starts gets its current depth.
     pub(super) fn watch_depth(
         &mut self,
         port: PortId,
@@ -58,13 +59,14 @@ impl Shard {
         self.venue.follow_none();
     }
 
-    /// Whether a book that is watched may have changed since it was told.
+    /// Returns whether a watched book may have changed since it was published.
     #[inline]
     pub fn has_depths(&self) -> bool {
         self.venue.has_touched()
     }
 
-    /// Tells the books that have changed, at most [`DEPTHS_PER_GO_MAX`] of them: both sides of each, bids first.
+    /// Publishes the books that have changed, at most [`DEPTHS_PER_GO_MAX`] of them: both sides of
+    /// each, bids first.
     #[cold]
     pub fn emit_depths(&mut self, out: &mut Outbox) {
         assert!(!self.has_work(), "a book is shown between commands");
@@ -82,7 +84,8 @@ impl Shard {
         }
     }
 
-    /// Books of outside venues are not ours to know, and what nobody is subscribed to is not shown, as with ticks.
+    /// The shard does not know books of outside venues, and a book without subscribers is not
+    /// published, as with ticks.
     fn publishes_depth(&self, local: u32) -> bool {
         self.is_simulated(local) && !self.directory.locals[local as usize].subscribers.is_empty()
     }

@@ -1,13 +1,14 @@
-//! Whose time is over: orders that live until the close, for the day or until a date, and securities that expire.
+//! Expiry: orders that last until the close, for the day or until a date, and securities that
+//! expire.
 //!
 //! ```text
 //! Expiry ─► the date is over at the exchange ─► marked ─► open orders end ─► Alert::Unsettled for each position left
 //! Expire ─► the settlement price is known ────► marked ─► open orders end ─► positions are closed at the price
 //! ```
 //!
-//! Who sends them, and at which price, is decided outside: the price of an option depends on its underlying, which may belong to
-//! another shard. Both may come again, after a start or with late fills: what is settled is not settled twice, because then there
-//! is no position left.
+//! Other components decide when to send them and at which price: the price of an option depends on
+//! its underlying, which may belong to another shard. Both may be repeated, after a restart or with
+//! late fills: a settled position is not settled twice, because then no position is left.
 
 use super::Shard;
 use super::continuation::{ROWS_PER_STEP, Sweep};
@@ -23,7 +24,7 @@ use crate::time::Day;
 use crate::timers::Timed;
 
 impl Shard {
-    /// A date is over at an exchange: whatever expires on it or before is expired.
+    /// Expires the securities of an exchange whose date is over.
     pub(super) fn expiry(&mut self, exchange: ExchangeId, day: Day) -> Result<(), Reason> {
         let place = self.directory.exchange_index(exchange).ok_or(Reason::UnknownExchange)?;
         let reference = self.directory.reference.clone();
@@ -40,7 +41,8 @@ impl Shard {
         self.directory.locals[local as usize].expired
     }
 
-    /// Says that an expired security has positions left. The port that settles limits also settles these, so it hears of them.
+    /// Reports that an expired security has positions left. The port that distributes limits also
+    /// settles these, so it receives the alert.
     pub(super) fn emit_unsettled(&self, local: u32, out: &mut Outbox) {
         let is_open = self.ledger.positions(local).iter().any(|held| !held.state.qty.is_zero());
         if !self.is_expired(local) || !is_open {
@@ -52,7 +54,8 @@ impl Shard {
         out.emit(to, self.now, EventKind::Alert { alert, order, security, reason });
     }
 
-    /// What was on its way to the simulated venue arrives. An order for a security that expired meanwhile ends at its door.
+    /// Handles a request that arrives at the simulated venue. An order for a security that expired
+    /// meanwhile ends there.
     pub(super) fn arrive(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
         if ask == VenueRequest::New && self.is_expired(self.orders.get(slot).local) {
             return self.ended(slot, Step::Expire, Reason::SecurityExpired, out);
@@ -99,8 +102,9 @@ impl Shard {
         let cursor = self.visit(
             cursor,
             |shard, order| {
-                // An exchange with hours ends them itself, at its close. One that is closed and has none was closed by an
-                // older version, whose journal must give the same again.
+                // An exchange with hours ends them itself, at its close. An exchange that is closed
+                // without hours was closed by an older version, whose journal must give the same
+                // result again.
                 let ends_with_day = shard.exchange_of(order).is_some_and(|place| {
                     let place = &shard.directory.exchanges[place as usize];
                     !place.has_hours && place.session != Session::Closed
@@ -171,7 +175,8 @@ impl Shard {
         left.then_some(Sweep::Expired { place, cursor, local: end })
     }
 
-    /// The date of an order has come. One on its way to the simulated venue ends as soon as it must have arrived.
+    /// Expires an order on its date. An order in transit to the simulated venue ends as soon as it
+    /// must have arrived.
     pub(super) fn expire_dated(&mut self, slot: u32, handle: OrderHandle, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let here = order.at_venue || order.waits_for_trigger();
@@ -183,7 +188,8 @@ impl Shard {
         self.timers.push(self.now.plus(latest), Timed::Date(handle));
     }
 
-    /// Ends a stop that is with us again if its time ended while its venue was thought to have it.
+    /// Ends a stop that the shard holds again if its time ended while it was presumed to be at its
+    /// venue.
     pub(super) fn expire_overdue(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let (terms, local) = (&order.terms, order.local);
@@ -198,8 +204,8 @@ impl Shard {
         self.expire(slot, reason, out);
     }
 
-    /// Ends an order whose time is over: a stop that waits with us, or one at the simulated venue. Outside venues end
-    /// theirs themselves.
+    /// Ends an order whose time is over: a stop that the shard holds, or an order at the simulated
+    /// venue. Outside venues end their orders themselves.
     fn expire(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         let order = self.orders.get(slot);
         if order.base.is_finished() {

@@ -1,4 +1,4 @@
-//! The market: quotes and trades of feeds, sessions, halts, and the picture that is shown.
+//! The market: quotes and trades of feeds, sessions, halts, and the published tick.
 
 use super::Shard;
 use crate::command::{Quote, Session, Trade};
@@ -8,7 +8,7 @@ use crate::outbox::Outbox;
 use crate::timers::Timed;
 
 impl Shard {
-    /// A feed has spoken. What it says of securities that are not ours is not heard.
+    /// Applies a quote, a trade or both from a feed. Securities of other shards are ignored.
     pub(super) fn tick(&mut self, security: SecurityId, quote: Option<&Quote>, trade: Option<&Trade>) {
         let Some(local) = self.directory.local(security) else {
             return;
@@ -40,14 +40,14 @@ impl Shard {
         self.emit(EventKind::Halt { security: id, on }, out);
     }
 
-    /// One security of an exchange enters a session.
+    /// Moves one security of an exchange into a session.
     pub(super) fn enter_session(&mut self, local: u32, session: Session) {
         self.venue.session(local, session);
         self.continuation.mark_moved();
         self.continuation.set_busy(local);
     }
 
-    /// Shows the market of a security as it is now, or will be when the feed's delay is over.
+    /// Publishes the tick of a security now, or when the feed's delay is over.
     pub(super) fn show(&mut self, local: u32, out: &mut Outbox) {
         let delay = self.delays(local).feed_ns;
         if delay == 0 {
@@ -56,7 +56,8 @@ impl Shard {
         self.timers.push(self.now.plus(delay), Timed::Shown(self.current_tick(local)));
     }
 
-    /// Who sees the market of a security: while nobody is subscribed to it, its watchers see nothing.
+    /// Returns the ports that receive the ticks of a security: without subscribers, its watchers
+    /// receive none.
     fn tick_recipients(&self, local: u32) -> PortMask {
         let security = &self.directory.locals[local as usize];
         let watched = if security.subscribers.is_empty() { PortMask::NONE } else { security.watchers };
@@ -71,7 +72,7 @@ impl Shard {
         out.emit(to, self.now, EventKind::Tick(self.current_tick(local)));
     }
 
-    /// A picture whose delay is over.
+    /// Publishes a tick whose delay is over.
     pub(super) fn emit_delayed_tick(&mut self, tick: Tick, out: &mut Outbox) {
         if let Some(local) = self.directory.local(tick.security) {
             out.emit(self.tick_recipients(local), self.now, EventKind::Tick(tick));

@@ -1,5 +1,6 @@
-//! The shard: a function with memory. It owns a disjoint set of securities with everything that belongs to them:
-//! orders, stops, books of the simulated venue, positions, transactions, and its parts of cash and limits.
+//! The shard: a function with memory. It owns a disjoint set of securities with everything that
+//! belongs to them: orders, stops, books of the simulated venue, positions, transactions, and its
+//! parts of cash and limits.
 //!
 //! ```text
 //!            ┌ entry ───► gate ──► route ─┐          ┌► reports ─► ledger
@@ -8,7 +9,7 @@
 //!            └ control, books, snapshot      continuation: what is left goes on in the next step
 //! ```
 //!
-//! The parent branches, the children do the work. State and dispatch are here; each verb has its own file.
+//! This module holds the state and dispatches commands; each kind of work has its own file.
 
 mod continuation;
 mod consistency;
@@ -59,17 +60,18 @@ use depth::DepthWatches;
 use snapshot::Snapshots;
 use stops::Stops;
 
-/// The shard that owns a security. Unknown securities have an owner too: somebody must refuse them.
+/// Returns the shard that owns a security. Unknown securities have an owner too: one shard must
+/// refuse them.
 pub fn shard_of(security: SecurityId, shards: u8) -> ShardId {
     ShardId((security.0 % shards as u32) as u8)
 }
 
-/// The shard that books a strategy's movements of cash.
+/// Returns the shard that books a strategy's movements of cash.
 pub fn shard_of_cash(strategy: StrategyId, shards: u8) -> ShardId {
     ShardId((strategy.0 % shards as u16) as u8)
 }
 
-/// Where a command goes.
+/// Destination of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     One(ShardId),
@@ -77,7 +79,7 @@ pub enum Route {
     All,
 }
 
-/// Where a command goes when there are so many shards.
+/// Returns the destination of a command.
 pub fn route(body: &CommandKind, shards: u8) -> Route {
     match body {
         CommandKind::Submit { terms, .. } | CommandKind::Validate { terms } => {
@@ -124,13 +126,14 @@ pub struct Shard {
     id: ShardId,
     shards: u8,
     settings: ShardSettings,
-    /// Commands applied, and starts.
+    /// Number of commands applied, including starts.
     applied: u64,
-    /// The time of the command that is being worked on.
+    /// Time of the current command.
     now: Timestamp,
-    /// The trading day that was begun last.
+    /// The trading day that was started last.
     day: Option<Day>,
-    /// The trading day that readers were last told of, and how many they were told of: it turns over, but no order is kept so long.
+    /// The trading day last published to readers, and the number of days published. The number
+    /// wraps around, but no order is kept that long.
     published_day: Option<Day>,
     era: u8,
     directory: Directory,
@@ -140,11 +143,11 @@ pub struct Shard {
     venue: Venue,
     stops: Stops,
     timers: Timers,
-    /// By security: the ways to and from the venue.
+    /// By security: the transit to and from the venue.
     delay_lines: Vec<[DelayLine; 2]>,
-    /// Whether any of the ways takes time.
+    /// Whether any transit takes time.
     delayed: bool,
-    /// GTD orders that are open.
+    /// Number of open GTD orders.
     dated: usize,
     adapters: [AdapterState; 256],
     killed: bool,
@@ -155,13 +158,13 @@ pub struct Shard {
     pending_closes: Vec<PendingClose>,
     snapshots: Snapshots,
     depths: DepthWatches,
-    /// Reference data that the next [`CommandKind::Reference`] is about; no part of the state.
+    /// Reference data for the next [`CommandKind::Reference`]; not part of the state.
     staged: Option<(u64, Arc<RefData>)>,
     used_ids: UsedIdLog,
-    /// Where the audit log had come to, as far as this shard was told.
+    /// Newest anchor of the audit log known to this shard.
     audit_anchor: Option<AuditAnchor>,
     senders: SenderTable,
-    /// Who sent the command that is being worked on.
+    /// Sender of the current command.
     sender: SenderId,
 }
 
@@ -169,11 +172,11 @@ pub struct Shard {
 struct AdapterState {
     connected: bool,
     killed: bool,
-    /// The port that leads there.
+    /// The port of its adapter.
     ports: PortMask,
 }
 
-/// Who wants to hear what; ticks are watched per security.
+/// Ports that watch each kind of event; ticks are watched per security.
 #[derive(Clone, Copy, Debug, Default)]
 struct EventWatchers {
     everything: PortMask,
@@ -235,34 +238,36 @@ impl Shard {
         &self.settings
     }
 
-    /// Where the audit log had come to, if this shard was told.
+    /// Returns the newest anchor of the audit log, if this shard knows one.
     pub fn audit_anchor(&self) -> Option<AuditAnchor> {
         self.audit_anchor
     }
 
-    /// The senders that it knows.
+    /// Returns the known senders.
     pub fn senders(&self) -> &SenderTable {
         &self.senders
     }
 
-    /// How many commands it has been told, starts among them: the number of the last.
+    /// Returns the number of commands applied, including starts: the number of the last.
     #[inline]
     pub fn applied(&self) -> u64 {
         self.applied
     }
 
-    /// Lays reference data ready, fit to follow those in force (see [`RefData::succeed`]), under the name by which
-    /// [`CommandKind::Reference`] will ask for them. The journal keeps them under it, so that a replay does the same.
+    /// Stages reference data, fit to follow those in force (see [`RefData::succeed`]), under the
+    /// name that [`CommandKind::Reference`] will use. The journal stores them under it, so that a
+    /// replay does the same.
     pub fn stage(&mut self, name: u64, reference: Arc<RefData>) {
         self.staged = Some((name, reference));
     }
 
-    /// Whether the reference data of this name lie ready.
+    /// Returns whether the reference data of this name are staged.
     pub fn has_staged(&self, name: u64) -> bool {
         self.staged.as_ref().is_some_and(|(staged, _)| *staged == name)
     }
 
-    /// Takes new reference data. Orders and positions stay; what has disappeared can no longer be traded.
+    /// Applies new reference data. Orders and positions stay; securities that have disappeared can
+    /// no longer be traded.
     pub fn adopt(&mut self, reference: Arc<RefData>) {
         self.directory.adopt(self.id, self.shards, reference);
         for (book, local) in self.directory.locals.iter().enumerate().take(self.delay_lines.len()) {
@@ -272,7 +277,8 @@ impl Shard {
         self.open_books();
     }
 
-    /// Applies one command at one instant, and says every consequence that fits a step; see [`Shard::resume`].
+    /// Applies one command at one instant, and emits every consequence that fits a step; see
+    /// [`Shard::resume`].
     pub fn apply(&mut self, now: Timestamp, command: &Command, out: &mut Outbox) {
         assert!(!self.has_work(), "a shard with work left takes no command");
         let before = out.waiting().len();
@@ -336,10 +342,10 @@ impl Shard {
         self.end_step(before, out);
     }
 
-    /// Has memory brought near that a command will need which waits behind others: what can be told from the command alone.
+    /// Prefetches memory for a command that waits behind others: what the command alone determines.
     #[inline]
     pub fn prefetch_far(&self, command: &Command) {
-        // The rest is rare, or needs what is near anyway.
+        // Other commands are rare, or need only memory that is in the cache anyway.
         match &command.body {
             CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } => {
                 self.orders.fetch(order.slot());
@@ -356,7 +362,8 @@ impl Shard {
         }
     }
 
-    /// The same for the command that is next: what takes a look at the memory that was foreseen.
+    /// Prefetches memory for the next command: what requires a look at memory that
+    /// [`Shard::prefetch_far`] has prefetched.
     #[inline]
     pub fn prefetch_near(&self, command: &Command) {
         match &command.body {
@@ -383,17 +390,17 @@ impl Shard {
         }
     }
 
-    /// Whether the last command left something to do. Until it is done no command may be applied.
+    /// Returns whether the last command left work. Until it is done no command may be applied.
     pub fn has_work(&self) -> bool {
         self.continuation.has_work()
     }
 
-    /// Whether there is something to do that other commands may overtake: a snapshot being told.
+    /// Returns whether there is work that other commands may overtake: a snapshot in progress.
     pub fn has_background(&self) -> bool {
         self.snapshots.is_running()
     }
 
-    /// Goes on with what is left to do, for one step.
+    /// Continues the remaining work for one step.
     pub fn resume(&mut self, out: &mut Outbox) {
         let before = out.waiting().len();
         if self.has_work() {
@@ -402,12 +409,13 @@ impl Shard {
         self.end_step(before, out);
     }
 
-    /// When a [`CommandKind::Timer`] is due.
+    /// Returns the time at which a [`CommandKind::Timer`] is due.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.timers.deadline()
     }
 
-    /// The end of every step. Most commands leave nothing: no word of the venue, no security at work, nobody to tell.
+    /// Ends a step. Most commands leave nothing: no outcome of the venue, no security in progress,
+    /// no report.
     #[inline]
     fn end_step(&mut self, before: usize, out: &mut Outbox) {
         if !self.venue.outcomes().is_empty() || self.continuation.is_begun() || self.snapshots.is_running() {
@@ -429,7 +437,7 @@ impl Shard {
         }
     }
 
-    /// Books, ledger places and ways for securities that have none yet.
+    /// Creates books, ledger entries and delay lines for securities that have none yet.
     fn open_books(&mut self) {
         self.venue.reserve_books(self.directory.locals.len(), self.settings.pages);
         for at in self.delay_lines.len()..self.directory.locals.len() {
@@ -448,7 +456,7 @@ impl Shard {
         }
     }
 
-    /// How long things take on their way to and from a security's venue.
+    /// Returns the transit times to and from a security's venue.
     #[inline]
     fn delays(&self, local: u32) -> Delays {
         if !self.delayed {
@@ -459,24 +467,24 @@ impl Shard {
         self.settings.venue_of(place.id).delays
     }
 
-    /// Whether its orders go to the venue inside this shard.
+    /// Returns whether its orders go to the venue inside this shard.
     #[inline]
     fn is_simulated(&self, local: u32) -> bool {
         self.directory.locals[local as usize].adapter == AdapterId::SIM
     }
 
-    /// Tells the whole platform something that belongs to no order.
+    /// Emits an event that belongs to no order to all its watchers.
     fn emit(&self, body: EventKind, out: &mut Outbox) {
         out.emit(self.watching.everything.with(self.watching.orders), self.now, body);
     }
 
-    /// Who hears of an order of this source.
+    /// Returns the ports that receive the events of an order of this source.
     #[inline]
     fn recipients(&self, source: Source) -> PortMask {
         self.watching.everything.with(self.watching.orders).with(PortMask::one(source.port))
     }
 
-    /// Tells the terms of an order as they are now.
+    /// Emits the current terms of an order.
     #[inline(never)]
     fn emit_terms(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
         self.orders.set_updated(slot, self.now, reason);
@@ -484,7 +492,7 @@ impl Shard {
         out.emit(self.recipients(source), self.now, EventKind::Order(self.order_terms(slot, what, reason)));
     }
 
-    /// Tells a finished order again before something is told of it that comes late: readers put it away with its day.
+    /// Republishes a finished order before a late event about it: readers archive it with its day.
     #[cold]
     fn republish_if_past(&mut self, slot: u32, out: &mut Outbox) {
         let era = std::mem::replace(&mut self.orders.get_mut(slot).era, self.era);
@@ -493,7 +501,8 @@ impl Shard {
         }
     }
 
-    /// Tells the terms of an order to readers that may have put it away, as of the time it was submitted.
+    /// Emits the terms of an order to readers that may have archived it, at the time it was
+    /// submitted.
     fn emit_terms_snapshot(&mut self, slot: u32, out: &mut Outbox) {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
         let image = self.order_terms(slot, ExecType::Snapshot, Reason::None);
@@ -524,13 +533,13 @@ impl Shard {
         }
     }
 
-    /// Tells what happened to an order, under its own names.
+    /// Emits a status report about an order, under its own ids.
     #[inline]
     fn emit_status(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
         self.emit_fill_status(slot, what, reason, (Qty::ZERO, Price::ZERO), out);
     }
 
-    /// The same, with the quantity and price of a fill.
+    /// Emits a status report with the quantity and price of a fill.
     #[inline(never)]
     fn emit_fill_status(
         &mut self,
@@ -548,7 +557,8 @@ impl Shard {
         out.emit(self.recipients(order.source), self.now, EventKind::Status(report));
     }
 
-    /// Tells what happened to an order by a request: under the request's id if it has one, with the order's own behind.
+    /// Emits a status report about a request: under the request's id if it has one, with the
+    /// order's own id as the previous one.
     fn emit_request_status(
         &mut self,
         slot: u32,
@@ -561,7 +571,7 @@ impl Shard {
         self.emit_request_status_as(slot, what, self.orders.status(slot), reason, id, asker, out);
     }
 
-    /// The same, with the status it is told under.
+    /// Emits a status report about a request, with the given status.
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "they are what a report is about")]
     fn emit_request_status_as(
@@ -625,13 +635,13 @@ impl Shard {
             side: order.terms.side,
             kind: order.terms.kind,
             tif: order.terms.tif,
-            // Of how an order ended there is no doubt: the venue, or we, have said so.
+            // There is no doubt about how an order ended: the venue, or the shard, has decided it.
             in_doubt: order.in_doubt && !order.base.is_finished(),
         }
     }
 }
 
-/// What the book of a security is about.
+/// Returns the specification of a security's book.
 fn book_spec(directory: &Directory, settings: &ShardSettings, local: usize) -> BookSpec {
     let local = &directory.locals[local];
     let place = &directory.exchanges[local.exchange as usize];

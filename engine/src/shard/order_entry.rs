@@ -1,4 +1,4 @@
-//! New orders: from the gate to the place where they wait or trade.
+//! New orders: from the checks to the place where they wait or trade.
 
 use super::Shard;
 use super::risk_gate::AdmittedOrder;
@@ -15,9 +15,9 @@ use crate::time::NS_PER_DAY;
 use crate::timers::Timed;
 use crate::venue::OrderEntry;
 
-/// Days for which finished orders of outside venues are kept, so that a fill or a bust is booked that comes late: as long as a trade
-/// takes to settle anywhere, with a weekend and a holiday in it. Their number has a bound too, see
-/// [`crate::settings::ShardSettings::finished_outside_max`].
+/// Days for which finished orders of outside venues are kept, so that a late fill or bust is
+/// booked: as long as a trade takes to settle anywhere, with a weekend and a holiday in it. Their
+/// number has a bound too, see [`crate::settings::ShardSettings::finished_outside_max`].
 pub const FINISHED_OUTSIDE_DAYS: u64 = 7;
 
 impl Shard {
@@ -69,7 +69,8 @@ impl Shard {
         }
     }
 
-    /// The short way of most orders: the simulated venue is at hand and has nothing to do but to put it in line.
+    /// Takes the fast path of most orders: the simulated venue has no delay and only has to add the
+    /// order to its queue.
     #[inline]
     fn rest_at_once(&mut self, slot: u32, out: &mut Outbox) -> bool {
         if self.delayed || self.orders.get(slot).outside || !self.venue.rest(&self.entry_of(slot)) {
@@ -81,12 +82,13 @@ impl Shard {
         true
     }
 
-    /// Writes a new order into its slot, field by field: made elsewhere and copied, it would take three times as long.
+    /// Writes a new order into its slot, field by field: created elsewhere and copied, it would
+    /// take three times as long.
     #[inline]
     fn fill_slot(&mut self, slot: u32, source: Source, id: &IntId, terms: &Terms, admitted: &AdmittedOrder) {
         let refs = &admitted.refs;
         let is_outside = !self.is_simulated(refs.local);
-        // All fields by name: a new one must be thought of here.
+        // All fields by name, so that a new field does not compile until it is handled here.
         let Order {
             id: place,
             terms: place_terms,
@@ -129,7 +131,7 @@ impl Shard {
         (*acknowledged, *before, *unsure, *status_queried, *era) = (false, NIL, false, false, 0);
     }
 
-    /// Has the timers call at the order's date.
+    /// Adds a timer at the order's date.
     pub(super) fn note_date(&mut self, slot: u32) {
         let orders = &self.orders;
         self.timers.sweep(self.dated, |order| {
@@ -138,7 +140,7 @@ impl Shard {
         self.timers.push(self.orders.get(slot).terms.tif_date, Timed::Date(self.orders.handle(slot)));
     }
 
-    /// Sends an order, or a request about it, on its way to its venue.
+    /// Sends an order, or a request about it, to its venue.
     #[inline]
     pub(super) fn ask_venue(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
@@ -154,7 +156,7 @@ impl Shard {
         self.timers.push(at, Timed::ToVenue { order: self.orders.handle(slot), ask });
     }
 
-    /// What was sent has arrived at the simulated venue.
+    /// Handles a request that has arrived at the simulated venue.
     #[inline]
     pub(super) fn reach_venue(&mut self, slot: u32, ask: VenueRequest) {
         match ask {
@@ -162,7 +164,8 @@ impl Shard {
                 self.orders.get_mut(slot).at_venue = true;
                 self.venue.enter(&self.entry_of(slot));
             }
-            // One that leaves moves nobody else, so a sweep may cancel in several securities in one step.
+            // An order that leaves moves no other order, so a sweep may cancel in several
+            // securities in one step.
             VenueRequest::Cancel => return self.venue.cancel(slot),
             VenueRequest::Replace => self.reach_venue_replace(slot),
             VenueRequest::Query | VenueRequest::Status => return,
@@ -170,7 +173,7 @@ impl Shard {
         self.continuation.set_busy(self.orders.get(slot).local);
     }
 
-    /// An order as the simulated venue takes it.
+    /// Returns an order in the form that the simulated venue takes.
     #[inline]
     fn entry_of(&self, slot: u32) -> OrderEntry {
         let order = self.orders.get(slot);
@@ -190,19 +193,19 @@ impl Shard {
         let Some(replace) = self.orders.pending_replace(slot) else {
             return;
         };
-        // What the venue has filled counts, even if its reports are still on their way to us.
+        // What the venue has filled counts, even if its reports are still in transit.
         let here = self.venue.remaining(slot).unwrap_or_else(|| order.leaves());
         let filled = order.terms.qty.checked_sub(here).unwrap_or_default();
         let left = replace.terms.qty.checked_sub(filled).unwrap_or_default();
         if !left.is_positive() {
-            // Stop here: what is left is cancelled, see `Shard::ended`.
+            // Stop here: the rest is cancelled, see `Shard::ended`.
             return self.venue.cancel(slot);
         }
         let limit = limit_ticks(&replace.terms, &self.directory.locals[order.local as usize].ticks);
         self.venue.replace(slot, left, limit, replace.terms.tif);
     }
 
-    /// Tells an outside venue's adapter what to do.
+    /// Sends an instruction to an outside venue's adapter.
     pub(super) fn instruct(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         order.at_venue = true;
@@ -233,7 +236,8 @@ impl Shard {
         out.emit(self.adapters[adapter.0 as usize].ports, self.now, EventKind::ToVenue(instruction));
     }
 
-    /// An order that failed a check is an order all the same: it is told, and can be read until it is forgotten.
+    /// Records an order that failed a check. It is an order all the same: it is reported, and can
+    /// be read until it is forgotten.
     pub(super) fn record_refused(
         &mut self,
         source: Source,
@@ -263,7 +267,7 @@ impl Shard {
         self.add_finished(slot, out);
     }
 
-    /// Tells what was submitted: entered, or with a reason rejected.
+    /// Emits the submitted order as entered, or with a reason as rejected.
     #[inline]
     fn emit_entered(
         &self,
@@ -284,7 +288,8 @@ impl Shard {
         out.emit(self.recipients(source), self.now, body);
     }
 
-    /// Puts an order that has ended in line, and forgets the oldest when the line is too long.
+    /// Adds an order that has ended to the finished list, and forgets the oldest when the list is
+    /// too long.
     #[inline]
     pub(super) fn add_finished(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
@@ -297,20 +302,22 @@ impl Shard {
         }
     }
 
-    /// Whether there is a place for another order, for which one that has ended may have to be forgotten. Under a bound that
-    /// was lowered, even that may not be enough.
+    /// Returns whether there is a place for another order, for which an ended order may have to be
+    /// forgotten. Under a lowered bound even that may not be enough.
     #[inline]
     fn make_room(&mut self, out: &mut Outbox) -> bool {
         self.orders.has_room() || self.forget_oldest(out) && self.orders.has_room()
     }
 
-    /// Forgets the order that ended longest ago, those of simulated venues first. False if there is none.
+    /// Forgets the order that ended longest ago, those of simulated venues first. Returns false if
+    /// there is none.
     pub(super) fn forget_oldest(&mut self, out: &mut Outbox) -> bool {
         self.forget_oldest_of(false, out) || self.forget_oldest_of(true, out)
     }
 
-    /// Forgets an order that ended before the day that begins: any of a simulated venue, which says nothing after the end; of an
-    /// outside venue, which may report or take back a fill days later, one that ended [`FINISHED_OUTSIDE_DAYS`] ago. False if there is none.
+    /// Forgets an order that ended before the current day: any order of a simulated venue, which
+    /// reports nothing after the end; of an outside venue, which may report or take back a fill
+    /// days later, one that ended [`FINISHED_OUTSIDE_DAYS`] ago. Returns false if there is none.
     pub(super) fn forget_aged(&mut self, out: &mut Outbox) -> bool {
         let since = self.now.0.saturating_sub(FINISHED_OUTSIDE_DAYS * NS_PER_DAY);
         let is_past = |slot: u32| self.orders.get(slot).updated.0 < since;
@@ -326,13 +333,14 @@ impl Shard {
         let body = EventKind::Forgotten { order: self.orders.handle(slot), source, id };
         out.emit(self.recipients(source), self.now, body);
         self.orders.forget_oldest(outside);
-        // The next order gets its slot, and its place in line.
+        // The next order gets its slot, and its node.
         self.venue.nodes().fetch(slot);
         true
     }
 }
 
-/// The limit in ticks that an order has at the venue: a triggered stop limit keeps its own, a stop has none.
+/// Returns the limit in ticks that an order has at the venue: a triggered stop limit keeps its own,
+/// a stop has none.
 #[inline]
 pub(super) fn limit_ticks(terms: &Terms, grid: &Grid) -> Option<i64> {
     match terms.kind {

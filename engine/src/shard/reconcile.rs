@@ -1,9 +1,9 @@
-//! What an outside venue says after the fact: fills that are taken back or corrected, and how an order stands when messages of
-//! the venue were lost. Only there can an order that had ended work again.
+//! Late reports of an outside venue: fills that are taken back or corrected, and the status of an
+//! order when messages of the venue were lost. Only here can an order that had ended work again.
 //!
 //! ```text
-//! messages lost, a refusal that contradicts us, a fill that does not add up ──► unsure ──► status asked for (H)
-//! its answer ──► what was missed is booked ──► the order goes on, ends, or stays unknown for a person to look at
+//! messages lost, a refusal that contradicts our state, a fill that does not add up ──► unsure ──► status query (H)
+//! its answer ──► missed fills are booked ──► the order continues, ends, or stays unknown for a person to check
 //! ```
 
 use super::Shard;
@@ -29,7 +29,7 @@ pub(super) struct Amendment {
 }
 
 impl Amendment {
-    /// `is_open`: whether the order works, where the report does not tell.
+    /// Converts a report. `is_open` says whether the order works, where the report does not.
     pub fn of(report: &Report, is_open: bool) -> Amendment {
         let (exec_ref, exec, qty, price, is_open) = match *report {
             Report::Amended { exec_ref, exec, qty, price, is_open } => (exec_ref, exec, qty, price, is_open),
@@ -44,11 +44,12 @@ impl Amendment {
 
 /// Fills that are taken back or corrected.
 impl Shard {
-    /// The old fill no longer counts, the new one does: for the money, for what is filled and left, for the credit. A filled order
-    /// of which something is left again, and which works at its venue, is open again.
+    /// Replaces the old fill by the new one: in the money, in the filled and remaining quantities,
+    /// and in the credit. A filled order that has a remaining quantity again, and works at its
+    /// venue, is reopened.
     pub(super) fn amended(&mut self, slot: u32, amendment: &Amendment, out: &mut Outbox) {
         let Amendment { exec_ref, exec, qty, reason, .. } = *amendment;
-        // Of nothing there is no price.
+        // A quantity of zero has no price.
         let price = if qty.is_zero() { Price::ZERO } else { amendment.price };
         if exec != ExecRef(0) && self.orders.has_execution(slot, exec) {
             return self.alert_order(Alert::DuplicateExecution, slot, Reason::None, out);
@@ -63,7 +64,7 @@ impl Shard {
         if self.orders.get(slot).base.is_finished() {
             self.republish_if_past(slot, out);
         }
-        // Money is booked under the id of the execution, whatever corrections it has had.
+        // The booking uses the id of the execution, regardless of its corrections.
         let exec_ref = old.exec;
         if !self.take_back(slot, exec_ref, old.qty, old.price, out) {
             return self.halt_on_overflow(slot, out);
@@ -73,7 +74,7 @@ impl Shard {
         let order = self.orders.get(slot);
         if order.base == Base::Filled && order.at_venue && amendment.is_open && is_short {
             self.reopen(slot, out);
-            // A close that waits has not cancelled this order, so it would wait for ever.
+            // A waiting close has not cancelled this order, so it would wait for ever.
             self.refuse_close(slot, reason);
         }
         self.orders.correct(slot, exec_ref, qty, price);
@@ -101,7 +102,7 @@ impl Shard {
         }
     }
 
-    /// A fill no longer counts. False, and nothing is changed, if the money cannot be counted.
+    /// Removes a fill. Returns false, and changes nothing, if the money cannot be counted.
     fn take_back(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) -> bool {
         let order = *self.orders.get(slot);
         let negative = Qty::from_raw(-qty.raw());
@@ -126,7 +127,7 @@ impl Shard {
         true
     }
 
-    /// The corrected fill counts in place of the old one. False if it cannot be counted.
+    /// Counts the corrected fill in place of the old one. Returns false if it cannot be counted.
     fn count_again(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) -> bool {
         let order = *self.orders.get(slot);
         let left = order.leaves();
@@ -147,7 +148,7 @@ impl Shard {
         true
     }
 
-    /// A filled order works again at its venue: what is left of it counts as open.
+    /// Reopens a filled order that works again at its venue: its remaining quantity counts as open.
     fn reopen(&mut self, slot: u32, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         let left = order.terms.qty.checked_sub(order.cum).unwrap_or_default();
@@ -164,24 +165,25 @@ impl Shard {
             self.note_date(slot);
         }
         self.emit_terms_snapshot(slot, out);
-        // The venue may have told of it while it was finished here, when differences were not asked for.
+        // The venue may have reported it while it was finished here, when differences were not
+        // queried.
         if self.is_connected(self.directory.locals[order.local as usize].adapter) {
             self.instruct(slot, VenueRequest::Status, out);
         }
     }
 
-    /// So much more of an order is open, and credit is set aside for it. There is room.
+    /// Adds to the open quantity of an order, and reserves credit for it. There is room.
     fn add_open(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         self.ledger.add_open(&order, qty);
         if order.terms.reduce_only {
             let position = self.ledger.position_mut(order.local, order.position);
-            position.reducing = position.reducing.checked_add(qty).expect("room is looked for before");
+            position.reducing = position.reducing.checked_add(qty).expect("the caller has checked for room");
         }
         self.reserve_credit_again(slot, qty, out);
     }
 
-    /// Whether so much more of an order can be counted as open.
+    /// Returns whether this much more of an order can be counted as open.
     fn has_open_room(&self, order: &Order, qty: Qty) -> bool {
         let position = self.ledger.position(order.local, order.position);
         let exposure = self.ledger.exposure(order.local, order.exposure);
@@ -192,9 +194,9 @@ impl Shard {
     }
 }
 
-/// Messages that were lost.
+/// Lost messages.
 impl Shard {
-    /// The state of an open order is unknown until its venue reports it.
+    /// Marks the state of an open order as unknown until its venue reports it.
     pub(super) fn mark_unsure(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         if order.base.is_finished() || order.waits_for_trigger() {
@@ -211,11 +213,11 @@ impl Shard {
         }
     }
 
-    /// What we know of an open order and what its venue says do not agree: the venue is asked how it stands. If it is away, it is
-    /// asked when it is back.
+    /// Queries the status of an open order whose venue contradicts the shard's state. If the venue
+    /// is disconnected, it is queried after the reconnect.
     pub(super) fn query_status(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
-        // Of one that has ended there is nothing to be asked, unless its fills were presumed.
+        // An ended order needs no query, unless its fills were presumed.
         let is_settled = order.base.is_finished() && self.orders.presumed(slot).is_none();
         if is_settled || !order.outside || order.waits_for_trigger() {
             return;
@@ -227,14 +229,15 @@ impl Shard {
         }
     }
 
-    /// A venue that knows nothing of an order, or says that it is over, knows more than we do.
+    /// Queries the status after a refusal in which the venue does not know the order, or says that
+    /// it is over: the venue knows more than the shard.
     pub(super) fn query_after_refusal(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         if matches!(reason, Reason::UnknownOrder | Reason::OrderFinished) {
             self.query_status(slot, out);
         }
     }
 
-    /// A fill, with the filled quantity of the order as its venue counts.
+    /// Handles a fill with the total filled quantity of the order as its venue counts it.
     pub(super) fn filled_to(
         &mut self,
         slot: u32,
@@ -249,7 +252,7 @@ impl Shard {
             && !self.orders.has_execution(slot, exec)
             && self.orders.absorb(slot, exec, qty).is_some()
         {
-            // It was counted when the venue told how the order stands.
+            // It was counted when the venue reported the status of the order.
             return self.alert_order(Alert::DuplicateExecution, slot, Reason::MissedFill, out);
         }
         if !self.check_execution(slot, exec, qty, price, out) {
@@ -261,8 +264,9 @@ impl Shard {
         }
     }
 
-    /// How an order stands at its venue. What it has filled beyond what we know is booked; then the order ends as it did there, or
-    /// goes on. Where the venue contradicts itself or us, the order stays unknown.
+    /// Handles the status of an order at its venue. It books what the venue has filled beyond the
+    /// known fills; then the order ends as it did there, or continues. Where the venue contradicts
+    /// itself or the shard, the order stays unknown.
     pub(super) fn standing(
         &mut self,
         slot: u32,
@@ -277,7 +281,8 @@ impl Shard {
         self.correct_missed(slot, cum, average, state, out);
         let agrees = cum == self.orders.get(slot).cum;
         if !agrees {
-            // The venue has taken back something that it did not report. Money is never taken back on a guess.
+            // The venue has taken back something that it did not report. Money is never taken back
+            // on a guess.
             self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
         }
         if self.orders.get(slot).base.is_finished() {
@@ -293,14 +298,15 @@ impl Shard {
                 self.orders.get_mut(slot).unsure = false;
                 self.reconciled(slot, out);
             }
-            // A replacement of which we have not heard made the rest of it end.
+            // A replacement whose report was lost ended the rest of it.
             VenueState::Filled if agrees && self.is_replaced_by_less(slot) => self.replaced(slot, out),
             VenueState::Open | VenueState::Filled => self.alert_and_mark_unsure(slot, out),
         }
     }
 
-    /// The venue does not know an order: it never arrived, or it is over and was put away. A stop that never arrived is sent
-    /// again; a second such answer may be to a question from before that, and would send it twice. So the venue is asked again.
+    /// Handles an order that its venue does not know: it never arrived, or it is over and was
+    /// archived. A stop that never arrived is sent again. A second such answer may belong to a
+    /// query from before that, and would send the stop twice, so the venue is queried again.
     fn unknown_at_venue(&mut self, slot: u32, out: &mut Outbox) {
         match self.orders.get(slot).base {
             _ if self.is_unsent_stop(slot) && !self.orders.get(slot).status_queried => {
@@ -322,8 +328,8 @@ impl Shard {
         self.mark_unsure(slot, out);
     }
 
-    /// Counts what an order has filled beyond what we know, as one fill at the price that makes the average right. False if that
-    /// cannot be told.
+    /// Counts what an order has filled beyond the known fills, as one fill at the price that makes
+    /// the average right. Returns false if that cannot be determined.
     fn count_missed(&mut self, slot: u32, cum: Qty, average: Price, out: &mut Outbox) -> bool {
         let Some((qty, price)) = missed_fill(self.orders.get(slot), cum, average) else { return false };
         let mut exec = missed_exec(self.orders.handle(slot).raw(), cum);
@@ -337,8 +343,8 @@ impl Shard {
         true
     }
 
-    /// What we presumed was too much: the venue has taken some of it back that it never reported. The presumption is corrected, as far
-    /// as it goes.
+    /// Corrects a presumed fill that was too large, because the venue has taken some of it back
+    /// without a report, as far as the presumption goes.
     fn correct_missed(&mut self, slot: u32, cum: Qty, average: Price, state: VenueState, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let Some(presumed) = self.orders.presumed(slot).copied() else { return };
@@ -354,7 +360,7 @@ impl Shard {
         self.amended(slot, &Amendment { exec_ref: presumed.exec, exec, qty, price, is_open, reason }, out);
     }
 
-    /// The venue has told all it knows: what is still pending is asked again.
+    /// Handles the end of the venue's reports: sends what is still pending again.
     pub(super) fn reconciled(&mut self, slot: u32, out: &mut Outbox) {
         if self.orders.get(slot).unsure {
             return;
@@ -376,7 +382,7 @@ impl Shard {
     }
 }
 
-/// Quantity and price of what was missed.
+/// Returns quantity and price of the missed fills.
 fn missed_fill(order: &Order, cum: Qty, average: Price) -> Option<(Qty, Price)> {
     if average.is_zero() {
         return None;
@@ -386,8 +392,9 @@ fn missed_fill(order: &Order, cum: Qty, average: Price) -> Option<(Qty, Price)> 
     Some((qty, fitting(order, value, qty, average)))
 }
 
-/// The price of a quantity that makes the venue's average right, rounded to 10⁻⁸. An average that the venue has rounded can make it
-/// absurd where little was missed of much; then the average itself is taken.
+/// Returns the price of a quantity that makes the venue's average right, rounded to 10⁻⁸. An
+/// average that the venue has rounded can make it absurd where little was missed of much; then the
+/// average itself is used.
 fn fitting(order: &Order, value: Notional, qty: Qty, average: Price) -> Price {
     let price = value.average(qty);
     let is_within_limit = match order.terms.side {
@@ -398,7 +405,7 @@ fn fitting(order: &Order, value: Notional, qty: Qty, average: Price) -> Price {
     if is_within_limit && price.is_within(5_000, average) { price } else { average }
 }
 
-/// The id of a fill that was missed: the same whenever it is made of the same order and quantity.
+/// Returns the id of a missed fill: always the same for the same order and quantity.
 fn missed_exec(order: u64, cum: Qty) -> ExecRef {
     ExecRef(u128::from(order) << 64 | u128::from(cum.raw() as u64) | 1 << 127)
 }

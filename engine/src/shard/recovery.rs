@@ -1,4 +1,4 @@
-//! A new start: what is different for a shard when the process around it is another one. Recorded in the journal like a
+//! A new start of the process: what changes for a shard. It is recorded in the journal like a
 //! command, and repeated by a replay.
 
 use std::collections::BTreeSet;
@@ -15,17 +15,22 @@ use crate::settings::ShardSettings;
 use crate::time::Timestamp;
 
 impl Shard {
-    /// The process has started again, with these reference data (fit to follow the old, see [`RefData::succeed`]) and
-    /// settings. [`Shard::resume`] goes on while there is work, as after a command. What is said has its numbers, but the
-    /// ports that would hear it do not exist yet: the caller may drop it, and each begins with a snapshot.
+    /// Starts the shard again, with these reference data (fit to follow the old, see
+    /// [`RefData::succeed`]) and settings. [`Shard::resume`] continues while there is work, as
+    /// after a command. The events have their numbers, but their recipient ports do not exist yet:
+    /// the caller may drop them, and each port begins with a snapshot.
     ///
-    /// - Ports are forgotten: who watched what, and snapshots being told. Subscriptions of strategies stay.
-    /// - Outside adapters are not connected; what is under way there is in doubt until they are and say more.
-    /// - Reference data are taken as by [`Shard::adopt`].
-    /// - Bounds take effect at once: beyond a smaller one nothing is dropped, but nothing new comes in; transactions are
-    ///   folded down to theirs. A line of finished orders that is too long does not grow, and ends with the day.
-    /// - Venues go on under their new settings with the orders they have. Seeds are for new securities only: dice roll on.
-    ///   If delays differ, everything that was on its way to or from a simulated venue arrives now.
+    /// - Ports are forgotten: what they watched, and snapshots in progress. Subscriptions of
+    ///   strategies stay.
+    /// - Outside adapters are not connected; what is in flight there is in doubt until they connect
+    ///   and report.
+    /// - Reference data are applied as by [`Shard::adopt`].
+    /// - Bounds take effect at once: beyond a smaller one nothing is dropped, but nothing new is
+    ///   accepted; transactions are folded down to their bound. A list of finished orders that is
+    ///   too long does not grow, and ends with the day.
+    /// - Venues continue under their new settings with their orders. Seeds are for new securities
+    ///   only: random streams continue. If delays differ, everything in transit to or from a
+    ///   simulated venue arrives now.
     pub fn begin(
         &mut self,
         now: Timestamp,
@@ -33,7 +38,7 @@ impl Shard {
         settings: ShardSettings,
         out: &mut Outbox,
     ) {
-        assert!(!self.has_work(), "a shard with work left does not begin again");
+        assert!(!self.has_work(), "a shard with work left cannot restart");
         let before = out.waiting().len();
         self.applied += 1;
         self.now = self.now.max(now);
@@ -56,8 +61,8 @@ impl Shard {
         self.forget_depths();
     }
 
-    /// Forgets the senders of whom no order is kept, and numbers that nobody can explain any more: numbers come again after
-    /// many starts, and must not mean another sender then.
+    /// Forgets the senders that no kept order refers to, and numbers without a known sender:
+    /// numbers repeat after many starts, and must not mean another sender then.
     fn forget_senders(&mut self) {
         if self.senders.is_empty() {
             return;
@@ -94,7 +99,8 @@ impl Shard {
         self.recount_derived();
     }
 
-    /// Nobody listens yet, so this is not a step too long: it is counted, not kept.
+    /// There are no recipients yet, so this cannot exceed the bound of a step: the events are
+    /// counted, not stored.
     fn disconnect_all(&mut self, out: &mut Outbox) {
         for at in 1..self.adapters.len() {
             self.clear_suspect(AdapterId(at as u8));
@@ -104,7 +110,8 @@ impl Shard {
         }
     }
 
-    /// The connection to an order's venue is gone: if something is being asked there, nobody knows what came of it.
+    /// Marks an order as in doubt if its venue disconnected while a request was pending there: the
+    /// outcome is unknown.
     pub(super) fn mark_in_doubt_if_pending(&mut self, slot: u32, out: &mut Outbox) {
         let waiting = self.orders.get(slot).base == Base::PendingNew || self.orders.requests(slot).is_some();
         if waiting {

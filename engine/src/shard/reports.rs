@@ -1,4 +1,5 @@
-//! What venues say: acknowledgements, fills, ends. The simulated venue and outside ones are heard alike.
+//! Reports of venues: acknowledgements, fills, ends. The simulated venue and outside ones are
+//! handled alike.
 
 use super::Shard;
 use super::reconcile::Amendment;
@@ -15,7 +16,7 @@ use crate::timers::Timed;
 use crate::venue::VenueOutcome;
 
 impl Shard {
-    /// An outside venue's report. The simulated venue never speaks this way.
+    /// Handles an outside venue's report. The simulated venue does not use it.
     pub(super) fn venue_report(&mut self, handle: OrderHandle, report: &Report, out: &mut Outbox) {
         let Some(slot) = self.orders.find(handle) else {
             return self.alert(Alert::UnknownReport, handle, Default::default(), Reason::UnknownOrder, out);
@@ -27,11 +28,11 @@ impl Shard {
         self.report(slot, report, out);
     }
 
-    /// Hears what the simulated venue has said since.
+    /// Handles the new outcomes of the simulated venue.
     #[inline]
     pub(super) fn handle_outcomes(&mut self, out: &mut Outbox) {
         let mut handled = 0;
-        // The memory of all orders concerned comes while the first of them are told.
+        // Prefetches all orders concerned while the first of them are handled.
         self.venue.outcomes().iter().for_each(|&(slot, _)| self.orders.fetch(slot));
         while let Some(&(slot, outcome)) = self.venue.outcomes().get(handled) {
             handled += 1;
@@ -62,7 +63,7 @@ impl Shard {
         }
     }
 
-    /// What the venue has said is on its way, if the way takes time.
+    /// Delays an outcome of the venue if the transit takes time.
     fn delay_outcome(&mut self, slot: u32, outcome: VenueOutcome, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         let delays = self.delays(local);
@@ -117,7 +118,7 @@ impl Shard {
 
     pub(super) fn rejected(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         if reason == Reason::VenueUnavailable && self.is_unsent_stop(slot) {
-            // Until the adapter says that it is away, nothing more is sent there.
+            // Until the adapter reports its connection, nothing more is sent there.
             let local = self.orders.get(slot).local;
             self.directory.locals[local as usize].suspect = true;
             return self.rearm_stop(slot, out);
@@ -146,7 +147,8 @@ impl Shard {
         }
     }
 
-    /// Counts a fill that was checked; `reason`: why it is counted, if the venue did not report it as such.
+    /// Counts a checked fill. `reason` says why it is counted, if the venue did not report it as a
+    /// fill.
     #[inline]
     pub(super) fn count_fill(
         &mut self,
@@ -194,7 +196,8 @@ impl Shard {
         if booked.is_some() {
             out.emit(self.recipients(source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         } else {
-            // The order has traded all the same, and goes on with what is left of it at its venue.
+            // The order has traded all the same, and continues with its remaining quantity at its
+            // venue.
             self.handle_overflow(slot, exec, out);
         }
         match reason {
@@ -207,7 +210,7 @@ impl Shard {
         }
     }
 
-    /// Books a fill; None if it cannot be counted.
+    /// Books a fill. Returns `None` if it cannot be counted.
     #[inline]
     fn book_fill(
         &mut self,
@@ -222,7 +225,7 @@ impl Shard {
         self.book(order.local, order.position, &deal, out)
     }
 
-    /// Whether an execution is to be counted: it is of something, and was not seen before.
+    /// Returns whether an execution is to be counted: it has a quantity, and was not seen before.
     #[inline]
     pub(super) fn check_execution(
         &mut self,
@@ -254,7 +257,7 @@ impl Shard {
         true
     }
 
-    /// The transaction a fill makes; None if its commission cannot be counted.
+    /// Returns the transaction of a fill; `None` if its commission cannot be counted.
     #[inline(always)]
     pub(super) fn deal_of(&self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> Option<Deal> {
         let order = self.orders.get(slot);
@@ -272,8 +275,8 @@ impl Shard {
         })
     }
 
-    /// A fill so large that money cannot count it: told, not booked, and the security stands still. Nothing of it is there to be taken
-    /// back by a correction.
+    /// Handles a fill so large that its money cannot be counted: it is reported, not booked, and
+    /// the security is halted. There is nothing that a correction could take back.
     #[cold]
     pub(super) fn handle_overflow(&mut self, slot: u32, exec: ExecRef, out: &mut Outbox) {
         self.orders.correct(slot, exec, Qty::ZERO, Price::ZERO);
@@ -290,7 +293,7 @@ impl Shard {
         }
     }
 
-    /// An order is over, and not by a fill.
+    /// Ends an order without a fill.
     pub(super) fn ended(&mut self, slot: u32, step: Step, reason: Reason, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let Some(base) = order.base.after(step) else {
@@ -314,7 +317,7 @@ impl Shard {
         self.finish(slot, left, out);
     }
 
-    /// Answers a pending cancel: the order is gone as asked.
+    /// Answers a pending cancel: the order is cancelled as requested.
     #[inline]
     fn emit_canceled(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         if let Some(&Requests { cancel: Some(cancel), .. }) = self.orders.requests(slot) {
@@ -328,7 +331,8 @@ impl Shard {
     fn cancel_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         match requests.cancel {
-            // The venue was asked for the rest of a modification only; the cancel waits behind that.
+            // The venue was only asked to cancel the rest of a modification; the cancel waits
+            // behind that.
             Some(cancel) if requests.replace.is_some() && !cancel.sent => {
                 self.replace_refused(slot, reason, out)
             }
@@ -365,7 +369,8 @@ impl Shard {
         }
     }
 
-    /// Clears up after an order that has just ended with `left` open: counts, credit, date, pending requests.
+    /// Clears up after an order that has just ended with `left` open: counts, credit, date, pending
+    /// requests.
     pub(super) fn finish(&mut self, slot: u32, left: Qty, out: &mut Outbox) {
         let order = self.orders.get(slot);
         assert!(order.base.is_finished(), "only an ended order is cleared up");
@@ -416,7 +421,7 @@ impl Shard {
         }
     }
 
-    /// So many open orders more for its strategy and its account.
+    /// Adds to the number of open orders of its strategy and its account.
     #[inline]
     pub(super) fn count_open(&mut self, slot: u32, by: i64) {
         let terms = &self.orders.get(slot).terms;

@@ -1,4 +1,4 @@
-//! Requests about orders: to modify, to cancel. Every request gets exactly one final answer.
+//! Requests to modify or cancel orders. Every request gets exactly one final answer.
 
 use super::Shard;
 use super::credit::CreditRequest;
@@ -36,7 +36,8 @@ impl Shard {
         }
     }
 
-    /// Whether an order may have these terms: what they ask of the credit, and by how much it grows.
+    /// Checks whether an order may have these terms. Returns the credit they need, and the growth
+    /// of the quantity.
     #[inline]
     fn check_modify(
         &mut self,
@@ -63,7 +64,7 @@ impl Shard {
         }
         let qty = order.terms.qty;
         if terms.qty.is_positive() && terms.qty <= order.cum {
-            // Stop here: less than nothing is asked of the market, so there is nothing to check.
+            // Stop here: the market is asked for nothing more, so there is nothing to check.
             return Ok((CreditRequest::default(), Qty::ZERO));
         }
         let credit = self.admit_change(slot, terms, out)?;
@@ -71,8 +72,9 @@ impl Shard {
         Ok((credit, grows.max(Qty::ZERO)))
     }
 
-    /// The short way of most modifications, as that of most cancels: the order rests at the simulated venue, so that the
-    /// request is told and done in one go and need not be kept. What it trades then is told as ever.
+    /// Takes the fast path of most modifications, like that of most cancels: the order rests at the
+    /// simulated venue, so the request is reported and done at once and need not be stored. Its
+    /// trades are reported as usual.
     #[inline]
     fn replace_at_once(
         &mut self,
@@ -135,7 +137,7 @@ impl Shard {
             out,
         );
         let stop_here = replace.terms.qty <= order.cum;
-        // A stop that was triggered is on its way to the venue, and the request follows it there.
+        // A triggered stop is in transit to the venue, and the request follows it there.
         if waits {
             if stop_here {
                 self.stopped_here(slot, out)
@@ -166,7 +168,7 @@ impl Shard {
         }
     }
 
-    /// Asks for the end of an order that is open and not being cancelled already.
+    /// Requests the end of an order that is open and not being cancelled already.
     pub(super) fn begin_cancel(
         &mut self,
         slot: u32,
@@ -188,8 +190,8 @@ impl Shard {
         }
     }
 
-    /// The short way of most cancels: the simulated venue is at hand and the order rests there, so that the request is told
-    /// and answered in one go and need not be kept.
+    /// Takes the fast path of most cancels: the simulated venue has no delay and the order rests
+    /// there, so the request is reported and answered at once and need not be stored.
     #[inline]
     fn cancel_at_once(
         &mut self,
@@ -213,8 +215,8 @@ impl Shard {
         true
     }
 
-    /// Sends a pending cancel when the venue can take it: the simulated one always; others after they have acknowledged
-    /// the order and answered what was asked before.
+    /// Sends a pending cancel when the venue can take it: the simulated venue always; others after
+    /// they have acknowledged the order and answered earlier requests.
     pub(super) fn send_cancel(&mut self, slot: u32, out: &mut Outbox) {
         if self.orders.get(slot).requests == NIL {
             return;
@@ -241,7 +243,7 @@ impl Shard {
         self.orders.get_mut(slot).in_doubt = true;
     }
 
-    /// New terms for a stop that waits with us: there is nobody to ask.
+    /// Applies new terms to a stop that the shard holds: there is no venue to ask.
     fn replace_waiting(&mut self, slot: u32, out: &mut Outbox) {
         self.drop_stop(slot);
         self.replaced(slot, out);
@@ -250,7 +252,7 @@ impl Shard {
         }
     }
 
-    /// The terms of a pending replace take effect.
+    /// Applies the terms of a pending replace.
     pub(super) fn replaced(&mut self, slot: u32, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         let Some(replace) = self.orders.pending_replace(slot) else {
@@ -280,7 +282,7 @@ impl Shard {
         self.send_cancel(slot, out);
     }
 
-    /// A modification to what is filled already has ended the order.
+    /// Ends an order that was modified to its filled quantity.
     pub(super) fn stopped_here(&mut self, slot: u32, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         if let Some(replace) = self.orders.pending_replace(slot) {
@@ -297,7 +299,7 @@ impl Shard {
         self.finish(slot, left, out);
     }
 
-    /// A replace came to nothing: what was counted for it is given back.
+    /// Drops a replace that was not done, and reverses what was counted for it.
     pub(super) fn drop_replace(&mut self, slot: u32, out: &mut Outbox) -> Option<Replace> {
         let replace = self.orders.requests(slot)?.replace?;
         let order = *self.orders.get(slot);
@@ -313,7 +315,8 @@ impl Shard {
         Some(replace)
     }
 
-    /// The open quantity of an order becomes `left`; counted so far are its leaves and what the replace has added.
+    /// Changes the open quantity of an order to `left`; counted so far are its leaves and the
+    /// growth of the replace.
     fn recount_open(&mut self, order: &Order, grown: Qty, left: Qty) {
         let counted = order.leaves().checked_add(grown).expect("headroom was checked");
         self.ledger.take_open(order, counted);
@@ -342,7 +345,8 @@ impl Shard {
         out: &mut Outbox,
     ) {
         if request_id.is_none() && source.origin == Origin::Server {
-            // Nobody waits for this answer; but an order that goes on must be told as it stands now.
+            // No client waits for this answer; but an order that continues must be reported in its
+            // current state.
             if !self.orders.get(slot).base.is_finished() {
                 self.emit_status(slot, ExecType::Snapshot, reason, out);
             }
@@ -362,7 +366,8 @@ impl Shard {
         out.emit(to, self.now, EventKind::Refused(refusal));
     }
 
-    /// How a request would be refused now, for whoever refuses it in the shard's place.
+    /// Returns how a request would be refused now, for a component that refuses it on behalf of the
+    /// shard.
     pub fn refusal(
         &self,
         order: OrderHandle,

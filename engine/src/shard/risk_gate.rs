@@ -1,4 +1,5 @@
-//! The checks before anything is sent, in the order of the engine's README. The first that fails gives its reason.
+//! The checks before an order is sent, in the order of the engine's README. The first that fails
+//! gives its reason.
 
 use super::Shard;
 use super::credit::CreditRequest;
@@ -12,10 +13,11 @@ use crate::risk::{HeldQty, RiskRequest};
 use crate::terms::{OrderKind, Side, Terms, Tif};
 use crate::time::Timestamp;
 
-/// Half the range of a number: what may be in use, so that what is under way always fits the other half.
+/// Half the range of a number: the bound of what is in use, so that what is in flight always fits
+/// the other half.
 const HALF: u64 = i64::MAX as u64 / 2;
 
-/// What the reference check found: where everything about the order stands.
+/// Result of the reference check: the indices of everything about the order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OrderRefs {
     pub local: u32,
@@ -25,7 +27,7 @@ pub(super) struct OrderRefs {
     pub exposure: u16,
 }
 
-/// What the gate has set aside for an order that passed.
+/// An order that passed the checks, with its reserved credit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdmittedOrder {
     pub refs: OrderRefs,
@@ -33,7 +35,7 @@ pub(super) struct AdmittedOrder {
 }
 
 impl Shard {
-    /// Checks a new order and counts it where it passes.
+    /// Checks a new order and counts it if it passes.
     #[inline(always)]
     pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<AdmittedOrder, Reason> {
         let (refs, request, reserved) = self.prepare_check(terms)?;
@@ -41,14 +43,14 @@ impl Shard {
         Ok(AdmittedOrder { refs, reserved })
     }
 
-    /// The same checks, and nothing is counted.
+    /// Runs the same checks, and counts nothing.
     pub(super) fn validate(&mut self, terms: &Terms, out: &mut Outbox) -> Result<(), Reason> {
         let (refs, request, _) = self.prepare_check(terms)?;
         if self.is_clear(&request, &refs) { Ok(()) } else { self.check_rules(&request, &refs, out) }
     }
 
-    /// Checks of a new order that ask for nothing but what it is; what risk will ask about it; and the
-    /// credit it sets aside.
+    /// Runs the checks of a new order that need no limits. Returns the request for the risk checks
+    /// and the credit to reserve.
     #[inline(always)]
     fn prepare_check<'a>(&mut self, terms: &'a Terms) -> Result<(OrderRefs, RiskRequest<'a>, Money), Reason> {
         let refs = self.check_reference(terms)?;
@@ -65,7 +67,8 @@ impl Shard {
         Ok((refs, request, credit.aside))
     }
 
-    /// Checks new terms of an order and counts the change where it passes: what it asks of the credit.
+    /// Checks new terms of an order and counts the change if it passes. Returns the credit it
+    /// needs.
     pub(super) fn admit_change(
         &mut self,
         slot: u32,
@@ -90,7 +93,7 @@ impl Shard {
         Ok(credit)
     }
 
-    /// 1. Reference.
+    /// Check 1: reference data.
     #[inline(always)]
     fn check_reference(&mut self, terms: &Terms) -> Result<OrderRefs, Reason> {
         let local = self.directory.local(terms.security).ok_or(Reason::UnknownSecurity)?;
@@ -122,7 +125,7 @@ impl Shard {
         Ok(OrderRefs { local, strategy, account, position, exposure })
     }
 
-    /// An order that only reduces needs something to reduce.
+    /// Checks that a reduce-only order has something to reduce.
     fn check_reduction(&self, terms: &Terms, refs: &OrderRefs) -> Result<(), Reason> {
         if !terms.reduce_only {
             return Ok(());
@@ -137,7 +140,7 @@ impl Shard {
         if terms.qty <= left { Ok(()) } else { Err(Reason::PositionTooSmall) }
     }
 
-    /// 2. Form.
+    /// Check 2: form.
     #[inline]
     fn check_form(&self, terms: &Terms, refs: &OrderRefs) -> Result<(), Reason> {
         let security = &self.directory.locals[refs.local as usize];
@@ -181,7 +184,8 @@ impl Shard {
         if place.auctions && ahead { Ok(()) } else { Err(Reason::NoAuctionAhead) }
     }
 
-    /// What a quantity is worth under these terms, as a magnitude; None within if nobody can tell.
+    /// Returns the value of a quantity under these terms, as a magnitude; `None` within if it
+    /// cannot be determined.
     fn value_of(&self, terms: &Terms, qty: Qty, local: u32) -> Result<Option<Money>, Reason> {
         let price = match terms.kind {
             OrderKind::Limit | OrderKind::StopLimit => Some(terms.limit),
@@ -195,7 +199,7 @@ impl Shard {
         Notional::of(price, qty).money(size).map(|money| Some(money.abs())).ok_or(Reason::Overflow)
     }
 
-    /// Whether everything that may come of it can be counted.
+    /// Checks that all possible results can be counted.
     #[inline]
     fn check_headroom(&self, side: Side, qty: Qty, value: Money, refs: &OrderRefs) -> Result<(), Reason> {
         let position = self.ledger.position(refs.local, refs.position);
@@ -213,9 +217,10 @@ impl Shard {
         if all { Ok(()) } else { Err(Reason::Overflow) }
     }
 
-    /// 3. Risk and 4. credit.
+    /// Checks 3 and 4: risk and credit.
     ///
-    /// Most orders are clear of everything, which a few comparisons tell; of the others the rules decide, one by one.
+    /// Most orders are clear of every limit, which a few comparisons show; for the others the rules
+    /// decide, one by one.
     #[inline]
     fn check_risk(
         &mut self,
@@ -244,7 +249,7 @@ impl Shard {
             && (!account.has_credit_in(security.instrument.currency) || account.check_credit(request).is_ok())
     }
 
-    /// What the strategy and the account hold.
+    /// Returns the holdings of the strategy and the account.
     #[inline]
     fn held(&self, refs: &OrderRefs) -> (HeldQty, HeldQty) {
         let position = self.ledger.position(refs.local, refs.position);
@@ -268,7 +273,7 @@ impl Shard {
         if self.killed || strategy.killed || account.killed || security.killed || adapter.killed {
             return Err(Reason::KillSwitch);
         }
-        // Rule by rule, so that what is switched off whole is said before what is restricted.
+        // Rule by rule, so that a disabled scope is reported before a restriction.
         if !strategy.limits.trading_enabled || !account.limits.trading_enabled {
             return Err(Reason::TradingDisabled);
         }
@@ -333,7 +338,7 @@ impl Shard {
         market.traded.then_some(market.last)
     }
 
-    /// Whether the adapter of a security can be reached.
+    /// Returns whether an adapter is connected.
     pub(super) fn is_connected(&self, adapter: AdapterId) -> bool {
         self.adapters[adapter.0 as usize].connected
     }
@@ -355,7 +360,7 @@ fn check_price(
     }
 }
 
-/// Which budget a refusal wants more of.
+/// Returns the budget that a refusal wants more of.
 fn wanting(reason: Reason) -> Option<BudgetKind> {
     match reason {
         Reason::OrderRate => Some(BudgetKind::OrdersPerSecond),

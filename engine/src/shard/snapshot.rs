@@ -1,5 +1,6 @@
-//! A copy of everything, told to one port as events. Other commands may come between: what is told is always whole
-//! and newest, so a reader that applies all in order ends with the right picture.
+//! A copy of the whole state, emitted to one port as events. Other commands may come between: each
+//! event carries the complete, newest state of its row, so a reader that applies all in order ends
+//! with the right state.
 
 use super::Shard;
 use crate::command::Scope;
@@ -14,9 +15,9 @@ use crate::time::Timestamp;
 
 /// Events of a snapshot in one step: few, so that commands do not wait for it.
 pub(super) const SNAPSHOT_EVENTS_PER_STEP_MAX: usize = 32;
-/// Rows looked at in one step, told or not: a walk over free slots has its bound too.
+/// Rows visited in one step, emitted or not: a walk over free slots has its bound too.
 const ROWS_PER_STEP: usize = 256;
-/// Most events that one row of the state takes.
+/// Most events of one row of the state.
 const EVENTS_PER_ROW_MAX: usize = 4;
 
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ pub(super) struct Snapshots {
     running: Option<(PortId, SnapshotStage)>,
 }
 
-/// How far a snapshot has come.
+/// Progress of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SnapshotStage {
     Begin,
@@ -41,12 +42,12 @@ enum SnapshotStage {
     Transactions(u64),
     Positions(u32, u16),
     Cash(usize),
-    /// By the place in the log.
+    /// By the index in the log.
     UsedIds(usize),
     End,
 }
 
-/// Speaks to the one port that asked.
+/// Emits to the one port that requested the snapshot.
 struct SnapshotEmitter<'a> {
     to: PortMask,
     now: Timestamp,
@@ -85,7 +86,7 @@ impl Snapshots {
 }
 
 impl Shard {
-    /// Tells at most `room` events more of the snapshot that is running.
+    /// Emits at most `room` more events of the running snapshot.
     pub(super) fn snapshot_step(&mut self, room: usize, out: &mut Outbox) {
         let end = out.waiting().len() + room;
         for _ in 0..ROWS_PER_STEP {
@@ -103,7 +104,7 @@ impl Shard {
         }
     }
 
-    /// Tells one row and says where to go on.
+    /// Emits one row and returns where to continue.
     fn emit_row(
         &self,
         stage: SnapshotStage,
@@ -140,7 +141,7 @@ impl Shard {
         }
     }
 
-    /// Before the orders that they have sent.
+    /// Emits a sender, before the orders that it has sent.
     fn emit_sender(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let Some((id, sender)) = self.senders.at(at) else {
             return SnapshotStage::Directives(0);
@@ -236,7 +237,7 @@ impl Shard {
         SnapshotStage::Securities(at, row + 1)
     }
 
-    /// Tells a port of the ids that its sources have used, whatever became of their orders.
+    /// Emits the ids that the sources of a port have used, whatever became of their orders.
     fn emit_used_ids(&self, at: usize, port: PortId, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         if at >= self.used_ids.len() {
             return SnapshotStage::End;
@@ -248,13 +249,14 @@ impl Shard {
         SnapshotStage::UsedIds(next)
     }
 
-    /// The terms at the time the order was submitted, then how it has stood since something was last said of it. An order
-    /// that was modified more than once is first told under its earlier ids, so that each of them finds it.
+    /// Emits the terms at the time the order was submitted, then its state at the time of its last
+    /// event. An order that was modified more than once is first emitted under its earlier ids, so
+    /// that each of them finds it.
     fn emit_order(&self, slot: u32, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         if slot >= self.orders.len() {
             return SnapshotStage::Transactions(0);
         }
-        // What has ended in a day that is over is with us for its venue, not for readers.
+        // Orders that ended on an earlier day are kept for their venue, not for readers.
         let order = self.orders.get(slot);
         let is_past = order.base.is_finished() && order.era != self.era;
         if self.orders.in_use(slot) && !is_past {
@@ -283,7 +285,7 @@ impl Shard {
     }
 
     fn emit_transaction(&self, number: u64, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
-        // The oldest may have been folded away since the last step.
+        // The oldest may have been folded since the last step.
         let number = number.max(self.ledger.folded());
         let Some((at, booking)) = self.ledger.transaction((number - self.ledger.folded()) as usize) else {
             return SnapshotStage::Positions(0, 0);
@@ -292,7 +294,8 @@ impl Shard {
         SnapshotStage::Transactions(number + 1)
     }
 
-    /// A kept transaction, with position and cash as they are now: an image never shows the past.
+    /// Returns a kept transaction with the current position and cash: a snapshot never shows the
+    /// past.
     fn as_of_now(&self, booking: &Booking) -> Booking {
         let mut booking = *booking;
         if let Some(local) = booking.security.and_then(|security| self.directory.local(security))

@@ -1,5 +1,5 @@
-//! Stop orders that wait for their price, and what happens when it is reached. They stand on ladders like those of a
-//! book: buy stops lowest first, sell stops highest first; equal prices in the order they came.
+//! Stop orders that wait for their price, and their triggering. They are on ladders like those of a
+//! book: buy stops lowest first, sell stops highest first; equal prices in order of arrival.
 
 use super::Shard;
 use crate::command::Session;
@@ -27,12 +27,12 @@ impl Stops {
         let ladders = self.0[local as usize].get_or_insert_with(|| {
             Box::new([Ladder::new(Direction::LowestFirst), Ladder::new(Direction::HighestFirst)])
         });
-        // Quantities do not matter here, so that no sum can be too large.
+        // Quantities do not matter here, so no sum can be too large.
         nodes.set(slot, Node::new(NodePlace::Stop, side));
         ladders[side as usize].push_back(nodes, slot, ticks)
     }
 
-    /// Whether a stop waits at this very price.
+    /// Returns whether a stop waits at exactly this price.
     pub fn is_occupied(&self, nodes: &Nodes, local: u32, side: Side, ticks: i64) -> bool {
         let ladders = self.0.get(local as usize).and_then(Option::as_ref);
         ladders.is_some_and(|ladders| ladders[side as usize].front(nodes, ticks).is_some())
@@ -58,14 +58,14 @@ impl Stops {
 }
 
 impl Shard {
-    /// A new stop order: acknowledged by us, since it is we who hold it.
+    /// Accepts a new stop order: the shard acknowledges it, since the shard holds it.
     pub(super) fn await_trigger(&mut self, slot: u32, out: &mut Outbox) {
         self.orders.get_mut(slot).base = Base::Working;
         self.emit_status(slot, ExecType::Accepted, Reason::None, out);
         self.watch_stop(slot, out);
     }
 
-    /// Puts a stop in line; the continuation triggers it at once if its price is reached.
+    /// Adds a stop to its ladder; the continuation triggers it at once if its price is reached.
     pub(super) fn watch_stop(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let (local, side) = (order.local, order.terms.side);
@@ -73,20 +73,20 @@ impl Shard {
         let ticks = grid.steps(order.terms.stop.raw()).expect("the gate admits prices on the grid only");
         if !self.stops.push(self.venue.nodes_mut(), local, slot, side, ticks) {
             self.venue.nodes_mut().set(slot, Node::default());
-            // It is on no ladder, and `at_venue` keeps it from being taken off one.
+            // It is on no ladder, and `at_venue` prevents its removal from one.
             self.orders.get_mut(slot).at_venue = true;
             return self.ended(slot, Step::Cancel, Reason::Overflow, out);
         }
         self.continuation.set_busy(local);
     }
 
-    /// Whether an order is a stop that waits with us.
+    /// Returns whether an order is a stop that the shard holds.
     #[inline]
     pub(super) fn waits_here(&self, slot: u32) -> bool {
         self.venue.nodes().place(slot) == NodePlace::Stop
     }
 
-    /// Takes a waiting stop out of its line.
+    /// Removes a waiting stop from its ladder.
     pub(super) fn drop_stop(&mut self, slot: u32) {
         let order = self.orders.get(slot);
         let (local, side) = (order.local, order.terms.side);
@@ -95,7 +95,7 @@ impl Shard {
         }
     }
 
-    /// The next stop of a security whose price is reached.
+    /// Returns the next stop of a security whose price is reached.
     #[inline]
     pub(super) fn reached_stop(&self, local: u32) -> Option<u32> {
         if self.stops.is_empty(local) {
@@ -103,7 +103,7 @@ impl Shard {
         }
         let security = &self.directory.locals[local as usize];
         let continuous = self.directory.exchanges[security.exchange as usize].session == Session::Continuous;
-        // A stop whose venue is away goes on waiting: it cannot be sent.
+        // A stop whose venue is disconnected continues to wait: it cannot be sent.
         let adapter = &self.adapters[security.adapter.0 as usize];
         if !continuous || security.halted || !adapter.connected || security.suspect {
             return None;
@@ -121,7 +121,7 @@ impl Shard {
         reached(Side::Buy).or_else(|| reached(Side::Sell))
     }
 
-    /// The price that stops of a side look at.
+    /// Returns the price that triggers stops of a side.
     fn trigger_price(&self, local: u32, side: Side) -> Option<Price> {
         let quote = &self.venue.market(local).quote;
         match (self.settings.trigger, side) {
@@ -131,7 +131,7 @@ impl Shard {
         }
     }
 
-    /// A stop becomes a market order, a stop limit a limit order.
+    /// Triggers a stop: it becomes a market order, a stop limit becomes a limit order.
     pub(super) fn trigger(&mut self, slot: u32, out: &mut Outbox) {
         self.drop_stop(slot);
         let order = self.orders.get_mut(slot);
@@ -140,22 +140,24 @@ impl Shard {
         self.ask_venue(slot, VenueRequest::New, out);
     }
 
-    /// An adapter says whether it is connected: what it says holds for all its securities. Returns whether one of them
-    /// was suspect.
+    /// Clears the suspicion against an adapter that has reported its connection: the report holds
+    /// for all its securities. Returns whether one of them was suspect.
     pub(super) fn clear_suspect(&mut self, adapter: AdapterId) -> bool {
         let locals = self.directory.locals.iter_mut().filter(|local| local.adapter == adapter);
         locals.fold(false, |was_suspect, local| std::mem::take(&mut local.suspect) | was_suspect)
     }
 
-    /// Whether an order is a stop that was triggered and of which its venue has never heard.
+    /// Returns whether an order is a stop that was triggered and that its venue has never
+    /// acknowledged.
     pub(super) fn is_unsent_stop(&self, slot: u32) -> bool {
         let order = self.orders.get(slot);
         let is_stop = order.terms.kind.has_stop() && order.triggered;
         is_stop && order.outside && !order.acknowledged && order.cum.is_zero() && order.base == Base::Working
     }
 
-    /// A stop was triggered at the moment its venue went away, and never arrived: it waits again, and is triggered when the venue is
-    /// back and its price is reached then. What was asked of it meanwhile is done, since it is with us.
+    /// Lets a stop wait again that was triggered at the moment its venue disconnected, and never
+    /// arrived. It is triggered again when the venue is back and its price is reached then.
+    /// Requests that came meanwhile are done, since the shard holds the stop.
     pub(super) fn rearm_stop(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         (order.triggered, order.at_venue) = (false, false);

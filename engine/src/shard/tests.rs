@@ -1,10 +1,11 @@
-//! The shard as a whole: few tests, one for each road through it. Every rule in detail, with a naive twin, is in `tests/`.
+//! The shard as a whole: few tests, one for each path through it. The detailed rules, with a naive
+//! twin, are tested in `tests/`.
 
 mod calendar;
 mod credit;
 mod depth;
-mod found;
-mod kept;
+mod regressions;
+mod recovery;
 mod money;
 mod outside;
 
@@ -96,7 +97,7 @@ fn money(text: &str) -> Money {
     Money::parse(text.as_bytes()).unwrap()
 }
 
-/// A shard alone, with everything it says in the order it said it.
+/// A single shard, with all its events in order.
 struct Bench {
     shard: Shard,
     out: Outbox,
@@ -122,10 +123,10 @@ impl Bench {
 
     fn send(&mut self, body: CommandKind) -> Vec<EventKind> {
         self.now += 1;
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         self.shard.apply(Timestamp(self.now), &Command::new(CLIENT, 5, body), &mut self.out);
         loop {
-            said.extend(self.out.waiting().iter().map(|(_, event)| event.body));
+            events.extend(self.out.waiting().iter().map(|(_, event)| event.body));
             self.out.clear();
             if !self.shard.has_work() && !self.shard.has_background() {
                 break;
@@ -133,7 +134,7 @@ impl Bench {
             self.shard.resume(&mut self.out);
         }
         self.shard.assert_consistent();
-        said
+        events
     }
 
     fn id(&mut self) -> IntId {
@@ -143,12 +144,12 @@ impl Bench {
 
     fn submit(&mut self, terms: Terms) -> (OrderHandle, Vec<EventKind>) {
         let id = self.id();
-        let said = self.send(CommandKind::Submit { id, terms });
-        let order = said.iter().find_map(|body| match body {
+        let events = self.send(CommandKind::Submit { id, terms });
+        let order = events.iter().find_map(|body| match body {
             EventKind::Order(order) if order.id == id => Some(order.order),
             _ => None,
         });
-        (order.unwrap(), said)
+        (order.unwrap(), events)
     }
 
     fn modify(&mut self, order: OrderHandle, changes: Changes) -> Vec<EventKind> {
@@ -183,15 +184,16 @@ fn outside(q: &str) -> Terms {
     Terms { security: OUTSIDE, account: AccountId(3), ..limit(Side::Buy, 3, q, "10") }
 }
 
-/// What was reported of orders: what happened, status, filled.
-fn story(said: &[EventKind]) -> Vec<(ExecType, Status, Qty)> {
+/// Returns the order reports: type, status, filled quantity.
+fn reports(events: &[EventKind]) -> Vec<(ExecType, Status, Qty)> {
     let reports =
-        said.iter().filter_map(|&body| crate::event::Event { seq: 0, at: Timestamp(0), body }.report());
+        events.iter().filter_map(|&body| crate::event::Event { seq: 0, at: Timestamp(0), body }.report());
     reports.map(|OrderReport { what, status, cum_qty, .. }| (what, status, cum_qty)).collect()
 }
 
-fn reason(said: &[EventKind]) -> Reason {
-    said.iter()
+fn reason(events: &[EventKind]) -> Reason {
+    events
+        .iter()
         .find_map(|body| match body {
             EventKind::Order(order) => Some(order.reason),
             EventKind::Refused(refusal) => Some(refusal.reason),
@@ -202,26 +204,28 @@ fn reason(said: &[EventKind]) -> Reason {
 }
 
 #[test]
-fn two_orders_meet_and_everybody_is_told() {
+fn two_orders_trade_and_all_recipients_get_reports() {
     let mut bench = Bench::new();
-    let (_, said) = bench.submit(limit(Side::Sell, 1, "5", "10"));
+    let (_, events) = bench.submit(limit(Side::Sell, 1, "5", "10"));
     assert_eq!(
-        story(&said),
+        reports(&events),
         [(ExecType::Entered, Status::PendingNew, Qty::ZERO), (ExecType::Accepted, Status::New, Qty::ZERO)]
     );
-    let (_, said) = bench.submit(limit(Side::Buy, 2, "3", "11"));
+    let (_, events) = bench.submit(limit(Side::Buy, 2, "3", "11"));
     let expected = [
         (ExecType::Entered, Status::PendingNew, Qty::ZERO),
         (ExecType::Accepted, Status::New, Qty::ZERO),
         (ExecType::Filled, Status::Filled, qty("3")),
         (ExecType::Filled, Status::PartiallyFilled, qty("3")),
     ];
-    assert_eq!(story(&said), expected);
-    let booked: Vec<_> =
-        said.iter().filter_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None }).collect();
+    assert_eq!(reports(&events), expected);
+    let booked: Vec<_> = events
+        .iter()
+        .filter_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None })
+        .collect();
     assert_eq!(booked.len(), 2);
     assert_eq!((booked[0].qty, booked[0].price, booked[0].cash), (qty("3"), price("10"), money("-30.003")));
-    // The same strategy on both sides: flat again, poorer by two commissions.
+    // The same strategy on both sides: flat again, with two commissions less.
     assert_eq!((booked[1].position.qty, booked[1].cash), (Qty::ZERO, money("-0.006")));
 }
 
@@ -229,12 +233,12 @@ fn two_orders_meet_and_everybody_is_told() {
 fn a_cancel_and_a_modification_are_asked_and_answered() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(limit(Side::Sell, 1, "5", "10"));
-    let said = bench.modify(order, Changes::default().with_qty(qty("4")));
-    assert_eq!(story(&said)[0].0, ExecType::ReplacePending);
-    assert_eq!(story(&said).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
-    let said = bench.cancel(order);
+    let events = bench.modify(order, Changes::default().with_qty(qty("4")));
+    assert_eq!(reports(&events)[0].0, ExecType::ReplacePending);
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
+    let events = bench.cancel(order);
     assert_eq!(
-        story(&said),
+        reports(&events),
         [
             (ExecType::CancelPending, Status::PendingCancel, Qty::ZERO),
             (ExecType::Canceled, Status::Canceled, Qty::ZERO)
@@ -246,7 +250,7 @@ fn a_cancel_and_a_modification_are_asked_and_answered() {
 }
 
 #[test]
-fn a_stop_waits_with_us_and_trades_when_its_price_is_reached() {
+fn a_stop_waits_in_the_shard_and_trades_when_its_price_is_reached() {
     let mut bench = Bench::new();
     let stop = Terms {
         kind: OrderKind::Stop,
@@ -255,16 +259,16 @@ fn a_stop_waits_with_us_and_trades_when_its_price_is_reached() {
         stop_given: true,
         ..limit(Side::Buy, 1, "5", "0")
     };
-    let (_, said) = bench.submit(stop);
-    assert_eq!(story(&said).last(), Some(&(ExecType::Accepted, Status::New, Qty::ZERO)));
+    let (_, events) = bench.submit(stop);
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Accepted, Status::New, Qty::ZERO)));
     bench.send(CommandKind::Quote {
         security: SIM_STOCK,
         quote: Quote { ask: price("11.5"), ask_size: qty("100"), ..Quote::default() },
     });
     let trade = Trade { price: price("11"), size: qty("1"), at: Timestamp(1) };
-    let said = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
+    let events = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     assert_eq!(
-        story(&said),
+        reports(&events),
         [(ExecType::Triggered, Status::New, Qty::ZERO), (ExecType::Filled, Status::Filled, qty("5"))]
     );
 }
@@ -275,70 +279,73 @@ fn a_large_order_takes_several_steps_and_loses_nothing() {
     for _ in 0..100 {
         bench.submit(limit(Side::Sell, 1, "1", "10"));
     }
-    let (_, said) = bench.submit(limit(Side::Buy, 2, "100", "10"));
-    assert_eq!(story(&said).iter().filter(|(what, ..)| *what == ExecType::Filled).count(), 200);
+    let (_, events) = bench.submit(limit(Side::Buy, 2, "100", "10"));
+    assert_eq!(reports(&events).iter().filter(|(what, ..)| *what == ExecType::Filled).count(), 200);
 }
 
 #[test]
-fn an_outside_venue_is_asked_and_heard() {
+fn an_outside_venue_gets_instructions_and_sends_reports() {
     let mut bench = Bench::new();
-    let (order, said) = bench.submit(outside("10"));
-    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::New)));
+    let (order, events) = bench.submit(outside("10"));
+    assert!(
+        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::New))
+    );
     assert_eq!(reason(&bench.modify(order, Changes::default())), Reason::NotAcknowledged);
     bench.report(order, Report::Accepted);
     let exec = |n| crate::command::ExecRef(n);
-    let said = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
-    assert_eq!(story(&said), [(ExecType::Filled, Status::PartiallyFilled, qty("4"))]);
+    let events = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
+    assert_eq!(reports(&events), [(ExecType::Filled, Status::PartiallyFilled, qty("4"))]);
     let again = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
-    assert_eq!(story(&again), []);
-    let said = bench.modify(order, Changes::default().with_qty(qty("12")));
+    assert_eq!(reports(&again), []);
+    let events = bench.modify(order, Changes::default().with_qty(qty("12")));
     assert!(
-        said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Replace))
+        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Replace))
     );
-    let said = bench.cancel(order);
-    assert_eq!(story(&said), [(ExecType::CancelPending, Status::PendingCancel, qty("4"))]);
+    let events = bench.cancel(order);
+    assert_eq!(reports(&events), [(ExecType::CancelPending, Status::PendingCancel, qty("4"))]);
     assert!(
-        !said.iter().any(|body| matches!(body, EventKind::ToVenue(_))),
+        !events.iter().any(|body| matches!(body, EventKind::ToVenue(_))),
         "a cancel waits behind a replace"
     );
-    let said = bench.report(order, Report::Replaced);
+    let events = bench.report(order, Report::Replaced);
     assert!(
-        said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
+        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
     );
-    let said = bench.report(order, Report::Canceled(Reason::Requested));
-    assert_eq!(story(&said), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
-    let said = bench.report(order, Report::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
-    assert_eq!(story(&said), [(ExecType::Filled, Status::Filled, qty("12"))]);
-    let said = bench.report(order, Report::Busted { exec: exec(2) });
-    assert_eq!(story(&said), [(ExecType::Corrected, Status::Filled, qty("4"))]);
-    let said = bench.report(order, Report::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
+    let events = bench.report(order, Report::Canceled(Reason::Requested));
+    assert_eq!(reports(&events), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
+    let events = bench.report(order, Report::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
+    assert_eq!(reports(&events), [(ExecType::Filled, Status::Filled, qty("12"))]);
+    let events = bench.report(order, Report::Busted { exec: exec(2) });
+    assert_eq!(reports(&events), [(ExecType::Corrected, Status::Filled, qty("4"))]);
+    let events = bench.report(order, Report::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
     let last =
-        said.iter().rev().find_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None });
+        events.iter().rev().find_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None });
     assert_eq!(last.unwrap().position.qty, qty("3"));
 }
 
 #[test]
-fn what_was_under_way_when_the_connection_broke_is_in_doubt_until_the_venue_has_spoken() {
+fn pending_requests_are_in_doubt_after_a_disconnect_until_the_venue_reports() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
-    let in_doubt = |said: &[EventKind]| {
-        said.iter()
+    let in_doubt = |events: &[EventKind]| {
+        events
+            .iter()
             .find_map(|body| if let EventKind::Status(report) = body { Some(report.in_doubt) } else { None })
     };
-    let said = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
-    assert_eq!(in_doubt(&said), Some(true));
+    let events = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
+    assert_eq!(in_doubt(&events), Some(true));
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
-    let said = bench.cancel(order);
-    assert_eq!(story(&said)[0].1, Status::PendingCancel);
-    let said = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
+    let events = bench.cancel(order);
+    assert_eq!(reports(&events)[0].1, Status::PendingCancel);
+    let events = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
     assert!(
-        said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Query))
+        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Query))
     );
     bench.report(order, Report::Accepted);
-    let said = bench.report(order, Report::Reconciled);
-    assert_eq!(in_doubt(&said), Some(false));
+    let events = bench.report(order, Report::Reconciled);
+    assert_eq!(in_doubt(&events), Some(false));
     assert!(
-        said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
+        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
     );
 }
 
@@ -355,8 +362,8 @@ fn the_kill_switch_cancels_and_refuses_until_it_is_lifted() {
         for _ in 0..20 {
             bench.submit(limit(Side::Sell, 1, "1", "10"));
         }
-        let said = bench.send(CommandKind::Kill { scope, on: true });
-        let ended = story(&said).iter().filter(|(_, status, _)| *status == Status::Canceled).count();
+        let events = bench.send(CommandKind::Kill { scope, on: true });
+        let ended = reports(&events).iter().filter(|(_, status, _)| *status == Status::Canceled).count();
         assert_eq!(ended, 20, "{scope:?}");
         assert_eq!(bench.shard.open_orders(Scope::Global), 0);
         assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "1", "10")).1), Reason::KillSwitch);
@@ -371,17 +378,17 @@ fn the_day_ends_what_lives_for_the_day() {
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { tif: Tif::Gtc, ..limit(Side::Sell, 1, "1", "10") });
     bench.submit(Terms { tif: Tif::Gtd, tif_date: Timestamp(1_000), ..limit(Side::Sell, 1, "1", "10") });
-    let said = bench.send(CommandKind::Session { exchange: ExchangeId(1), session: Session::Closed });
-    assert_eq!(story(&said), [(ExecType::Expired, Status::Expired, Qty::ZERO)]);
+    let events = bench.send(CommandKind::Session { exchange: ExchangeId(1), session: Session::Closed });
+    assert_eq!(reports(&events), [(ExecType::Expired, Status::Expired, Qty::ZERO)]);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
     assert_eq!(bench.shard.deadline(), Some(Timestamp(1_000)));
     bench.now = 2_000;
-    let said = bench.send(CommandKind::Timer);
-    assert_eq!(story(&said), [(ExecType::Expired, Status::Expired, Qty::ZERO)]);
-    let said = bench.send(CommandKind::TradingDay { day: Day(3) });
-    let forgotten = said.iter().filter(|body| matches!(body, EventKind::Forgotten { .. })).count();
+    let events = bench.send(CommandKind::Timer);
+    assert_eq!(reports(&events), [(ExecType::Expired, Status::Expired, Qty::ZERO)]);
+    let events = bench.send(CommandKind::TradingDay { day: Day(3) });
+    let forgotten = events.iter().filter(|body| matches!(body, EventKind::Forgotten { .. })).count();
     assert_eq!(forgotten, 2);
-    assert!(said.contains(&EventKind::TradingDay { day: Day(3) }));
+    assert!(events.contains(&EventKind::TradingDay { day: Day(3) }));
 }
 
 #[test]
@@ -410,16 +417,16 @@ fn a_position_is_closed_by_a_reduce_only_order_after_its_others_are_gone() {
         security: SIM_STOCK,
         qty: qty(q),
     };
-    let said = bench.send(close(id, "0"));
-    let last = story(&said).last().copied();
+    let events = bench.send(close(id, "0"));
+    let last = reports(&events).last().copied();
     assert_eq!(last, Some((ExecType::Accepted, Status::New, Qty::ZERO)), "it waits for liquidity");
     let id = bench.id();
     assert_eq!(reason(&bench.send(close(id, "0"))), Reason::CloseInProgress);
     let id = bench.id();
     assert_eq!(reason(&bench.send(close(id, "1"))), Reason::PositionTooSmall);
     let quote = Quote { bid: price("10"), bid_size: qty("100"), ..Quote::default() };
-    let said = bench.send(CommandKind::Quote { security: SIM_STOCK, quote });
-    assert_eq!(story(&said), [(ExecType::Filled, Status::Filled, qty("10"))]);
+    let events = bench.send(CommandKind::Quote { security: SIM_STOCK, quote });
+    assert_eq!(reports(&events), [(ExecType::Filled, Status::Filled, qty("10"))]);
     let id = bench.id();
     assert_eq!(reason(&bench.send(close(id, "0"))), Reason::PositionFlat);
 }
@@ -429,54 +436,54 @@ fn an_expired_security_leaves_neither_orders_nor_positions() {
     let mut bench = Bench::new();
     let (_, _) = bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
-    let said = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("11") });
-    assert!(story(&said).contains(&(ExecType::Expired, Status::Expired, qty("3"))));
+    let events = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("11") });
+    assert!(reports(&events).contains(&(ExecType::Expired, Status::Expired, qty("3"))));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "3", "12")).1), Reason::ExpiredSecurity);
 }
 
 #[test]
-fn resets_find_nothing_to_change_and_say_so() {
+fn resets_without_differences_report_only_completion() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
     for body in [CommandKind::ResetPositions, CommandKind::ResetCash] {
-        let said = bench.send(body);
-        assert_eq!(said, [EventKind::Done { source: CLIENT, token: 5, reason: Reason::None }]);
+        let events = bench.send(body);
+        assert_eq!(events, [EventKind::Done { source: CLIENT, token: 5, reason: Reason::None }]);
     }
 }
 
 #[test]
-fn a_snapshot_tells_everything_and_moves_no_number() {
+fn a_snapshot_contains_everything_and_uses_no_number() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits: Limits::default() });
     bench.send(CommandKind::Subscribe { strategy: StrategyId(0), security: SIM_STOCK, on: true });
     let seq = bench.out.seq();
-    let said = bench.send(CommandKind::Snapshot { port: PortId(0) });
+    let events = bench.send(CommandKind::Snapshot { port: PortId(0) });
     // One for the answer that the snapshot has begun.
     assert_eq!(bench.out.seq(), seq + 1);
-    let count = |is: fn(&EventKind) -> bool| said.iter().filter(|body| is(body)).count();
+    let count = |is: fn(&EventKind) -> bool| events.iter().filter(|body| is(body)).count();
     assert_eq!(count(|body| matches!(body, EventKind::Order(_))), 2);
     assert_eq!(count(|body| matches!(body, EventKind::Booked(_))), 2);
     assert_eq!(count(|body| matches!(body, EventKind::Subscription { .. })), 1);
-    assert_eq!(said.last(), Some(&EventKind::SnapshotEnd { port: PortId(0) }));
+    assert_eq!(events.last(), Some(&EventKind::SnapshotEnd { port: PortId(0) }));
 }
 
 #[test]
-fn delays_keep_the_order_of_things() {
+fn delays_keep_the_order_of_messages() {
     let mut settings = ShardSettings::default();
     settings.venue.delays =
         Delays { entry_ns: 100, entry_jitter_ns: 50, response_ns: 200, response_jitter_ns: 50, feed_ns: 10 };
     let mut bench = Bench::with(settings);
-    let (order, said) = bench.submit(limit(Side::Sell, 1, "4", "12"));
-    assert_eq!(story(&said), [(ExecType::Entered, Status::PendingNew, Qty::ZERO)]);
-    let said = bench.cancel(order);
-    assert_eq!(story(&said), [(ExecType::CancelPending, Status::PendingCancel, Qty::ZERO)]);
+    let (order, events) = bench.submit(limit(Side::Sell, 1, "4", "12"));
+    assert_eq!(reports(&events), [(ExecType::Entered, Status::PendingNew, Qty::ZERO)]);
+    let events = bench.cancel(order);
+    assert_eq!(reports(&events), [(ExecType::CancelPending, Status::PendingCancel, Qty::ZERO)]);
     let mut told = Vec::new();
     while let Some(deadline) = bench.shard.deadline() {
         bench.now = deadline.0;
-        told.extend(story(&bench.send(CommandKind::Timer)));
+        told.extend(reports(&bench.send(CommandKind::Timer)));
     }
     assert_eq!(
         told,
@@ -495,13 +502,13 @@ fn credit_is_set_aside_spent_and_given_back() {
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(2)), limits });
     let (first, _) = bench.submit(limit(Side::Buy, 2, "9", "10"));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "10")).1), Reason::InsufficientFunds);
-    let said = bench.modify(first, Changes::default().with_qty(qty("10")));
-    assert_eq!(reason(&said), Reason::InsufficientFunds);
+    let events = bench.modify(first, Changes::default().with_qty(qty("10")));
+    assert_eq!(reason(&events), Reason::InsufficientFunds);
     bench.cancel(first);
     bench.submit(limit(Side::Sell, 1, "9", "5"));
-    let (_, said) = bench.submit(limit(Side::Buy, 2, "9", "10"));
-    assert_eq!(story(&said)[2], (ExecType::Filled, Status::Filled, qty("9")));
-    // Bought at 5: 45.009 is spent, and the rest of what was set aside is free again.
+    let (_, events) = bench.submit(limit(Side::Buy, 2, "9", "10"));
+    assert_eq!(reports(&events)[2], (ExecType::Filled, Status::Filled, qty("9")));
+    // Bought at 5: 45.009 is spent, and the rest of the reserve is free again.
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "5", "10")).1), Reason::None);
 }
 

@@ -1,31 +1,33 @@
-//! Bars made of ticks.
+//! Bars built from ticks.
 //!
-//! The time of a bar is the source's, never the clock's: the same ticks give the same bars in every mode and at any speed. So a
-//! bar is told when the first tick of a later interval comes, and intervals without a tick have none.
+//! The time of a bar is that of the source, never of the clock: the same ticks give the same bars
+//! in every mode and at any speed. A bar is therefore complete when the first tick of a later
+//! interval arrives, and intervals without a tick have no bar.
 
 use crate::event::Tick;
 use crate::id::SecurityId;
 use crate::number::{Price, Qty};
 use crate::time::Timestamp;
 
-/// What happened in one interval. Prices are those of trades, and the middle of the quote while there has been no trade.
+/// Summary of one interval. Prices are those of trades, and the middle of the quote until the first
+/// trade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
     pub security: SecurityId,
-    /// When the interval begins: a whole multiple of its length since the epoch.
+    /// Start of the interval: a whole multiple of its length since the epoch.
     pub start: Timestamp,
     pub interval_ns: u64,
     pub open: Price,
     pub high: Price,
     pub low: Price,
     pub close: Price,
-    /// What was traded in it.
+    /// Traded volume.
     pub volume: Qty,
-    /// Ticks it was made of.
+    /// Number of ticks in it.
     pub ticks: u32,
 }
 
-/// Makes the bars of one security and length.
+/// Builds the bars of one security and length.
 #[derive(Clone, Copy, Debug)]
 pub struct BarMaker {
     bar: Bar,
@@ -48,11 +50,11 @@ impl BarMaker {
         self.bar.interval_ns
     }
 
-    /// Takes in a tick; gives the bar that it ended.
+    /// Adds a tick and returns the bar that it completed.
     pub fn handle(&mut self, tick: &Tick) -> Option<Bar> {
         let price = price_of(tick)?;
         let start = Timestamp(tick.at.0 - tick.at.0 % self.bar.interval_ns);
-        // A picture older than the bar at hand belongs to none.
+        // A tick older than the current bar belongs to no bar.
         let traded = self.traded(tick);
         if start > self.bar.start || self.bar.ticks == 0 {
             let ended = self.bar;
@@ -77,7 +79,7 @@ impl BarMaker {
         None
     }
 
-    /// What was traded since the last tick; the first of a day tells all of it.
+    /// Returns the volume traded since the last tick; the first tick of a day carries all of it.
     fn traded(&mut self, tick: &Tick) -> Qty {
         let before = std::mem::replace(&mut self.volume, tick.volume);
         if self.bar.ticks == 0 {
@@ -87,7 +89,7 @@ impl BarMaker {
     }
 }
 
-/// The price a tick stands for.
+/// Returns the price of a tick.
 pub fn price_of(tick: &Tick) -> Option<Price> {
     if tick.traded {
         return Some(tick.last);
@@ -131,7 +133,7 @@ mod tests {
             ticks: 4,
         };
         assert_eq!(bar, expected);
-        // A new day begins to count anew.
+        // A new day counts from zero.
         assert_eq!(maker.handle(&tick(40, 7, 2)).unwrap().volume, Qty::from_raw(1));
         assert_eq!(maker.handle(&tick(50, 7, 5)).unwrap().volume, Qty::from_raw(2));
     }

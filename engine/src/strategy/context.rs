@@ -1,7 +1,8 @@
-//! What a strategy sees and may do while it is told something.
+//! What a strategy sees and may do during a call.
 //!
-//! All it asks for is noted as an [`StrategyRequest`] and leaves when the call is over; so a strategy depends on messages only, and whoever
-//! runs it takes them to a shard in this process or to a server elsewhere.
+//! Each request is queued as a [`StrategyRequest`] and leaves when the call is over. A strategy
+//! thus depends on messages only, and its runner sends them to a shard in this process or to a
+//! server elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,18 +19,19 @@ use crate::refdata::RefData;
 use crate::terms::{Changes, OrderKind, Side, Terms};
 use crate::time::Timestamp;
 
-/// Requests that may wait to be sent: more than a strategy in good order asks for in one call, and those that waited for room.
+/// Requests that may wait to be sent: more than a well-behaved strategy makes in one call, plus
+/// those that waited for room.
 pub const REQUESTS_MAX: usize = 512;
-/// Timers and series of bars of one strategy: they are looked through one by one.
+/// Timers and bar series of one strategy: they are searched linearly.
 pub const TIMERS_MAX: usize = 64;
 pub const BARS_MAX: usize = 64;
-/// Longest name and body of an event between strategies; the broker's own bounds are not below.
+/// Longest name and body of an event between strategies; the broker's own bounds are not lower.
 pub const GENERIC_NAME_BYTES_MAX: usize = 128;
 pub const GENERIC_BODY_BYTES_MAX: usize = 65_536;
 /// First letter of the ids of strategies' orders.
 pub const PREFIX: u8 = b's';
 
-/// Whose clock rules.
+/// Clock that applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
     #[default]
@@ -37,7 +39,7 @@ pub enum Operation {
     Simulation,
 }
 
-/// Something a strategy has asked for.
+/// A request of a strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StrategyRequest {
     Submit { id: IntId, terms: Terms },
@@ -47,7 +49,7 @@ pub enum StrategyRequest {
     Generic { name: Box<str>, body: Box<[u8]> },
 }
 
-/// What is kept for one strategy between calls.
+/// State of one strategy between calls.
 #[derive(Debug, Default)]
 pub struct StrategyState {
     pub(super) strategy: StrategyId,
@@ -70,7 +72,7 @@ impl StrategyState {
         }
     }
 
-    /// When the next timer is due.
+    /// Returns the time of the next timer.
     pub fn deadline(&self) -> Timestamp {
         self.timers.iter().map(|(at, _)| *at).min().unwrap_or(Timestamp::MAX)
     }
@@ -96,9 +98,9 @@ pub struct Context<'a> {
     pub(super) numbers: &'a mut IdBlock,
 }
 
-/// What it sees.
+/// What the strategy sees.
 impl Context<'_> {
-    /// The time: of the clock, in simulation of the data.
+    /// Returns the time: of the clock, or in simulation of the data.
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -119,36 +121,37 @@ impl Context<'_> {
         self.reference
     }
 
-    /// The newest market of a security that any strategy here follows; None before the first tick.
+    /// Returns the newest tick of a security that any strategy of the runner follows; `None` before
+    /// the first.
     pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
         self.market.tick(security)
     }
 
-    /// Flat if there never was one.
+    /// Returns the position; flat if there never was one.
     pub fn position(&self, security: SecurityId) -> PositionState {
         self.book.positions.get(&security).copied().unwrap_or_default()
     }
 
-    /// None if the parts add up to more than can be counted.
+    /// Returns the cash; `None` if the parts add up to more than can be counted.
     pub fn cash(&self, currency: Currency) -> Option<Money> {
         let parts = self.book.cash.iter().filter(|((of, _), _)| *of == currency);
         parts.map(|(_, part)| *part).try_fold(Money::ZERO, Money::checked_add)
     }
 
-    /// Its orders that have not ended, in the order they were submitted.
+    /// Returns its orders that have not ended, in order of submission.
     pub fn open_orders(&self) -> &[OpenOrder] {
         self.book.orders.open()
     }
 
-    /// None once it has ended.
+    /// Returns an order; `None` once it has ended.
     pub fn order(&self, id: &IntId) -> Option<&OpenOrder> {
         self.book.orders.find(id)
     }
 }
 
-/// What it may do. A request is declined here at once, or its order is told of later.
+/// What the strategy may do. A request is declined here at once, or reported later.
 impl Context<'_> {
-    /// Asks for the ticks of a security, which the server then has quoted.
+    /// Subscribes to the ticks of a security, which the server then quotes.
     pub fn subscribe(&mut self, security: SecurityId) -> Result<(), Reason> {
         self.follow(security, true)
     }
@@ -157,7 +160,7 @@ impl Context<'_> {
         self.follow(security, false)
     }
 
-    /// Asks for bars of a security, and for its ticks, of which they are made.
+    /// Subscribes to bars of a security, and to the ticks from which they are built.
     pub fn subscribe_bars(&mut self, security: SecurityId, interval_ns: u64) -> Result<(), Reason> {
         if interval_ns == 0 || self.book.bars.len() >= BARS_MAX {
             return Err(Reason::Overflow);
@@ -170,12 +173,12 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// An order at whatever price there is. Gives its id.
+    /// Sends a market order and returns its id.
     pub fn market(&mut self, security: SecurityId, side: Side, qty: Qty) -> Result<IntId, Reason> {
         self.submit(Terms { security, side, qty, kind: OrderKind::Market, ..Terms::default() })
     }
 
-    /// An order at this price or better, for the day. Gives its id.
+    /// Sends a limit order for the day and returns its id.
     pub fn limit(
         &mut self,
         security: SecurityId,
@@ -187,7 +190,8 @@ impl Context<'_> {
         self.submit(Terms { security, side, qty, kind, limit, limit_given: true, ..Terms::default() })
     }
 
-    /// Any order. The strategy is its own; without an account it goes to the one that trades on the security's exchange.
+    /// Sends any order. The strategy is set to this one; without an account it uses the one that
+    /// trades on the security's exchange.
     pub fn submit(&mut self, terms: Terms) -> Result<IntId, Reason> {
         if self.phase != Phase::Running {
             return Err(Reason::StrategyNotRunning);
@@ -206,7 +210,7 @@ impl Context<'_> {
         Ok(id)
     }
 
-    /// Changes what is named; the order keeps the id it was submitted under.
+    /// Modifies an order; it keeps the id under which it was submitted.
     pub fn modify(&mut self, id: &IntId, changes: Changes) -> Result<(), Reason> {
         self.book.orders.find(id).ok_or(Reason::UnknownOrder)?;
         if self.phase != Phase::Running {
@@ -215,18 +219,18 @@ impl Context<'_> {
         self.book.ask(StrategyRequest::Modify { id: *id, changes })
     }
 
-    /// Works in every phase.
+    /// Cancels an order, in every phase.
     pub fn cancel(&mut self, id: &IntId) -> Result<(), Reason> {
         self.book.orders.find(id).ok_or(Reason::UnknownOrder)?;
         self.book.ask(StrategyRequest::Cancel { id: *id })
     }
 
-    /// Cancels all its orders that are open and not being cancelled; as many as there is room for.
+    /// Cancels all its orders that are open and not being cancelled, as far as there is room.
     pub fn cancel_all(&mut self) {
         self.book.cancel_all();
     }
 
-    /// Calls `on_timer` with this number at a time; one that is set again moves.
+    /// Calls `on_timer` with this number at a time; setting the same timer again moves it.
     pub fn set_timer(&mut self, timer: u32, at: Timestamp) -> Result<(), Reason> {
         self.clear_timer(timer);
         if self.book.timers.len() >= TIMERS_MAX {
@@ -240,7 +244,8 @@ impl Context<'_> {
         self.book.timers.retain(|(_, other)| *other != timer);
     }
 
-    /// Tells the other strategies, and clients that listen to `generic-event.<name>`. The body is JSON.
+    /// Sends an event to the other strategies, and to clients subscribed to `generic-event.<name>`.
+    /// The body is JSON.
     pub fn send_generic(&mut self, name: &str, body: &[u8]) -> Result<(), Reason> {
         let fits = (1..=GENERIC_NAME_BYTES_MAX).contains(&name.len()) && body.len() <= GENERIC_BODY_BYTES_MAX;
         if !fits {
@@ -310,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_asks_for_no_more_than_there_is_room_for() {
+    fn a_strategy_can_queue_only_as_many_requests_as_there_is_room_for() {
         with(|context| {
             for _ in 0..REQUESTS_MAX {
                 assert_eq!(context.send_generic("a", b"1"), Ok(()));

@@ -1,5 +1,5 @@
-//! The event dispatcher: the platform-wide bus within one process. Whoever wants to hear of something registers for its
-//! class; it is the same in every mode, whatever brings the events.
+//! The event dispatcher: the event bus within one process. A listener registers for classes of
+//! events; it works the same in every mode, whatever the origin of the events.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::id::{AdapterId, Currency, SecurityId, ShardId, StrategyId};
 use crate::number::Money;
 use crate::time::Timestamp;
 
-/// Listeners at once: each is asked for each event of its classes.
+/// Listeners at once: each is called for each event of its classes.
 pub const LISTENERS_MAX: usize = 64;
 
-/// What events are about.
+/// Class of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventClass {
     MarketData,
@@ -49,14 +49,14 @@ impl EventClass {
     }
 }
 
-/// Who an external session is with.
+/// Peer of an external session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionPeer<'a> {
     Adapter(AdapterId),
     Session(&'a str),
 }
 
-/// What is told.
+/// An event as listeners receive it.
 #[derive(Clone, Copy, Debug)]
 pub enum DispatchedEvent<'a> {
     Tick(&'a Tick),
@@ -80,7 +80,7 @@ pub enum DispatchedEvent<'a> {
         peer: SessionPeer<'a>,
         connected: bool,
     },
-    /// A shard says where a strategy is in its life; the reason is there if it failed.
+    /// A shard reports the phase of a strategy; `reason` is set if it failed.
     LifeCycle {
         strategy: StrategyId,
         phase: Phase,
@@ -115,15 +115,15 @@ impl DispatchedEvent<'_> {
 
 pub type EventListener = Box<dyn FnMut(Timestamp, &DispatchedEvent<'_>) + Send>;
 
-/// By which a listener leaves.
+/// Handle by which a listener unregisters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registration(u64);
 
-/// Listeners are told in the order they registered.
+/// Calls listeners in order of registration.
 #[derive(Default)]
 pub struct Dispatcher {
     listeners: Vec<Row>,
-    /// Classes that anybody wants.
+    /// Classes with at least one listener.
     wanted: u16,
     registered: u64,
 }
@@ -141,7 +141,7 @@ impl fmt::Debug for Dispatcher {
 }
 
 impl Dispatcher {
-    /// From now on the listener hears events of these classes; None if there are too many.
+    /// Registers a listener for these classes. Returns `None` if there are too many.
     pub fn register(&mut self, classes: &[EventClass], listener: EventListener) -> Option<Registration> {
         if self.listeners.len() >= LISTENERS_MAX {
             return None;
@@ -154,7 +154,7 @@ impl Dispatcher {
         Some(registration)
     }
 
-    /// False if it had left before.
+    /// Removes a listener. Returns false if it was not registered.
     pub fn unregister(&mut self, registration: Registration) -> bool {
         let before = self.listeners.len();
         self.listeners.retain(|row| row.registration != registration);
@@ -178,7 +178,7 @@ impl Dispatcher {
         }
     }
 
-    /// Tells what a shard said, in all classes it belongs to.
+    /// Dispatches a shard's event in all classes it belongs to.
     #[inline]
     pub fn dispatch_event(&mut self, shard: ShardId, event: &Event) {
         if self.wanted == 0 {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_hears_its_classes_until_it_leaves() {
+    fn a_listener_receives_its_classes_until_it_unregisters() {
         let samples = [
             DispatchedEvent::Tick(&Tick::default()),
             DispatchedEvent::Position {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_most_of_listeners() {
+    fn the_number_of_listeners_is_bounded() {
         let mut dispatcher = Dispatcher::default();
         for _ in 0..LISTENERS_MAX {
             assert!(dispatcher.register(&EventClass::ALL, count().1).is_some());

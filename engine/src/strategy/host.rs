@@ -1,4 +1,5 @@
-//! One strategy with everything around it: where it is in its life, what is kept for it, and the fence that holds its failures.
+//! One strategy with everything around it: its phase, its state, and the guard that contains its
+//! failures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,20 +17,20 @@ use crate::refdata::RefData;
 use crate::sender::SenderId;
 use crate::time::Timestamp;
 
-/// Makes a strategy as it is at the beginning of its life.
+/// Creates a strategy in its initial state.
 pub type StrategyFactory = Box<dyn Fn() -> Box<dyn Strategy> + Send>;
 
-/// Calls what it is given; an error says with what words it panicked. Whoever has threads gives one that catches panics; the
-/// pure one is [`unguarded`].
+/// Calls a closure; an error carries the text of its panic. A caller with threads provides one that
+/// catches panics; the pure one is [`unguarded`].
 pub type PanicGuard = fn(&mut dyn FnMut()) -> Result<(), String>;
 
-/// For tests and for whoever lets a panic end the process.
+/// Guard for tests, and for callers that let a panic end the process.
 pub fn unguarded(call: &mut dyn FnMut()) -> Result<(), String> {
     call();
     Ok(())
 }
 
-/// How a strategy is run.
+/// Settings of one strategy.
 pub struct HostSettings {
     pub id: StrategyId,
     pub name: String,
@@ -39,7 +40,7 @@ pub struct HostSettings {
     pub cancel_on_failure: bool,
 }
 
-/// What all strategies of a runner see.
+/// What all strategies of a runner share.
 pub struct HostEnvironment<'a> {
     pub now: Timestamp,
     pub operation: Operation,
@@ -54,12 +55,12 @@ pub struct StrategyHost {
     settings: HostSettings,
     strategy: Option<Box<dyn Strategy>>,
     phase: Phase,
-    /// Why it was stopped, if it failed.
+    /// Reason of its stop, if it failed.
     reason: Option<Arc<str>>,
-    /// It has failed and nobody was told yet.
+    /// Whether it has failed and this was not reported yet.
     failed: bool,
     pub(super) book: StrategyState,
-    /// By which its port has named it; none: it has sent nothing yet.
+    /// Number under which its port has registered it; none before its first request.
     pub(super) sender: SenderId,
 }
 
@@ -75,7 +76,7 @@ impl fmt::Debug for StrategyHost {
 }
 
 impl StrategyHost {
-    /// It has not begun to live: that is EXIT.
+    /// Creates a host in phase EXIT, before the start of the strategy.
     pub fn new(settings: HostSettings) -> StrategyHost {
         let book = StrategyState::new(settings.id);
         let sender = SenderId::NONE;
@@ -106,22 +107,22 @@ impl StrategyHost {
         self.phase
     }
 
-    /// Why it was stopped, if it failed.
+    /// Returns the reason of its stop, if it failed.
     pub fn reason(&self) -> Option<&Arc<str>> {
         self.reason.as_ref()
     }
 
-    /// It has failed, and nobody was told yet.
+    /// Returns whether it has failed and this was not reported yet.
     pub(super) fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Once after each failure.
+    /// Returns the reason once after each failure.
     pub(super) fn take_failure(&mut self) -> Option<Arc<str>> {
         std::mem::take(&mut self.failed).then(|| self.reason.clone()).flatten()
     }
 
-    /// Leads it through the phases to one of them; false if there is no way.
+    /// Moves the strategy through the phases to one of them. Returns false if there is no path.
     pub(super) fn transition_to(&mut self, environment: &mut HostEnvironment<'_>, to: Phase) -> bool {
         let Ok(way) = lifecycle::path(self.phase, to) else { return false };
         for phase in way {
@@ -132,7 +133,7 @@ impl StrategyHost {
         true
     }
 
-    /// One phase; false if the strategy failed in it.
+    /// Enters one phase. Returns false if the strategy failed in it.
     fn enter(&mut self, environment: &mut HostEnvironment<'_>, phase: Phase) -> bool {
         self.phase = phase;
         if phase == Phase::Init {
@@ -193,7 +194,7 @@ impl StrategyHost {
         self.call(environment, |strategy, context| strategy.on_transaction(booking, context));
     }
 
-    /// A snapshot, or a reset that put something right.
+    /// Handles a snapshot, or a reset that corrected a value.
     pub(super) fn handle_adjustment(&mut self, shard: ShardId, what: &Adjustment) {
         match *what {
             Adjustment::Position { security, after, .. } => _ = self.book.positions.insert(security, after),
@@ -207,10 +208,10 @@ impl StrategyHost {
         }
     }
 
-    /// Calls for every timer that is due, the earliest first; says how many.
+    /// Calls every due timer, the earliest first, and returns their number.
     pub(super) fn fire_timers(&mut self, environment: &mut HostEnvironment<'_>) -> usize {
         let mut fired = 0;
-        // Each timer once in a round, however often it sets itself for now.
+        // Each timer once per round, however often it sets itself for now.
         for _ in 0..self.book.timers.len() {
             let Some(&(at, timer)) = self.book.timers.iter().min() else { break };
             if at > environment.now {
@@ -223,7 +224,7 @@ impl StrategyHost {
         fired
     }
 
-    /// Calls the strategy within its fence; false if it has failed, now or before.
+    /// Calls the strategy under its guard. Returns false if it has failed, now or before.
     #[inline]
     fn call(
         &mut self,
@@ -250,7 +251,8 @@ impl StrategyHost {
         }
     }
 
-    /// It is not called any more; orders it asked for and that were not sent are forgotten.
+    /// Stops the strategy after a failure: it is not called any more, and its unsent orders are
+    /// dropped.
     #[cold]
     fn fail(&mut self, failure: &Failure) {
         let was_over = matches!(self.phase, Phase::Stop | Phase::Exit);

@@ -1,4 +1,4 @@
-//! The life of a strategy, as a table.
+//! The lifecycle of a strategy, as a table.
 //!
 //! ```text
 //! INIT ─► PREFEED ─► START ─► RUNNING ─► STOP ─► EXIT
@@ -8,7 +8,8 @@
 //!   └──────────── begins again ────────────┴───────┘
 //! ```
 //!
-//! The same in REAL_TIME and SIMULATION. PREFEED is warm-up from history; without history it is entered and left at once.
+//! It is the same in REAL_TIME and SIMULATION. PREFEED is the warm-up from history; without history
+//! it is entered and left at once.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ use crate::command::Phase;
 pub const PHASES: [Phase; 6] =
     [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running, Phase::Stop, Phase::Exit];
 
-/// There is no step, or no way, from the one to the other.
+/// There is no step, or no path, from one phase to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongPhase {
     pub from: Phase,
@@ -26,11 +27,11 @@ pub struct WrongPhase {
 
 impl fmt::Display for WrongPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no way from {:?} to {:?}", self.from, self.to)
+        write!(f, "there is no path from {:?} to {:?}", self.from, self.to)
     }
 }
 
-/// One step.
+/// Checks one step.
 pub fn enter(from: Phase, to: Phase) -> Result<Phase, WrongPhase> {
     match (from, to) {
         (Phase::Init, Phase::Prefeed)
@@ -46,7 +47,8 @@ pub fn enter(from: Phase, to: Phase) -> Result<Phase, WrongPhase> {
     }
 }
 
-/// The steps to a phase, one after the other; none if it is there already. Whoever runs is stopped before it begins again.
+/// Returns the steps to a phase; none if it is the current one. A running strategy is stopped
+/// before it starts again.
 pub fn path(from: Phase, to: Phase) -> Result<Vec<Phase>, WrongPhase> {
     let is_over = |phase| matches!(phase, Phase::Stop | Phase::Exit);
     let up_to = |first: Phase| PHASES.into_iter().filter(move |phase| first <= *phase && *phase <= to);
@@ -93,10 +95,10 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_made_of_steps_and_ends_where_it_should() {
+    fn a_path_consists_of_valid_steps_and_reaches_its_target() {
         for from in PHASES {
             for to in PHASES {
-                // Nobody goes back but who has stopped, and he begins anew.
+                // Only a stopped strategy can go back, and it starts again.
                 let goes_back = to < from && (from < Stop || to == Stop);
                 let Ok(way) = path(from, to) else {
                     assert!(goes_back, "{from:?} {to:?}");

@@ -1,23 +1,23 @@
-//! The subscription component: which of the runner's strategies follow which securities, and the newest picture of each.
+//! The securities that the runner's strategies follow, and the newest tick of each.
 
 use crate::event::Tick;
 use crate::id::SecurityId;
 
 const NONE: u32 = u32::MAX;
 
-/// Of all strategies of a runner together.
+/// Market data of all strategies of a runner together.
 #[derive(Debug, Default)]
 pub struct MarketCache {
-    /// By security id: where its row is.
+    /// By security id: the index of its row.
     places: Vec<u32>,
     rows: Vec<Row>,
 }
 
 #[derive(Debug)]
 struct Row {
-    /// None has come yet if its time is zero.
+    /// Zero time: no tick has arrived yet.
     tick: Tick,
-    /// Places of the strategies that follow it.
+    /// Indices of the strategies that follow it.
     followers: Vec<u16>,
 }
 
@@ -28,19 +28,19 @@ impl MarketCache {
         (row.tick.security == security && !row.is_blank()).then_some(&row.tick)
     }
 
-    /// The picture of a security that is followed, to be brought up to date.
+    /// Returns the tick of a followed security, to be updated.
     #[inline]
     pub fn tick_mut(&mut self, security: SecurityId) -> Option<&mut Tick> {
         let place = self.place(security)?;
         Some(&mut self.rows[place].tick)
     }
 
-    /// The newest pictures of all that is followed.
+    /// Returns the newest ticks of all followed securities.
     pub fn ticks(&self) -> impl Iterator<Item = &Tick> {
         self.rows.iter().filter(|row| !row.is_blank()).map(|row| &row.tick)
     }
 
-    /// Keeps a picture; says where its followers are found.
+    /// Stores a tick and returns the index of its row.
     #[inline]
     pub fn put(&mut self, tick: &Tick) -> Option<usize> {
         let place = self.place(tick.security)?;
@@ -48,7 +48,7 @@ impl MarketCache {
         Some(place)
     }
 
-    /// The followers of a place, one by one: they may change while they are told.
+    /// Returns the followers of a row one by one: they may change during a call.
     #[inline]
     pub fn follower(&self, place: usize, at: usize) -> Option<u16> {
         self.rows[place].followers.get(at).copied()
@@ -58,7 +58,7 @@ impl MarketCache {
         self.place(security).is_some_and(|place| !self.rows[place].followers.is_empty())
     }
 
-    /// A strategy begins or ends to follow a security. True if it is the first, or was the last.
+    /// Starts or stops following a security. Returns true for the first and the last follower.
     pub fn follow(&mut self, security: SecurityId, strategy: u16, on: bool) -> bool {
         let at = security.0 as usize;
         if self.places.len() <= at {
@@ -96,7 +96,7 @@ mod tests {
     use crate::time::Timestamp;
 
     #[test]
-    fn the_first_follower_and_the_last_are_told_apart() {
+    fn the_first_and_the_last_follower_are_reported() {
         let mut market = MarketCache::default();
         let (one, two) = (SecurityId(7), SecurityId(3));
         assert!(market.follow(one, 1, true));

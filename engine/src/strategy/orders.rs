@@ -1,4 +1,4 @@
-//! The open orders of one strategy, and what it may be told of its requests.
+//! The open orders of one strategy, and its refused requests.
 
 use crate::event::{ExecType, OrderReport, OrderTerms};
 use crate::id::{IntId, OrderHandle, SecurityId};
@@ -6,16 +6,16 @@ use crate::number::{Price, Qty};
 use crate::reason::Reason;
 use crate::terms::{Side, Status, Terms};
 
-/// Orders that one strategy may have open here: they are looked through one by one, and more than these a person could not
-/// look after. The next is declined.
+/// Orders that one strategy may have open here: they are searched linearly, and a person could not
+/// supervise more. The next is declined.
 pub const OPEN_MAX: usize = 1_024;
 
 /// An order that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOrder {
-    /// As it was submitted.
+    /// Id under which it was submitted.
     pub id: IntId,
-    /// None until the shard has told of it.
+    /// None until the shard has reported it.
     pub order: OrderHandle,
     pub security: SecurityId,
     pub side: Side,
@@ -32,7 +32,7 @@ impl OpenOrder {
     }
 }
 
-/// What was asked for.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrategyRequestKind {
     Submit,
@@ -40,16 +40,16 @@ pub enum StrategyRequestKind {
     Cancel,
 }
 
-/// A request that came to nothing.
+/// A request that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The order's, as it was submitted.
+    /// Id of the order, as submitted.
     pub id: IntId,
     pub request: StrategyRequestKind,
     pub reason: Reason,
 }
 
-/// In the order they were submitted.
+/// In order of submission.
 #[derive(Debug, Default)]
 pub struct OpenOrders {
     open: Vec<OpenOrder>,
@@ -61,7 +61,7 @@ impl OpenOrders {
     }
 
     pub fn find(&self, id: &IntId) -> Option<&OpenOrder> {
-        // Those of the last moment are asked for most.
+        // The newest are looked up most.
         self.open.iter().rev().find(|order| order.id == *id)
     }
 
@@ -69,18 +69,19 @@ impl OpenOrders {
         self.open.len() < OPEN_MAX
     }
 
-    /// An order is on its way.
+    /// Adds an order that is being sent.
     pub fn submit(&mut self, id: IntId, terms: &Terms) {
         let status = Status::PendingNew;
         self.put(OpenOrder { cum_qty: Qty::ZERO, status, ..of_terms(id, OrderHandle::NONE, terms) });
     }
 
-    /// It was never sent.
+    /// Removes an order that was never sent.
     pub fn withdraw(&mut self, id: &IntId) {
         self.open.retain(|order| order.id != *id);
     }
 
-    /// The terms of an order, new ones or those of a snapshot. A snapshot may bring orders of an earlier life.
+    /// Applies the terms of an order, new ones or those of a snapshot. A snapshot may contain
+    /// orders of an earlier process.
     pub fn handle_terms(&mut self, id: IntId, terms_event: &OrderTerms) {
         let new = of_terms(id, terms_event.order, &terms_event.terms);
         match self.open.iter_mut().find(|order| order.id == id) {

@@ -1,4 +1,4 @@
-//! What a strategy is set up with: names and texts, as an operator wrote them.
+//! Parameters of a strategy: names and texts, as an operator wrote them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::ops::RangeInclusive;
 use crate::number::{Money, Qty};
 use crate::text;
 
-/// By name. Each is asked for once; what nobody asked for is refused, so that a slip of the pen is seen.
+/// Parameters by name. Unknown names are refused, so that a typing error is noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
     texts: BTreeMap<String, String>,
 }
 
-/// What is wrong with a parameter.
+/// An error in a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadParameter {
     pub name: String,
@@ -35,7 +35,7 @@ impl Parameters {
         self.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
-    /// A whole number.
+    /// Returns a whole number within the range.
     pub fn count(&self, name: &str, range: RangeInclusive<u64>) -> Result<u64, BadParameter> {
         let count = text::parse_u64(self.text(name)?.as_bytes()).ok().filter(|count| range.contains(count));
         count.ok_or_else(|| {
@@ -43,13 +43,13 @@ impl Parameters {
         })
     }
 
-    /// A quantity above zero.
+    /// Returns a quantity above zero.
     pub fn qty(&self, name: &str) -> Result<Qty, BadParameter> {
         let qty = Qty::parse(self.text(name)?.as_bytes()).ok().filter(|qty| qty.is_positive());
         qty.ok_or_else(|| bad(name, "it must be a quantity above zero".to_string()))
     }
 
-    /// An amount, zero or above.
+    /// Returns an amount, zero or above.
     pub fn money(&self, name: &str) -> Result<Money, BadParameter> {
         let money = Money::parse(self.text(name)?.as_bytes()).ok().filter(|money| !money.is_negative());
         money.ok_or_else(|| bad(name, "it must be an amount, zero or above".to_string()))
@@ -63,7 +63,7 @@ impl Parameters {
         }
     }
 
-    /// Refuses whatever is not one of these.
+    /// Refuses all names but these.
     pub fn only(&self, names: &[&str]) -> Result<(), BadParameter> {
         match self.texts.keys().find(|name| !names.contains(&name.as_str())) {
             Some(name) => {

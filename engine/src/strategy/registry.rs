@@ -1,4 +1,4 @@
-//! The kinds of strategies that can be configured by name. Whoever writes one adds it here.
+//! The kinds of strategies that can be configured by name. A new kind is added here.
 
 use super::examples::{market_maker, moving_average};
 use super::host::StrategyFactory;
@@ -21,7 +21,7 @@ impl StrategyKind {
         const { &STRATEGY_KINDS }.iter().find(|kind| kind.name == name)
     }
 
-    /// Checks the parameters; what it gives makes a strategy each time it is asked.
+    /// Checks the parameters and returns a factory for the strategy.
     pub fn make(
         &self,
         securities: &[SecurityId],

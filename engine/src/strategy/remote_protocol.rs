@@ -1,18 +1,20 @@
-//! What a strategy in a process of its own and its server say to each other, and the bytes of it.
+//! Messages between a strategy in its own process and its server, and their bytes.
 //!
 //! ```text
-//! strategy ── Letter ──► server          Hello, Resume, Piece, Fetch, Follow, Command, Beat, Failed, Bye
-//! strategy ◄── Reply ─── server          to each that wants one
-//! strategy ◄── Post ──── server          what shards say of it, numbered
-//! strategies ◄─ Prices ─ server          one shared topic
+//! strategy ── RemoteRequest ─► server      Hello, Resume, Piece, Fetch, Follow, Command, Heartbeat, Failed, Bye
+//! strategy ◄── RemoteReply ─── server      to each request that needs one
+//! strategy ◄── EventBatch ──── server      events of the shards for it, numbered
+//! strategies ◄─ PriceBatch ─── server      one shared topic
 //! ```
 //!
-//! **Numbers.** Each event has the number its shard gave it, which is the same after a restart, since it comes out of the
-//! journal. `before` is the number of the event told to this strategy before it, so that whoever has heard up to
-//! there lacks nothing; whoever has not asks for what is between.
+//! **Numbers.** Each event has the number that its shard gave it, which is the same after a
+//! restart, since it comes from the journal. `before` is the number of the previous event for this
+//! strategy: a strategy that has received up to there misses nothing; otherwise it asks for the
+//! events between.
 //!
-//! Images rather than JSON: they are exact, the same as in the journal, read without belief, and a tenth of the bytes. Each
-//! begins with a byte for the version, and another version is told as such.
+//! The messages use the binary codec rather than JSON: it is exact, the same as in the journal,
+//! validates untrusted input, and takes a tenth of the bytes. Each message begins with a byte for
+//! the version, and another version is reported as such.
 
 use std::fmt;
 
@@ -22,72 +24,74 @@ use crate::event::{Event, EventKind, ExecType, Tick};
 use crate::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use crate::reason::Reason;
 
-/// The first byte of everything that is said. It goes up when the rest would be read as something else.
+/// First byte of every message. It rises when the rest would be decoded differently.
 pub const VERSION: u8 = 1;
 
-/// From a strategy to its server. `life` is one process, from its start to its end; `heard` is by shard the number up to which
-/// nothing is lacking.
+/// From a strategy to its server. `life` is one process, from its start to its end; `heard` is by
+/// shard the number up to which nothing is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteRequest {
-    /// A new process. What it, or the one before it, has heard; empty if nobody knows.
+    /// A new process, with what it or its predecessor has received; empty if unknown.
     Hello { life: u64, host: String, heard: Vec<u64> },
-    /// The same process, after it lost sight of the server or the server of it.
+    /// The same process, after it and the server lost contact.
     Resume { life: u64, heard: Vec<u64> },
-    /// More of what was promised in the welcome.
+    /// Asks for more of a blob promised in the welcome.
     Piece { life: u64, of: Blob, at: u32 },
-    /// What was said since.
+    /// Asks for the events since these.
     Fetch { life: u64, heard: Vec<u64> },
-    /// Prices of a security are wanted, or no longer.
+    /// Starts or stops the prices of a security.
     Follow { life: u64, security: SecurityId, on: bool },
     /// An order, a request about one, a phase, a subscription.
     Command { life: u64, command: Command },
-    /// It lives, and has taken in prices up to this number; idle if it waits for no answer.
+    /// The process is alive, and has received prices up to this number; idle if it waits for no
+    /// answer.
     Heartbeat { life: u64, prices: u64, heard: Vec<u64>, idle: bool },
-    /// It has failed and stopped, and why.
+    /// The strategy has failed and stopped, with the reason.
     Failed { life: u64, reason: String },
-    /// It ends in good order.
+    /// The process ends in good order.
     Bye { life: u64 },
 }
 
-/// Things too long for one message.
+/// Data too long for one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blob {
     Reference,
-    /// Orders, positions and cash as they stood at the welcome: a list of [`StateItem`].
+    /// Orders, positions and cash at the time of the welcome: a list of [`StateItem`].
     State,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteReply {
     Welcome(Box<Welcome>),
-    /// This strategy cannot be run from there; in words.
+    /// This strategy cannot be run from there, with the reason as text.
     Refused {
         text: String,
     },
-    /// Not now, ask again: it runs elsewhere still, or the server is starting; in words.
+    /// Not now, ask again: it still runs elsewhere, or the server is starting, with the reason as
+    /// text.
     Wait {
         text: String,
     },
-    /// Nobody of this life is known: it must resume.
+    /// This life is not known: the process must resume.
     UnknownSession,
     Piece {
         at: u32,
         bytes: Vec<u8>,
     },
-    /// In their order; if there is more, ask again.
+    /// The missed events in order; if there are more, ask again.
     Missed {
         events: Vec<NumberedEvent>,
         more: bool,
     },
-    /// What was missed is no longer kept: begin anew, with the state.
+    /// The missed events are no longer kept: start again, with the state.
     Gone,
     /// The newest price, if there is one.
     Follows {
         tick: Option<Tick>,
     },
-    /// It was taken; what came of it is among the events.
+    /// The command was accepted; its outcome is among the events.
     Accepted,
-    /// Nothing was done, and nothing will be told of it.
+    /// The command was declined, and no event will follow.
     Declined {
         reason: Reason,
     },
@@ -95,28 +99,28 @@ pub enum RemoteReply {
     Busy,
 }
 
-/// What a new process must know.
+/// Data that a new process needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// One life of the server.
     pub epoch: u64,
     pub shards: u8,
-    /// By which the shards know the strategy's orders.
+    /// Port under which the shards know the strategy's orders.
     pub port: PortId,
     pub strategy: StrategyId,
-    /// Numbers for ids, never given to anybody else: from, and up to but not including.
+    /// Numbers for ids, given to no other process: from, and up to but not including.
     pub numbers: (u64, u64),
-    /// Without a word for so long it counts as dead.
+    /// Time without a message after which the process counts as dead.
     pub lease_ms: u32,
     pub heads: Vec<ShardHead>,
-    /// Whether all that was said since `heard` can be fetched.
+    /// Whether all events since `heard` can be fetched.
     pub complete: bool,
     pub reference_bytes: u32,
     pub state_bytes: u32,
     pub section: StrategySetup,
 }
 
-/// How the server has the strategy set up.
+/// The strategy's settings on the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StrategySetup {
     pub kind: String,
@@ -126,16 +130,16 @@ pub struct StrategySetup {
     pub cancel_on_failure: bool,
 }
 
-/// How far a shard has come, as a strategy sees it.
+/// Progress of a shard, as a strategy sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardHead {
-    /// Number of the last event that was for it.
+    /// Number of the last event for the strategy.
     pub last: u64,
-    /// Number of the last event of all: there is nothing for it between the two.
+    /// Number of the last event of all: there is none for the strategy between the two.
     pub seen: u64,
 }
 
-/// An event, and the number of the one before it of the same shard for the same strategy.
+/// An event, and the number of the previous one of the same shard for the same strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberedEvent {
     pub shard: ShardId,
@@ -143,14 +147,14 @@ pub struct NumberedEvent {
     pub event: Event,
 }
 
-/// A part of the state, and whose it is.
+/// A part of the state, and its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateItem {
     pub shard: ShardId,
     pub event: Event,
 }
 
-/// From the server to one strategy: what is new, and how far it is.
+/// From the server to one strategy: new events, and the progress of the shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventBatch {
     pub epoch: u64,
@@ -164,7 +168,7 @@ pub struct EventBatch {
 pub struct PriceBatch {
     pub epoch: u64,
     pub number: u64,
-    /// The market waits until everybody has said that he has taken this in.
+    /// Whether the market waits until every strategy has confirmed these prices.
     pub paced: bool,
     pub ticks: Vec<Tick>,
 }
@@ -214,10 +218,10 @@ codec!(StateItem { shard, event });
 codec!(EventBatch { epoch, life, events, heads });
 codec!(PriceBatch { epoch, number, paced, ticks });
 
-/// Why bytes say nothing.
+/// Reason why a message cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
-    /// They are of another version of this house.
+    /// The message has another version.
     Version(u8),
     Damaged(DecodeError),
 }
@@ -225,13 +229,13 @@ pub enum MessageError {
 impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MessageError::Version(theirs) => write!(f, "it speaks version {theirs}, we speak {VERSION}"),
+            MessageError::Version(theirs) => write!(f, "it uses version {theirs}, this build uses {VERSION}"),
             MessageError::Damaged(damage) => damage.fmt(f),
         }
     }
 }
 
-/// Gives types a form in bytes, with the version before it.
+/// Gives types an encoding with the version in front.
 macro_rules! versioned_codec {
     ($($name:ident),+) => {
         $(impl $name {
@@ -259,7 +263,7 @@ pub(crate) fn decode_versioned<T: Codec>(bytes: &[u8]) -> Result<T, MessageError
     }
 }
 
-/// A state as one parcel.
+/// Encodes a state as one blob.
 pub fn encode_state(state: &[StateItem]) -> Vec<u8> {
     let mut bytes = Vec::new();
     crate::codec::encode_list(state.iter(), &mut bytes);
@@ -270,12 +274,13 @@ pub fn decode_state(bytes: &[u8]) -> Result<Vec<StateItem>, DecodeError> {
     decode_whole(bytes)
 }
 
-/// Whose a strategy's orders are, at the port that speaks for those who are elsewhere.
+/// Returns the source of a strategy's orders, at the port of remote strategies.
 pub fn source(port: PortId, strategy: StrategyId) -> Source {
     Source { origin: Origin::Strategy, port, session: strategy.0 }
 }
 
-/// Whether a strategy must hear of an event, once and in its order. What a snapshot shows is no event.
+/// Returns whether a strategy must receive an event, once and in order. Snapshot items are not
+/// events.
 pub fn concerns(strategy: Source, event: &Event) -> bool {
     let id = StrategyId(strategy.session);
     match &event.body {
@@ -285,7 +290,8 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         EventKind::Forgotten { source, .. } => *source == strategy,
         EventKind::Booked(booking) => booking.strategy == id,
         EventKind::Adjusted { strategy, .. } | EventKind::Phase { strategy, .. } => *strategy == id,
-        // A new day is told to shards before anybody listens, and a strategy's desk forgets by number as well.
+        // Shards start a new day before any listener exists, and a strategy's desk also forgets by
+        // number.
         EventKind::TradingDay { .. }
         | EventKind::Tick(_)
         | EventKind::Depth(_)
@@ -309,7 +315,8 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
     }
 }
 
-/// The id of the request that an event answers: an order was entered or rejected, a request about one was taken or refused.
+/// Returns the id of the request that an event answers: an order was entered or rejected, a request
+/// about one was accepted or refused.
 pub fn answers(event: &Event) -> Option<IntId> {
     match &event.body {
         EventKind::Order(told) if matches!(told.what, ExecType::Entered | ExecType::Rejected) => {
@@ -333,7 +340,7 @@ pub fn answers(event: &Event) -> Option<IntId> {
     }
 }
 
-/// Whether an event is about an order or a command of a strategy, here or elsewhere.
+/// Returns whether an event is about an order or a command of a strategy, local or remote.
 pub fn is_of_strategy(event: &Event) -> bool {
     let source = match &event.body {
         EventKind::Order(order) => order.source,
@@ -378,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_told_as_such() {
+    fn another_version_is_reported_as_such() {
         let mut bytes = RemoteRequest::Bye { life: 1 }.encode();
         bytes[0] = VERSION + 1;
         assert_eq!(RemoteRequest::decode(&bytes), Err(MessageError::Version(VERSION + 1)));
@@ -386,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_hears_of_its_own_only() {
+    fn a_strategy_receives_only_its_own_events() {
         let own = source(PortId(1), StrategyId(3));
         let event = |body| Event { seq: 1, at: Timestamp(1), body };
         let phase = |id| event(EventKind::Phase { strategy: StrategyId(id), phase: Phase::Stop });

@@ -1,13 +1,17 @@
-//! Runs strategies on one thread: what the shards say becomes calls, what strategies ask for becomes commands.
+//! Runs strategies on one thread: events of the shards become calls, requests of strategies become
+//! commands.
 //!
 //! ```text
-//! shards ─► PortEnd ─► hear: Desk, Market, Hosts ─► calls ─► Asks ─► poll: Desk, PendingCommands ─► PortEnd ─► shards
-//!                       └► Dispatcher: whoever else listens          └► Notices: to other threads
+//! shards ─► PortEnd ─► drain_events: Desk, MarketCache, hosts ─► calls ─► StrategyRequests ─► poll: Desk,
+//!                       └► Dispatcher: other listeners            PendingCommands ─► PortEnd ─► shards
+//!                                                                 └► Notices: to other threads
 //! ```
 //!
-//! **Phases.** The shards have the word: a phase that all of them agree on is the strategy's, and it is led there through
-//! every phase between. So whoever may tell the shards (REST, this runner, a server elsewhere) leads a strategy, and no order
-//! leaves before every shard would take it. A strategy that fails is stopped here at once, and the shards are told.
+//! **Phases.** A strategy's phase is shard state: a phase on which all shards agree is the
+//! strategy's, and the runner moves it there through every phase between. A component that may send
+//! commands to the shards (REST, this runner, a remote server) controls a strategy, and no order
+//! leaves before every shard would accept it. A strategy that fails is stopped here at once, and
+//! the shards are informed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,26 +35,26 @@ use crate::sender::{Protocol, Sender, SenderId, SenderText};
 use crate::shard::shard_of;
 use crate::time::Timestamp;
 
-/// What other threads are to be told, until they are; beyond it the newest is dropped and counted.
+/// Notices that wait for other threads; beyond it the newest is dropped and counted.
 const NOTICES_MAX: usize = 1_024;
 
-/// How a runner is set up.
+/// Settings of a runner.
 #[derive(Clone, Copy, Debug)]
 pub struct RunnerSettings {
     pub operation: Operation,
     pub guard: PanicGuard,
-    /// Orders known at once, finished ones included, and the most of those.
+    /// Orders known at once, including finished ones, and the most of those.
     pub orders_max: u32,
     pub finished_max: u32,
-    /// For ids of orders.
+    /// Numbers for ids of orders.
     pub numbers: IdBlock,
-    /// Of the hash over the ids.
+    /// Seed of the hash over the ids.
     pub seed: u64,
-    /// Where the tables of orders lie.
+    /// Page hook for the tables of orders.
     pub pages: LargePages,
 }
 
-/// What other threads are to be told.
+/// A notice for other threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     Generic {
@@ -71,9 +75,9 @@ pub struct Runner {
     pending_commands: PendingCommands,
     desk: Desk,
     hosts: Vec<StrategyHost>,
-    /// By host, by shard: what a shard said last of its phase.
+    /// By host, by shard: the phase that a shard last reported.
     phases: Vec<Vec<Option<Phase>>>,
-    /// By host: it has failed, and the shards do not all know yet.
+    /// By host: whether it has failed and not all shards know it yet.
     stopping: Vec<bool>,
     shared: SharedState,
     dispatcher: Dispatcher,
@@ -85,7 +89,7 @@ pub struct Runner {
     token: u32,
 }
 
-/// What the hosts share.
+/// State that the hosts share.
 #[derive(Debug)]
 struct SharedState {
     market: MarketCache,
@@ -104,7 +108,7 @@ impl SharedState {
 }
 
 impl Runner {
-    /// Strategies at a port of their own. It first learns what was before.
+    /// Creates a runner of strategies at a port of their own. It first receives a snapshot.
     pub fn new(
         port: PortEnd,
         reference: Arc<RefData>,
@@ -123,7 +127,7 @@ impl Runner {
             orders_max,
             ids_max: orders_max.saturating_mul(4),
             finished_max,
-            // Of cancels; orders have ids of the context's making.
+            // For cancels; the context generates the ids of orders.
             prefix: b'q',
             seed,
             pages,
@@ -154,29 +158,29 @@ impl Runner {
         &self.shared.market
     }
 
-    /// Where listeners register.
+    /// Returns the dispatcher, where listeners register.
     pub fn dispatcher_mut(&mut self) -> &mut Dispatcher {
         &mut self.dispatcher
     }
 
-    /// New reference data hold from now on.
+    /// Puts new reference data into force.
     pub fn adopt(&mut self, reference: Arc<RefData>) {
         self.shared.reference = reference;
     }
 
-    /// Whether it knows what was before it came, so that it may begin.
+    /// Returns whether all snapshots are complete, so that it may begin.
     pub fn is_ready(&self) -> bool {
         self.snapshots_pending == 0
     }
 
-    /// Whether something waits for room.
+    /// Returns whether something waits for room.
     pub fn is_waiting(&self) -> bool {
         !self.pending_commands.is_empty()
             || self.desk.has_requests()
             || self.hosts.iter().any(|host| !host.book.requests.is_empty())
     }
 
-    /// When a timer is due.
+    /// Returns the time of the next timer.
     pub fn deadline(&self) -> Timestamp {
         self.hosts.iter().map(|host| host.book.deadline()).min().unwrap_or(Timestamp::MAX)
     }
@@ -189,15 +193,15 @@ impl Runner {
         self.notices.pop_front()
     }
 
-    /// Notices that found no room.
+    /// Returns the number of notices that found no room.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// What it hears.
+/// Events in.
 impl Runner {
-    /// Hears what the shards say, up to a bound.
+    /// Handles events of the shards, up to a bound.
     pub fn drain_events(&mut self, now: Timestamp, most: usize) -> usize {
         for heard in 0..most {
             let Some((shard, event)) = self.port.poll_event() else { return heard };
@@ -313,12 +317,12 @@ impl Runner {
         }
     }
 
-    /// An event of a client or of a strategy elsewhere.
+    /// Handles an event of a client or of a remote strategy.
     pub fn handle_generic(&mut self, now: Timestamp, name: &str, body: &[u8]) {
         self.dispatch_generic(now, usize::MAX, name, body);
     }
 
-    /// Everybody but whoever said it.
+    /// Sends a generic event to all strategies except its sender.
     fn dispatch_generic(&mut self, now: Timestamp, from: usize, name: &str, body: &[u8]) {
         for (at, host) in self.hosts.iter_mut().enumerate() {
             if at != from {
@@ -343,7 +347,8 @@ impl Runner {
 
 /// Phases.
 impl Runner {
-    /// Every strategy begins its life, once all is known; in real time those that should run are led there. Nothing the second time.
+    /// Starts every strategy, once all snapshots are complete; in real time those that should run
+    /// are moved to RUNNING. A second call does nothing.
     pub fn begin(&mut self) {
         if !self.is_ready() || self.begun {
             return;
@@ -355,7 +360,7 @@ impl Runner {
         }
     }
 
-    /// Has a strategy led to a phase; by way of the shards, so it takes a while.
+    /// Requests a phase for a strategy. The request goes through the shards, so it takes a while.
     pub fn request_phase(&mut self, strategy: StrategyId, to: Phase) -> Result<(), lifecycle::WrongPhase> {
         let Some(at) = self.place(strategy) else { return Ok(()) };
         let from = self.hosts[at].phase();
@@ -378,7 +383,7 @@ impl Runner {
             return;
         }
         let is_over = matches!(phase, Phase::Stop | Phase::Exit);
-        // What was said before a failure is not heard any more.
+        // Phases from before a failure are ignored.
         if (self.stopping[at] || self.hosts[at].has_failed()) && !is_over {
             return;
         }
@@ -386,7 +391,7 @@ impl Runner {
         self.hosts[at].transition_to(&mut self.shared.environment(now), phase);
     }
 
-    /// The end is near: every strategy stops and exits at once, and the shards are told.
+    /// Stops every strategy at once before the end, and informs the shards.
     pub fn stop_all(&mut self, now: Timestamp) {
         for at in 0..self.hosts.len() {
             let from = self.hosts[at].phase();
@@ -396,7 +401,7 @@ impl Runner {
         }
     }
 
-    /// Tells of strategies that have failed.
+    /// Reports strategies that have failed.
     fn report_failures(&mut self, now: Timestamp) {
         for at in 0..self.hosts.len() {
             let Some(reason) = self.hosts[at].take_failure() else { continue };
@@ -419,9 +424,9 @@ impl Runner {
     }
 }
 
-/// What it says.
+/// Requests out.
 impl Runner {
-    /// Rings timers and sends what was asked for, as far as there is room; says how much it did.
+    /// Fires timers and sends requests, as far as there is room. Returns the amount of work done.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         let mut work = self.pending_commands.poll(&mut self.port) + self.desk.poll(&mut self.port);
         for at in 0..self.hosts.len() {
@@ -434,10 +439,10 @@ impl Runner {
         work + self.pending_commands.poll(&mut self.port)
     }
 
-    /// Carries out what a strategy asked for, in its order; what finds no room waits.
+    /// Executes a strategy's requests in order; a request without room waits.
     fn send(&mut self, now: Timestamp, at: usize) -> usize {
         let mut sent = 0;
-        // What it asks for while it is told of a refusal is for the next round.
+        // Requests made while a refusal is handled are for the next round.
         for _ in 0..self.hosts[at].book.requests.len() {
             let Some(ask) = self.hosts[at].book.requests.pop_front() else { break };
             if let Err(ask) = self.execute(now, at, ask) {
@@ -449,7 +454,7 @@ impl Runner {
         sent
     }
 
-    /// A strategy in this process sends in its own name.
+    /// Returns the sender of a strategy in this process: the strategy itself.
     fn sender_of(&mut self, at: usize) -> SenderId {
         let host = &mut self.hosts[at];
         if host.sender == SenderId::NONE {
@@ -519,7 +524,7 @@ mod tests {
     use crate::strategy::host::unguarded;
 
     #[test]
-    fn so_many_notices_wait_and_the_newest_beyond_are_counted() {
+    fn notices_beyond_the_bound_are_dropped_and_counted() {
         let (mut ports, _ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let settings = RunnerSettings {
             operation: Operation::RealTime,

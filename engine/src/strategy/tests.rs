@@ -1,4 +1,4 @@
-//! Strategies against real shards, on one thread and a clock of the test's own.
+//! Strategies with real shards, on one thread and a clock of the test.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ struct Rig {
     feed: PortEnd,
     runner: Runner,
     now: Timestamp,
-    /// What the shards say of orders, in the order the runner hears it.
-    told: Consumer<String>,
+    /// Order events of the shards, in the order in which the runner handles them.
+    order_events: Consumer<String>,
 }
 
 impl Rig {
@@ -76,14 +76,14 @@ impl Rig {
             pages: LargePages::NONE,
         };
         let mut runner = Runner::new(ports.remove(0), reference, settings, hosts);
-        let (mut tell, told) = RingBuffer::new(100_000);
+        let (mut tell, order_events) = RingBuffer::new(100_000);
         let listener = Box::new(move |_: Timestamp, message: &dispatcher::DispatchedEvent<'_>| {
             if let dispatcher::DispatchedEvent::OrderStatus(report) = message {
                 let _ = tell.push(format!("{} {:?} {:?}", report.id, report.what, report.status));
             }
         });
         runner.dispatcher_mut().register(&[dispatcher::EventClass::OrderStatus], listener).unwrap();
-        let mut rig = Rig { workers, feed, runner, now: Timestamp(NS_PER_S), told };
+        let mut rig = Rig { workers, feed, runner, now: Timestamp(NS_PER_S), order_events };
         rig.pump();
         rig.runner.begin();
         rig.pump();
@@ -132,12 +132,12 @@ impl Rig {
         self.runner.hosts().iter().find(|host| host.id() == strategy).unwrap().phase()
     }
 
-    fn told(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.told.pop().ok()).collect()
+    fn order_events(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.order_events.pop().ok()).collect()
     }
 
-    /// What scripted strategies said since the last time.
-    fn said(&mut self) -> Vec<String> {
+    /// Returns the lines of scripted strategies since the last call.
+    fn output(&mut self) -> Vec<String> {
         let text = |notice| match notice {
             Notice::Generic { body, .. } => String::from_utf8_lossy(&body).into_owned(),
             Notice::Failed { reason, .. } => format!("failed: {reason}"),
@@ -151,10 +151,10 @@ fn host(id: StrategyId, make: StrategyFactory) -> HostSettings {
     HostSettings { id, name: name.into(), make, start: true, cancel_on_failure: true }
 }
 
-/// What a scripted strategy does, and when.
-type Act = fn(&mut Script, Heard<'_>, &mut Context<'_>) -> Result<(), Failure>;
+/// Action of a scripted strategy.
+type Act = fn(&mut Script, ScriptEvent<'_>, &mut Context<'_>) -> Result<(), Failure>;
 
-enum Heard<'a> {
+enum ScriptEvent<'a> {
     Phase(Phase),
     Tick,
     Bar(&'a Bar),
@@ -171,21 +171,21 @@ struct Script {
     ticks: u32,
 }
 
-/// A strategy speaks by events, like any other.
-fn say(context: &mut Context<'_>, text: impl ToString) {
+/// A scripted strategy reports by generic events.
+fn print_line(context: &mut Context<'_>, text: impl ToString) {
     context.send_generic("said", text.to_string().as_bytes()).unwrap();
 }
 
 impl Strategy for Script {
     fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
-        (self.act)(self, Heard::Phase(phase), context)
+        (self.act)(self, ScriptEvent::Phase(phase), context)
     }
     fn on_tick(&mut self, _: &Tick, context: &mut Context<'_>) -> Result<(), Failure> {
         self.ticks += 1;
-        (self.act)(self, Heard::Tick, context)
+        (self.act)(self, ScriptEvent::Tick, context)
     }
     fn on_bar(&mut self, bar: &Bar, context: &mut Context<'_>) -> Result<(), Failure> {
-        (self.act)(self, Heard::Bar(bar), context)
+        (self.act)(self, ScriptEvent::Bar(bar), context)
     }
     fn on_order_status(
         &mut self,
@@ -193,19 +193,19 @@ impl Strategy for Script {
         report: &OrderReport,
         context: &mut Context<'_>,
     ) -> Result<(), Failure> {
-        (self.act)(self, Heard::Status(id, report), context)
+        (self.act)(self, ScriptEvent::Status(id, report), context)
     }
     fn on_refused(&mut self, refused: &Refused, context: &mut Context<'_>) -> Result<(), Failure> {
-        (self.act)(self, Heard::Refused(refused), context)
+        (self.act)(self, ScriptEvent::Refused(refused), context)
     }
     fn on_transaction(&mut self, booking: &Booking, context: &mut Context<'_>) -> Result<(), Failure> {
-        (self.act)(self, Heard::Booking(booking), context)
+        (self.act)(self, ScriptEvent::Booking(booking), context)
     }
     fn on_generic(&mut self, name: &str, body: &[u8], context: &mut Context<'_>) -> Result<(), Failure> {
-        (self.act)(self, Heard::Generic(name, body), context)
+        (self.act)(self, ScriptEvent::Generic(name, body), context)
     }
     fn on_timer(&mut self, timer: u32, context: &mut Context<'_>) -> Result<(), Failure> {
-        (self.act)(self, Heard::Timer(timer), context)
+        (self.act)(self, ScriptEvent::Timer(timer), context)
     }
 }
 
@@ -214,43 +214,43 @@ fn script(act: Act) -> StrategyFactory {
 }
 
 #[test]
-fn a_strategy_goes_through_its_phases_and_begins_anew() {
+fn a_strategy_goes_through_its_phases_and_starts_again() {
     let make = script(|_, heard, context| {
-        if let Heard::Phase(phase) = heard {
-            say(context, format!("{phase:?}"));
+        if let ScriptEvent::Phase(phase) = heard {
+            print_line(context, format!("{phase:?}"));
         }
         Ok(())
     });
     let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
-    assert_eq!(rig.said().join(" "), "Init Prefeed Start Running");
+    assert_eq!(rig.output().join(" "), "Init Prefeed Start Running");
     rig.transition_to(FIRST, Phase::Stop);
     rig.transition_to(FIRST, Phase::Running);
-    assert_eq!(rig.said().join(" "), "Stop Init Prefeed Start Running");
+    assert_eq!(rig.output().join(" "), "Stop Init Prefeed Start Running");
     assert!(rig.runner.request_phase(FIRST, Phase::Init).is_err());
     rig.runner.stop_all(rig.now);
     rig.pump();
-    assert_eq!((rig.said().join(" ").as_str(), rig.phase(FIRST)), ("Stop Exit", Phase::Exit));
+    assert_eq!((rig.output().join(" ").as_str(), rig.phase(FIRST)), ("Stop Exit", Phase::Exit));
 }
 
 #[test]
 fn an_order_keeps_its_id_and_the_position_is_known() {
     let make = script(|script, heard, context| {
         match heard {
-            Heard::Phase(Phase::Init) => context.subscribe(STOCK)?,
-            Heard::Tick if script.ticks == 1 => {
+            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Tick if script.ticks == 1 => {
                 script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
             }
-            Heard::Tick if script.ticks == 2 => {
+            ScriptEvent::Tick if script.ticks == 2 => {
                 let order = context.order(&script.order.unwrap()).unwrap();
                 assert_eq!((order.status, order.limit), (Status::New, price("9.90")));
                 context.modify(&order.id.clone(), Changes::default().with_limit(price("10.10")))?;
             }
-            Heard::Status(id, report) => {
+            ScriptEvent::Status(id, report) => {
                 assert_eq!(Some(*id), script.order);
-                say(context, format!("{:?} {:?}", report.what, report.status));
+                print_line(context, format!("{:?} {:?}", report.what, report.status));
             }
-            Heard::Booking(booking) => {
-                say(
+            ScriptEvent::Booking(booking) => {
+                print_line(
                     context,
                     format!("{} at {}, now {}", booking.qty, booking.price, context.position(STOCK).qty),
                 );
@@ -263,7 +263,7 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
     let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
     rig.quote(STOCK, "10.00", "10.03");
-    let text = rig.said();
+    let text = rig.output();
     let expected = [
         "Entered PendingNew",
         "Accepted New",
@@ -275,31 +275,31 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
     assert_eq!(text, expected);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
     rig.quote(OPTION, "1.00", "1.01");
-    assert_eq!(rig.runner.market().tick(OPTION), None, "nobody asked for it");
+    assert_eq!(rig.runner.market().tick(OPTION), None, "no strategy asked for it");
 }
 
 #[test]
-fn what_comes_to_nothing_is_told() {
+fn refused_requests_are_reported_to_the_strategy() {
     let make = script(|script, heard, context| {
         match heard {
-            Heard::Phase(Phase::Init) => {
+            ScriptEvent::Phase(Phase::Init) => {
                 context.subscribe(STOCK)?;
                 assert_eq!(context.subscribe(SecurityId(99)), Err(Reason::UnknownSecurity));
                 let early = context.market(STOCK, Side::Buy, qty(1));
                 assert_eq!(early, Err(Reason::StrategyNotRunning));
             }
-            Heard::Tick if script.ticks == 1 => {
+            ScriptEvent::Tick if script.ticks == 1 => {
                 let id = context.market(STOCK, Side::Buy, qty(1))?;
                 // It is filled before the cancel arrives.
                 context.cancel(&id)?;
                 assert_eq!(context.cancel(&IntId::parse(b"nobody's").unwrap()), Err(Reason::UnknownOrder));
                 context.limit(STOCK, Side::Buy, qty(1), price("9.999"))?;
             }
-            Heard::Status(_, report) if report.status == Status::Rejected => {
-                say(context, report.reason.code())
+            ScriptEvent::Status(_, report) if report.status == Status::Rejected => {
+                print_line(context, report.reason.code())
             }
-            Heard::Refused(refused) => {
-                say(context, format!("{:?} {}", refused.request, refused.reason.code()))
+            ScriptEvent::Refused(refused) => {
+                print_line(context, format!("{:?} {}", refused.request, refused.reason.code()))
             }
             _ => {}
         }
@@ -307,7 +307,7 @@ fn what_comes_to_nothing_is_told() {
     });
     let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
-    let mut text = rig.said();
+    let mut text = rig.output();
     text.sort();
     assert_eq!(text, ["Cancel order-finished", "bad-tick"]);
 }
@@ -316,23 +316,23 @@ fn what_comes_to_nothing_is_told() {
 fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     let make = script(|script, heard, context| {
         match heard {
-            Heard::Phase(Phase::Init) => context.subscribe(STOCK)?,
-            Heard::Tick if script.ticks == 1 => {
+            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Tick if script.ticks == 1 => {
                 script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
             }
-            Heard::Tick if script.ticks == 2 => {
+            ScriptEvent::Tick if script.ticks == 2 => {
                 context.market(STOCK, Side::Buy, qty(1))?;
                 return Err(Failure::new("no idea what to do"));
             }
-            Heard::Tick => unreachable!("it is not called any more"),
+            ScriptEvent::Tick => unreachable!("it is not called any more"),
             _ => {}
         }
         Ok(())
     });
     let other = script(|script, heard, context| {
         match heard {
-            Heard::Phase(Phase::Init) => context.subscribe(STOCK)?,
-            Heard::Tick => say(context, script.ticks),
+            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Tick => print_line(context, script.ticks),
             _ => {}
         }
         Ok(())
@@ -342,44 +342,47 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
         rig.quote(STOCK, "10.00", ask);
     }
     assert_eq!((rig.phase(FIRST), rig.phase(SECOND)), (Phase::Stop, Phase::Running));
-    assert_eq!(rig.said(), ["1", "2", "failed: no idea what to do", "3"]);
+    assert_eq!(rig.output(), ["1", "2", "failed: no idea what to do", "3"]);
     assert_eq!(rig.runner.hosts()[0].reason().map(|reason| &**reason), Some("no idea what to do"));
-    let told = rig.told();
+    let order_events = rig.order_events();
     let expected = ["s1 Entered PendingNew", "s1 Accepted New"];
-    assert_eq!(told[..2], expected);
-    assert!(told.iter().any(|line| line.ends_with("Canceled Canceled")), "{told:?}");
-    assert!(!told.iter().any(|line| line.starts_with("s2")), "what was asked in the failed call is not sent");
-    // It is made anew, and forgets why it failed.
+    assert_eq!(order_events[..2], expected);
+    assert!(order_events.iter().any(|line| line.ends_with("Canceled Canceled")), "{order_events:?}");
+    assert!(
+        !order_events.iter().any(|line| line.starts_with("s2")),
+        "what was asked in the failed call is not sent"
+    );
+    // It is created again, without the reason of its failure.
     rig.transition_to(FIRST, Phase::Running);
     assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (Phase::Running, None));
 }
 
 #[test]
-fn one_that_fails_at_its_start_does_not_start() {
+fn a_strategy_that_fails_at_its_start_does_not_start() {
     let make = script(|_, heard, context| match heard {
-        Heard::Phase(Phase::Start) => Err(Failure::new("no")),
-        Heard::Phase(phase) => {
-            say(context, format!("{phase:?}"));
+        ScriptEvent::Phase(Phase::Start) => Err(Failure::new("no")),
+        ScriptEvent::Phase(phase) => {
+            print_line(context, format!("{phase:?}"));
             Ok(())
         }
         _ => Ok(()),
     });
     let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
-    assert_eq!(rig.said(), ["Init", "Prefeed", "failed: no"]);
+    assert_eq!(rig.output(), ["Init", "Prefeed", "failed: no"]);
     assert_eq!(rig.phase(FIRST), Phase::Stop);
 }
 
 #[test]
-fn prefeed_tells_the_past_and_takes_no_orders() {
+fn prefeed_replays_the_past_and_accepts_no_orders() {
     let make = script(|_, heard, context| {
         match heard {
-            Heard::Phase(Phase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
-            Heard::Tick => {
+            ScriptEvent::Phase(Phase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
+            ScriptEvent::Tick => {
                 let asked =
                     context.market(STOCK, Side::Buy, qty(1)).map(|_| "sent").unwrap_or_else(Reason::code);
-                say(context, format!("{:?} {asked}", context.phase()));
+                print_line(context, format!("{:?} {asked}", context.phase()));
             }
-            Heard::Bar(bar) => say(context, format!("bar of {}", bar.ticks)),
+            ScriptEvent::Bar(bar) => print_line(context, format!("bar of {}", bar.ticks)),
             _ => {}
         }
         Ok(())
@@ -388,13 +391,13 @@ fn prefeed_tells_the_past_and_takes_no_orders() {
     assert_eq!(rig.phase(FIRST), Phase::Init);
     rig.quote(STOCK, "10.00", "10.02");
     rig.transition_to(FIRST, Phase::Prefeed);
-    let shown = rig.said();
-    assert!(shown.is_empty(), "in INIT nothing is told: {shown:?}");
+    let shown = rig.output();
+    assert!(shown.is_empty(), "in INIT there are no events: {shown:?}");
     rig.quote(STOCK, "10.00", "10.02");
     rig.quote(STOCK, "10.00", "10.03");
     rig.transition_to(FIRST, Phase::Running);
     rig.quote(STOCK, "10.00", "10.02");
-    let text = rig.said();
+    let text = rig.output();
     let expected =
         ["Prefeed strategy-not-running", "bar of 1", "Prefeed strategy-not-running", "Running sent"];
     assert!(text.iter().take(3).eq(expected[..3].iter()), "{text:?}");
@@ -402,10 +405,10 @@ fn prefeed_tells_the_past_and_takes_no_orders() {
 }
 
 #[test]
-fn timers_ring_in_their_order_and_once() {
+fn timers_fire_in_order_and_once() {
     let make = script(|_, heard, context| {
         match heard {
-            Heard::Phase(Phase::Running) => {
+            ScriptEvent::Phase(Phase::Running) => {
                 let now = context.now();
                 context.set_timer(1, now.plus(30))?;
                 context.set_timer(2, now.plus(20))?;
@@ -413,7 +416,7 @@ fn timers_ring_in_their_order_and_once() {
                 context.clear_timer(3);
                 context.set_timer(1, now.plus(10))?;
             }
-            Heard::Timer(timer) => say(context, timer),
+            ScriptEvent::Timer(timer) => print_line(context, timer),
             _ => {}
         }
         Ok(())
@@ -424,7 +427,7 @@ fn timers_ring_in_their_order_and_once() {
     rig.pump();
     rig.now = rig.now.plus(100);
     rig.pump();
-    assert_eq!(rig.said(), ["1", "2"]);
+    assert_eq!(rig.output(), ["1", "2"]);
     assert_eq!(rig.runner.deadline(), Timestamp::MAX);
 }
 
@@ -432,22 +435,22 @@ fn timers_ring_in_their_order_and_once() {
 fn an_event_between_strategies_reaches_the_others() {
     let make = script(|_, heard, context| {
         match heard {
-            Heard::Phase(Phase::Init) => context.subscribe(STOCK)?,
-            Heard::Tick => context.send_generic("spread", b"{\"wide\":true}")?,
-            Heard::Generic(name, _) => assert_ne!(name, "spread", "it does not hear itself"),
+            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Tick => context.send_generic("spread", b"{\"wide\":true}")?,
+            ScriptEvent::Generic(name, _) => assert_ne!(name, "spread", "it does not receive its own event"),
             _ => {}
         }
         Ok(())
     });
     let other = script(|_, heard, context| {
-        if let Heard::Generic(name, body) = heard {
-            say(context, format!("{name} {}", String::from_utf8_lossy(body)));
+        if let ScriptEvent::Generic(name, body) = heard {
+            print_line(context, format!("{name} {}", String::from_utf8_lossy(body)));
         }
         Ok(())
     });
     let mut rig = Rig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
-    assert_eq!(rig.said(), [r#"{"wide":true}"#, r#"spread {"wide":true}"#]);
+    assert_eq!(rig.output(), [r#"{"wide":true}"#, r#"spread {"wide":true}"#]);
 }
 
 fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
@@ -458,7 +461,7 @@ fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
     make
 }
 
-/// A walk of trades with a quote of one tick to each side.
+/// Runs a walk of trades with a quote of one tick to each side.
 fn walk(rig: &mut Rig, steps: u32, mut look: impl FnMut(&Rig)) {
     let mut chance = Rng::new(3);
     let mut at = price("10").raw();
@@ -482,7 +485,7 @@ fn the_moving_average_holds_what_the_averages_say() {
         assert!(held.iter().all(|held| [0, qty(10).raw(), -qty(10).raw()].contains(held)));
         let turns = held.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(turns > 10, "{turns}");
-        (held, rig.told())
+        (held, rig.order_events())
     };
     assert_eq!(run(), run(), "the same market, the same orders");
 }
@@ -507,8 +510,8 @@ fn the_market_maker_quotes_both_sides_within_its_bounds() {
         assert!(open.len() <= 2 && held_most <= qty(30).raw());
     });
     assert!(both > 250, "{both}");
-    assert!(rig.told().iter().any(|line| line.contains(&format!("{:?}", ExecType::Filled))));
-    // Stopped, nothing is left in the market.
+    assert!(rig.order_events().iter().any(|line| line.contains(&format!("{:?}", ExecType::Filled))));
+    // After the stop no order is left in the market.
     rig.transition_to(FIRST, Phase::Stop);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
 }

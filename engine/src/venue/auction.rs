@@ -1,4 +1,4 @@
-//! Sessions and halts: orders collect, trade at one price, and some of them are over.
+//! Sessions and halts: orders collect, trade at one price, and some of them end.
 
 use crate::command::Session;
 use crate::number::Qty;
@@ -11,7 +11,7 @@ use super::book::Mode;
 use super::matching::entry_of;
 use super::{EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome, Work};
 
-/// A price at which what collected could trade: what is bid and offered at exactly this price.
+/// A price at which the collected orders could trade: the demand and supply at exactly this price.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     ticks: i64,
@@ -19,7 +19,7 @@ pub(super) struct Candidate {
     supply: i128,
 }
 
-/// Which orders are over, in this order.
+/// Orders that end, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpiryPass {
     Ato,
@@ -29,7 +29,7 @@ pub(super) enum ExpiryPass {
     Parked,
 }
 
-/// Where a pass looks for them, in this order.
+/// Sets of orders that a pass checks, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OrderSet {
     Bids,
@@ -39,7 +39,7 @@ pub(super) enum OrderSet {
     Parked,
 }
 
-/// Who is next to trade in an uncross.
+/// The next party to trade in an uncross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UncrossParty {
     Waiting(u32),
@@ -48,12 +48,12 @@ enum UncrossParty {
 }
 
 impl Venue {
-    /// Whether the exchange holds auctions from now on.
+    /// Sets whether the exchange holds auctions from now on.
     pub fn set_auctions(&mut self, book: u32, auctions: bool) {
         self.details[book as usize].spec.auctions = auctions;
     }
 
-    /// Whether an order for this auction may come now.
+    /// Returns whether an order for this auction may arrive now.
     pub(super) fn auction_ahead(&self, book: u32, tif: Tif) -> bool {
         let detail = &self.details[book as usize];
         let collects = match detail.session {
@@ -63,7 +63,7 @@ impl Venue {
         detail.spec.auctions && (tif == Tif::Atc || collects)
     }
 
-    /// Keeps an ATC order aside.
+    /// Holds an ATC order for its auction.
     pub(super) fn park(&mut self, entry: &OrderEntry) {
         let place = if entry.limit.is_some() { NodePlace::ParkedLimit } else { NodePlace::ParkedMarket };
         self.nodes.set(entry.slot, entry.node(place, entry.limit.unwrap_or_default(), entry.qty));
@@ -109,7 +109,7 @@ impl Venue {
         self.books[book as usize].mode.set(Mode::COLLECTING, collecting);
     }
 
-    /// One piece of [`Work::Join`]: a parked order goes where it would have gone.
+    /// Does one part of [`Work::Join`]: moves a parked order to its place.
     pub(super) fn work_join(&mut self, book: u32) -> u32 {
         let Some(slot) = self.details[book as usize].parked.front() else {
             self.set_work(book, Work::None);
@@ -131,8 +131,9 @@ impl Venue {
         self.set_work(book, Work::Uncross { ticks, left });
     }
 
-    /// The price at which what collected trades, in ticks, and how much: the largest volume, then the smallest
-    /// surplus, then nearest to the last price, then the lowest. None if nothing can trade.
+    /// Returns the price at which the collected orders trade, in ticks, and the volume: the largest
+    /// volume, then the smallest surplus, then nearest to the last price, then the lowest. `None`
+    /// if nothing can trade.
     fn clearing(&mut self, book: u32) -> Option<(i64, i128)> {
         self.gather(book);
         let market = &self.markets[book as usize];
@@ -179,14 +180,14 @@ impl Venue {
         candidates.sort_unstable_by_key(|candidate| candidate.ticks);
     }
 
-    /// What market orders of one side want.
+    /// Returns the quantity of the market orders of one side.
     fn waiting(&self, book: u32, side: Side) -> i128 {
         let first = self.details[book as usize].market_queues[side as usize].front();
         let line = std::iter::successors(first, |&slot| self.nodes[slot].next());
         line.map(|slot| self.nodes[slot].qty.raw() as i128).sum()
     }
 
-    /// One piece of [`Work::Uncross`]: the next buyer trades with the next seller.
+    /// Does one part of [`Work::Uncross`]: the next buyer trades with the next seller.
     pub(super) fn work_uncross(&mut self, book: u32, ticks: i64, left: i128) -> u32 {
         let parties = match left > 0 {
             true => self.next_party(book, Side::Buy, ticks).zip(self.next_party(book, Side::Sell, ticks)),
@@ -209,7 +210,8 @@ impl Venue {
         EFFORT_REPORTED
     }
 
-    /// Market orders first, then better limits, then arrival; the quote behind the clients at its price.
+    /// Returns the next party: market orders first, then better limits, then arrival; the quote
+    /// after the clients at its price.
     fn next_party(&self, book: u32, side: Side, ticks: i64) -> Option<UncrossParty> {
         let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         if let Some(slot) = detail.market_queues[side as usize].front() {
@@ -244,9 +246,10 @@ impl Venue {
     }
 }
 
-/// Orders that are over.
+/// Orders that end.
 impl Venue {
-    /// Starts the first pass from this one on that is due; after the last, market orders that wait meet the quote.
+    /// Starts the first due pass from this one on; after the last, waiting market orders trade with
+    /// the quote.
     fn start_pass(&mut self, book: u32, first: Option<ExpiryPass>) {
         let mut pass = first;
         while let Some(this) = pass {
@@ -273,7 +276,7 @@ impl Venue {
         }
     }
 
-    /// One piece of [`Work::Expire`].
+    /// Does one part of [`Work::Expire`].
     pub(super) fn work_expire(&mut self, book: u32, pass: ExpiryPass, set: OrderSet, slot: u32) -> u32 {
         if slot == NIL {
             match set.next() {
@@ -308,7 +311,7 @@ impl Venue {
         first.unwrap_or(NIL)
     }
 
-    /// The order that follows on a shelf.
+    /// Returns the next order of a set.
     fn after(&self, book: u32, set: OrderSet, slot: u32) -> u32 {
         let front = &self.books[book as usize];
         let behind = |side: usize| {
@@ -336,7 +339,7 @@ impl ExpiryPass {
         }
     }
 
-    /// Which orders it ends, and why.
+    /// Returns the orders that it ends, and the reason.
     fn ends(self) -> (Tif, Reason) {
         match self {
             ExpiryPass::Ato => (Tif::Ato, Reason::ExpiredAuction),

@@ -1,4 +1,5 @@
-//! One book: two ladders, the market's picture beside them, and the plain case of matching: clients meet clients, nothing else.
+//! One book: two ladders, the market state beside them, and the plain case of matching, in which
+//! clients trade only with clients.
 
 use crate::codec::codec;
 use crate::command::Quote;
@@ -12,13 +13,13 @@ use crate::time::Timestamp;
 
 use super::{BookSpec, FILLS_PER_STEP, OrderEntry, VenueOutcome};
 
-/// What is needed at every order, side by side in memory.
+/// The data that every order needs, adjacent in memory.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct OrderBook {
     /// Bids, asks.
     pub sides: [Ladder; 2],
-    /// Of the price, in its raw units.
+    /// Tick size, in raw units of the price.
     tick: i64,
     pub mode: Mode,
     self_trade: SelfTrade,
@@ -26,17 +27,17 @@ pub(super) struct OrderBook {
 
 const _: () = assert!(size_of::<OrderBook>() == 64, "a book is a cache line");
 
-/// The picture of a market. The last price is there once `traded` says so.
+/// State of a market. The last price is valid once `traded` is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct MarketState {
     pub last: Price,
     pub last_size: Qty,
-    /// Traded today; stays at the largest number there is.
+    /// Volume of the day; it saturates.
     pub volume: Qty,
     pub traded: bool,
     pub quote: Quote,
-    /// When the feed last said something.
+    /// Time of the last quote or trade of the feed.
     pub at: Timestamp,
 }
 
@@ -50,20 +51,20 @@ impl MarketState {
     }
 }
 
-/// What makes a book more than plain. A set of flags, so that one comparison tells.
+/// Conditions that make a book more than plain. A set of flags, so that one comparison checks all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mode(u8);
 
 impl Mode {
     /// Orders collect; nothing matches.
     pub const COLLECTING: Mode = Mode(1);
-    /// The feed shows something.
+    /// The feed shows a quote.
     pub const QUOTED: Mode = Mode(2);
     /// Market orders wait.
     pub const WAITING: Mode = Mode(4);
     pub const BANDED: Mode = Mode(8);
     pub const RANDOM_REJECTS: Mode = Mode(16);
-    /// A step left something to do.
+    /// A step left work.
     pub const WORKING: Mode = Mode(32);
 
     #[inline]
@@ -82,7 +83,7 @@ impl Mode {
     }
 }
 
-/// Someone who takes what the other side has.
+/// An incoming order that takes from the other side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taker {
     pub slot: u32,
@@ -101,15 +102,15 @@ impl Taker {
     }
 }
 
-/// Why a taker takes no more.
+/// Why a taker stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SweepEnd {
     Filled,
     /// There is nothing more within its limit.
     NoLiquidity,
-    /// The next is an order of the same account.
+    /// The next order belongs to the same account.
     OwnOrder,
-    /// Enough for one step.
+    /// The step has done enough.
     StepDone,
 }
 
@@ -131,7 +132,8 @@ impl OrderBook {
         self.self_trade = self_trade;
     }
 
-    /// The price of so many ticks. Orders and portions whose price does not fit are never let in.
+    /// Returns the price of this many ticks. Orders and portions whose price does not fit are never
+    /// accepted.
     #[inline]
     pub fn price(&self, ticks: i64) -> Price {
         Price::from_raw(ticks.wrapping_mul(self.tick))
@@ -141,13 +143,13 @@ impl OrderBook {
         Price::from_raw(self.tick)
     }
 
-    /// Whether so many ticks are a price.
+    /// Returns whether this many ticks are a valid price.
     #[inline]
     pub fn is_price(&self, ticks: i64) -> bool {
         ticks.checked_mul(self.tick).is_some()
     }
 
-    /// Whether a limit order, or a market order, meets a client at once.
+    /// Returns whether a limit order, or a market order, trades with a client at once.
     #[inline]
     pub fn crosses(&self, side: Side, limit: Option<i64>) -> bool {
         let other = &self.sides[side.opposite() as usize];
@@ -157,7 +159,7 @@ impl OrderBook {
         }
     }
 
-    /// The worst rank on the other side that a taker accepts.
+    /// Returns the worst rank on the other side that a taker accepts.
     #[inline]
     pub fn bound(&self, taker: &Taker) -> i64 {
         let worst = match (taker.limit, taker.side) {
@@ -165,7 +167,7 @@ impl OrderBook {
             (None, Side::Buy) => i64::MAX / self.tick,
             (None, Side::Sell) => i64::MIN / self.tick,
         };
-        // An empty ladder says `i64::MAX`, so that nobody may accept it.
+        // An empty ladder has the rank `i64::MAX`, which no taker may accept.
         self.sides[taker.side.opposite() as usize].rank(worst).min(i64::MAX - 1)
     }
 
@@ -196,7 +198,7 @@ impl OrderBook {
             if self.is_own(taker.account, nodes[maker].account) {
                 return SweepEnd::OwnOrder;
             }
-            // Whoever stands behind is met next, if anything is left.
+            // The next order in the queue is matched next, if anything is left.
             nodes.fetch(nodes[maker].next);
             let (qty, price) = self.trade_with(nodes, outcomes, taker, maker);
             market.print(price, qty);
@@ -207,7 +209,7 @@ impl OrderBook {
         SweepEnd::StepDone
     }
 
-    /// A taker trades with the order that rests first on the other side, at its price.
+    /// Trades a taker with the first resting order of the other side, at its price.
     #[inline]
     pub fn trade_with(
         &mut self,
@@ -224,7 +226,7 @@ impl OrderBook {
         (qty, price)
     }
 
-    /// A resting order gets this quantity at this price.
+    /// Fills a resting order with this quantity at this price.
     #[inline]
     pub fn fill(
         &mut self,
@@ -246,13 +248,13 @@ impl OrderBook {
     }
 }
 
-/// One side of the feed's quote as the book uses it up.
+/// One side of the feed's quote, as the book consumes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct QuoteSide {
     pub ticks: i64,
     /// Zero: nothing is shown.
     pub size: Qty,
-    /// How many portions are gone, and how much of the next.
+    /// Number of consumed portions, and the consumed part of the next.
     portion: u32,
     taken: Qty,
 }
@@ -268,7 +270,7 @@ impl QuoteSide {
         !self.taken.is_negative() && self.taken <= self.size && self.portion <= portions(settings).max(1)
     }
 
-    /// There are no more portions than these settings say.
+    /// Limits the portions to those of the settings.
     pub fn limit(&mut self, settings: &VenueSettings) {
         let portions = portions(settings).max(1);
         if self.portion > portions {
@@ -276,7 +278,7 @@ impl QuoteSide {
         }
     }
 
-    /// The portion that is next: its price in ticks, and what is left of it. `side` is the quote's.
+    /// Returns the next portion: its price in ticks, and its rest. `side` is the quote's.
     pub fn portion(&self, side: Side, settings: &VenueSettings) -> Option<(i64, Qty)> {
         if !self.size.is_positive() || self.portion >= portions(settings) {
             return None;
@@ -289,7 +291,7 @@ impl QuoteSide {
         Some((ticks, Qty::from_raw(self.size.raw() - self.taken.raw())))
     }
 
-    /// The portions that are left, from the next on.
+    /// Returns the remaining portions, from the next on.
     pub fn portions(&self, side: Side, settings: &VenueSettings) -> impl Iterator<Item = (i64, Qty)> {
         let mut rest = *self;
         std::iter::from_fn(move || {
@@ -299,7 +301,7 @@ impl QuoteSide {
         })
     }
 
-    /// What is left of the size that the feed shows.
+    /// Returns the rest of the size that the feed shows.
     pub fn first(&self) -> Qty {
         match self.portion {
             0 => Qty::from_raw(self.size.raw() - self.taken.raw()),
@@ -315,13 +317,13 @@ impl QuoteSide {
         }
     }
 
-    /// What is left of the portion is gone.
+    /// Drops the rest of the portion.
     pub fn next_portion(&mut self) {
         self.portion += 1;
         self.taken = Qty::ZERO;
     }
 
-    /// What all portions have within so many ticks of the next one.
+    /// Returns the sum of all portions within this many ticks of the next one.
     pub fn within(&self, settings: &VenueSettings, ticks: u64) -> i128 {
         let steps = ticks / settings.slippage_ticks.max(1) as u64;
         let left = (portions(settings) - self.portion) as i128;
@@ -353,7 +355,7 @@ impl FeedQueue {
         !self.ahead.is_negative() && self.ahead <= self.shown
     }
 
-    /// The feed shows another size at the same price.
+    /// Applies another size at the same price.
     pub fn resize(&mut self, shown: Qty) {
         if shown < self.shown {
             let exact = self.ahead.raw() as i128 * shown.raw() as i128;
@@ -363,7 +365,7 @@ impl FeedQueue {
         self.shown = shown;
     }
 
-    /// A trade takes from it first; what is left of the trade.
+    /// Consumes a trade from the queue first, and returns the rest of the trade.
     pub fn consume(&mut self, traded: Qty) -> Qty {
         let taken = traded.min(self.ahead);
         self.ahead = Qty::from_raw(self.ahead.raw() - taken.raw());

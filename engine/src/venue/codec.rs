@@ -1,4 +1,5 @@
-//! The books of a shard as bytes. What rests in them is told by the nodes alone: ladders, sums and modes follow from those.
+//! Bytes of a shard's books. The nodes alone define what rests in them: ladders, sums and modes
+//! follow from those.
 
 use super::book::{FeedQueue, MarketState, Mode};
 use super::{BookSpec, Venue, Work};
@@ -12,7 +13,7 @@ codec!(FeedQueue { ticks, ahead, shown });
 impl Venue {
     pub(crate) fn save(&self, out: &mut impl ByteSink) {
         for (market, detail) in self.markets.iter().zip(&self.details) {
-            assert!(detail.work == Work::None, "an image is made between commands");
+            assert!(detail.work == Work::None, "a shard is saved between commands");
             market.encode(out);
             detail.spec.auctions.encode(out);
             detail.session.encode(out);
@@ -27,7 +28,8 @@ impl Venue {
         self.nodes.save(out);
     }
 
-    /// A venue with a book for each of the specifications, and the first of every line of stops: those are the shard's.
+    /// Decodes a venue with a book for each specification. Returns the heads of all queues of
+    /// stops, which belong to the shard.
     pub(crate) fn load(
         from: &mut ByteReader<'_>,
         specs: Vec<BookSpec>,
@@ -43,7 +45,7 @@ impl Venue {
         let stops = heads.extract_if(.., |head| venue.nodes.place(*head) == NodePlace::Stop).collect();
         let known = heads.iter().all(|&head| (venue.nodes[head].book as usize) < venue.books.len());
         from.check(known, DecodeProblem::Contradiction)?;
-        // The best price of a book first, so that its ring begins where the market is.
+        // The best price of a book first, so that its ring begins at the market.
         heads.sort_by_cached_key(|&head| venue.rank_of(&venue.nodes[head]));
         for head in heads {
             let sound = venue.restore_queue(head);
@@ -75,7 +77,7 @@ impl Venue {
         (node.book, self.books[node.book as usize].sides[node.side() as usize].rank(node.ticks))
     }
 
-    /// Puts a whole line where it belongs. False if it cannot be there, or another one is.
+    /// Restores a whole queue. Returns false if it is invalid, or its place is occupied.
     fn restore_queue(&mut self, head: u32) -> bool {
         let node = self.nodes[head];
         let (book, side) = (node.book as usize, node.side() as usize);
@@ -105,7 +107,7 @@ impl Venue {
         }
     }
 
-    /// The mode of a book in which nothing is going on.
+    /// Updates the mode of a book without work.
     pub(super) fn update_mode(&mut self, book: u32) {
         self.update_collecting(book);
         let (front, detail) = (&mut self.books[book as usize], &self.details[book as usize]);
@@ -115,7 +117,7 @@ impl Venue {
         front.mode.set(Mode::RANDOM_REJECTS, detail.spec.settings.reject_permille > 0);
     }
 
-    /// Last prices and the dice.
+    /// Adds last prices and random streams to the digest.
     pub(crate) fn fold(&self, sum: &mut Digest) {
         for (market, detail) in self.markets.iter().zip(&self.details) {
             market.encode(sum);

@@ -1,5 +1,5 @@
-//! What is seen of a book: prices and sizes, best first. Only books that somebody follows are looked at, and of those only the ones
-//! that may have changed.
+//! Depth of a book: prices and sizes, best first. Only watched books are read, and of those only
+//! the ones that may have changed.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use crate::terms::Side;
 
 use super::Venue;
 
-/// The books that are followed, and which of them may have changed since they were last looked at.
+/// The watched books, and those that may have changed since they were last read.
 #[derive(Debug, Default)]
 pub(super) struct WatchedBooks {
-    /// By book; empty while nobody follows any, so that an order asks nothing but that.
+    /// By book; empty while none is watched, so that an order checks only that.
     marks: Vec<WatchMark>,
-    /// How many are followed.
+    /// Number of watched books.
     count: usize,
-    /// Those at [`WatchMark::Touched`], in the order in which they were; there is room for every one that is followed.
+    /// Books at [`WatchMark::Touched`], in order of change; there is room for every watched one.
     touched: VecDeque<u32>,
 }
 
@@ -75,33 +75,35 @@ impl WatchedBooks {
 }
 
 impl Venue {
-    /// Whether changes of a book are to be noted from now on.
+    /// Sets whether changes of a book are recorded from now on.
     pub fn follow(&mut self, book: u32, on: bool) {
         self.watched.set(book, on);
     }
 
-    /// Nobody follows any book.
+    /// Stops watching all books.
     pub fn follow_none(&mut self) {
         self.watched = WatchedBooks::default();
     }
 
-    /// Whether a book that is followed may have changed.
+    /// Returns whether a watched book may have changed.
     #[inline]
     pub fn has_touched(&self) -> bool {
         !self.watched.touched.is_empty()
     }
 
-    /// A book that is followed and may have changed since it was last taken; the one that waits longest.
+    /// Returns a watched book that may have changed since it was last taken; the one that waits
+    /// longest.
     pub fn take_touched(&mut self) -> Option<u32> {
         self.watched.take()
     }
 
-    /// Has a book looked at again.
+    /// Marks a book as changed.
     pub fn touch(&mut self, book: u32) {
         self.watched.touch(book);
     }
 
-    /// What somebody who takes from this side would find, best first: orders of clients, and what is left of the feed's quote.
+    /// Returns what an order that takes from this side would find, best first: orders of clients,
+    /// and the rest of the feed's quote.
     pub fn levels(&self, book: u32, side: Side) -> ([DepthLevel; DEPTH_LEVELS_MAX], usize) {
         let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let ladder = &front.sides[side as usize];
@@ -116,7 +118,7 @@ impl Venue {
             let client = clients.next_if(|(ticks, _)| ladder.rank(*ticks) == best);
             let portion = portions.next_if(|(ticks, _)| ladder.rank(*ticks) == best);
             let sum = [client, portion].into_iter().flatten().map(|(_, qty)| qty.raw());
-            // Both are counted; together they may be more than can be.
+            // Each of the two fits; the sum saturates.
             let qty = Qty::from_raw(sum.fold(0, i64::saturating_add));
             *level = DepthLevel { price: front.price(ladder.rank(best)), qty };
         }

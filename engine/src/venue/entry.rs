@@ -1,5 +1,5 @@
-//! The door of the venue: who may come in, where an order finds its place, and how it leaves. Most orders come to a book in
-//! which there are only clients, and ask for no more than to meet them and to rest: they have a short way.
+//! Entry to the venue: which orders are accepted, where an order is placed, and how it is removed.
+//! Most orders enter a book with only clients, and only match and rest: they take a fast path.
 
 use crate::number::Qty;
 use crate::order::NIL;
@@ -16,7 +16,7 @@ impl Venue {
         self.outcomes.push((slot, outcome));
     }
 
-    /// Whether only clients are in the book, and the order asks for no more than to meet them and to rest.
+    /// Returns whether only clients are in the book, and the order only matches and rests.
     #[inline]
     pub(super) fn is_plain(&self, entry: &OrderEntry) -> bool {
         let Some(book) = self.books.get(entry.book as usize) else { return false };
@@ -26,7 +26,8 @@ impl Venue {
             && entry.limit.is_none_or(|limit| book.is_price(limit))
     }
 
-    /// A resting order with new terms, if these cost it its place in line and ask for nothing else that is rare.
+    /// Returns a resting order with new terms, if these cost it its place in the queue and need
+    /// nothing rare.
     #[inline]
     pub(super) fn plain_change(
         &self,
@@ -67,7 +68,7 @@ impl Venue {
             Ok(entry) => entry,
             Err(reason) => return self.push_outcome(slot, VenueOutcome::ReplaceRefused(reason)),
         };
-        // Wherever it waited: it may come to the book now, or meet somebody there.
+        // Wherever it waited: it may move to the book now, or trade there.
         self.watched.touch(entry.book);
         let node = &self.nodes[slot];
         let same_limit = match node.place() {
@@ -85,7 +86,7 @@ impl Venue {
         self.arrive(&entry);
     }
 
-    /// Why an order may not come in.
+    /// Returns the reason why an order is rejected.
     fn refusal(&mut self, entry: &OrderEntry) -> Option<Reason> {
         let Some(book) = self.books.get(entry.book as usize) else {
             return Some(Reason::UnknownSecurity);
@@ -100,7 +101,7 @@ impl Venue {
         (rejects_randomly && self.rejects_at_random(entry.book)).then_some(Reason::VenueRandomReject)
     }
 
-    /// What is wrong with the terms themselves.
+    /// Returns the error in the terms themselves.
     fn malformed(&self, entry: &OrderEntry) -> Option<Reason> {
         if !entry.qty.is_positive() {
             return Some(Reason::QuantityNotPositive);
@@ -118,7 +119,7 @@ impl Venue {
         detail.rng.below(1000) < detail.spec.settings.reject_permille as u64
     }
 
-    /// The order with its new terms, or why it cannot have them.
+    /// Returns the order with its new terms, or the reason why it cannot have them.
     fn changed(&self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) -> Result<OrderEntry, Reason> {
         if !self.is_here(slot) {
             return Err(Reason::OrderFinished);
@@ -144,13 +145,13 @@ impl Venue {
         }
     }
 
-    /// Whether a book exists and may be told something. Work in progress is a caller's error.
+    /// Returns whether a book exists and may be changed. Work in progress is a caller's error.
     pub(super) fn is_idle(&self, book: u32) -> bool {
-        assert!(!self.has_work(book), "a book with work left is told nothing");
+        assert!(!self.has_work(book), "a book with work left takes no call");
         (book as usize) < self.books.len()
     }
 
-    /// An accepted or changed order takes what it can, and finds its place.
+    /// Lets an accepted or changed order take what it can, and places it.
     fn arrive(&mut self, entry: &OrderEntry) {
         match self.is_plain(entry) {
             true => self.arrive_fast(entry),
@@ -190,7 +191,7 @@ impl Venue {
         }
     }
 
-    /// What is left of an order in continuous trading goes on, or ends if it may not wait.
+    /// Places the rest of an order in continuous trading, or cancels it if it may not wait.
     pub(super) fn rest_or_cancel(&mut self, entry: &OrderEntry, left: Qty) {
         match entry.tif {
             Tif::Ioc => self.push_outcome(entry.slot, VenueOutcome::Canceled(Reason::Ioc)),
@@ -199,7 +200,7 @@ impl Venue {
         }
     }
 
-    /// An order finds its place: in the book if it has a limit, else in the line.
+    /// Places an order: in the book if it has a limit, otherwise in the queue of market orders.
     pub(super) fn enqueue(&mut self, entry: &OrderEntry, left: Qty) {
         let Some(limit) = entry.limit else {
             self.nodes.set(entry.slot, entry.node(NodePlace::MarketQueue, 0, left));
@@ -214,7 +215,7 @@ impl Venue {
         }
     }
 
-    /// A market order goes to the end of its line.
+    /// Adds a market order to the end of its queue.
     fn enqueue_market(&mut self, slot: u32) {
         let Node { book, .. } = self.nodes[slot];
         let side = self.nodes[slot].side();
@@ -226,7 +227,7 @@ impl Venue {
         self.books[book as usize].mode.set(Mode::WAITING, true);
     }
 
-    /// Takes an order away, wherever it is.
+    /// Removes an order, wherever it is.
     #[inline]
     pub(super) fn take_out(&mut self, slot: u32) -> Result<(), Reason> {
         let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(NodePlace::Book)) else {
@@ -260,7 +261,7 @@ impl Venue {
         Ok(())
     }
 
-    /// A smaller quantity, and nothing else.
+    /// Reduces the quantity, and nothing else.
     #[inline]
     fn shrink(&mut self, slot: u32, qty: Qty) {
         let node = &mut self.nodes[slot];
@@ -288,7 +289,7 @@ impl OrderEntry {
 }
 
 impl Tif {
-    /// Whether matching and resting are all there is to it.
+    /// Returns whether it only matches and rests.
     #[inline]
     fn is_plain(self) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! What the feed does to the clients' orders: quotes go through them, trades fill them, and ahead of them there is
-//! a queue.
+//! Effect of the feed on the clients' orders: quotes trade through them, trades fill them, and
+//! there is a queue ahead of them.
 
 use crate::command::{Quote, Trade};
 use crate::number::{Price, Qty};
@@ -11,7 +11,7 @@ use super::matching::ticks_up;
 use super::{EFFORT_REPORTED, Venue, Work};
 
 impl Venue {
-    /// Takes a quote into the picture, and starts what it fills.
+    /// Applies a quote, and starts its fills.
     pub(super) fn show(&mut self, book: u32, quote: &Quote) {
         let market = &mut self.markets[book as usize];
         let old = std::mem::replace(&mut market.quote, *quote);
@@ -33,10 +33,11 @@ impl Venue {
         }
     }
 
-    /// One side of the quote has changed: what was taken is there again, and the queue follows.
+    /// Changes one side of the quote: the consumed size is available again, and the queue is
+    /// adjusted.
     fn show_side(&mut self, book: u32, side: Side, shown: QuoteSide) {
         let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
-        // A price that is none, once it is on the grid, shows nothing.
+        // A price that does not fit, once it is on the grid, shows nothing.
         let priced = shown.ticks.checked_mul(front.tick().raw()).is_some();
         let shown = if priced { shown } else { QuoteSide::default() };
         detail.shown[side as usize] = shown;
@@ -51,7 +52,8 @@ impl Venue {
         }
     }
 
-    /// A client's order comes to rest: the first one at the very quote has the feed's orders ahead.
+    /// Adds the queue ahead of a client's order that comes to rest: the first one at exactly the
+    /// quote has the feed's orders ahead.
     pub(super) fn add_queue_ahead(&mut self, book: u32, side: Side, ticks: i64) {
         let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
         let shown = &detail.shown[side as usize];
@@ -61,8 +63,8 @@ impl Venue {
         }
     }
 
-    /// One piece of [`Work::Through`]: orders that the opposite quote has gone through fill at their limit, out of
-    /// the shown size.
+    /// Does one part of [`Work::Through`]: orders that the opposite quote has traded through fill
+    /// at their limit, out of the shown size.
     pub(super) fn work_through(&mut self, book: u32, side: Side) -> u32 {
         let (front, detail) = (&mut self.books[book as usize], &mut self.details[book as usize]);
         let ladder = &front.sides[side as usize];
@@ -86,7 +88,7 @@ impl Venue {
         1
     }
 
-    /// Takes a trade into the picture, and starts what it fills.
+    /// Applies a trade, and starts its fills.
     pub(super) fn print(&mut self, book: u32, trade: &Trade) {
         let market = &mut self.markets[book as usize];
         market.print(trade.price, trade.size.max(Qty::ZERO));
@@ -101,7 +103,8 @@ impl Venue {
         self.set_work(book, Work::Print { side, price, size, left, queued: false });
     }
 
-    /// One piece of [`Work::Print`]: first the orders better than the trade, then those at its very price.
+    /// Does one part of [`Work::Print`]: first the orders better than the trade, then those at
+    /// exactly its price.
     pub(super) fn work_print(
         &mut self,
         book: u32,
@@ -141,7 +144,7 @@ impl Venue {
         1
     }
 
-    /// What a trade has left for the clients at its very price.
+    /// Returns the rest of a trade for the clients at exactly its price.
     fn left_behind_queue(&mut self, book: u32, side: Side, ticks: i64, size: Qty, left: Qty) -> Qty {
         let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
         let ladder = &front.sides[side as usize];
@@ -154,7 +157,7 @@ impl Venue {
             (FillModel::Queue, _) if behind_quote => Qty::ZERO,
             (FillModel::Queue, None) => left,
             (FillModel::Queue, Some(queue)) if !size.is_zero() => queue.consume(left),
-            // A trade of unknown size does not tell how far the queue has moved.
+            // A trade of unknown size does not show how far the queue has moved.
             (FillModel::Queue, Some(queue)) if queue.ahead.is_positive() => Qty::ZERO,
             (FillModel::Queue, Some(_)) => left,
         }

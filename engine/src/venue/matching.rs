@@ -1,4 +1,5 @@
-//! Taking: an order meets clients, market orders that wait, and the quote's portions, the best price first.
+//! Taking: an order trades with clients, waiting market orders, and the quote's portions, the best
+//! price first.
 
 use crate::command::Session;
 use crate::number::{Price, Qty};
@@ -11,14 +12,14 @@ use crate::terms::{Side, Tif};
 use super::book::{Mode, Taker};
 use super::{EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome, Work};
 
-/// What a taker meets next.
+/// The next counterparty of a taker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counterparty {
-    /// A market order that waits, at the taker's own limit.
+    /// A waiting market order, at the taker's own limit.
     Waiting(u32),
     /// An order that rests at its limit.
     Resting(u32),
-    /// A portion of the quote: its price, what is left of it.
+    /// A portion of the quote: its price, and its rest.
     Portion(i64, Qty),
     Nothing,
     /// An order of the same account.
@@ -28,7 +29,7 @@ enum Counterparty {
 }
 
 impl Venue {
-    /// An order comes to a book in which there is more than clients, or is one that asks for more.
+    /// Handles an order for a book with more than clients, or an order with special terms.
     #[cold]
     pub(super) fn arrive_slow(&mut self, entry: &OrderEntry) {
         let book = entry.book;
@@ -51,7 +52,7 @@ impl Venue {
         self.run(book);
     }
 
-    /// One piece of [`Work::Take`].
+    /// Does one part of [`Work::Take`].
     pub(super) fn work_take(&mut self, book: u32, slot: u32, market: bool) -> u32 {
         let taker = self.taker(slot, market);
         let next = self.next_for(book, &taker);
@@ -82,7 +83,8 @@ impl Venue {
         EFFORT_REPORTED
     }
 
-    /// One piece of [`Work::MarketQueue`]: market orders that wait trade as if they arrived now, the oldest first.
+    /// Does one part of [`Work::MarketQueue`]: waiting market orders trade as if they arrived now,
+    /// the oldest first.
     pub(super) fn work_market_queue(&mut self, book: u32, taking: u32, mut next: [u32; 2]) -> u32 {
         if taking == NIL {
             let Some(slot) = self.older_of(next) else {
@@ -120,13 +122,13 @@ impl Venue {
         EFFORT_REPORTED
     }
 
-    /// Lets the market orders that wait take what they can.
+    /// Lets the waiting market orders take what they can.
     pub(super) fn start_market_queue(&mut self, book: u32) {
         let next = self.details[book as usize].market_queues.map(|line| line.front().unwrap_or(NIL));
         self.set_work(book, Work::MarketQueue { taking: NIL, next });
     }
 
-    /// Whoever came first of the two.
+    /// Returns the older of the two.
     fn older_of(&self, next: [u32; 2]) -> Option<u32> {
         let waiting = next.into_iter().filter(|&slot| slot != NIL);
         waiting.min_by_key(|&slot| self.nodes[slot].ticks)
@@ -169,7 +171,7 @@ impl Venue {
         }
     }
 
-    /// Trades once; what the taker has left.
+    /// Trades once. Returns what the taker has left.
     fn take_next(&mut self, book: u32, mut taker: Taker, next: Counterparty) -> Qty {
         let b = book as usize;
         match next {
@@ -198,11 +200,12 @@ impl Venue {
         }
     }
 
-    /// How much of a portion the taker gets. With dice, what it does not get is gone too: somebody else was faster.
+    /// Returns how much of a portion the taker gets. With random partial fills, the rest of the
+    /// portion is gone too, as if another trader was faster.
     fn take_portion(&mut self, book: u32, taker: &Taker, left: Qty) -> Qty {
         let detail = &mut self.details[book as usize];
         let shown = &mut detail.shown[taker.side.opposite() as usize];
-        // FOK has been promised the whole.
+        // A FOK order was promised the whole.
         if !detail.spec.settings.partial_fill || self.nodes[taker.slot].tif == Tif::Fok {
             let qty = left.min(taker.left);
             shown.take(qty);
@@ -219,7 +222,7 @@ impl Venue {
         Qty::from_raw(drawn)
     }
 
-    /// A market order that waits gets this quantity at this price.
+    /// Fills a waiting market order with this quantity at this price.
     pub(super) fn fill_waiting(&mut self, slot: u32, qty: Qty, price: Price) {
         let node = &mut self.nodes[slot];
         let left = Qty::from_raw(node.qty.raw() - qty.raw());
@@ -230,7 +233,7 @@ impl Venue {
         }
     }
 
-    /// The lowest and the highest price, in ticks, that the band allows now.
+    /// Returns the lowest and the highest price, in ticks, that the band allows now.
     fn band(&self, book: u32) -> (i64, i64) {
         let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let bp = detail.spec.settings.band_bp;
@@ -247,9 +250,9 @@ impl Venue {
     }
 }
 
-/// Looking ahead for FOK.
+/// Look-ahead for FOK.
 impl Venue {
-    /// Whether the whole quantity can be had in one go, without meeting an own order.
+    /// Returns whether the whole quantity can be filled at once, without trading with an own order.
     fn is_fully_fillable(&self, book: u32, taker: &Taker) -> bool {
         let detail = &self.details[book as usize];
         let want = taker.left.raw() as i128;
@@ -284,7 +287,8 @@ impl Venue {
         clients + self.quoted_within(book, taker, bound) >= want
     }
 
-    /// What market orders that wait give to a limit order, up to `want`; None if one of them is its own.
+    /// Returns what waiting market orders give to a limit order, up to `want`; `None` if one of
+    /// them belongs to the same account.
     fn fillable_from_waiting(&self, book: u32, taker: &Taker, want: i128) -> Option<i128> {
         let detail = &self.details[book as usize];
         let Some(limit) = taker.limit else {
@@ -305,7 +309,7 @@ impl Venue {
         Some(have)
     }
 
-    /// Whether an order of the taker's account is among those that give the first `short`.
+    /// Returns whether an order of the taker's account is among those that give the first `short`.
     fn is_own_ahead(&self, front: Option<u32>, taker: &Taker, mut short: i128) -> bool {
         let mut next = front;
         while let Some(slot) = next.filter(|_| short > 0) {
@@ -319,7 +323,7 @@ impl Venue {
         false
     }
 
-    /// What the quote has at this rank and better.
+    /// Returns the quote's quantity at this rank and better.
     fn quoted_within(&self, book: u32, taker: &Taker, rank: i64) -> i128 {
         let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let (side, settings) = (taker.side.opposite(), &detail.spec.settings);
@@ -334,7 +338,7 @@ impl Venue {
         }
     }
 
-    /// The worst rank a taker accepts and the band allows.
+    /// Returns the worst rank that a taker accepts and the band allows.
     fn bound_in_band(&self, book: u32, taker: &Taker) -> i64 {
         let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let ladder = &front.sides[taker.side.opposite() as usize];
@@ -358,7 +362,7 @@ pub(super) fn entry_of(slot: u32, node: &Node, market: bool) -> OrderEntry {
     }
 }
 
-/// A price in ticks, rounded up.
+/// Converts a price to ticks, rounded up.
 pub(super) fn ticks_up(price: i64, tick: i64) -> i64 {
     price.div_euclid(tick) + (price.rem_euclid(tick) != 0) as i64
 }

@@ -16,8 +16,8 @@ use crate::time::Timestamp;
 use Side::{Buy, Sell};
 use VenueOutcome::*;
 
-/// One book with a tick of 1 and whole quantities, and everything that was said.
-struct Desk {
+/// One book with a tick of 1 and whole quantities, and all its outcomes.
+struct VenueBench {
     venue: Venue,
     accounts: u16,
 }
@@ -38,20 +38,20 @@ fn spec(settings: VenueSettings) -> BookSpec {
     BookSpec { security: SecurityId(7), tick_size: price(1), lot: qty(1), auctions: true, settings }
 }
 
-fn desk() -> Desk {
+fn bench() -> VenueBench {
     desk_with(VenueSettings::default())
 }
 
-fn desk_with(settings: VenueSettings) -> Desk {
-    Desk { venue: Venue::new(vec![spec(settings)], 16, LargePages::NONE), accounts: 0 }
+fn desk_with(settings: VenueSettings) -> VenueBench {
+    VenueBench { venue: Venue::new(vec![spec(settings)], 16, LargePages::NONE), accounts: 0 }
 }
 
-fn model(fill_model: FillModel) -> Desk {
+fn model(fill_model: FillModel) -> VenueBench {
     desk_with(VenueSettings { fill_model, ..VenueSettings::default() })
 }
 
-impl Desk {
-    /// An order of an account of its own; the slot counts up from 1 in the test.
+impl VenueBench {
+    /// Enters an order of an account of its own; the slot counts up from 1 in the test.
     fn order(&mut self, slot: u32, side: Side, quantity: i64, limit: Option<i64>, tif: Tif) {
         self.accounts += 1;
         self.order_of(self.accounts + 1000, slot, side, quantity, limit, tif);
@@ -64,7 +64,7 @@ impl Desk {
 
     fn limit(&mut self, slot: u32, side: Side, quantity: i64, limit: i64) {
         self.order(slot, side, quantity, Some(limit), Tif::Day);
-        assert_eq!(self.told(), [], "it was meant to rest");
+        assert_eq!(self.outcomes(), [], "it was meant to rest");
     }
 
     fn market(&mut self, slot: u32, side: Side, quantity: i64) {
@@ -86,8 +86,8 @@ impl Desk {
         self.venue.trade(0, &Trade { price: price(at), size: qty(size), at: Timestamp(2) });
     }
 
-    /// All that was said, without acceptances, after all work is done.
-    fn told(&mut self) -> Vec<(u32, VenueOutcome)> {
+    /// Returns all outcomes except acceptances, after all work is done.
+    fn outcomes(&mut self) -> Vec<(u32, VenueOutcome)> {
         self.said().into_iter().filter(|(_, outcome)| *outcome != Accepted).collect()
     }
 

@@ -1,6 +1,8 @@
-//! What holds for more than one order: sessions, phases, adapters, limits, switches; and the last alerts.
+//! State that concerns more than one order: sessions, phases, adapters, limits, switches; and the
+//! last alerts.
 //!
-//! Every shard is told these things and says them again, so each shard's word is kept; [`super`] tells who is heard.
+//! Every shard has this state and reports it, so the view keeps each shard's value; [`super`] says
+//! which one counts.
 
 use std::collections::VecDeque;
 
@@ -12,7 +14,7 @@ use crate::id::{AdapterId, ExchangeId, OrderHandle, SecurityId, ShardId, Strateg
 use crate::reason::Reason;
 use crate::time::Timestamp;
 
-/// In how many shards a switch is on.
+/// Number of shards in which a switch is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchState {
     None,
@@ -20,7 +22,7 @@ pub enum SwitchState {
     All,
 }
 
-/// Something a person should look at, as a shard said it.
+/// A condition that a person should look at, as a shard reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlertRecord {
     pub at: Timestamp,
@@ -33,7 +35,7 @@ pub struct AlertRecord {
 }
 
 impl View {
-    /// What an exchange is doing; None if no shard has said.
+    /// Returns the session of an exchange; `None` if no shard has reported it.
     pub fn session(&self, exchange: ExchangeId) -> Option<Session> {
         lowest(&self.control.sessions, exchange).copied()
     }
@@ -42,7 +44,8 @@ impl View {
         lowest(&self.control.phases, strategy).copied()
     }
 
-    /// Adapters anything is known of, by id, and whether they are connected: no shard says that they are not.
+    /// Returns the known adapters, by id, and whether they are connected, which means that no shard
+    /// reports otherwise.
     pub fn adapters(&self) -> impl Iterator<Item = (AdapterId, bool)> {
         let keys = distinct(self.control.adapters.iter().map(|((adapter, _), _)| adapter));
         keys.map(|adapter| {
@@ -52,7 +55,7 @@ impl View {
         })
     }
 
-    /// Whether an adapter is connected; None if no shard has said.
+    /// Returns whether an adapter is connected; `None` if no shard has reported it.
     pub fn adapter(&self, adapter: AdapterId) -> Option<bool> {
         self.adapters().find(|(other, _)| *other == adapter).map(|(_, connected)| connected)
     }
@@ -67,17 +70,17 @@ impl View {
         keys.filter_map(|scope| self.limits(scope).map(|limits| (scope, limits)))
     }
 
-    /// Securities that may not be traded, and by whom.
+    /// Returns the restricted securities, and their scopes.
     pub fn restrictions(&self) -> impl Iterator<Item = (Scope, SecurityId)> {
         distinct(self.control.restricted.iter().map(|((scope, security, _), _)| (scope, security)))
     }
 
-    /// Kill switches that are on.
+    /// Returns the kill switches that are on.
     pub fn kills(&self) -> impl Iterator<Item = Scope> {
         distinct(self.control.kills.iter().map(|((scope, _), _)| scope))
     }
 
-    /// Where the kill switch of a scope is on.
+    /// Returns in how many shards the kill switch of a scope is on.
     pub fn switch(&self, scope: Scope) -> SwitchState {
         let is_on = |shard: u8| self.control.kills.get(&(scope, ShardId(shard))).is_some();
         let shards = self.shards.len() as u8;
@@ -101,7 +104,7 @@ impl View {
         rows.map(|(_, row)| *row).max_by_key(|(_, version)| *version)
     }
 
-    /// Shards that have not applied the newest directive for a key.
+    /// Returns the shards that have not applied the newest directive for a key.
     pub fn unconfirmed(&self, key: DirectiveKey) -> impl Iterator<Item = ShardId> {
         let newest = self.directive(key).map_or(Version::default(), |(_, version)| version);
         let version = move |shard| {
@@ -111,7 +114,7 @@ impl View {
         (0..self.shards.len() as u8).map(ShardId).filter(move |shard| version(*shard) < newest)
     }
 
-    /// Rises whenever [`View::directives`] may have changed.
+    /// Returns a number that rises whenever [`View::directives`] may have changed.
     pub fn directives_seen(&self) -> u64 {
         self.control.directives_seen
     }
@@ -121,7 +124,7 @@ impl View {
         self.control.alerts.iter().rev()
     }
 
-    /// How many alerts there have been, those no longer kept included.
+    /// Returns the number of alerts so far, including those no longer kept.
     pub fn alerts_seen(&self) -> u64 {
         self.control.alerts_seen
     }
@@ -133,9 +136,9 @@ pub(super) struct ControlState {
     phases: ShardFacts<(StrategyId, ShardId), Phase>,
     adapters: ShardFacts<(AdapterId, ShardId), bool>,
     limits: ShardFacts<(Scope, ShardId), Limits>,
-    /// Only what is restricted.
+    /// Only restricted securities.
     restricted: ShardFacts<(Scope, SecurityId, ShardId), ()>,
-    /// Only what is on.
+    /// Only switches that are on.
     kills: ShardFacts<(Scope, ShardId), ()>,
     directives: ShardFacts<(DirectiveKey, ShardId), (Directive, Version)>,
     /// Rises whenever the table of directives may have changed.
@@ -212,12 +215,12 @@ impl ControlState {
     }
 }
 
-/// The word of the lowest shard that has one.
+/// Returns the value of the lowest shard that has one.
 fn lowest<K: Ord + Copy, V>(facts: &ShardFacts<(K, ShardId), V>, key: K) -> Option<&V> {
     facts.from((key, ShardId(0))).next().filter(|((other, _), _)| *other == key).map(|(_, value)| value)
 }
 
-/// Each key once, of keys that are sorted.
+/// Returns each key once, for sorted keys.
 fn distinct<K: PartialEq + Copy>(keys: impl Iterator<Item = K>) -> impl Iterator<Item = K> {
     let mut last = None;
     keys.filter(move |key| last.replace(*key) != Some(*key))

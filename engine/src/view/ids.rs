@@ -1,14 +1,16 @@
-//! Texts of order ids and the orders they name. An order has a chain of ids, from its first to its current one; a
-//! text may stand in several chains, since an id is unique only within its source.
+//! Texts of order ids and the orders they identify. An order has a chain of ids, from its first to
+//! its current one; a text may occur in several chains, since an id is unique only within its
+//! source.
 //!
 //! ```text
-//! bucket ─► entry ─► entry ─► …            texts with the same place, by `next`; the first one's hash stands in the bucket
+//! bucket ─► entry ─► entry ─► …            texts in the same bucket, by `next`; the bucket has the hash of the first
 //! first ⇄ … ⇄ before ⇄ current             ids of one order, by `older` and `newer`
 //! ```
 //!
-//! The index is a linear hash: it grows by one bucket with each entry, so no insertion ever pays for all the others.
-//! It cannot be walked; whoever looks up a text sorts what he finds. Hashes and the way through a bucket stand apart from the
-//! texts, eight to a cache line: to divide a bucket is to look at those, and not at texts that nobody has read for long.
+//! The index is a linear hash: it grows by one bucket with each entry, so no insertion ever pays
+//! for all the others. It cannot be iterated; the caller of a lookup sorts the results. Hashes and
+//! bucket links are stored apart from the texts, eight to a cache line: splitting a bucket reads
+//! those, and not texts that have not been read for long.
 
 use super::slab::{NONE, Slab};
 use crate::id::IntId;
@@ -22,17 +24,18 @@ struct IdEntry {
     id: IntId,
     older: u32,
     newer: u32,
-    /// The order's record.
+    /// Index of the order's record.
     order: u32,
 }
 
 const _: () = assert!(size_of::<IdEntry>() == 64, "an id has one cache line");
 
-/// The first entry of a bucket and its hash, so that a bucket of one, as most are, is divided without a look elsewhere.
+/// The first entry of a bucket and its hash, so that a bucket of one, the common case, is split
+/// without other memory.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     hash: u32,
-    /// With a mark if there are others behind it.
+    /// Flagged if there are others behind it.
     first: u32,
 }
 
@@ -56,7 +59,7 @@ impl Bucket {
     }
 }
 
-/// Where an entry stands in the index.
+/// Place of an entry in the index.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     /// Of its text.
@@ -68,7 +71,7 @@ struct Link {
 #[derive(Debug)]
 pub(super) struct IdChains {
     entries: Slab<IdEntry>,
-    /// By entry: both have the same place.
+    /// By entry: both have the same index.
     links: Slab<Link>,
     /// At least one.
     buckets: Vec<Bucket>,
@@ -85,12 +88,12 @@ impl IdChains {
         }
     }
 
-    /// Has memory brought near for a new order of this id.
+    /// Prefetches memory for a new order with this id.
     pub(super) fn prefetch(&self, id: &IntId) {
         prefetch::fetch(&self.buckets[self.bucket(self.keyed_hash.hash(0, id))]);
     }
 
-    /// The chain of a new order with one id: its only entry.
+    /// Creates the chain of a new order with one id and returns its only entry.
     pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
         let at = self.entries.insert(IdEntry { id, older: NONE, newer: NONE, order });
         let same = self.links.insert(Link { hash: self.keyed_hash.hash(0, &id), next: NONE });
@@ -102,7 +105,7 @@ impl IdChains {
         at
     }
 
-    /// A newer id behind the current one.
+    /// Appends a newer id after the current one.
     pub(super) fn append(&mut self, current: u32, id: IntId) -> u32 {
         let order = self.entries[current].order;
         let at = self.insert(id, order);
@@ -111,7 +114,7 @@ impl IdChains {
         at
     }
 
-    /// Forgets the second id of a chain: the first is what the order is known by for ever.
+    /// Forgets the second id of a chain: the first identifies the order and stays.
     pub(super) fn remove_second(&mut self, first: u32) {
         let second = self.entries[first].newer;
         assert!(second != NONE, "a chain of one has no second");
@@ -142,7 +145,7 @@ impl IdChains {
         (older != NONE).then(|| self.id(older))
     }
 
-    /// The records of all orders that have this id in their chain, in no order that means anything.
+    /// Returns the records of all orders that have this id in their chain, in no particular order.
     pub(super) fn find(&self, id: &IntId) -> impl Iterator<Item = u32> {
         let hash = self.keyed_hash.hash(0, id);
         let mut next = self.buckets[self.bucket(hash)].first();
@@ -192,7 +195,7 @@ impl IdChains {
         self.buckets[bucket] = Bucket::new(hash, at, next);
     }
 
-    /// One more bucket: takes its share from the one that held it so far.
+    /// Adds a bucket, which takes its share from the one that held it so far.
     fn split(&mut self) {
         let new = self.buckets.len();
         let old = new - (new + 1).next_power_of_two() / 2;
@@ -209,14 +212,14 @@ impl IdChains {
             let bucket = self.bucket(divided.hash);
             self.buckets[bucket] = divided;
         }
-        // The next to be divided, when the next entry comes.
+        // The next bucket to be split, when the next entry arrives.
         if let Some(next) = self.buckets.get(old + 1).filter(|next| next.has_more()) {
             prefetch::fetch(&self.links[next.first()]);
         }
     }
 
-    /// Buckets are numbered by the low bits of the hash: as many bits as the highest number has, one less where that
-    /// number is not there yet.
+    /// Returns the bucket of a hash. Buckets are numbered by the low bits of the hash: as many bits
+    /// as the highest number has, one less where that number does not exist yet.
     fn bucket(&self, hash: u32) -> usize {
         let hash = hash as usize;
         let count = self.buckets.len();

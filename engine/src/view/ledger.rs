@@ -12,7 +12,7 @@ use crate::id::{
 use crate::number::{Money, Price, Qty};
 use crate::time::Timestamp;
 
-/// A position as it stands; flat ones stay, with what they realised.
+/// Current state of a position; flat ones stay, with their realized profit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub id: PositionId,
@@ -25,7 +25,7 @@ pub struct Position {
 pub struct CashBalance {
     pub strategy: StrategyId,
     pub currency: Currency,
-    /// None if the shards' parts add up to more than can be counted.
+    /// `None` if the shards' parts add up to more than can be counted.
     pub amount: Option<Money>,
 }
 
@@ -35,7 +35,7 @@ pub struct Transaction {
     pub id: TransactionId,
     pub at: Timestamp,
     pub shard: ShardId,
-    /// Number of the event that told it.
+    /// Number of the event that reported it.
     pub seq: u64,
     pub order: OrderHandle,
     pub order_id: IntId,
@@ -52,7 +52,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// By which whoever recorded it by hand has named it.
+    /// Returns the UUID that the client gave to a manual transaction.
     fn given_uuid(&self) -> Option<Uuid> {
         let is_named = self.order == OrderHandle::NONE && self.order_id.is_none() && self.exec.0 != 0;
         is_named.then_some(Uuid(self.exec.0))
@@ -64,7 +64,7 @@ impl View {
         self.ledger.positions.get(&id).copied()
     }
 
-    /// All positions, by security and strategy; flat ones too.
+    /// Returns all positions, by security and strategy, including flat ones.
     pub fn positions(&self) -> impl Iterator<Item = Position> {
         self.ledger.positions.iter().map(|(_, position)| *position)
     }
@@ -82,7 +82,7 @@ impl View {
         })
     }
 
-    /// The cash of one strategy in one currency; None if nothing was ever booked.
+    /// Returns the cash of one strategy in one currency; `None` if nothing was ever booked.
     pub fn cash(&self, strategy: StrategyId, currency: Currency) -> Option<CashBalance> {
         self.cash_balances().find(|cash| (cash.strategy, cash.currency) == (strategy, currency))
     }
@@ -97,18 +97,19 @@ impl View {
         self.ledger.transactions.find(id)
     }
 
-    /// The transaction of the trading day that was recorded by hand under this UUID.
+    /// Returns the manual transaction of the trading day with this UUID.
     pub fn transaction_with_uuid(&self, uuid: Uuid) -> Option<&Transaction> {
         self.ledger.transactions.find(*self.ledger.transactions.uuids.get(&uuid)?)
     }
 
-    /// Transactions of the trading day, newest first; of one strategy, or of all. Take as many as wanted.
+    /// Returns the transactions of the trading day, newest first; of one strategy, or of all.
     pub fn transactions(&self, strategy: Option<StrategyId>) -> impl Iterator<Item = &Transaction> {
         let all = self.ledger.transactions.by_time.values().rev();
         all.filter(move |transaction| strategy.is_none_or(|strategy| transaction.strategy == strategy))
     }
 
-    /// Transactions of the day that are no longer kept, since there were too many.
+    /// Returns the number of transactions of the day that are no longer kept, since there were too
+    /// many.
     pub fn transactions_dropped(&self) -> u64 {
         self.ledger.transactions.dropped
     }
@@ -204,7 +205,8 @@ impl LedgerView {
     }
 }
 
-/// Invariant: the first two maps hold the same transactions, at most `len_max`, and the third those of them that somebody named.
+/// Invariant: the first two maps hold the same transactions, at most `len_max`, and the third those
+/// of them with a client's UUID.
 #[derive(Debug)]
 struct Transactions {
     by_time: BTreeMap<(Timestamp, TransactionId), Transaction>,
@@ -215,7 +217,7 @@ struct Transactions {
 }
 
 impl Transactions {
-    /// One that is told again stays where it is.
+    /// Adds a transaction. A repeated one keeps its time.
     fn insert(&mut self, mut transaction: Transaction) {
         let at = *self.times.entry(transaction.id).or_insert(transaction.at);
         transaction.at = at;

@@ -1,4 +1,4 @@
-//! The newest tick of each security, who subscribed to it, and whether it is halted.
+//! The newest tick of each security, its subscribers, and whether it is halted.
 
 use super::{ShardFacts, SnapshotMark, View};
 use crate::event::Tick;
@@ -7,7 +7,7 @@ use crate::number::{Price, Qty};
 use crate::terms::Side;
 
 impl View {
-    /// The newest picture of a security's market.
+    /// Returns the newest tick of a security.
     pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
         self.market.find(security)
     }
@@ -18,7 +18,7 @@ impl View {
         places.filter_map(|place| self.market.ticks[*place as usize].0.as_ref())
     }
 
-    /// Who subscribed to what, by security and strategy.
+    /// Returns the subscriptions, by security and strategy.
     pub fn subscriptions(&self) -> impl Iterator<Item = (SecurityId, StrategyId)> {
         self.market.subscriptions.iter().map(|(key, ())| key)
     }
@@ -27,7 +27,7 @@ impl View {
         self.market.subscriptions.get(&(security, strategy)).is_some()
     }
 
-    /// Subscribers of a security as its shard counts them.
+    /// Returns the number of subscribers of a security, as its shard counts them.
     pub fn subscribers(&self, security: SecurityId) -> u32 {
         self.market.subscribers.get(&security).copied().unwrap_or(0)
     }
@@ -41,8 +41,8 @@ impl View {
         self.market.halts.iter().map(|(security, ())| security)
     }
 
-    /// What one would get by trading now: a seller the bid, a buyer the ask, either of them the last price where
-    /// there is no quote.
+    /// Returns the price of trading now: the bid for a seller, the ask for a buyer, the last price
+    /// where there is no quote.
     pub(super) fn price_for(&self, security: SecurityId, side: Side) -> Option<Price> {
         let tick = self.tick(security)?;
         let quoted = |price: Price, size: Qty| size.is_positive().then_some(price);
@@ -58,9 +58,9 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct MarketView {
-    /// By security: where its tick is. Security ids have 20 bits, so this is at most 4 MiB.
+    /// By security: the index of its tick. Security ids have 20 bits, so this is at most 4 MiB.
     places: Vec<u32>,
-    /// In the order the securities were first seen; dropped ones are empty.
+    /// In the order in which the securities were first seen; dropped ones are empty.
     ticks: Vec<(Option<Tick>, SnapshotMark)>,
     subscriptions: ShardFacts<(SecurityId, StrategyId), ()>,
     subscribers: ShardFacts<SecurityId, u32>,
@@ -99,7 +99,7 @@ impl MarketView {
         self.halts.set_if(on, security, (), mark);
     }
 
-    /// A new day: a shard counts its volumes from zero, and does not say so tick by tick.
+    /// Starts a new day: a shard counts its volumes from zero, and does not report that by ticks.
     pub(super) fn day_begins(&mut self, shard: ShardId) {
         for (tick, marked) in &mut self.ticks {
             if let Some(tick) = tick.as_mut().filter(|_| marked.shard == shard) {

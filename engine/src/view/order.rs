@@ -1,4 +1,4 @@
-//! One order: as readers see it, and as it is kept.
+//! One order, as readers see it and as it is stored.
 
 use super::ids::IdChains;
 use super::slab::NONE;
@@ -10,7 +10,7 @@ use crate::sender::SentBy;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
-/// An order as it stands.
+/// Current state of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     pub handle: OrderHandle,
@@ -18,7 +18,7 @@ pub struct Order {
     pub id: IntId,
     /// The id before the last modification; none if there was no modification.
     pub orig_id: IntId,
-    /// The id it was first submitted with, as far as the view has seen.
+    /// The id with which it was submitted, as far as the view has seen.
     pub first_id: IntId,
     pub source: Source,
     pub sent: SentBy,
@@ -29,7 +29,7 @@ pub struct Order {
     pub cum_qty: Qty,
     /// Zero before the first fill.
     pub avg_price: Price,
-    /// Of the latest fill.
+    /// Quantity of the latest fill.
     pub last_qty: Qty,
     pub last_price: Price,
     pub submitted: Timestamp,
@@ -37,7 +37,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// What is left in the market: nothing once the order has ended.
+    /// Returns the quantity left in the market: zero once the order has ended.
     pub fn leaves_qty(&self) -> Qty {
         if self.status.is_finished() {
             return Qty::ZERO;
@@ -45,7 +45,7 @@ impl Order {
         self.terms.qty.checked_sub(self.cum_qty).unwrap_or_default()
     }
 
-    /// Both halves of what is kept, put together.
+    /// Combines both halves of a stored order.
     pub(super) fn of(live: &LiveOrder, record: &OrderRecord, ids: &IdChains) -> Order {
         Order {
             handle: record.handle,
@@ -68,7 +68,7 @@ impl Order {
     }
 }
 
-/// What a status change touches of an order, apart from the rest so that it is one cache line.
+/// The part of an order that a status change touches, separate so that it is one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct LiveOrder {
@@ -78,10 +78,10 @@ pub(super) struct LiveOrder {
     pub(super) last_qty: Qty,
     pub(super) last_price: Price,
     pub(super) updated: Timestamp,
-    /// The snapshot in whose time it was last mentioned.
+    /// Epoch of the snapshot in which it was last mentioned.
     pub(super) epoch: u32,
     pub(super) current: u32,
-    /// Ids in its chain.
+    /// Number of ids in its chain.
     pub(super) versions: u32,
     pub(super) status: Status,
     pub(super) reason: Reason,
@@ -91,7 +91,7 @@ pub(super) struct LiveOrder {
 }
 
 impl LiveOrder {
-    /// Of an order that nothing has happened to, and that has no ids yet.
+    /// Creates the state of an order without reports and ids.
     pub(super) fn new(at: Timestamp, event: &OrderTerms, epoch: u32) -> LiveOrder {
         LiveOrder {
             qty: event.terms.qty,
@@ -111,23 +111,23 @@ impl LiveOrder {
     }
 }
 
-/// The rest of it. Its ids are entries of [`IdChains`].
+/// The rest of an order. Its ids are entries of [`IdChains`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OrderRecord {
     pub(super) handle: OrderHandle,
-    /// But for the quantity.
+    /// Except for the quantity.
     pub(super) terms: Terms,
     pub(super) submitted: Timestamp,
     pub(super) source: Source,
     pub(super) sent: SentBy,
     pub(super) first: u32,
-    /// Neighbours in the list it is in: open of its shard, or finished.
+    /// Neighbours in its list: the open orders of its shard, or the finished orders.
     pub(super) before: u32,
     pub(super) next: u32,
 }
 
 impl OrderRecord {
-    /// Of an order that is in no list and has no ids yet.
+    /// Creates the record of an order that is in no list and has no ids yet.
     pub(super) fn new(at: Timestamp, event: &OrderTerms) -> OrderRecord {
         OrderRecord {
             handle: event.order,

@@ -1,12 +1,13 @@
-//! Orders as the readers see them. A record is kept while its shard keeps the order, and after that with the finished
-//! ones.
+//! Orders as readers see them. A record is kept while its shard keeps the order, and after that
+//! among the finished ones.
 //!
 //! ```text
 //! shard, slot ─► record ◄─ id            Forgotten cuts the left arrow; the record stays among the finished
 //! open of a shard: oldest ⇄ … ⇄ newest   finished of all shards: ended first ⇄ … ⇄ ended last
 //! ```
 //!
-//! A status change touches its slot and its record, nothing else. The rest is done when an order comes or ends.
+//! A status change touches its slot and its record, nothing else. The rest is done when an order
+//! arrives or ends.
 
 use super::ids::IdChains;
 use super::order::{LiveOrder, Order, OrderRecord};
@@ -42,13 +43,13 @@ impl List {
 
 #[derive(Debug)]
 pub(super) struct OrderStore {
-    /// Both halves of an order have the same place.
+    /// Both halves of an order have the same index.
     live: Slab<LiveOrder>,
     records: Slab<OrderRecord>,
     ids: IdChains,
     /// By shard, then slot.
     slots: Vec<Vec<Slot>>,
-    /// By shard, in the order they were submitted.
+    /// By shard, in order of submission.
     open: Vec<List>,
     finished: List,
     finished_max: usize,
@@ -72,18 +73,18 @@ impl OrderStore {
     }
 }
 
-/// What events do.
+/// Events.
 impl OrderStore {
-    /// Has memory brought near for an order that will be told of soon.
+    /// Prefetches memory for an order whose event will be applied soon.
     pub(super) fn prefetch(&self, event: &OrderTerms) {
         if event.what == ExecType::Entered {
             self.ids.prefetch(&event.id);
         }
     }
 
-    /// An order is entered, its terms have changed, or this is its image.
+    /// Applies the terms of an order: it is entered, its terms have changed, or this is a snapshot.
     pub(super) fn terms(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) {
-        // A refused order may never have had a place; then there is nothing to keep.
+        // A refused order may never have had a slot; then there is nothing to keep.
         if event.order == OrderHandle::NONE {
             return;
         }
@@ -96,7 +97,7 @@ impl OrderStore {
         live.reason = event.reason;
         live.updated = live.updated.max(at);
         live.epoch = mark.epoch;
-        // A snapshot tells an order that was modified more than once under an earlier id first.
+        // A snapshot first emits an order that was modified more than once under an earlier id.
         let is_former =
             event.what == ExecType::Snapshot && self.ids.find(&event.id).any(|found| found == index);
         if !is_former {
@@ -105,7 +106,7 @@ impl OrderStore {
         self.set_status(index, event.status);
     }
 
-    /// Something happened to an order. One that is not known has its image still to come.
+    /// Applies a report about an order. The snapshot of an unknown order is still to come.
     pub(super) fn status(&mut self, at: Timestamp, event: &OrderReport, mark: SnapshotMark) {
         let Some(index) = self.mapped(event.order) else {
             return;
@@ -119,7 +120,7 @@ impl OrderStore {
         live.qty = event.qty;
         live.cum_qty = event.cum_qty;
         live.avg_price = event.avg_price;
-        // Of an order of which all fills were taken back there is no last one.
+        // An order whose fills were all taken back has no last fill.
         if !event.last_qty.is_zero() || event.cum_qty.is_zero() {
             (live.last_qty, live.last_price) = (event.last_qty, event.last_price);
         }
@@ -134,16 +135,17 @@ impl OrderStore {
         self.set_status(index, event.status);
     }
 
-    /// Who asked for what of an order that was told before.
+    /// Sets the senders of the requests of a known order.
     pub(super) fn sent(&mut self, order: OrderHandle, sent: SentBy) {
         if let Some(index) = self.mapped(order) {
             self.records[index].sent = sent;
         }
     }
 
-    /// A request came to nothing, so the order no longer shows it as pending.
+    /// Applies the refusal of a request: the order no longer shows it as pending.
     pub(super) fn refused(&mut self, at: Timestamp, event: &Refusal, mark: SnapshotMark) {
-        // To a stranger an order is unknown, whatever it is. A venue may say so too, of an order that has its name.
+        // The shard does not know this order. A venue may give the same reason for an order that
+        // has its id.
         if event.reason == Reason::UnknownOrder && event.id.is_none() {
             return;
         }
@@ -151,7 +153,7 @@ impl OrderStore {
             return;
         };
         let live = &mut self.live[index];
-        // Of what was not stored, or did not get there, the order itself knows nothing.
+        // A request that was not stored, or did not arrive, does not change the order itself.
         if !event.reason.is_substitute() {
             live.updated = live.updated.max(at);
         }
@@ -159,7 +161,7 @@ impl OrderStore {
         self.set_status(index, event.status);
     }
 
-    /// The shard uses the slot again. A finished order stays readable.
+    /// Handles the reuse of a slot by the shard. A finished order stays readable.
     pub(super) fn forgotten(&mut self, handle: OrderHandle) {
         let Some(index) = self.mapped(handle) else {
             return;
@@ -171,7 +173,7 @@ impl OrderStore {
         }
     }
 
-    /// The trading day of a shard is over, and with it the time its finished orders stay readable.
+    /// Ends the trading day of a shard: its finished orders are no longer readable.
     pub(super) fn day_over(&mut self, shard: ShardId) {
         let mut index = self.finished.head;
         while index != NONE {
@@ -184,7 +186,7 @@ impl OrderStore {
         }
     }
 
-    /// A snapshot has ended: what the shard did not mention is gone, and what it told came in any order.
+    /// Ends a snapshot: drops what the shard did not mention, and sorts what came in any order.
     pub(super) fn sweep(&mut self, mark: SnapshotMark) {
         let shard = mark.shard.0 as usize;
         for slot in 0..self.slots[shard].len() {
@@ -198,7 +200,7 @@ impl OrderStore {
     }
 }
 
-/// What readers ask.
+/// Queries.
 impl OrderStore {
     pub(super) fn order(&self, handle: OrderHandle) -> Option<Order> {
         self.mapped(handle).map(|index| self.read(index))
@@ -210,7 +212,8 @@ impl OrderStore {
         found
     }
 
-    /// Each shard's open orders are in order already; the oldest of them all is the next.
+    /// Returns the open orders: each shard's are already sorted, so the oldest of their heads is
+    /// the next.
     pub(super) fn open(&self) -> impl Iterator<Item = Order> {
         let mut heads: Vec<u32> = self.open.iter().map(|list| list.head).collect();
         std::iter::from_fn(move || {
@@ -226,7 +229,7 @@ impl OrderStore {
         self.open.iter().map(|list| list.len).sum()
     }
 
-    /// The one that ended last comes first.
+    /// Returns the finished orders, the last ended first.
     pub(super) fn finished(&self) -> impl Iterator<Item = Order> {
         let mut index = self.finished.tail;
         std::iter::from_fn(move || {
@@ -245,7 +248,7 @@ impl OrderStore {
         self.walks.begin(self.open.iter().map(|list| list.head).collect(), until)
     }
 
-    /// Begins to walk over the orders that are finished now, from the one that ended last.
+    /// Begins to walk over the orders that are finished now, from the last ended.
     pub(super) fn walk_finished(&mut self) -> Option<Walk> {
         self.walks.begin(vec![self.finished.tail], Timestamp::MAX)
     }
@@ -266,7 +269,8 @@ impl OrderStore {
         self.walks.end(walk);
     }
 
-    /// Where a walk goes on behind an order: newer ones that are open, ones that ended earlier.
+    /// Returns where a walk continues after an order: newer ones that are open, ones that ended
+    /// earlier.
     fn after(&self, index: u32) -> u32 {
         match self.live[index].status.is_finished() {
             true => self.records[index].before,
@@ -284,7 +288,7 @@ impl OrderStore {
     }
 }
 
-/// Coming, changing, going.
+/// Insertion, change and removal.
 impl OrderStore {
     fn enter(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) {
         self.clear_slot(event.order);
@@ -301,7 +305,7 @@ impl OrderStore {
         self.join(index);
     }
 
-    /// Makes room for a handle: its slot exists, and whoever was in it before is no longer known by it.
+    /// Makes room for a handle: its slot exists, and the previous order is no longer mapped to it.
     fn clear_slot(&mut self, handle: OrderHandle) {
         let slots = &mut self.slots[handle.shard().0 as usize];
         let slot = handle.slot() as usize;
@@ -327,7 +331,7 @@ impl OrderStore {
         }
     }
 
-    /// Moves the order to the other list if it ended, or if a corrected fill brought it back.
+    /// Moves the order to the other list if it ended, or if a corrected fill reopened it.
     fn set_status(&mut self, index: u32, status: Status) {
         let live = &mut self.live[index];
         if live.status.is_finished() == status.is_finished() {
@@ -375,7 +379,7 @@ impl OrderStore {
         }
     }
 
-    /// The list an order of its status is in.
+    /// Returns the list for the status of an order.
     fn list_of(&mut self, index: u32) -> &mut List {
         match self.live[index].status.is_finished() {
             true => &mut self.finished,
@@ -413,7 +417,7 @@ impl OrderStore {
         sorted.into_iter().for_each(|index| self.join(index));
     }
 
-    /// Images of finished orders come in any order; when each ended is told with it.
+    /// Snapshots of finished orders come in any order; each carries its time.
     fn sort_finished(&mut self) {
         let mut sorted = self.in_list(&self.finished);
         let ended = |index: &u32| self.live[*index].updated;

@@ -1,20 +1,21 @@
-//! Places for values, numbered. A value stays where it is: the slab grows by pages and never moves what it holds, so
-//! that no insertion pays for all the others.
+//! Numbered places for values. A value never moves: the slab grows by pages, so no insertion pays
+//! for all the others.
 
 use std::ops::{Index, IndexMut};
 
 /// No place.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Values in a page: a page is large beside its allocation and small beside the whole.
+/// Values in a page: a page is large compared with its allocation and small compared with the
+/// whole.
 const PAGE: usize = 1 << PAGE_BITS;
 const PAGE_BITS: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    /// All full but the last one.
+    /// All are full except the last.
     pages: Vec<Vec<T>>,
-    /// Places to be used again.
+    /// Places to be reused.
     free: Vec<u32>,
 }
 
@@ -39,7 +40,7 @@ impl<T> Slab<T> {
         place as u32
     }
 
-    /// Gives a place back; what was in it is of no more interest.
+    /// Frees a place; its content is no longer used.
     pub(super) fn remove(&mut self, place: u32) {
         self.free.push(place);
     }

@@ -1,4 +1,4 @@
-//! Desks for the tests of each part: a view, and events to feed it with.
+//! Support for the tests of each part: a view, and events for it.
 
 mod control;
 mod valuation;
@@ -26,37 +26,37 @@ use crate::rng::Rng;
 use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{TimeOfDay, Timestamp};
 
-/// A view, and the numbers and times of the events it is fed with.
-struct Desk {
+/// A view, and the numbers and times of its events.
+struct ViewBench {
     view: View,
     seq: u64,
 }
 
-impl Desk {
-    fn new(shards: u8) -> Desk {
-        Desk::with(shards, ViewSettings::default())
+impl ViewBench {
+    fn new(shards: u8) -> ViewBench {
+        ViewBench::with(shards, ViewSettings::default())
     }
 
-    fn with(shards: u8, settings: ViewSettings) -> Desk {
-        Desk { view: View::new(shards, settings), seq: 0 }
+    fn with(shards: u8, settings: ViewSettings) -> ViewBench {
+        ViewBench { view: View::new(shards, settings), seq: 0 }
     }
 
-    fn say_at(&mut self, at: u64, shard: u8, body: EventKind) {
+    fn emit_at(&mut self, at: u64, shard: u8, body: EventKind) {
         self.seq += 3;
         self.view.apply(ShardId(shard), &Event { seq: self.seq, at: Timestamp(at), body });
     }
 
-    fn say(&mut self, shard: u8, body: EventKind) {
-        self.say_at(self.seq + 100, shard, body);
+    fn emit(&mut self, shard: u8, body: EventKind) {
+        self.emit_at(self.seq + 100, shard, body);
     }
 
     fn enter(&mut self, order: OrderHandle, text: &str) {
-        self.say(order.shard().0, EventKind::Order(entered(order, text)));
+        self.emit(order.shard().0, EventKind::Order(entered(order, text)));
     }
 
     fn report(&mut self, order: OrderHandle, what: ExecType, status: Status) {
         let report = OrderReport { what, status, ..report_of(&entered(order, "unused")) };
-        self.say(order.shard().0, EventKind::Status(report));
+        self.emit(order.shard().0, EventKind::Status(report));
     }
 
     fn open(&self) -> Vec<OrderHandle> {
@@ -68,11 +68,11 @@ impl Desk {
     }
 
     fn begin(&mut self, shard: u8) {
-        self.say(shard, EventKind::SnapshotBegin { port: PortId(1) });
+        self.emit(shard, EventKind::SnapshotBegin { port: PortId(1) });
     }
 
     fn end(&mut self, shard: u8) {
-        self.say(shard, EventKind::SnapshotEnd { port: PortId(1) });
+        self.emit(shard, EventKind::SnapshotEnd { port: PortId(1) });
     }
 }
 

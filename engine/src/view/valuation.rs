@@ -1,4 +1,4 @@
-//! What positions and cash are worth. Figures are made when they are asked for, never kept; one that cannot be
+//! Values of positions and cash. They are computed on request, never stored. A value that cannot be
 //! counted is absent, and one that cannot be converted is named.
 
 use std::collections::BTreeMap;
@@ -9,23 +9,24 @@ use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::refdata::RefData;
 use crate::terms::Side;
 
-/// A position at the market's prices, in the currency of its security.
+/// A position at market prices, in the currency of its security.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Valuation {
     pub currency: Currency,
-    /// What was paid per unit; None when flat.
+    /// Average price paid per unit; `None` when flat.
     pub avg_price: Option<Price>,
-    /// Long at the bid, short at the ask, the last price where there is no quote or no position; None without any.
+    /// Bid for a long position, ask for a short one, last price where there is no quote or no
+    /// position; `None` without any.
     pub market_price: Option<Price>,
     pub market_value: Option<Money>,
     pub unrealized: Option<Money>,
 }
 
-/// What a strategy, or all of them, own; in the base currency, and before conversion.
+/// Assets of one or all strategies, in the base currency, and before conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portfolio {
     pub base: Currency,
-    /// Cash and market value: what would be left after selling everything. None if it cannot be counted.
+    /// Cash plus market value: the proceeds of selling everything. `None` if it cannot be counted.
     pub net_liquidation: Option<Money>,
     pub cash: Option<Money>,
     pub market_value: Option<Money>,
@@ -33,11 +34,11 @@ pub struct Portfolio {
     pub unrealized: Option<Money>,
     /// By currency.
     pub holdings: Vec<Holding>,
-    /// What is not in these figures.
+    /// Assets that these values do not include.
     pub missing: Vec<Missing>,
 }
 
-/// What is owned in one currency. An amount that cannot be counted is absent.
+/// Assets in one currency. An amount that cannot be counted is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {
     pub currency: Currency,
@@ -49,9 +50,9 @@ pub struct Holding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Missing {
-    /// There is a position, and no price to value it at.
+    /// There is a position without a price.
     Price(SecurityId),
-    /// There is a position in a security that the reference data does not know.
+    /// There is a position in a security that the reference data do not know.
     Reference(SecurityId),
     /// There is no currency pair with a price between this currency and the base.
     Rate(Currency),
@@ -60,7 +61,7 @@ pub enum Missing {
 }
 
 impl View {
-    /// A position at the market's prices; None if the reference data does not know its security.
+    /// Returns a position at market prices; `None` if the reference data do not know its security.
     pub fn valuation(&self, position: &Position, reference: &RefData) -> Option<Valuation> {
         let security = reference.security(position.id.security())?;
         let family = reference.family_of(security);
@@ -81,12 +82,12 @@ impl View {
         })
     }
 
-    /// What a strategy (or, with None, all of them) owns, in the base currency.
+    /// Returns the assets of a strategy (or, with `None`, of all), in the base currency.
     pub fn portfolio(&self, strategy: Option<StrategyId>, base: Currency, reference: &RefData) -> Portfolio {
         self.portfolio_of(|of| strategy.is_none_or(|strategy| strategy == of), base, reference)
     }
 
-    /// What the wanted strategies own together.
+    /// Returns the assets of the selected strategies together.
     pub fn portfolio_of(
         &self,
         wanted: impl Fn(StrategyId) -> bool,
@@ -162,9 +163,9 @@ impl View {
         (sums, missing)
     }
 
-    /// What an amount of a currency is worth in another: by the pair that sells it, or by the one that buys the other
-    /// with it; of several the lowest security with a price. One who has the currency gets the worse side of the
-    /// quote, and so does one who owes it.
+    /// Returns the rate from one currency to another: by the pair that sells it, or by the one that
+    /// buys the other with it; of several the lowest security with a price. Both a holder and a
+    /// debtor of the currency get the worse side of the quote.
     fn rate(&self, from: Currency, to: Currency, amount: i128, reference: &RefData) -> Option<Rate> {
         if from == to {
             return Some(Rate::Same);
@@ -213,7 +214,7 @@ struct Sums {
     market_value: i128,
     realized: i128,
     unrealized: i128,
-    /// A position was worth more than can be counted.
+    /// The value of a position does not fit.
     too_large: bool,
 }
 

@@ -1,30 +1,31 @@
-//! Walks over lists that change meanwhile: a long list is read in portions, and events are applied between them.
+//! Walks over lists that change meanwhile: a long list is read in portions, and events are applied
+//! between them.
 //!
-//! A walk stands at the record it will read next, one for each list it merges. A record that leaves its list passes those who
-//! stand at it on to the one behind, so that no walk is ever led astray.
+//! A walk holds the record it will read next, one for each list it merges. When a record leaves its
+//! list, walks that hold it move on to the next one, so that no walk loses its place.
 
 use super::slab::NONE;
 use crate::time::Timestamp;
 
-/// Walks at once. Each record that leaves a list looks at all of them, so they are few.
+/// Walks at once. Each record that leaves a list checks all of them, so they are few.
 pub const WALKS_MAX: usize = 64;
 
-/// A walk that was begun.
+/// A running walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk(usize);
 
 #[derive(Debug, Default)]
 pub(super) struct Walks {
-    /// At most [`WALKS_MAX`]; None: free.
+    /// At most [`WALKS_MAX`]; `None`: free.
     running: Vec<Option<WalkState>>,
     len: usize,
 }
 
 #[derive(Debug)]
 struct WalkState {
-    /// The record to be read next of each list.
+    /// The record to read next in each list.
     places: Vec<u32>,
-    /// Records submitted later are not read: a walk has an end, however many come.
+    /// Records submitted later are not read: a walk ends, however many arrive.
     until: Timestamp,
 }
 
@@ -64,7 +65,7 @@ impl Walks {
         }
     }
 
-    /// A record leaves its list; behind it is `next`.
+    /// Moves walks from a record that leaves its list to `next`.
     pub(super) fn leave(&mut self, record: u32, next: u32) {
         assert!(record != NONE, "a record has its place");
         for state in self.running.iter_mut().flatten() {

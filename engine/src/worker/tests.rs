@@ -23,7 +23,7 @@ fn depths(commands: usize, events: usize) -> Depths {
     Depths { commands, events }
 }
 
-/// A command that is answered with nothing but that it is done.
+/// Returns a command whose only answer is that it is done.
 fn command(port: u8, token: u32) -> Command {
     let port = PortId(port);
     let source = Source { port, ..Source::default() };
@@ -36,7 +36,7 @@ fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
     }
 }
 
-/// Tokens of all that is said to be done, with their event numbers and times.
+/// Returns the tokens of all completed commands, with their event numbers and times.
 fn done(port: &mut PortEnd) -> Vec<(u32, u64, u64)> {
     let said = std::iter::from_fn(|| port.poll_event());
     said.filter_map(|(_, event)| match event.body {
@@ -78,7 +78,7 @@ fn a_full_lane_stops_the_shard_and_loses_nothing() {
         send(&mut ports[0], 0..16);
         send(&mut ports[1], 100..116);
         let mut heard = Vec::new();
-        // Nobody listens at first: the worker comes to rest at the full lane.
+        // No port reads at first: the worker stalls at the full lane.
         while worker.poll(Timestamp(1)) > 0 {}
         let taken = worker.counts().commands;
         assert!(worker.has_work());
@@ -118,7 +118,7 @@ fn a_port_with_room_does_not_wait_for_one_without_but_for_the_order() {
 }
 
 #[test]
-fn the_journal_sees_each_command_before_anybody_hears_of_it() {
+fn the_journal_gets_each_command_before_its_events_are_delivered() {
     let (mut ports, mut worker) = platform(2, Depths::default());
     send(&mut ports[1], 0..3);
     let listener = &mut ports[1];
@@ -135,7 +135,7 @@ fn the_journal_sees_each_command_before_anybody_hears_of_it() {
 }
 
 #[test]
-fn what_is_not_stored_is_not_spoken_of_and_work_goes_on() {
+fn events_of_unstored_commands_are_held_while_work_continues() {
     let (mut ports, mut worker) = platform(1, Depths::default());
     let poll = |worker: &mut Worker, stored| {
         let mut numbers = Vec::new();
@@ -158,7 +158,7 @@ fn what_is_not_stored_is_not_spoken_of_and_work_goes_on() {
 }
 
 #[test]
-fn a_worker_that_waits_too_long_takes_no_more() {
+fn a_worker_takes_no_more_commands_when_too_much_waits() {
     let (mut ports, mut worker) = platform(1, depths(1_000, EVENTS_WAITING_MAX));
     let mut token = 0;
     while worker.counts().waits == 0 {
@@ -183,7 +183,7 @@ fn said(port: &mut PortEnd) -> Vec<Event> {
 }
 
 #[test]
-fn a_shut_journal_refuses_without_touching_the_shard() {
+fn a_closed_journal_refuses_without_changing_the_shard() {
     let (mut ports, mut worker) = platform(2, Depths::default());
     send(&mut ports[0], 0..1);
     worker.poll(Timestamp(1));
@@ -227,20 +227,20 @@ fn a_shut_journal_refuses_without_touching_the_shard() {
     assert_eq!((worker.shard().digest(), worker.seq()), (digest, seq));
     let counts = worker.counts();
     assert_eq!((counts.commands, counts.refused, counts.dropped), (1, 6, 1));
-    // Open again, everything goes on with the next number.
+    // Open again, everything continues with the next number.
     send(&mut ports[0], 9..10);
     worker.poll(Timestamp(3));
     assert_eq!(done(&mut ports[0]), [(9, seq + 1, 3)]);
 }
 
 #[test]
-fn what_cannot_be_refused_is_kept_while_the_journal_is_shut() {
+fn facts_are_queued_while_the_journal_is_closed() {
     let (mut ports, mut worker) = platform(2, depths(16, 16));
     let adapter = |connected| CommandKind::Adapter { adapter: crate::id::AdapterId(1), connected };
     for token in 0..3 {
         ports[1].send(ShardId(0), told(1, token, adapter(token % 2 == 0))).unwrap();
     }
-    // What the budget has taken from one shard and gives to another must arrive.
+    // A budget that the pool has taken from one shard and gives to another must arrive.
     let budget = Budget { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
     ports[1].send(ShardId(0), told(1, 3, CommandKind::Budget(budget))).unwrap();
     let mut offered = 0;
@@ -251,7 +251,7 @@ fn what_cannot_be_refused_is_kept_while_the_journal_is_shut() {
         })
     };
     deferred(&mut worker);
-    // A client is still answered, and of what is kept the oldest is offered once in a poll.
+    // A client is still answered, and the oldest queued fact is offered once in a poll.
     send(&mut ports[0], 5..6);
     deferred(&mut worker);
     assert_eq!(offered, 1 + 2);
@@ -264,9 +264,9 @@ fn what_cannot_be_refused_is_kept_while_the_journal_is_shut() {
     assert!(!worker.has_work());
 }
 
-/// An answer that tells nothing of what is not stored does not wait for it; one that tells how an order stands does.
+/// An answer that exposes nothing unstored does not wait; one that exposes an order's status does.
 #[test]
-fn a_journal_without_room_yet_is_offered_the_same_command_again() {
+fn a_journal_that_asks_to_retry_is_offered_the_same_command_again() {
     let (mut ports, mut worker) = platform(1, Depths::default());
     send(&mut ports[0], 1..4);
     let mut offered = Vec::new();
@@ -283,7 +283,7 @@ fn a_journal_without_room_yet_is_offered_the_same_command_again() {
 }
 
 #[test]
-fn a_refusal_waits_only_for_what_it_tells() {
+fn a_refusal_waits_only_for_what_it_exposes() {
     let (mut ports, mut worker) = platform(1, Depths::default());
     send(&mut ports[0], 0..1);
     worker.poll_with(Timestamp(1), 0, |_, _, _, _| JournalOutcome::Accepted);
@@ -303,7 +303,7 @@ fn a_refusal_waits_only_for_what_it_tells() {
 }
 
 #[test]
-fn a_port_that_is_no_more_hears_nothing() {
+fn a_removed_port_receives_no_events() {
     let (mut ports, mut worker) = platform(1, Depths::default());
     let day = EventKind::TradingDay { day: crate::time::Day(1) };
     let both = PortMask::one(PortId(0)).with(PortMask::one(PortId(9)));
@@ -327,7 +327,7 @@ fn time_never_goes_back() {
 }
 
 #[test]
-fn a_restored_worker_goes_on_from_number_and_time() {
+fn a_restored_worker_continues_from_number_and_time() {
     let (mut ports, mut shards) = mesh(&[PortClass::Client], 1, Depths::default());
     let mut worker = Worker::restored(shard(), shards.remove(0), 41, Timestamp(8));
     send(&mut ports[0], 0..1);
@@ -336,10 +336,10 @@ fn a_restored_worker_goes_on_from_number_and_time() {
     assert_eq!(worker.deadline(), None);
 }
 
-/// A full lane keeps an event in the outbox, so that its place in memory can be seen: it is the same after a
-/// thousand polls as after the first, so the outbox was never given other memory.
+/// A full lane keeps an event in the outbox, so that its address can be observed: it is the same
+/// after a thousand polls as after the first, so the outbox never allocated again.
 #[test]
-fn polling_needs_no_memory() {
+fn polling_does_not_allocate() {
     let (mut ports, mut worker) = platform(1, depths(1, 1));
     let mut place = None;
     for token in 0..1_000 {

@@ -9,8 +9,8 @@ fn schedule(session: Session, since: u64, has_hours: bool) -> CommandKind {
     CommandKind::Schedule { exchange: EXCHANGE, session, since: Timestamp(since), has_hours }
 }
 
-fn ended(said: &[EventKind]) -> Vec<Reason> {
-    let reasons = said.iter().filter_map(|body| match body {
+fn ended(events: &[EventKind]) -> Vec<Reason> {
+    let reasons = events.iter().filter_map(|body| match body {
         EventKind::Status(report) if report.what == ExecType::Expired => Some(report.reason),
         EventKind::Order(order) if order.what == ExecType::Expired => Some(order.reason),
         _ => None,
@@ -28,11 +28,11 @@ fn an_exchange_with_hours_keeps_its_day_orders_over_the_rollover() {
     bench.send(schedule(Session::Continuous, 5, true));
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop(Side::Buy, 1, "12") });
-    let said = bench.send(CommandKind::TradingDay { day: Day(3) });
-    assert_eq!(ended(&said), []);
+    let events = bench.send(CommandKind::TradingDay { day: Day(3) });
+    assert_eq!(ended(&events), []);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
-    let said = bench.send(schedule(Session::Closed, 9, true));
-    assert_eq!(ended(&said), [Reason::ExpiredDay, Reason::ExpiredDay]);
+    let events = bench.send(schedule(Session::Closed, 9, true));
+    assert_eq!(ended(&events), [Reason::ExpiredDay, Reason::ExpiredDay]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn an_exchange_that_loses_its_hours_ends_its_day_orders_with_the_day() {
 }
 
 #[test]
-fn where_it_stands_is_kept_and_comes_back() {
+fn the_state_of_a_stream_decodes_to_itself() {
     let mut bench = Bench::new();
     bench.send(schedule(Session::ClosingAuction, 77, true));
     let mut bytes = Vec::new();
@@ -70,7 +70,7 @@ fn where_it_stands_is_kept_and_comes_back() {
     assert_eq!(standing, expected);
 }
 
-/// The first security of the exchange expires on day 10.
+/// Returns a bench in which the first security of the exchange expires on day 10.
 fn expiring(settings: ShardSettings) -> Bench {
     let mut bench = Bench::with(settings);
     let reference = Arc::new(RefData::check(dated(10)).unwrap());
@@ -87,9 +87,9 @@ fn dated(day: i32) -> Rows {
     rows
 }
 
-fn unsettled(said: &[EventKind]) -> usize {
+fn unsettled(events: &[EventKind]) -> usize {
     let is_unsettled = |body: &&EventKind| matches!(body, EventKind::Alert { alert: Alert::Unsettled, .. });
-    said.iter().filter(is_unsettled).count()
+    events.iter().filter(is_unsettled).count()
 }
 
 fn expiry(day: i32) -> CommandKind {
@@ -97,16 +97,16 @@ fn expiry(day: i32) -> CommandKind {
 }
 
 #[test]
-fn on_its_date_a_security_ends_and_its_positions_wait_for_their_price() {
+fn on_its_date_a_security_expires_and_its_positions_wait_for_settlement() {
     let mut bench = expiring(ShardSettings::default());
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
-    let said = bench.send(expiry(9));
-    assert_eq!((ended(&said), unsettled(&said)), (vec![], 0));
+    let events = bench.send(expiry(9));
+    assert_eq!((ended(&events), unsettled(&events)), (vec![], 0));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "11")).1), Reason::None);
-    let said = bench.send(expiry(10));
-    assert_eq!((ended(&said).len(), unsettled(&said)), (2, 0), "buyer and seller are the same strategy");
-    assert!(ended(&said).iter().all(|reason| *reason == Reason::SecurityExpired));
+    let events = bench.send(expiry(10));
+    assert_eq!((ended(&events).len(), unsettled(&events)), (2, 0), "buyer and seller are the same strategy");
+    assert!(ended(&events).iter().all(|reason| *reason == Reason::SecurityExpired));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "11")).1), Reason::ExpiredSecurity);
     let movement = Movement {
         kind: MovementKind::Buy,
@@ -121,7 +121,8 @@ fn on_its_date_a_security_ends_and_its_positions_wait_for_their_price() {
     };
     bench.send(CommandKind::Transaction(movement));
     assert_eq!(unsettled(&bench.send(expiry(11))), 1, "a position that came late");
-    let booked = |said: &[EventKind]| said.iter().filter(|body| matches!(body, EventKind::Booked(_))).count();
+    let booked =
+        |events: &[EventKind]| events.iter().filter(|body| matches!(body, EventKind::Booked(_))).count();
     let settle = CommandKind::Expire { security: SIM_STOCK, price: price("13") };
     assert_eq!(booked(&bench.send(settle)), 1);
     assert_eq!(booked(&bench.send(settle)), 0, "exactly once");
@@ -129,7 +130,7 @@ fn on_its_date_a_security_ends_and_its_positions_wait_for_their_price() {
 }
 
 #[test]
-fn an_expired_security_stays_so_whatever_is_read_later() {
+fn an_expired_security_stays_expired_under_later_reference_data() {
     let mut bench = expiring(ShardSettings::default());
     bench.send(expiry(10));
     let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
@@ -160,7 +161,7 @@ fn a_security_that_is_added_after_its_date_is_expired_at_once() {
 }
 
 #[test]
-fn an_order_on_its_way_ends_when_it_finds_its_security_expired() {
+fn an_order_in_transit_ends_if_its_security_has_expired() {
     let mut settings = ShardSettings::default();
     settings.venue.delays.entry_ns = 1_000;
     let mut bench = expiring(settings);

@@ -1,4 +1,5 @@
-//! What the credit of an account comes to: a function of its positions and open orders, whatever led to them.
+//! The credit of an account: a function of its positions and open orders, independent of their
+//! history.
 
 use super::*;
 use crate::event::BudgetUse;
@@ -15,7 +16,7 @@ fn set_credit(bench: &mut Bench, credit: &str) {
     bench.send(CommandKind::Limits { scope: Scope::Account(ME), limits });
 }
 
-/// A bench whose first account has a credit, in a market that last traded at 100.
+/// Returns a bench whose first account has a credit, in a market that last traded at 100.
 fn credited(credit: &str) -> Bench {
     let mut bench = Bench::new();
     set_credit(&mut bench, credit);
@@ -28,12 +29,15 @@ fn set_last(bench: &mut Bench, last: &str) {
     bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
 }
 
-/// Trades of the first account with the second one.
+/// Trades between the first account and the second one.
 fn trade(bench: &mut Bench, side: Side, q: &str, p: &str) {
     let other = if side == Side::Buy { Side::Sell } else { Side::Buy };
     bench.submit(limit(other, 2, q, p));
-    let (_, said) = bench.submit(limit(side, 1, q, p));
-    assert!(story(&said).iter().any(|(what, ..)| *what == ExecType::Filled), "{side:?} {q} at {p}: {said:?}");
+    let (_, events) = bench.submit(limit(side, 1, q, p));
+    assert!(
+        reports(&events).iter().any(|(what, ..)| *what == ExecType::Filled),
+        "{side:?} {q} at {p}: {events:?}"
+    );
 }
 
 fn by_hand(bench: &mut Bench, kind: MovementKind, q: &str, p: &str) -> Vec<EventKind> {
@@ -70,7 +74,7 @@ fn a_sale_frees_credit_as_far_as_it_reduces_and_a_profit_is_free_to_use() {
     let mut bench = credited("1000");
     trade(&mut bench, Side::Buy, "5", "100");
     assert_eq!(used(&bench), money("500.005"));
-    // Reduces: nothing is set aside that counts.
+    // Reduces: no reserve that counts.
     let (order, _) = bench.submit(limit(Side::Sell, 1, "5", "150"));
     assert_eq!(used(&bench), money("500.005"));
     bench.cancel(order);
@@ -90,7 +94,7 @@ fn a_short_position_that_is_bought_back_gives_its_credit_back_and_keeps_the_loss
     assert_eq!(used(&bench), money("150.01"));
 }
 
-/// Sum and order of prices decide nothing: only what is held and open.
+/// Sum and order of prices do not matter: only what is held and open.
 #[test]
 fn orders_of_a_side_share_what_they_reduce() {
     let mut bench = credited("5000");
@@ -98,16 +102,17 @@ fn orders_of_a_side_share_what_they_reduce() {
     let cost = used(&bench);
     let (first, _) = bench.submit(limit(Side::Sell, 1, "10", "100"));
     assert_eq!(used(&bench), cost);
-    let (_, said) = bench.submit(limit(Side::Sell, 1, "10", "200"));
-    assert_eq!(reason(&said), Reason::None);
-    // 1000.01 and 2000.01 are set aside, and half of it opens something.
+    let (_, events) = bench.submit(limit(Side::Sell, 1, "10", "200"));
+    assert_eq!(reason(&events), Reason::None);
+    // 1000.01 and 2000.01 are reserved, and half of it opens something.
     let both = used(&bench).checked_sub(cost).unwrap();
     assert_eq!(both, money("1500.01"));
     bench.cancel(first);
     assert_eq!(used(&bench), cost, "the other one reduces now");
 }
 
-/// The limit of a sale is the least it may bring: one far below the market used to need next to nothing.
+/// The limit of a sale is the least it may bring: a sale far below the market used to need almost
+/// no credit.
 #[test]
 fn a_sale_below_the_market_is_priced_at_the_last_price() {
     let mut bench = credited("1000");
@@ -124,24 +129,25 @@ fn a_sale_below_the_market_is_priced_at_the_last_price() {
     bench.cancel(order);
     let (order, _) = bench.submit(limit(Side::Sell, 1, "4", "200"));
     assert_eq!(used(&bench), money("800.004"));
-    // What the modification makes cheaper is free when it takes effect, at the price it was checked with.
+    // What the modification makes cheaper is free when it takes effect, at the price it was checked
+    // with.
     bench.modify(order, Changes::default().with_limit(price("110")));
     assert_eq!(used(&bench), money("440.004"));
     bench.modify(order, Changes::default().with_qty(qty("1")));
     assert_eq!(used(&bench), money("110.001"));
 }
 
-/// They used to pass by the credit.
+/// They used to bypass the credit.
 #[test]
-fn trades_by_hand_and_rebalances_count_and_are_never_refused() {
+fn manual_trades_and_rebalances_count_and_are_never_refused() {
     let mut bench = credited("1000");
     by_hand(&mut bench, MovementKind::Buy, "15", "100");
     assert_eq!(used(&bench), money("1500"));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "1")).1), Reason::InsufficientFunds);
-    // What reduces passes, and what turns the position does not.
+    // A reduction passes, and an order that turns the position does not.
     assert_eq!(reason(&bench.submit(limit(Side::Sell, 1, "16", "100")).1), Reason::InsufficientFunds);
-    let (order, said) = bench.submit(limit(Side::Sell, 1, "15", "100"));
-    assert_eq!(reason(&said), Reason::None);
+    let (order, events) = bench.submit(limit(Side::Sell, 1, "15", "100"));
+    assert_eq!(reason(&events), Reason::None);
     bench.cancel(order);
     by_hand(&mut bench, MovementKind::Rebalance, "-20", "100");
     assert_eq!(used(&bench), money("500"));
@@ -150,11 +156,11 @@ fn trades_by_hand_and_rebalances_count_and_are_never_refused() {
 }
 
 #[test]
-fn passing_half_by_hand_is_told_to_the_treasury() {
+fn manual_trades_beyond_half_of_the_budget_are_reported() {
     let mut bench = credited("1000");
-    let said = by_hand(&mut bench, MovementKind::Buy, "6", "100");
+    let events = by_hand(&mut bench, MovementKind::Buy, "6", "100");
     let told =
-        said.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
+        events.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
     let raw = |text: &str| money(text).raw();
     assert!(
         matches!(told, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))
@@ -165,9 +171,9 @@ fn passing_half_by_hand_is_told_to_the_treasury() {
 fn an_expiry_closes_what_every_account_holds() {
     let mut bench = credited("1000");
     trade(&mut bench, Side::Buy, "5", "100");
-    // The strategy is flat, since both accounts are its own: there is nothing to book.
-    let said = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("80") });
-    assert!(!said.iter().any(|body| matches!(body, EventKind::Booked(_))));
+    // The strategy is flat, since both accounts belong to it: there is nothing to book.
+    let events = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("80") });
+    assert!(!events.iter().any(|body| matches!(body, EventKind::Booked(_))));
     assert_eq!(used(&bench), money("100.005"), "the loss, and the commission");
     assert!(bench.shard.ledger.exposures(0).iter().all(|held| held.net.is_zero() && held.cost.is_zero()));
 }
@@ -194,9 +200,9 @@ fn a_bust_and_a_correction_count() {
     assert_eq!(used(&bench), money("72.008"));
 }
 
-/// Of two ways to the same positions and orders, one before there was a credit.
+/// Two histories with the same positions and orders, one of them from before the credit was set.
 #[test]
-fn a_credit_that_is_set_later_counts_what_is_there() {
+fn a_credit_that_is_set_later_counts_existing_positions() {
     let mut early = credited("5000");
     let mut late = Bench::new();
     set_last(&mut late, "100");
@@ -234,7 +240,7 @@ fn without_a_price_only_what_reduces_passes() {
 }
 
 #[test]
-fn credit_survives_an_image() {
+fn credit_survives_save_and_load() {
     let mut bench = credited("5000");
     trade(&mut bench, Side::Sell, "5", "100");
     bench.submit(limit(Side::Sell, 1, "7", "101"));

@@ -1,4 +1,5 @@
-//! Depth: who is shown which book, and when. That it is right beside any orders and quotes is the twin's to say, in `tests/sim.rs`.
+//! Depth: recipients and times of its publication. The twin in `tests/sim.rs` checks that it is
+//! right for any orders and quotes.
 
 use super::*;
 use crate::event::Depth;
@@ -15,27 +16,28 @@ fn subscribe(security: SecurityId, on: bool) -> CommandKind {
     CommandKind::Subscribe { strategy: StrategyId(0), security, on }
 }
 
-/// Bids and asks of a picture, as text.
-fn shown(said: &[EventKind]) -> Vec<String> {
+/// Returns bids and asks of the depth events, as text.
+fn shown(events: &[EventKind]) -> Vec<String> {
     let side = |depth: &Depth| {
         let levels = depth.levels().iter().map(|level| format!("{}x{}", level.qty, level.price));
         format!("{:?} {}", depth.side, levels.collect::<Vec<_>>().join(" ")).trim_end().to_string()
     };
-    said.iter()
+    events
+        .iter()
         .filter_map(|body| if let EventKind::Depth(depth) = body { Some(side(depth)) } else { None })
         .collect()
 }
 
 impl Bench {
-    /// The books that have changed.
+    /// Returns the books that have changed.
     fn depths(&mut self) -> Vec<String> {
         let seq = self.out.seq();
         self.shard.emit_depths(&mut self.out);
-        let said: Vec<EventKind> = self.out.waiting().iter().map(|(_, event)| event.body).collect();
+        let events: Vec<EventKind> = self.out.waiting().iter().map(|(_, event)| event.body).collect();
         self.out.clear();
         assert_eq!(self.out.seq(), seq, "a picture has no number of its own");
         assert!(!self.shard.has_depths());
-        shown(&said)
+        shown(&events)
     }
 }
 
@@ -44,7 +46,7 @@ fn a_book_is_shown_when_it_has_changed_and_only_then() {
     let mut bench = Bench::new();
     bench.send(subscribe(SIM_STOCK, true));
     bench.submit(limit(Side::Buy, 1, "5", "10"));
-    assert!(!bench.shard.has_depths(), "nobody watches");
+    assert!(!bench.shard.has_depths(), "no port watches");
     assert_eq!(
         shown(&bench.send(watch(SIM_STOCK, true))),
         ["Buy 5x10", "Sell"],
@@ -65,7 +67,7 @@ fn a_book_is_shown_when_it_has_changed_and_only_then() {
 }
 
 #[test]
-fn the_feed_stands_in_the_book_with_the_clients() {
+fn depth_contains_the_feed_and_the_clients() {
     let mut bench = Bench::new();
     bench.send(subscribe(SIM_STOCK, true));
     bench.send(watch(SIM_STOCK, true));
@@ -79,14 +81,14 @@ fn the_feed_stands_in_the_book_with_the_clients() {
     };
     bench.send(CommandKind::Quote { security: SIM_STOCK, quote });
     let [bids, asks] = bench.depths().try_into().unwrap();
-    // Each further portion of the quote is a tick away; at the second the client stands too.
+    // Each further portion of the quote is a tick away; the client is also at the second.
     assert!(bids.starts_with("Buy 2x9.99 5x9.98 2x9.97"), "{bids}");
     assert!(asks.starts_with("Sell 1x10 1x10.01"), "{asks}");
     assert!(asks.split(' ').count() <= 11, "{asks}");
 }
 
 #[test]
-fn what_nobody_is_subscribed_to_and_what_is_not_ours_is_not_shown() {
+fn depth_without_subscribers_and_of_outside_venues_is_not_published() {
     let mut bench = Bench::new();
     assert_eq!(shown(&bench.send(watch(SIM_STOCK, true))), [""; 0]);
     bench.submit(limit(Side::Buy, 1, "5", "10"));
@@ -103,7 +105,7 @@ fn what_nobody_is_subscribed_to_and_what_is_not_ours_is_not_shown() {
 }
 
 #[test]
-fn a_worker_shows_a_book_once_in_a_poll_however_many_orders_came() {
+fn a_worker_publishes_a_book_once_per_poll() {
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Lanes::default());
     let mut worker = Worker::new(Bench::new().shard, ends.remove(0));
     let source = Source { port: VIEWER, ..CLIENT };
@@ -120,9 +122,9 @@ fn a_worker_shows_a_book_once_in_a_poll_however_many_orders_came() {
     }
     worker.poll(Timestamp(100));
     assert!(!worker.has_work());
-    let said: Vec<EventKind> =
+    let events: Vec<EventKind> =
         std::iter::from_fn(|| ports[0].poll_event()).map(|(_, event)| event.body).collect();
-    assert_eq!(shown(&said), ["Buy", "Sell", "Buy 20x10", "Sell"]);
-    assert!(matches!(said.last(), Some(EventKind::Depth(_))), "after all that led to it");
+    assert_eq!(shown(&events), ["Buy", "Sell", "Buy 20x10", "Sell"]);
+    assert!(matches!(events.last(), Some(EventKind::Depth(_))), "after all that led to it");
     assert_eq!(worker.poll(Timestamp(101)), 0);
 }

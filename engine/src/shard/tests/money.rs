@@ -1,10 +1,10 @@
-//! Where money meets its ends: what cannot be counted, and credit that is free again.
+//! Limits of money: amounts that cannot be counted, and credit that is free again.
 
 use super::*;
 use crate::command::BudgetKind;
 use crate::event::Alert;
 
-/// Three sales, each of which may be, and which together bring more than money can count.
+/// Three sales, each of which is valid, and which together exceed the range of money.
 fn three_large_sales(bench: &mut Bench) -> OrderHandle {
     let sale = limit(Side::Sell, 1, "10000000", "4500");
     let orders: Vec<_> = (0..3).map(|_| bench.submit(sale).0).collect();
@@ -22,29 +22,29 @@ fn is_overflow(body: &&EventKind) -> bool {
 
 /// The order used to keep its old quantity, while the venue had traded a part of it.
 #[test]
-fn a_fill_that_money_cannot_count_is_told_and_the_order_goes_on_with_what_is_left() {
+fn an_uncountable_fill_is_reported_and_the_order_continues() {
     let mut bench = Bench::new();
     let last = three_large_sales(&mut bench);
-    let said = print(&mut bench, "29000000");
-    assert_eq!(said.iter().filter(is_overflow).count(), 1);
-    assert_eq!(said.iter().filter(|body| matches!(body, EventKind::Booked(_))).count(), 2);
-    assert!(said.iter().any(|body| matches!(body, EventKind::Halt { on: true, .. })));
+    let events = print(&mut bench, "29000000");
+    assert_eq!(events.iter().filter(is_overflow).count(), 1);
+    assert_eq!(events.iter().filter(|body| matches!(body, EventKind::Booked(_))).count(), 2);
+    assert!(events.iter().any(|body| matches!(body, EventKind::Halt { on: true, .. })));
     let told =
-        said.iter().rev().find_map(|body| if let EventKind::Status(r) = body { Some(r) } else { None });
+        events.iter().rev().find_map(|body| if let EventKind::Status(r) = body { Some(r) } else { None });
     let told = told.unwrap();
     assert_eq!((told.order, told.what, told.reason), (last, ExecType::Filled, Reason::Overflow));
     assert_eq!((told.status, told.cum_qty), (Status::PartiallyFilled, qty("9000000")));
-    let said = bench.cancel(last);
-    assert_eq!(story(&said).last(), Some(&(ExecType::Canceled, Status::Canceled, qty("9000000"))));
+    let events = bench.cancel(last);
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Canceled, Status::Canceled, qty("9000000"))));
 }
 
 #[test]
-fn a_last_fill_that_money_cannot_count_ends_the_order() {
+fn an_uncountable_last_fill_ends_the_order() {
     let mut bench = Bench::new();
     let last = three_large_sales(&mut bench);
-    let said = print(&mut bench, "30000000");
-    assert_eq!(said.iter().filter(is_overflow).count(), 1);
-    assert_eq!(story(&said).last(), Some(&(ExecType::Filled, Status::Filled, qty("10000000"))));
+    let events = print(&mut bench, "30000000");
+    assert_eq!(events.iter().filter(is_overflow).count(), 1);
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Filled, Status::Filled, qty("10000000"))));
     assert_eq!(reason(&bench.cancel(last)), Reason::OrderFinished);
 }
 
@@ -53,10 +53,10 @@ fn used(bench: &Bench) -> Money {
     Money::from_raw(guard.share(BudgetKind::Credit).used)
 }
 
-/// It used to be given back at the order's end only.
+/// It used to be released only at the order's end.
 #[test]
 fn credit_that_a_modification_sets_free_is_free_at_once() {
-    // With and without a way that takes time: the short way of a modification and the long one.
+    // Without and with a transit time: the fast path of a modification and the slow one.
     for response_ns in [0, 5] {
         let mut settings = ShardSettings::default();
         settings.venue.delays.response_ns = response_ns;

@@ -1,4 +1,5 @@
-//! Outside venues after the fact: busts and their credit, what comes after the rollover, and closing a position there.
+//! Late reports of outside venues: busts and their credit, reports after the rollover, and closing
+//! a position there.
 
 use super::*;
 use crate::command::{BudgetKind, ExecRef, VenueState};
@@ -21,15 +22,19 @@ fn credit_used(bench: &Bench) -> Money {
     Money::from_raw(guard.share(BudgetKind::Credit).used)
 }
 
-fn alerts(said: &[EventKind]) -> Vec<Alert> {
-    said.iter()
+fn alerts(events: &[EventKind]) -> Vec<Alert> {
+    events
+        .iter()
         .filter_map(|body| if let EventKind::Alert { alert, .. } = body { Some(*alert) } else { None })
         .collect()
 }
 
-fn asked(said: &[EventKind]) -> Vec<Instruction> {
-    said.iter()
-        .filter_map(|body| if let EventKind::ToVenue(asked) = body { Some(*asked) } else { None })
+fn instructions(events: &[EventKind]) -> Vec<Instruction> {
+    events
+        .iter()
+        .filter_map(
+            |body| if let EventKind::ToVenue(instructions) = body { Some(*instructions) } else { None },
+        )
         .collect()
 }
 
@@ -44,9 +49,10 @@ fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
     bench.report(order, filled(1, "4", "9"));
     bench.report(order, filled(2, "6", "8"));
     assert_eq!(credit_used(&bench), money("84.01"));
-    // The order works on: the fill costs nothing, and what is left of it is set aside as for a new order.
-    let said = bench.report(order, busted(2, 3, true));
-    assert_eq!(story(&said), [(ExecType::Corrected, Status::PartiallyFilled, qty("4"))]);
+    // The order continues to work: the fill costs nothing, and the rest is reserved as for a new
+    // order.
+    let events = bench.report(order, busted(2, 3, true));
+    assert_eq!(reports(&events), [(ExecType::Corrected, Status::PartiallyFilled, qty("4"))]);
     assert_eq!(credit_used(&bench), money("96.01"), "36.004 spent, 60.006 set aside");
     bench.report(order, busted(1, 4, true));
     assert_eq!(credit_used(&bench), whole);
@@ -60,8 +66,8 @@ fn a_bust_of_a_finished_order_that_does_not_work_on_leaves_it_finished() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, filled(1, "10", "9"));
-    let said = bench.report(order, busted(1, 2, false));
-    assert_eq!(story(&said), [(ExecType::Corrected, Status::Filled, Qty::ZERO)]);
+    let events = bench.report(order, busted(1, 2, false));
+    assert_eq!(reports(&events), [(ExecType::Corrected, Status::Filled, Qty::ZERO)]);
     assert_eq!(reason(&bench.cancel(order)), Reason::OrderFinished);
 }
 
@@ -73,17 +79,17 @@ fn a_fill_after_the_rollover_is_booked_for_as_many_days_as_orders_are_kept() {
     bench.report(order, Report::Canceled(Reason::VenueCancelled));
     bench.now += NS_PER_DAY;
     bench.send(CommandKind::TradingDay { day: Day(2) });
-    let said = bench.report(order, filled(1, "4", "9"));
-    assert!(said.iter().any(|body| matches!(body, EventKind::Booked(_))), "{said:?}");
+    let events = bench.report(order, filled(1, "4", "9"));
+    assert!(events.iter().any(|body| matches!(body, EventKind::Booked(_))), "{events:?}");
     assert!(
-        matches!(said[0], EventKind::Order(told) if told.what == ExecType::Snapshot),
-        "readers have put it away: {said:?}"
+        matches!(events[0], EventKind::Order(told) if told.what == ExecType::Snapshot),
+        "readers have put it away: {events:?}"
     );
-    assert_eq!(alerts(&said), [Alert::LateFill]);
+    assert_eq!(alerts(&events), [Alert::LateFill]);
     bench.now += FINISHED_OUTSIDE_DAYS * NS_PER_DAY + 10;
     bench.send(CommandKind::TradingDay { day: Day(9) });
-    let said = bench.report(order, filled(2, "6", "9"));
-    assert_eq!(alerts(&said), [Alert::UnknownReport]);
+    let events = bench.report(order, filled(2, "6", "9"));
+    assert_eq!(alerts(&events), [Alert::UnknownReport]);
 }
 
 fn close(bench: &mut Bench) -> Vec<EventKind> {
@@ -105,17 +111,20 @@ fn position_and_order(bench: &mut Bench) -> OrderHandle {
 fn a_close_leaves_when_the_cancels_are_confirmed_with_the_size_of_the_position() {
     let mut bench = Bench::new();
     let sale = position_and_order(&mut bench);
-    let said = close(&mut bench);
-    assert!(asked(&said).iter().all(|asked| asked.ask == VenueRequest::Cancel), "{said:?}");
+    let events = close(&mut bench);
+    assert!(
+        instructions(&events).iter().all(|instructions| instructions.ask == VenueRequest::Cancel),
+        "{events:?}"
+    );
     assert_eq!(reason(&close(&mut bench)), Reason::CloseInProgress);
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::CloseInProgress);
     // The order fills a part before it is cancelled.
     bench.report(sale, filled(2, "4", "12"));
-    let said = bench.report(sale, Report::Canceled(Reason::Requested));
-    let asked = asked(&said);
-    assert_eq!(asked.len(), 1, "{said:?}");
+    let events = bench.report(sale, Report::Canceled(Reason::Requested));
+    let instructions = instructions(&events);
+    assert_eq!(instructions.len(), 1, "{events:?}");
     assert_eq!(
-        (asked[0].ask, asked[0].terms.qty, asked[0].terms.side),
+        (instructions[0].ask, instructions[0].terms.qty, instructions[0].terms.side),
         (VenueRequest::New, qty("6"), Side::Sell)
     );
 }
@@ -125,16 +134,16 @@ fn a_close_whose_cancel_is_refused_or_whose_venue_is_lost_is_refused() {
     let mut bench = Bench::new();
     let sale = position_and_order(&mut bench);
     close(&mut bench);
-    let said = bench.report(sale, Report::CancelRefused(Reason::VenueRejected));
+    let events = bench.report(sale, Report::CancelRefused(Reason::VenueRejected));
     assert!(
-        said.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::VenueRejected)),
-        "{said:?}"
+        events.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::VenueRejected)),
+        "{events:?}"
     );
     close(&mut bench);
-    let said = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
+    let events = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
     assert!(
-        said.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::VenueUnavailable)),
-        "{said:?}"
+        events.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::VenueUnavailable)),
+        "{events:?}"
     );
 }
 
@@ -146,10 +155,10 @@ fn a_close_whose_position_was_sold_by_the_other_order_is_refused_as_flat() {
     let (sale, _) = bench.submit(Terms { side: Side::Sell, limit: price("12"), ..outside("6") });
     bench.report(sale, Report::Accepted);
     close(&mut bench);
-    let said = bench.report(sale, filled(2, "6", "12"));
+    let events = bench.report(sale, filled(2, "6", "12"));
     assert!(
-        said.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::PositionFlat)),
-        "{said:?}"
+        events.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::PositionFlat)),
+        "{events:?}"
     );
 }
 
@@ -159,12 +168,12 @@ fn a_reduce_only_order_is_cancelled_when_others_fill_first() {
     let sale = position_and_order(&mut bench);
     let id = bench.id();
     let (strategy, account) = (StrategyId(0), AccountId(3));
-    let said = bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: qty("8") });
-    assert_eq!(asked(&said).len(), 1);
-    let said = bench.report(sale, filled(2, "2", "12"));
-    assert!(asked(&said).is_empty(), "eight are left: {said:?}");
-    let said = bench.report(sale, filled(3, "1", "12"));
-    assert!(story(&said).iter().any(|(what, ..)| *what == ExecType::CancelPending), "{said:?}");
+    let events = bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: qty("8") });
+    assert_eq!(instructions(&events).len(), 1);
+    let events = bench.report(sale, filled(2, "2", "12"));
+    assert!(instructions(&events).is_empty(), "eight are left: {events:?}");
+    let events = bench.report(sale, filled(3, "1", "12"));
+    assert!(reports(&events).iter().any(|(what, ..)| *what == ExecType::CancelPending), "{events:?}");
 }
 
 #[test]
@@ -173,23 +182,23 @@ fn a_missed_fill_has_the_price_that_makes_the_average_right() {
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, filled(1, "2", "8"));
     let state = VenueState::Open;
-    let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
+    let events = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
     let fill =
-        said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
+        events.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("4"), price("9.5")));
-    // What is beyond the limit cannot be: then the average is taken.
-    let said = bench.report(order, Report::Standing { cum: qty("7"), average: price("9.9"), state });
+    // A price beyond the limit is impossible: then the average is used.
+    let events = bench.report(order, Report::Standing { cum: qty("7"), average: price("9.9"), state });
     let fill =
-        said.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
+        events.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("1"), price("9.9")));
-    // A bust that was never told takes back what was presumed.
-    let said = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
-    assert_eq!(story(&said)[0], (ExecType::Corrected, Status::PartiallyFilled, qty("6")));
-    assert!(alerts(&said).is_empty(), "{said:?}");
+    // A bust that was never reported takes back what was presumed.
+    let events = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
+    assert_eq!(reports(&events)[0], (ExecType::Corrected, Status::PartiallyFilled, qty("6")));
+    assert!(alerts(&events).is_empty(), "{events:?}");
 }
 
 #[test]
-fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
+fn a_close_beyond_the_maximum_of_pending_closes_is_refused() {
     use crate::shard::closing::{PENDING_CLOSES_MAX, PendingClose};
     let mut bench = Bench::new();
     position_and_order(&mut bench);
@@ -202,16 +211,16 @@ fn so_many_positions_wait_to_be_closed_and_the_next_close_is_refused() {
     assert_eq!(bench.shard.pending_closes.len(), PENDING_CLOSES_MAX);
 }
 
-/// Two questions were on their way when the venue came back twice. The answer to the first sent the stop, and the answer to
-/// the second sent it once more.
+/// Two queries were in transit when the venue came back twice. The answer to the first sent the
+/// stop, and the answer to the second sent it once more.
 #[test]
-fn a_stop_is_sent_once_however_many_answers_say_that_the_venue_does_not_know_it() {
+fn a_stop_is_sent_once_even_if_several_answers_say_it_is_unknown() {
     let mut bench = Bench::new();
     let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
     bench.send(CommandKind::Trade { security: OUTSIDE, trade });
     let stop = Terms { kind: OrderKind::Stop, stop: price("10"), stop_given: true, ..outside("5") };
-    let (order, said) = bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop });
-    assert_eq!(asks(&said), [VenueRequest::New]);
+    let (order, events) = bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop });
+    assert_eq!(asks(&events), [VenueRequest::New]);
     for connected in [false, true, false, true] {
         bench.send(CommandKind::Adapter { adapter: ADAPTER, connected });
     }
@@ -226,6 +235,6 @@ fn a_stop_is_sent_once_however_many_answers_say_that_the_venue_does_not_know_it(
     assert_eq!(asks(&bench.report(order, unknown)), [VenueRequest::New], "it is the answer to the later one");
 }
 
-fn asks(said: &[EventKind]) -> Vec<VenueRequest> {
-    asked(said).iter().map(|asked| asked.ask).collect()
+fn asks(events: &[EventKind]) -> Vec<VenueRequest> {
+    instructions(events).iter().map(|instructions| instructions.ask).collect()
 }

@@ -1,4 +1,5 @@
-//! Market maker: a bid and an ask around the middle of the market, moved with it and leaned against its own position.
+//! Market maker: a bid and an ask around the middle of the market, moved with it and leaned against
+//! its own position.
 //!
 //! | parameter | what |
 //! |---|---|
@@ -106,7 +107,7 @@ impl Strategy for MarketMaker {
         Ok(())
     }
 
-    /// A quote that ended while it was being moved is no reason to worry; the next tick sends another.
+    /// A quote that ended while it was being moved is no problem; the next tick sends another.
     fn on_refused(&mut self, refused: &Refused, _: &mut Context<'_>) -> Result<(), Failure> {
         if refused.request == StrategyRequestKind::Submit {
             self.forget(&refused.id);
@@ -132,7 +133,7 @@ impl MarketMaker {
 }
 
 impl Pair {
-    /// Sends, moves or takes back one of the two quotes.
+    /// Sends, moves or withdraws one of the two quotes.
     fn quote(
         &mut self,
         side: Side,
@@ -159,7 +160,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Half a spread from the middle, and a tick further for each quote's worth of position that this side would add to.
+    /// Returns the price: half a spread from the middle, and one tick further for each quote size
+    /// of position that this side would add to.
     fn price(&self, side: Side, tick: &Tick, held: Qty, settings: &Settings) -> Option<Price> {
         let middle = tick.bid.raw().midpoint(tick.ask.raw()).div_euclid(self.tick_size.raw());
         let lean = held.raw() / settings.qty.raw();
@@ -168,7 +170,7 @@ impl Pair {
             Side::Sell => middle + settings.half_spread_ticks,
         };
         let price = Price::from_ticks(ticks.checked_sub(lean)?, self.tick_size)?;
-        // It is paid for waiting, so it does not cross the market; whose prices may lie between ticks.
+        // A passive quote does not cross the market, whose prices may lie between ticks.
         let size = self.tick_size.raw();
         let price = match side {
             Side::Buy => price.min(Price::from_ticks(tick.bid.raw().div_euclid(size), self.tick_size)?),
@@ -178,7 +180,7 @@ impl Pair {
     }
 }
 
-/// Whether nothing is under way.
+/// Returns whether no request is pending.
 fn is_settled(status: Status) -> bool {
     matches!(status, Status::New | Status::PartiallyFilled)
 }

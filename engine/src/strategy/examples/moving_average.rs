@@ -1,4 +1,5 @@
-//! Moving-average cross: long while the average of the last few prices is above that of many, flat or short while it is below.
+//! Moving-average cross: long while the average of the last few prices is above that of many, flat
+//! or short while it is below.
 //!
 //! | parameter | what |
 //! |---|---|
@@ -91,7 +92,7 @@ impl MovingAverage {
 }
 
 impl Settings {
-    /// Brings the position to where it should be. While an order is under way it waits for the next cross.
+    /// Moves the position to its target. While an order is open it waits for the next cross.
     fn trade(&self, security: SecurityId, above: bool, context: &mut Context<'_>) -> Result<(), Failure> {
         if context.open_orders().iter().any(|order| order.security == security) {
             return Ok(());
@@ -111,7 +112,8 @@ impl Settings {
 }
 
 impl PriceSeries {
-    /// Whether the fast average is above the slow one; None while there are too few prices.
+    /// Adds a price and returns whether the fast average is above the slow one; `None` while there
+    /// are too few prices.
     fn add(&mut self, price: i64, settings: &Settings) -> Option<bool> {
         let Settings { fast, slow, .. } = *settings;
         if self.prices.len() < slow {
@@ -129,7 +131,7 @@ impl PriceSeries {
         }
         self.next = if self.next + 1 == slow { 0 } else { self.next + 1 };
         let is_full = self.prices.len() == slow;
-        // Sums are compared as averages are, without a division.
+        // Compares sums instead of averages, without a division.
         is_full.then(|| self.fast_sum * slow as i128 > self.slow_sum * fast as i128)
     }
 }
@@ -162,7 +164,7 @@ impl Strategy for MovingAverage {
         self.price(bar.security, bar.close, context)
     }
 
-    /// A strategy whose orders are turned down does not know what it holds: it stops rather than guess.
+    /// A strategy whose orders are rejected does not know its position: it stops rather than guess.
     fn on_order_status(
         &mut self,
         _: &IntId,
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_parameter_is_named() {
+    fn an_error_in_a_parameter_is_named() {
         let make_with = |fast: &str, extra: &str| {
             let texts = [
                 ("fast", fast),

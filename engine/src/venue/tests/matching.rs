@@ -1,4 +1,5 @@
-//! One book alone: price before time, liquidity of a quote, trades with oneself, what is left of an order, dice.
+//! A single book: price before time, liquidity of a quote, self-trades, the rest of an order,
+//! random behaviour.
 
 use super::*;
 
@@ -6,17 +7,17 @@ use super::*;
 
 #[test]
 fn price_comes_before_time_and_the_trade_price_is_the_resting_orders() {
-    let mut desk = desk();
-    desk.limit(1, Sell, 5, 101);
-    desk.limit(2, Sell, 5, 100);
-    desk.limit(3, Sell, 5, 100);
-    desk.order(4, Buy, 12, Some(101), Tif::Day);
+    let mut bench = bench();
+    bench.limit(1, Sell, 5, 101);
+    bench.limit(2, Sell, 5, 100);
+    bench.limit(3, Sell, 5, 100);
+    bench.order(4, Buy, 12, Some(101), Tif::Day);
     let fills = [(4, 5, 100), (2, 5, 100), (4, 5, 100), (3, 5, 100), (4, 2, 101), (1, 2, 101)];
     let mut expected = vec![(4, Accepted)];
     expected.extend(fills.map(|(slot, q, p)| filled(slot, q, p)));
-    assert_eq!(desk.said(), expected);
-    assert_eq!((desk.depth(Buy), desk.depth(Sell)), (vec![], vec![(101, 3)]));
-    let market = desk.venue.market(0);
+    assert_eq!(bench.said(), expected);
+    assert_eq!((bench.depth(Buy), bench.depth(Sell)), (vec![], vec![(101, 3)]));
+    let market = bench.venue.market(0);
     assert_eq!(
         (market.last, market.last_size, market.volume, market.traded),
         (price(101), qty(2), qty(12), true)
@@ -25,178 +26,181 @@ fn price_comes_before_time_and_the_trade_price_is_the_resting_orders() {
 
 #[test]
 fn trades_stop_at_the_orders_limit_and_the_rest_of_a_limit_order_rests() {
-    let mut desk = desk();
-    desk.limit(1, Sell, 5, 100);
-    desk.limit(2, Sell, 5, 102);
-    desk.order(3, Buy, 8, Some(101), Tif::Gtc);
-    assert_eq!(desk.told(), [filled(3, 5, 100), filled(1, 5, 100)]);
-    assert_eq!((desk.depth(Buy), desk.depth(Sell)), (vec![(101, 3)], vec![(102, 5)]));
-    assert_eq!(desk.venue.remaining(3), Some(qty(3)));
-    assert_eq!(desk.venue.remaining(1), None);
+    let mut bench = bench();
+    bench.limit(1, Sell, 5, 100);
+    bench.limit(2, Sell, 5, 102);
+    bench.order(3, Buy, 8, Some(101), Tif::Gtc);
+    assert_eq!(bench.outcomes(), [filled(3, 5, 100), filled(1, 5, 100)]);
+    assert_eq!((bench.depth(Buy), bench.depth(Sell)), (vec![(101, 3)], vec![(102, 5)]));
+    assert_eq!(bench.venue.remaining(3), Some(qty(3)));
+    assert_eq!(bench.venue.remaining(1), None);
 }
 
 // Liquidity.
 
 #[test]
 fn a_quote_gives_its_size_then_further_portions_each_a_tick_worse() {
-    let mut desk =
+    let mut bench =
         desk_with(VenueSettings { quote_levels: 3, slippage_ticks: 2, ..VenueSettings::default() });
-    desk.quote(99, 10, 100, 10);
-    desk.order(1, Buy, 100, None, Tif::Ioc);
+    bench.quote(99, 10, 100, 10);
+    bench.order(1, Buy, 100, None, Tif::Ioc);
     let portions = [filled(1, 10, 100), filled(1, 10, 102), filled(1, 10, 104)];
-    assert_eq!(desk.told()[..3], portions);
-    desk.order(2, Sell, 15, Some(97), Tif::Ioc);
-    assert_eq!(desk.told(), [filled(2, 10, 99), filled(2, 5, 97)]);
+    assert_eq!(bench.outcomes()[..3], portions);
+    bench.order(2, Sell, 15, Some(97), Tif::Ioc);
+    assert_eq!(bench.outcomes(), [filled(2, 10, 99), filled(2, 5, 97)]);
 }
 
 #[test]
 fn without_slippage_there_is_only_the_first_portion() {
-    let mut desk = desk_with(VenueSettings { slippage_ticks: 0, ..VenueSettings::default() });
-    desk.quote(99, 10, 100, 10);
-    desk.order(1, Buy, 11, None, Tif::Ioc);
-    assert_eq!(desk.told(), [filled(1, 10, 100), (1, Canceled(Reason::Ioc))]);
+    let mut bench = desk_with(VenueSettings { slippage_ticks: 0, ..VenueSettings::default() });
+    bench.quote(99, 10, 100, 10);
+    bench.order(1, Buy, 11, None, Tif::Ioc);
+    assert_eq!(bench.outcomes(), [filled(1, 10, 100), (1, Canceled(Reason::Ioc))]);
 }
 
 #[test]
-fn what_was_taken_is_gone_until_that_side_of_the_quote_changes() {
-    let mut desk = desk();
-    desk.quote(99, 10, 100, 10);
-    desk.order(1, Buy, 4, Some(100), Tif::Ioc);
-    assert_eq!(desk.told(), [filled(1, 4, 100)]);
-    desk.quote(98, 10, 100, 10);
-    desk.order(2, Buy, 10, Some(100), Tif::Ioc);
-    assert_eq!(desk.told(), [filled(2, 6, 100), (2, Canceled(Reason::Ioc))]);
-    desk.quote(98, 10, 100, 9);
-    desk.order(3, Buy, 10, Some(100), Tif::Ioc);
-    assert_eq!(desk.told(), [filled(3, 9, 100), (3, Canceled(Reason::Ioc))]);
+fn consumed_size_is_gone_until_that_side_of_the_quote_changes() {
+    let mut bench = bench();
+    bench.quote(99, 10, 100, 10);
+    bench.order(1, Buy, 4, Some(100), Tif::Ioc);
+    assert_eq!(bench.outcomes(), [filled(1, 4, 100)]);
+    bench.quote(98, 10, 100, 10);
+    bench.order(2, Buy, 10, Some(100), Tif::Ioc);
+    assert_eq!(bench.outcomes(), [filled(2, 6, 100), (2, Canceled(Reason::Ioc))]);
+    bench.quote(98, 10, 100, 9);
+    bench.order(3, Buy, 10, Some(100), Tif::Ioc);
+    assert_eq!(bench.outcomes(), [filled(3, 9, 100), (3, Canceled(Reason::Ioc))]);
 }
 
 #[test]
 fn the_better_price_comes_first_and_at_the_same_price_the_quote_comes_before_the_clients() {
-    let mut desk = desk();
-    desk.limit(1, Sell, 5, 100);
-    desk.limit(2, Sell, 5, 101);
-    desk.quote(98, 10, 100, 10);
-    desk.order(3, Buy, 30, Some(101), Tif::Ioc);
+    let mut bench = bench();
+    bench.limit(1, Sell, 5, 100);
+    bench.limit(2, Sell, 5, 101);
+    bench.quote(98, 10, 100, 10);
+    bench.order(3, Buy, 30, Some(101), Tif::Ioc);
     let fills = [(3, 10, 100), (3, 5, 100), (1, 5, 100), (3, 10, 101), (3, 5, 101), (2, 5, 101)];
-    assert_eq!(desk.told(), fills.map(|(slot, q, p)| filled(slot, q, p)));
+    assert_eq!(bench.outcomes(), fills.map(|(slot, q, p)| filled(slot, q, p)));
 }
 
 #[test]
 fn trades_stop_at_the_price_band() {
-    let mut desk = desk_with(VenueSettings { band_bp: 100, ..VenueSettings::default() });
-    desk.trade(200, 1);
-    desk.limit(1, Sell, 5, 202);
-    desk.limit(2, Sell, 5, 203);
-    desk.order(3, Buy, 10, Some(210), Tif::Day);
-    assert_eq!(desk.told(), [filled(3, 5, 202), filled(1, 5, 202), (3, Canceled(Reason::PriceBand))]);
-    desk.trade(200, 1);
-    desk.order(4, Buy, 10, Some(210), Tif::Fok);
-    assert_eq!(desk.told(), [(4, Canceled(Reason::Fok))]);
+    let mut bench = desk_with(VenueSettings { band_bp: 100, ..VenueSettings::default() });
+    bench.trade(200, 1);
+    bench.limit(1, Sell, 5, 202);
+    bench.limit(2, Sell, 5, 203);
+    bench.order(3, Buy, 10, Some(210), Tif::Day);
+    assert_eq!(bench.outcomes(), [filled(3, 5, 202), filled(1, 5, 202), (3, Canceled(Reason::PriceBand))]);
+    bench.trade(200, 1);
+    bench.order(4, Buy, 10, Some(210), Tif::Fok);
+    assert_eq!(bench.outcomes(), [(4, Canceled(Reason::Fok))]);
 }
 
 #[test]
 fn without_a_last_price_there_is_no_band() {
-    let mut desk = desk_with(VenueSettings { band_bp: 100, ..VenueSettings::default() });
-    desk.limit(1, Sell, 5, 2_000_000);
-    desk.order(2, Buy, 5, None, Tif::Day);
-    assert_eq!(desk.told(), [filled(2, 5, 2_000_000), filled(1, 5, 2_000_000)]);
+    let mut bench = desk_with(VenueSettings { band_bp: 100, ..VenueSettings::default() });
+    bench.limit(1, Sell, 5, 2_000_000);
+    bench.order(2, Buy, 5, None, Tif::Day);
+    assert_eq!(bench.outcomes(), [filled(2, 5, 2_000_000), filled(1, 5, 2_000_000)]);
 }
 
 // Self-trade.
 
 #[test]
-fn the_newcomers_rest_is_cancelled_before_it_meets_an_order_of_its_account() {
-    let mut desk = desk();
-    desk.limit(1, Sell, 5, 100);
-    desk.order_of(1, 2, Sell, 5, Some(101), Tif::Day);
-    desk.limit(3, Sell, 5, 102);
-    desk.told();
-    desk.order_of(1, 4, Buy, 20, Some(105), Tif::Day);
-    assert_eq!(desk.told(), [filled(4, 5, 100), filled(1, 5, 100), (4, Canceled(Reason::SelfTrade))]);
-    assert_eq!(desk.depth(Sell), [(101, 5), (102, 5)]);
+fn the_rest_of_a_taker_is_cancelled_before_a_self_trade() {
+    let mut bench = bench();
+    bench.limit(1, Sell, 5, 100);
+    bench.order_of(1, 2, Sell, 5, Some(101), Tif::Day);
+    bench.limit(3, Sell, 5, 102);
+    bench.outcomes();
+    bench.order_of(1, 4, Buy, 20, Some(105), Tif::Day);
+    assert_eq!(bench.outcomes(), [filled(4, 5, 100), filled(1, 5, 100), (4, Canceled(Reason::SelfTrade))]);
+    assert_eq!(bench.depth(Sell), [(101, 5), (102, 5)]);
     // The same when a quote makes the book more than plain.
-    desk.quote(90, 1, 110, 1);
-    desk.order_of(1, 5, Buy, 20, Some(105), Tif::Day);
-    assert_eq!(desk.told(), [(5, Canceled(Reason::SelfTrade))]);
+    bench.quote(90, 1, 110, 1);
+    bench.order_of(1, 5, Buy, 20, Some(105), Tif::Day);
+    assert_eq!(bench.outcomes(), [(5, Canceled(Reason::SelfTrade))]);
 }
 
 #[test]
 fn the_setting_allow_lets_an_account_trade_with_itself() {
-    let mut desk = desk_with(VenueSettings { self_trade: SelfTrade::Allow, ..VenueSettings::default() });
-    desk.order_of(1, 1, Sell, 5, Some(100), Tif::Day);
-    desk.order_of(1, 2, Buy, 5, Some(100), Tif::Fok);
-    assert_eq!(desk.told(), [filled(2, 5, 100), filled(1, 5, 100)]);
+    let mut bench = desk_with(VenueSettings { self_trade: SelfTrade::Allow, ..VenueSettings::default() });
+    bench.order_of(1, 1, Sell, 5, Some(100), Tif::Day);
+    bench.order_of(1, 2, Buy, 5, Some(100), Tif::Fok);
+    assert_eq!(bench.outcomes(), [filled(2, 5, 100), filled(1, 5, 100)]);
 }
 
-// What is left.
+// The rest of an order.
 
 #[test]
 fn the_rest_of_an_ioc_is_cancelled() {
-    let mut desk = desk();
-    desk.limit(1, Sell, 5, 100);
-    desk.order(2, Buy, 8, Some(100), Tif::Ioc);
-    assert_eq!(desk.told(), [filled(2, 5, 100), filled(1, 5, 100), (2, Canceled(Reason::Ioc))]);
-    desk.order(3, Buy, 8, None, Tif::Ioc);
-    assert_eq!(desk.said(), [(3, Accepted), (3, Canceled(Reason::Ioc))]);
+    let mut bench = bench();
+    bench.limit(1, Sell, 5, 100);
+    bench.order(2, Buy, 8, Some(100), Tif::Ioc);
+    assert_eq!(bench.outcomes(), [filled(2, 5, 100), filled(1, 5, 100), (2, Canceled(Reason::Ioc))]);
+    bench.order(3, Buy, 8, None, Tif::Ioc);
+    assert_eq!(bench.said(), [(3, Accepted), (3, Canceled(Reason::Ioc))]);
 }
 
 #[test]
 fn a_fok_trades_whole_or_is_cancelled_untouched() {
-    let mut desk = desk();
-    desk.limit(1, Sell, 5, 100);
-    desk.limit(2, Sell, 5, 101);
-    desk.quote(90, 1, 100, 3);
+    let mut bench = bench();
+    bench.limit(1, Sell, 5, 100);
+    bench.limit(2, Sell, 5, 101);
+    bench.quote(90, 1, 100, 3);
     // 3 of the quote at 100, 5 of the client there, 3 of the quote at 101, 5 of the client there.
-    desk.order(3, Buy, 17, Some(101), Tif::Fok);
-    assert_eq!(desk.told(), [(3, Canceled(Reason::Fok))]);
-    assert_eq!(desk.depth(Sell), [(100, 5), (101, 5)]);
-    desk.order(4, Buy, 16, Some(101), Tif::Fok);
+    bench.order(3, Buy, 17, Some(101), Tif::Fok);
+    assert_eq!(bench.outcomes(), [(3, Canceled(Reason::Fok))]);
+    assert_eq!(bench.depth(Sell), [(100, 5), (101, 5)]);
+    bench.order(4, Buy, 16, Some(101), Tif::Fok);
     let fills = [(4, 3, 100), (4, 5, 100), (1, 5, 100), (4, 3, 101), (4, 5, 101), (2, 5, 101)];
-    assert_eq!(desk.told(), fills.map(|(slot, q, p)| filled(slot, q, p)));
-    desk.order(5, Buy, 1, Some(101), Tif::Fok);
-    assert_eq!(desk.told(), [(5, Canceled(Reason::Fok))]);
-    desk.order(6, Buy, 3 * 8, None, Tif::Fok);
-    assert_eq!(desk.told().len(), 8);
+    assert_eq!(bench.outcomes(), fills.map(|(slot, q, p)| filled(slot, q, p)));
+    bench.order(5, Buy, 1, Some(101), Tif::Fok);
+    assert_eq!(bench.outcomes(), [(5, Canceled(Reason::Fok))]);
+    bench.order(6, Buy, 3 * 8, None, Tif::Fok);
+    assert_eq!(bench.outcomes().len(), 8);
 }
 
 #[test]
 fn a_fok_does_not_meet_an_order_of_its_own_account() {
-    let mut desk = desk();
-    desk.limit(1, Sell, 5, 100);
-    desk.order_of(1, 2, Sell, 5, Some(100), Tif::Day);
-    desk.limit(3, Sell, 5, 101);
-    desk.told();
-    desk.order_of(1, 4, Buy, 6, Some(105), Tif::Fok);
-    assert_eq!(desk.told(), [(4, Canceled(Reason::Fok))]);
-    desk.order_of(1, 5, Buy, 5, Some(105), Tif::Fok);
-    assert_eq!(desk.told(), [filled(5, 5, 100), filled(1, 5, 100)]);
+    let mut bench = bench();
+    bench.limit(1, Sell, 5, 100);
+    bench.order_of(1, 2, Sell, 5, Some(100), Tif::Day);
+    bench.limit(3, Sell, 5, 101);
+    bench.outcomes();
+    bench.order_of(1, 4, Buy, 6, Some(105), Tif::Fok);
+    assert_eq!(bench.outcomes(), [(4, Canceled(Reason::Fok))]);
+    bench.order_of(1, 5, Buy, 5, Some(105), Tif::Fok);
+    assert_eq!(bench.outcomes(), [filled(5, 5, 100), filled(1, 5, 100)]);
 }
 
 #[test]
-fn a_fok_counts_those_who_wait_unless_they_are_its_own() {
-    let mut desk = desk();
-    desk.order_of(1, 1, Sell, 5, None, Tif::Day);
-    desk.order_of(2, 2, Sell, 5, None, Tif::Day);
-    desk.told();
-    desk.order_of(2, 3, Buy, 6, Some(100), Tif::Fok);
-    assert_eq!(desk.told(), [(3, Canceled(Reason::Fok))]);
-    desk.order_of(3, 4, Buy, 7, Some(100), Tif::Fok);
-    assert_eq!(desk.told(), [filled(4, 5, 100), filled(1, 5, 100), filled(4, 2, 100), filled(2, 2, 100)]);
+fn a_fok_counts_waiting_orders_of_other_accounts() {
+    let mut bench = bench();
+    bench.order_of(1, 1, Sell, 5, None, Tif::Day);
+    bench.order_of(2, 2, Sell, 5, None, Tif::Day);
+    bench.outcomes();
+    bench.order_of(2, 3, Buy, 6, Some(100), Tif::Fok);
+    assert_eq!(bench.outcomes(), [(3, Canceled(Reason::Fok))]);
+    bench.order_of(3, 4, Buy, 7, Some(100), Tif::Fok);
+    assert_eq!(
+        bench.outcomes(),
+        [filled(4, 5, 100), filled(1, 5, 100), filled(4, 2, 100), filled(2, 2, 100)]
+    );
 }
 
-// Dice.
+// Random behaviour.
 
 #[test]
-fn so_many_in_a_thousand_are_refused_and_the_same_ones_each_time() {
+fn random_rejects_follow_the_permille_and_the_seed() {
     let run = |seed, security| {
         let settings = VenueSettings { reject_permille: 250, seed, ..VenueSettings::default() };
         let book = BookSpec { security: SecurityId(security), ..spec(settings) };
-        let mut desk = Desk { venue: Venue::new(vec![book], 16, LargePages::NONE), accounts: 0 };
+        let mut bench = VenueBench { venue: Venue::new(vec![book], 16, LargePages::NONE), accounts: 0 };
         for slot in 0..1000 {
-            desk.order(slot, Buy, 1, Some(100), Tif::Day);
+            bench.order(slot, Buy, 1, Some(100), Tif::Day);
         }
-        desk.said()
+        bench.said()
     };
     let refused = run(1, 7).iter().filter(|(_, o)| *o == Rejected(Reason::VenueRandomReject)).count();
     assert!((200..300).contains(&refused), "{refused}");
@@ -206,25 +210,25 @@ fn so_many_in_a_thousand_are_refused_and_the_same_ones_each_time() {
 }
 
 #[test]
-fn a_partial_fill_gives_whole_lots_and_what_it_does_not_give_is_gone() {
+fn a_partial_fill_gives_whole_lots_and_drops_the_rest_of_the_portion() {
     let settings = VenueSettings { partial_fill: true, quote_levels: 1, ..VenueSettings::default() };
-    let mut desk = desk_with(settings);
+    let mut bench = desk_with(settings);
     let mut smaller = 0;
     for size in 1..200 {
-        desk.quote(90, 1, 100, size);
-        desk.order(1, Buy, 1000, Some(100), Tif::Ioc);
-        let told = desk.told();
-        let (1, Filled { qty: got, .. }) = told[0] else { panic!("{told:?}") };
+        bench.quote(90, 1, 100, size);
+        bench.order(1, Buy, 1000, Some(100), Tif::Ioc);
+        let outcomes = bench.outcomes();
+        let (1, Filled { qty: got, .. }) = outcomes[0] else { panic!("{outcomes:?}") };
         assert!(Grid::new(qty(1).raw()).steps(got.raw()).is_some() && got.is_positive() && got <= qty(size));
-        assert_eq!(told[1..], [(1, Canceled(Reason::Ioc))]);
+        assert_eq!(outcomes[1..], [(1, Canceled(Reason::Ioc))]);
         smaller += (got < qty(size)) as u32;
-        desk.order(2, Buy, 1, Some(100), Tif::Ioc);
-        assert_eq!(desk.told(), [(2, Canceled(Reason::Ioc))]);
+        bench.order(2, Buy, 1, Some(100), Tif::Ioc);
+        assert_eq!(bench.outcomes(), [(2, Canceled(Reason::Ioc))]);
     }
     assert!(smaller > 150, "{smaller}");
-    desk.quote(90, 1, 100, 500);
-    desk.order(3, Buy, 1, Some(100), Tif::Fok);
-    assert_eq!(desk.told(), [filled(3, 1, 100)]);
-    desk.order(4, Buy, 499, Some(100), Tif::Fok);
-    assert_eq!(desk.told(), [filled(4, 499, 100)], "a FOK has been promised the whole");
+    bench.quote(90, 1, 100, 500);
+    bench.order(3, Buy, 1, Some(100), Tif::Fok);
+    assert_eq!(bench.outcomes(), [filled(3, 1, 100)]);
+    bench.order(4, Buy, 499, Some(100), Tif::Fok);
+    assert_eq!(bench.outcomes(), [filled(4, 499, 100)], "a FOK has been promised the whole");
 }

@@ -1,67 +1,67 @@
-//! Long work in small steps; and any calls at all, with a twin that follows what is said.
+//! Long work in small steps; and random calls, with a twin that follows the outcomes.
 
 use super::*;
 
-/// Works a book to its end and gives the number of steps; none may fill more than is allowed.
-fn steps(desk: &mut Desk) -> (usize, usize) {
+/// Works a book to its end and returns the number of steps; none may fill more than is allowed.
+fn steps(bench: &mut VenueBench) -> (usize, usize) {
     let (mut steps, mut fills) = (0, 0);
     loop {
-        let said = desk.venue.outcomes();
+        let said = bench.venue.outcomes();
         let filled = said.iter().filter(|(_, outcome)| matches!(outcome, Filled { .. })).count();
         assert!(filled <= 2 * FILLS_PER_STEP as usize, "{filled} in one step");
         assert!(said.len() <= OUTCOMES_PER_STEP_MAX, "{}", said.len());
         (steps, fills) = (steps + 1, fills + filled);
-        let more = desk.venue.has_work(0);
-        desk.venue.clear_outcomes();
+        let more = bench.venue.has_work(0);
+        bench.venue.clear_outcomes();
         if !more {
             return (steps, fills);
         }
-        desk.venue.work(0);
+        bench.venue.work(0);
     }
 }
 
 #[test]
 fn a_market_order_through_a_thousand_orders_makes_at_most_eight_fills_a_step() {
-    let mut desk = desk();
+    let mut bench = bench();
     for slot in 0..1000 {
-        desk.limit(slot, Sell, 1, 100 + slot as i64 / 3);
+        bench.limit(slot, Sell, 1, 100 + slot as i64 / 3);
     }
-    desk.market(1000, Buy, 1000);
-    desk.venue.cancel(1000);
-    assert_eq!(desk.venue.outcomes().last(), Some(&(1000, CancelRefused(Reason::RequestPending))));
-    desk.venue.clear_outcomes();
-    let (steps, fills) = steps(&mut desk);
+    bench.market(1000, Buy, 1000);
+    bench.venue.cancel(1000);
+    assert_eq!(bench.venue.outcomes().last(), Some(&(1000, CancelRefused(Reason::RequestPending))));
+    bench.venue.clear_outcomes();
+    let (steps, fills) = steps(&mut bench);
     assert!((124..=126).contains(&steps), "{steps}");
     assert_eq!(fills, 2000 - 16);
-    assert!(desk.venue.remaining(1000).is_none());
+    assert!(bench.venue.remaining(1000).is_none());
 }
 
 #[test]
 fn feeds_uncrosses_lines_and_ends_of_day_take_small_steps_too() {
-    let mut desk = desk();
-    desk.venue.halt(0, true);
+    let mut bench = bench();
+    bench.venue.halt(0, true);
     for slot in 0..300 {
-        desk.limit(slot, Buy, 1, 100 + slot as i64 % 7);
-        desk.limit(slot + 300, Sell, 1, 104 + slot as i64 % 7);
-        desk.order(slot + 600, Buy, 1, None, Tif::Gtc);
-        desk.order(slot + 900, Sell, 1, Some(120), Tif::Atc);
+        bench.limit(slot, Buy, 1, 100 + slot as i64 % 7);
+        bench.limit(slot + 300, Sell, 1, 104 + slot as i64 % 7);
+        bench.order(slot + 600, Buy, 1, None, Tif::Gtc);
+        bench.order(slot + 900, Sell, 1, Some(120), Tif::Atc);
     }
-    desk.venue.clear_outcomes();
-    desk.venue.halt(0, false);
-    let (count, fills) = steps(&mut desk);
+    bench.venue.clear_outcomes();
+    bench.venue.halt(0, false);
+    let (count, fills) = steps(&mut bench);
     assert!(fills >= 600 && count >= fills / 16, "{fills} fills in {count} steps");
-    desk.trade(103, 0);
-    assert!(steps(&mut desk).0 > 1);
-    desk.quote(80, 500, 90, 500);
-    assert!(steps(&mut desk).0 > 1);
-    desk.venue.session(0, Session::ClosingAuction);
-    assert!(steps(&mut desk).0 > 30);
-    desk.venue.session(0, Session::Closed);
-    assert!(steps(&mut desk).0 > 30);
-    assert!((0..1200).all(|slot| desk.venue.remaining(slot).is_none_or(|_| (600..900).contains(&slot))));
+    bench.trade(103, 0);
+    assert!(steps(&mut bench).0 > 1);
+    bench.quote(80, 500, 90, 500);
+    assert!(steps(&mut bench).0 > 1);
+    bench.venue.session(0, Session::ClosingAuction);
+    assert!(steps(&mut bench).0 > 30);
+    bench.venue.session(0, Session::Closed);
+    assert!(steps(&mut bench).0 > 30);
+    assert!((0..1200).all(|slot| bench.venue.remaining(slot).is_none_or(|_| (600..900).contains(&slot))));
 }
 
-// Any calls at all.
+// Random calls.
 
 fn any_ticks(rng: &mut Rng) -> i64 {
     match rng.below(20) {
@@ -80,7 +80,7 @@ fn any_qty(rng: &mut Rng) -> Qty {
     }
 }
 
-/// Calls something; the quantity an order has if the call is granted.
+/// Makes a random call. Returns the quantity that an order has if the call succeeds.
 fn any_call(venue: &mut Venue, rng: &mut Rng) -> Qty {
     let qty = any_qty(rng);
     let (book, slot) = (rng.below(3) as u32, rng.below(200) as u32);
@@ -112,7 +112,7 @@ fn any_call(venue: &mut Venue, rng: &mut Rng) -> Qty {
 }
 
 #[test]
-fn nothing_panics_and_every_order_ends_once_whatever_is_called() {
+fn random_calls_never_panic_and_every_order_ends_once() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let settings = VenueSettings {
@@ -163,7 +163,7 @@ fn is_open(venue: &Venue, book: u32) -> bool {
     !venue.books[book as usize].mode.has(Mode::COLLECTING)
 }
 
-/// What is left of an order, by what is said of it.
+/// Follows the remaining quantity of an order by its outcomes.
 fn follow(left: &mut Qty, asked: Qty, outcome: VenueOutcome) {
     match outcome {
         Accepted => {

@@ -1,22 +1,23 @@
-//! The price of an auction, and who trades at it.
+//! The price of an auction, and the orders that trade at it.
 
 use super::*;
 
-/// Limits and market orders (limit 0) that collect, the last price (0: none), and the price and volume they clear at.
+/// Limits and market orders (limit 0) that collect, the last price (0: none), and the price and
+/// volume at which they clear.
 fn clears(buys: &[(i64, i64)], sells: &[(i64, i64)], last: i64) -> Option<(i64, i64)> {
-    let mut desk = desk();
-    desk.venue.session(0, Session::OpeningAuction);
+    let mut bench = bench();
+    bench.venue.session(0, Session::OpeningAuction);
     let sides = buys.iter().map(|order| (Buy, order)).chain(sells.iter().map(|order| (Sell, order)));
     for (slot, (side, &(limit, quantity))) in sides.enumerate() {
         let limit = (limit != 0).then_some(limit);
-        desk.order(slot as u32, side, quantity, limit, Tif::Ato);
+        bench.order(slot as u32, side, quantity, limit, Tif::Ato);
     }
     if last != 0 {
-        desk.trade(last, 0);
+        bench.trade(last, 0);
     }
-    desk.told();
-    desk.venue.session(0, Session::Continuous);
-    let mut fills = desk.told().into_iter().filter_map(|(slot, outcome)| match outcome {
+    bench.outcomes();
+    bench.venue.session(0, Session::Continuous);
+    let mut fills = bench.outcomes().into_iter().filter_map(|(slot, outcome)| match outcome {
         Filled { qty, price } => ((slot as usize) < buys.len()).then_some((price.raw(), qty.raw())),
         _ => None,
     });
@@ -57,65 +58,65 @@ fn market_orders_alone_trade_at_the_last_price_and_without_any_price_not_at_all(
 
 #[test]
 fn within_the_volume_market_orders_come_first_then_better_limits_then_arrival() {
-    let mut desk = desk();
-    desk.venue.halt(0, true);
-    desk.limit(1, Buy, 5, 100);
-    desk.limit(2, Buy, 5, 101);
-    desk.limit(3, Buy, 5, 100);
-    desk.market(4, Buy, 5);
-    desk.limit(5, Sell, 18, 100);
-    desk.told();
-    desk.venue.halt(0, false);
-    let buyers: Vec<u32> = desk.told().iter().map(|(slot, _)| *slot).filter(|&slot| slot != 5).collect();
+    let mut bench = bench();
+    bench.venue.halt(0, true);
+    bench.limit(1, Buy, 5, 100);
+    bench.limit(2, Buy, 5, 101);
+    bench.limit(3, Buy, 5, 100);
+    bench.market(4, Buy, 5);
+    bench.limit(5, Sell, 18, 100);
+    bench.outcomes();
+    bench.venue.halt(0, false);
+    let buyers: Vec<u32> = bench.outcomes().iter().map(|(slot, _)| *slot).filter(|&slot| slot != 5).collect();
     assert_eq!(buyers, [4, 2, 1, 3]);
-    assert_eq!(desk.depth(Buy), [(100, 2)]);
-    assert_eq!(desk.venue.market(0).volume, qty(18));
+    assert_eq!(bench.depth(Buy), [(100, 2)]);
+    assert_eq!(bench.venue.market(0).volume, qty(18));
 }
 
 #[test]
 fn an_account_may_meet_itself_in_an_auction() {
-    let mut desk = desk();
-    desk.venue.session(0, Session::OpeningAuction);
-    desk.order_of(1, 1, Buy, 5, Some(100), Tif::Day);
-    desk.order_of(1, 2, Sell, 5, Some(100), Tif::Day);
-    desk.told();
-    desk.venue.session(0, Session::Continuous);
-    assert_eq!(desk.told(), [filled(1, 5, 100), filled(2, 5, 100)]);
+    let mut bench = bench();
+    bench.venue.session(0, Session::OpeningAuction);
+    bench.order_of(1, 1, Buy, 5, Some(100), Tif::Day);
+    bench.order_of(1, 2, Sell, 5, Some(100), Tif::Day);
+    bench.outcomes();
+    bench.venue.session(0, Session::Continuous);
+    assert_eq!(bench.outcomes(), [filled(1, 5, 100), filled(2, 5, 100)]);
 }
 
 #[test]
 fn the_quote_takes_part_as_one_order_behind_the_clients_at_its_price() {
-    let mut desk = desk();
-    desk.quote(90, 5, 100, 10);
-    desk.order(1, Buy, 4, Some(100), Tif::Ioc);
-    desk.told();
-    desk.venue.halt(0, true);
-    desk.limit(2, Buy, 12, 100);
-    desk.limit(3, Sell, 5, 100);
-    desk.venue.halt(0, false);
-    // 5 of the client, then 6 that are left of the quote.
-    assert_eq!(desk.told(), [filled(2, 5, 100), filled(3, 5, 100), filled(2, 6, 100)]);
-    desk.order(4, Buy, 1, Some(100), Tif::Ioc);
-    assert_eq!(desk.told(), [(4, Canceled(Reason::Ioc))], "the quote's size is consumed");
+    let mut bench = bench();
+    bench.quote(90, 5, 100, 10);
+    bench.order(1, Buy, 4, Some(100), Tif::Ioc);
+    bench.outcomes();
+    bench.venue.halt(0, true);
+    bench.limit(2, Buy, 12, 100);
+    bench.limit(3, Sell, 5, 100);
+    bench.venue.halt(0, false);
+    // 5 of the client, then the remaining 6 of the quote.
+    assert_eq!(bench.outcomes(), [filled(2, 5, 100), filled(3, 5, 100), filled(2, 6, 100)]);
+    bench.order(4, Buy, 1, Some(100), Tif::Ioc);
+    assert_eq!(bench.outcomes(), [(4, Canceled(Reason::Ioc))], "the quote's size is consumed");
 }
 
 #[test]
 fn after_the_uncross_waiting_market_orders_meet_the_quote() {
-    let mut desk = desk();
-    desk.quote(90, 5, 100, 10);
-    desk.venue.halt(0, true);
-    desk.market(1, Buy, 15);
-    desk.told();
-    desk.venue.halt(0, false);
-    assert_eq!(desk.told(), [filled(1, 10, 100), filled(1, 5, 101)]);
+    let mut bench = bench();
+    bench.quote(90, 5, 100, 10);
+    bench.venue.halt(0, true);
+    bench.market(1, Buy, 15);
+    bench.outcomes();
+    bench.venue.halt(0, false);
+    assert_eq!(bench.outcomes(), [filled(1, 10, 100), filled(1, 5, 101)]);
 }
 
 #[test]
-fn a_crossed_quote_trades_with_nobody_but_clients() {
-    let mut desk = desk();
-    desk.venue.halt(0, true);
-    desk.quote(102, 5, 100, 10);
-    desk.limit(1, Buy, 3, 101);
-    desk.venue.halt(0, false);
-    assert_eq!(desk.told(), [filled(1, 3, 100)]);
+fn a_crossed_quote_trades_only_with_clients() {
+    let mut bench = bench();
+    bench.venue.halt(0, true);
+    bench.quote(102, 5, 100, 10);
+    bench.limit(1, Buy, 3, 101);
+    bench.venue.halt(0, false);
+    assert_eq!(bench.outcomes(), [filled(1, 3, 100)]);
 }

@@ -2,30 +2,30 @@ use super::*;
 
 #[test]
 fn the_newest_tick_replaces_the_older() {
-    let mut desk = Desk::new(1);
+    let mut bench = ViewBench::new(1);
     for (security, last) in [(500, "1"), (3, "2"), (500, "3")] {
         let tick = Tick { security: SecurityId(security), last: price(last), ..Tick::default() };
-        desk.say(0, EventKind::Tick(tick));
+        bench.emit(0, EventKind::Tick(tick));
     }
-    let ticks: Vec<_> = desk.view.ticks().map(|tick| (tick.security.0, tick.last)).collect();
+    let ticks: Vec<_> = bench.view.ticks().map(|tick| (tick.security.0, tick.last)).collect();
     assert_eq!(ticks, [(3, price("2")), (500, price("3"))]);
-    assert_eq!((desk.view.tick(SecurityId(4)), desk.view.tick(SecurityId(501))), (None, None));
+    assert_eq!((bench.view.tick(SecurityId(4)), bench.view.tick(SecurityId(501))), (None, None));
 }
 
 #[test]
-fn subscriptions_and_halts_come_and_go() {
-    let mut desk = Desk::new(1);
+fn subscriptions_and_halts_are_set_and_removed() {
+    let mut bench = ViewBench::new(1);
     let (one, two, security) = (StrategyId(1), StrategyId(2), SecurityId(7));
-    desk.say(0, EventKind::Subscription { strategy: one, security, on: true, subscribers: 1 });
-    desk.say(0, EventKind::Subscription { strategy: two, security, on: true, subscribers: 2 });
-    desk.say(0, EventKind::Subscription { strategy: one, security, on: false, subscribers: 1 });
-    assert_eq!(desk.view.subscriptions().collect::<Vec<_>>(), [(security, two)]);
-    assert!(desk.view.is_subscribed(two, security) && !desk.view.is_subscribed(one, security));
-    assert_eq!(desk.view.subscribers(security), 1);
-    desk.say(0, EventKind::Subscription { strategy: two, security, on: false, subscribers: 0 });
-    assert_eq!(desk.view.subscribers(security), 0);
-    desk.say(0, EventKind::Halt { security, on: true });
-    assert!(desk.view.is_halted(security));
-    desk.say(0, EventKind::Halt { security, on: false });
-    assert!(!desk.view.is_halted(security));
+    bench.emit(0, EventKind::Subscription { strategy: one, security, on: true, subscribers: 1 });
+    bench.emit(0, EventKind::Subscription { strategy: two, security, on: true, subscribers: 2 });
+    bench.emit(0, EventKind::Subscription { strategy: one, security, on: false, subscribers: 1 });
+    assert_eq!(bench.view.subscriptions().collect::<Vec<_>>(), [(security, two)]);
+    assert!(bench.view.is_subscribed(two, security) && !bench.view.is_subscribed(one, security));
+    assert_eq!(bench.view.subscribers(security), 1);
+    bench.emit(0, EventKind::Subscription { strategy: two, security, on: false, subscribers: 0 });
+    assert_eq!(bench.view.subscribers(security), 0);
+    bench.emit(0, EventKind::Halt { security, on: true });
+    assert!(bench.view.is_halted(security));
+    bench.emit(0, EventKind::Halt { security, on: false });
+    assert!(!bench.view.is_halted(security));
 }

@@ -1,5 +1,5 @@
-//! What is kept over a restart, and what a new start changes. That a shard from its image goes on as before, whatever it is
-//! told, is seen in the simulation.
+//! State kept over a restart, and the changes of a new start. The simulation checks that a loaded
+//! shard continues as before for all commands.
 
 use super::*;
 use crate::codec::DecodeProblem;
@@ -10,14 +10,14 @@ impl Bench {
     fn begin(&mut self, settings: ShardSettings) -> Vec<EventKind> {
         let reference = self.shard.reference().clone();
         self.now += 1;
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         self.shard.begin(Timestamp(self.now), reference, settings, &mut self.out);
         loop {
-            said.extend(self.out.waiting().iter().map(|(_, event)| event.body));
+            events.extend(self.out.waiting().iter().map(|(_, event)| event.body));
             self.out.clear();
             if !self.shard.has_work() {
                 self.shard.assert_consistent();
-                return said;
+                return events;
             }
             self.shard.resume(&mut self.out);
         }
@@ -35,8 +35,8 @@ impl Bench {
     }
 }
 
-/// One of everything: resting orders in a line, a market order that waits, parked ones, stops, requests, former names,
-/// executions, transactions, dates, limits, switches.
+/// Returns a shard with one of everything: resting orders in a queue, a waiting market order,
+/// parked ones, stops, requests, former ids, executions, transactions, dates, limits, switches.
 fn busy() -> Bench {
     let mut bench = Bench::new();
     for (side, p) in [(Side::Buy, "9"), (Side::Buy, "9"), (Side::Sell, "11"), (Side::Sell, "5000")] {
@@ -76,7 +76,7 @@ fn busy() -> Bench {
 }
 
 #[test]
-fn an_image_gives_the_same_shard() {
+fn a_saved_shard_loads_to_the_same_shard() {
     let mut bench = busy();
     let bytes = bench.snapshot_bytes();
     let loaded = bench.load(&bytes).unwrap();
@@ -88,7 +88,7 @@ fn an_image_gives_the_same_shard() {
 }
 
 #[test]
-fn an_image_is_its_own_shard_s_only() {
+fn saved_bytes_load_only_as_their_own_shard() {
     let bench = busy();
     let bytes = bench.snapshot_bytes();
     let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
@@ -107,7 +107,7 @@ fn an_image_is_its_own_shard_s_only() {
 }
 
 #[test]
-fn every_cut_and_every_changed_byte_is_survived() {
+fn decoding_survives_every_cut_and_every_changed_byte() {
     let settings = ShardSettings { orders_max: 1_000, ..ShardSettings::default() };
     let mut bench = busy();
     bench.begin(settings);
@@ -121,7 +121,7 @@ fn every_cut_and_every_changed_byte_is_survived() {
             let mut changed = bytes.clone();
             changed[at] = value;
             let Ok(loaded) = bench.load(&changed) else { continue };
-            // What can be read was written so.
+            // Decoded bytes encode to the same bytes.
             let mut again = Vec::new();
             loaded.save(&mut again);
             assert!(again == changed, "byte {at} as {value} is read as something else");
@@ -132,42 +132,45 @@ fn every_cut_and_every_changed_byte_is_survived() {
 }
 
 #[test]
-fn a_new_start_forgets_ports_and_doubts_what_is_under_way() {
+fn a_restart_forgets_ports_and_marks_pending_orders_in_doubt() {
     let mut bench = busy();
     let subscribe = CommandKind::Subscribe { strategy: StrategyId::SERVER, security: SIM_STOCK, on: true };
     bench.send(subscribe);
     let told = bench.shard.applied();
-    let said = bench.begin(ShardSettings::default());
+    let events = bench.begin(ShardSettings::default());
     assert_eq!(bench.shard.applied(), told + 1);
-    let in_doubt = said.iter().filter(|body| matches!(body, EventKind::Status(report) if report.in_doubt));
-    assert_eq!(in_doubt.count(), 2, "one was never acknowledged, one is being changed: {said:?}");
-    assert!(!said.iter().any(|body| matches!(body, EventKind::Alert { .. })), "nobody watches: {said:?}");
-    // Nobody is shown a market any more, and nothing goes to a venue that is not there.
+    let in_doubt = events.iter().filter(|body| matches!(body, EventKind::Status(report) if report.in_doubt));
+    assert_eq!(in_doubt.count(), 2, "one was never acknowledged, one is being changed: {events:?}");
+    assert!(
+        !events.iter().any(|body| matches!(body, EventKind::Alert { .. })),
+        "no port watches: {events:?}"
+    );
+    // No port receives ticks any more, and nothing is sent to a venue that is not connected.
     let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
     assert_eq!(bench.send(CommandKind::Trade { security: SIM_OTHER, trade }), []);
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
-    // What is with us goes on.
-    assert_eq!(story(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, ExecType::Filled);
+    // Orders that the shard holds continue.
+    assert_eq!(reports(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, ExecType::Filled);
     bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Ticks(SIM_STOCK), on: true });
-    let said = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
-    assert!(said.iter().any(|body| matches!(body, EventKind::Tick(_))), "a strategy is still subscribed");
+    let events = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
+    assert!(events.iter().any(|body| matches!(body, EventKind::Tick(_))), "a strategy is still subscribed");
 }
 
 #[test]
-fn smaller_bounds_drop_nothing_and_let_nothing_in() {
+fn smaller_bounds_drop_nothing_and_accept_nothing_new() {
     let mut bench = Bench::new();
     let orders: Vec<_> = (0..5).map(|_| bench.submit(limit(Side::Buy, 1, "1", "9")).0).collect();
     bench.begin(ShardSettings { orders_max: 3, transactions_max: 1, ..ShardSettings::default() });
     assert_eq!(bench.shard.open_orders(Scope::Global), 5);
     let id = bench.id();
-    let said = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
-    assert_eq!(reason(&said), Reason::ShardFull);
+    let events = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
+    assert_eq!(reason(&events), Reason::ShardFull);
     // An order that could be forgotten makes no room while there are still too many.
     for order in &orders[..2] {
         bench.cancel(*order);
-        let said = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
-        assert_eq!(said.last().map(|body| matches!(body, EventKind::Order(_))), Some(true));
-        assert_eq!(reason(&said), Reason::ShardFull);
+        let events = bench.send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "9") });
+        assert_eq!(events.last().map(|body| matches!(body, EventKind::Order(_))), Some(true));
+        assert_eq!(reason(&events), Reason::ShardFull);
     }
     bench.cancel(orders[2]);
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 1, "1", "9")).1), Reason::None);
@@ -177,17 +180,18 @@ fn smaller_bounds_drop_nothing_and_let_nothing_in() {
 }
 
 #[test]
-fn what_was_on_its_way_arrives_when_delays_change() {
+fn everything_in_transit_arrives_when_delays_change() {
     let delays = Delays { entry_ns: 100, response_ns: 1_000_000, ..Delays::default() };
     let venue = VenueSettings { delays, ..VenueSettings::default() };
     let mut bench = Bench::with(ShardSettings { venue, ..ShardSettings::default() });
     bench.submit(limit(Side::Sell, 1, "4", "10"));
     bench.now += 200;
-    // The first order is there, and its acknowledgement is on its way; the second is on its way itself.
+    // The first order has arrived, and its acknowledgement is in transit; the second order itself
+    // is in transit.
     bench.send(CommandKind::Timer);
     bench.submit(limit(Side::Buy, 2, "3", "10"));
-    let said = bench.begin(ShardSettings::default());
-    let told: Vec<_> = story(&said).into_iter().map(|(what, status, _)| (what, status)).collect();
+    let events = bench.begin(ShardSettings::default());
+    let told: Vec<_> = reports(&events).into_iter().map(|(what, status, _)| (what, status)).collect();
     assert_eq!(
         told,
         [
@@ -201,24 +205,24 @@ fn what_was_on_its_way_arrives_when_delays_change() {
 }
 
 #[test]
-fn books_go_on_under_their_new_settings() {
+fn books_continue_under_new_settings() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "10"));
     let allow = VenueSettings { self_trade: SelfTrade::Allow, ..VenueSettings::default() };
     bench.begin(ShardSettings { venue: allow, ..ShardSettings::default() });
-    let (_, said) = bench.submit(limit(Side::Buy, 1, "4", "10"));
-    assert_eq!(story(&said).last().unwrap().1, Status::Filled, "an account may now meet itself");
+    let (_, events) = bench.submit(limit(Side::Buy, 1, "4", "10"));
+    assert_eq!(reports(&events).last().unwrap().1, Status::Filled, "an account may now meet itself");
 }
 
-/// Ids told to a port after a restart.
-fn used_ids(said: &[EventKind]) -> usize {
+/// Returns the number of ids sent to a port after a restart.
+fn used_ids(events: &[EventKind]) -> usize {
     let told =
-        said.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
+        events.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
     told.sum()
 }
 
 #[test]
-fn the_ids_of_the_day_and_the_first_id_of_each_order_are_told_after_a_restart() {
+fn used_ids_and_first_ids_are_sent_after_a_restart() {
     let mut bench = Bench::with(ShardSettings { finished_max: 2, ..ShardSettings::default() });
     bench.send(CommandKind::TradingDay { day: Day(1) });
     let (order, _) = bench.submit(limit(Side::Buy, 1, "3", "9"));
@@ -231,9 +235,9 @@ fn the_ids_of_the_day_and_the_first_id_of_each_order_are_told_after_a_restart() 
     }
     bench.shard = bench.load(&bench.snapshot_bytes()).unwrap();
     bench.begin(bench.shard.settings().clone());
-    let said = bench.send(CommandKind::Snapshot { port: PortId(0) });
-    assert_eq!(used_ids(&said), 104, "an order, three modifications, fifty orders with their cancels");
-    let ids: Vec<(String, String)> = said
+    let events = bench.send(CommandKind::Snapshot { port: PortId(0) });
+    assert_eq!(used_ids(&events), 104, "an order, three modifications, fifty orders with their cancels");
+    let ids: Vec<(String, String)> = events
         .iter()
         .filter_map(|body| match body {
             EventKind::Order(told) if told.order == order => {
@@ -246,7 +250,7 @@ fn the_ids_of_the_day_and_the_first_id_of_each_order_are_told_after_a_restart() 
     assert_eq!(
         used_ids(&bench.send(CommandKind::Snapshot { port: PortId(3) })),
         0,
-        "nobody there has used one"
+        "no source there has used one"
     );
     // The same day again ends nothing, the next one does.
     bench.send(CommandKind::TradingDay { day: Day(1) });
