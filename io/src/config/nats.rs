@@ -1,5 +1,5 @@
 //! Strategies in their own processes: the broker between them and the server, `[nats]`, and their
-//! supervision, `[outposts]`.
+//! supervision, `[remote_strategies]`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

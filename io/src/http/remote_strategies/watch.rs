@@ -1,5 +1,5 @@
 //! Detects whether the processes of strategies send messages. A strategy whose process sends
-//! nothing for a lease is stopped; when the process is back, the setting `outposts.on_return`
+//! nothing for a lease is stopped; when the process is back, the setting `remote_strategies.on_return`
 //! decides about the strategy.
 
 use std::sync::Arc;
