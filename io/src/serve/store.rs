@@ -59,7 +59,7 @@ pub struct Store {
     pub configured: Arc<RefData>,
     /// None: nothing is stored.
     pub staff: Option<Staff>,
-    /// Unused numbers for ids of the demo trader's orders.
+    /// Unused numbers for ids of orders of the demo trader and of strategies in this process.
     pub numbers: IdBlock,
     pub acceptor: Acceptor,
     /// Events about remote strategies, by shard, and numbers for the ids of their orders.
