@@ -1,5 +1,6 @@
-//! The words and codes by which the three interfaces call the same things, in one place: words for REST, STOMP and
-//! the page, single characters and numbers for FIX. Reading and writing stand side by side, so that they cannot part.
+//! Names and codes of the same values in the three interfaces, in one place: names for REST, STOMP
+//! and the web page, single characters and numbers for FIX. Reading and writing are side by side,
+//! so that they cannot differ.
 
 use std::fmt;
 
@@ -12,14 +13,14 @@ use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 
 use crate::fix::{exec_type, ord_status};
 
-/// A thing that REST and STOMP call by a word in capitals.
+/// A value that REST and STOMP name by a word in capitals.
 pub trait WireName: Copy + Sized + 'static {
-    /// Every value there is.
+    /// All values.
     const VALUES: &'static [Self];
 
     fn wire_name(self) -> &'static str;
 
-    /// The value of a word. Words are written exactly so; `buy` is not one.
+    /// Returns the value of a name. Names must match exactly; `buy` is not one.
     fn from_wire_name(word: &str) -> Option<Self> {
         Self::VALUES.iter().copied().find(|value| value.wire_name() == word)
     }
@@ -125,7 +126,7 @@ words! {
     }
 }
 
-/// A thing that a FIX field calls by one character.
+/// A value that a FIX field gives as one character.
 pub trait Code: WireName {
     fn code(self) -> u8;
 
@@ -177,17 +178,17 @@ codes! {
     }
 }
 
-/// Which values a FIX session is sent in ExecType (150) and OrdStatus (39).
+/// Values of ExecType (150) and OrdStatus (39) that a FIX session sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FixProfile {
-    /// Only those of the specification's lists.
+    /// Only values of the specification's lists.
     #[default]
     Spec,
-    /// Those of FIX 4.4 for a cancel, a replacement and an expiry as well.
+    /// Also the values of FIX 4.4 for a cancel, a replacement and an expiry.
     Strict44,
 }
 
-/// OrdStatus (39).
+/// Returns OrdStatus (39).
 pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
     match status {
         Status::PendingNew => ord_status::PENDING_NEW,
@@ -198,13 +199,14 @@ pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
         Status::Canceled => ord_status::CANCELED,
         Status::PendingReplace => ord_status::PENDING_REPLACE,
         Status::Rejected => ord_status::REJECTED,
-        // Choice: the specification has no word for it; Text tells it from a cancel. See protocols/README.md.
+        // Choice: the specification has no value for it; Text tells it from a cancel. See
+        // protocols/README.md.
         Status::Expired if profile == FixProfile::Spec => ord_status::CANCELED,
         Status::Expired => ord_status::EXPIRED,
     }
 }
 
-/// ExecType (150): why the report is made.
+/// Returns ExecType (150): the reason of the report.
 pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
     let strict = profile == FixProfile::Strict44;
     match what {
@@ -214,7 +216,7 @@ pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
         ExecType::CancelPending => exec_type::PENDING_CANCEL,
         ExecType::ReplacePending => exec_type::PENDING_REPLACE,
         ExecType::Rejected if status == Status::Rejected => exec_type::REJECTED,
-        // Choice: a venue that rejects what it had accepted has cancelled it. See protocols/README.md.
+        // Choice: a venue that rejects an accepted order has cancelled it. See protocols/README.md.
         ExecType::Rejected | ExecType::Canceled if strict => exec_type::CANCELED,
         ExecType::Replaced if strict => exec_type::REPLACED,
         ExecType::Expired if strict => exec_type::EXPIRED,
@@ -225,7 +227,7 @@ pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
     }
 }
 
-/// OrdRejReason (103) of FIX 4.4.
+/// Returns OrdRejReason (103) of FIX 4.4.
 pub fn ord_rej_reason(reason: Reason) -> u32 {
     const BROKER_OPTION: u32 = 0;
     const UNKNOWN_SYMBOL: u32 = 1;
@@ -316,8 +318,8 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
     }
 }
 
-/// CxlRejReason (102) of FIX 4.4. Most reasons are about the terms of a replacement, which have no number of their
-/// own.
+/// Returns CxlRejReason (102) of FIX 4.4. Most reasons are about the terms of a replacement, which
+/// have no number of their own.
 pub fn cxl_rej_reason(reason: Reason) -> u32 {
     const TOO_LATE: u32 = 0;
     const UNKNOWN_ORDER: u32 = 1;
@@ -343,8 +345,8 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
     }
 }
 
-/// Text (58): the code and its words, `bad-lot: the quantity is not a multiple of the lot size`. Empty without a
-/// reason.
+/// Text (58): the code and its text, `bad-lot: the quantity is not a multiple of the lot size`.
+/// Empty without a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReasonText(pub Reason);
 
@@ -434,7 +436,8 @@ mod tests {
         }
     }
 
-    /// What happened, the status then, and (150, 39) in the profiles `spec` and `strict44`.
+    /// Columns: the change, the status after it, and (150, 39) in the profiles `spec` and
+    /// `strict44`.
     #[test]
     fn what_happened_has_the_pairs_of_the_table() {
         let table = [

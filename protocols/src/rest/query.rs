@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// Parameters in one query: more than any call has.
+/// Parameters in one query, more than any call has.
 const PARAMETERS_MAX: usize = 8;
 
-/// The parameters of a request.
+/// Parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     parameters: Vec<(String, String)>,
 }
 
-/// What is wrong with a query.
+/// Why a query is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadQuery {
     /// Not percent-encoded UTF-8.
@@ -38,7 +38,7 @@ impl fmt::Display for BadQuery {
 }
 
 impl Query {
-    /// Reads a query, of which only these names are known.
+    /// Reads a query with these known names.
     pub fn parse(text: &str, known: &[&str]) -> Result<Query, BadQuery> {
         let mut query = Query::default();
         for parameter in text.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -67,7 +67,7 @@ impl Query {
         self.get(name).filter(|value| !value.is_empty()).ok_or(BadQuery::Missing(name))
     }
 
-    /// A whole number above zero, if there is one.
+    /// Returns a whole number above zero, if present.
     pub fn count(&self, name: &'static str) -> Result<Option<usize>, BadQuery> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let is_number = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
@@ -76,7 +76,8 @@ impl Query {
     }
 }
 
-/// The text that was percent-encoded; None if it was not, or is not UTF-8 behind it.
+/// Decodes percent-encoded text. Returns `None` if an escape is malformed or the result is not
+/// UTF-8.
 pub fn percent_decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_string());
