@@ -8,6 +8,7 @@ use std::fmt::{self, Write};
 use pitlane_engine::text::{DECIMALS, SCALE};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
+pub(crate) use self::check::depth;
 pub use self::check::{is_json, lone_surrogate};
 
 /// An object that is being written. Absent values are left out and not `null`.

@@ -111,27 +111,10 @@ fn text_of(bytes: &[u8]) -> Result<&str, BadBody> {
     if let Some(at) = json::lone_surrogate(text) {
         return Err(BadBody::LoneSurrogate(at));
     }
-    if depth(text) > DEPTH_MAX {
+    if json::depth(text) > DEPTH_MAX {
         return Err(BadBody::TooDeep);
     }
     Ok(text)
-}
-
-/// Returns how deep brackets are nested, at least; those in texts do not count.
-fn depth(text: &str) -> usize {
-    let (mut deepest, mut depth, mut in_text, mut escaped) = (0usize, 0usize, false, false);
-    for octet in text.bytes() {
-        match octet {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => depth += 1,
-            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
 }
 
 /// Reads a quantity: the bare number, or `{"quantity": n}`.

@@ -1,6 +1,9 @@
 //! Query strings and segments of paths: percent-decoded, each name once, unknown names refused.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use percent_encoding::percent_decode_str;
 
 /// Parameters in one query, more than any call has.
 const PARAMETERS_MAX: usize = 8;
@@ -79,23 +82,12 @@ impl Query {
 /// Decodes percent-encoded text. Returns `None` if an escape is malformed or the result is not
 /// UTF-8.
 pub fn percent_decode(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return Some(text.to_string());
+    // The crate leaves malformed escapes as they are.
+    let is_escape = |rest: &str| matches!(rest.as_bytes(), [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first != b'%' {
-            out.push(*first);
-            continue;
-        }
-        let [high, low, tail @ ..] = tail else { return None };
-        let digit = |octet: &u8| (*octet as char).to_digit(16);
-        out.push((digit(high)? << 4 | digit(low)?) as u8);
-        rest = tail;
-    }
-    String::from_utf8(out).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]
