@@ -125,9 +125,7 @@ fn refusals_have_the_numbers_of_fix_44() {
         (Reason::UnknownOrder, 5),
         (Reason::UnknownStrategy, 99),
     ];
-    orders
-        .into_iter()
-        .for_each(|(reason, number)| assert_eq!(ord_rej_reason(reason), number, "{reason:?}"));
+    orders.into_iter().for_each(|(reason, number)| assert_eq!(ord_rej_reason(reason), number, "{reason:?}"));
     let requests = [
         (Reason::OrderFinished, 0),
         (Reason::UnknownOrder, 1),

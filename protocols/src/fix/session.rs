@@ -34,6 +34,7 @@ mod gap;
 mod inbound;
 mod initiator;
 mod logon;
+mod order_reports;
 mod orders;
 mod outbound;
 mod prices;

@@ -1,0 +1,359 @@
+//! Results of an acceptor's requests: events of the shards and refusals of the desk become reports
+//! for the client.
+
+use pitlane_engine::desk::{Declined, Desk, Ticket};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, Request};
+use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{Status, Terms};
+use pitlane_engine::time::Timestamp;
+
+use super::outbound::route;
+use super::{FixSession, FixSessionState, OUTPUT_BYTES_HIGH};
+use crate::decoded::Decoded;
+use crate::fix::entry::ClientRequest;
+use crate::fix::fields::{FixMessage, read};
+use crate::fix::frame;
+use crate::fix::msg_type;
+use crate::fix::order::OrderFields;
+use crate::fix::orders::{ClientOrder, OrderKey, order_of};
+use crate::fix::reject::OrderRejectReason;
+use crate::fix::report::{self, CancelReject, ExecutionReport};
+use crate::fix::store::ReportedEvent;
+use crate::fix::tag;
+
+/// Kind of UUID of the ExecIDs made here, beside those of events (0) and transactions (1).
+const EXEC_ID_KIND: u8 = 2;
+
+/// Results of requests.
+impl FixSession {
+    /// Handles a request that the desk refused. While its lane is full ([`Reason::LaneFull`]) the
+    /// caller keeps the request instead.
+    pub fn handle_declined(&mut self, now: Timestamp, request: &ClientRequest, declined: &Declined) {
+        let why = OrderRejectReason::Platform(declined.reason);
+        self.in_flight.complete(&request.ticket().id);
+        match *request {
+            ClientRequest::Submit { ticket, terms } => {
+                self.orders.remove(&OrderKey { root: ticket.id, place: ticket.token });
+                self.report_rejected(now, ticket.id, &terms, declined.reason);
+            }
+            ClientRequest::Modify { ticket, key, order, .. } => {
+                self.clear_request(&key, &ticket.id);
+                self.refuse_declined(now, &ticket, order, Request::Replace, declined, why);
+            }
+            ClientRequest::Cancel { ticket, key, order } => {
+                self.clear_request(&key, &ticket.id);
+                // The cancel is ours and not the client's, so the client gets no answer.
+                if !ticket.id.is_none() {
+                    self.refuse_declined(now, &ticket, order, Request::Cancel, declined, why);
+                }
+            }
+        }
+    }
+
+    /// Handles an event of a shard. The desk must have handled it before.
+    pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
+        self.handle_numbered_event(now, shard, event, desk, false);
+    }
+
+    /// Handles an event from before a restart that was never reported: the journal has it, and the
+    /// store has no report of it. The desk must have the current state.
+    pub fn handle_missed_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
+        if event.seq > self.store.last_reported_event(shard) {
+            self.handle_numbered_event(now, shard, event, desk, true);
+        }
+    }
+
+    /// Reports an order's status unasked, because the events before it are lost. The desk must have
+    /// handled the report before.
+    pub fn report_order_status(&mut self, now: Timestamp, told: &OrderReport, desk: &Desk) {
+        if told.source != self.settings.source {
+            return;
+        }
+        let known = desk.order_of(told).map(OrderKey::from).or_else(|| self.missed_key(told));
+        if let Some(order) = known.and_then(|key| self.orders.get(&key).copied()) {
+            self.report_status(now, &order);
+        }
+    }
+
+    /// Handles an event, and stores its number together with its report.
+    fn handle_numbered_event(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        desk: &Desk,
+        missed: bool,
+    ) {
+        self.cause = has_number(event).then_some(ReportedEvent { shard, seq: event.seq });
+        self.report_event(now, shard, event, desk, missed);
+        self.cause = None;
+    }
+
+    fn report_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
+        if let EventKind::Refused(refusal) = &event.body {
+            if missed && refusal.source == self.settings.source {
+                self.in_flight.add_answered(refusal.request_id);
+            }
+            return self.handle_refusal(now, refusal, desk);
+        }
+        if let EventKind::Order(told) = &event.body
+            && told.source == self.settings.source
+        {
+            match told.what {
+                // The status follows in the next event.
+                ExecType::Replaced => {
+                    if let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk)
+                        && let Some(order) = self.orders.get_mut(&key)
+                    {
+                        order.terms = told.terms;
+                    }
+                }
+                ExecType::Image => self.restore_order(told, event.at, desk),
+                _ => {}
+            }
+        }
+        let Some(told) = event.report().filter(|told| told.source == self.settings.source) else { return };
+        if matches!(
+            told.what,
+            ExecType::Entered | ExecType::Rejected | ExecType::CancelPending | ExecType::ReplacePending
+        ) {
+            self.in_flight.complete(&told.id);
+            if missed {
+                self.in_flight.add_answered(told.id);
+            }
+        }
+        let known = desk.order_of(&told).map(OrderKey::from);
+        let Some(key) = known.or_else(|| if missed { self.missed_key(&told) } else { None }) else {
+            // The order is rejected and not recorded, so no table has it.
+            return self.report_untracked(now, shard, event);
+        };
+        if let EventKind::Order(terms) = &event.body
+            && self.orders.get(&key).is_none()
+        {
+            self.orders.restore(order_of(terms, key.root, event.at));
+        }
+        let exec_id = event.exec_id(self.settings.instance, shard);
+        let Some(order) = self.orders.get_mut(&key) else { return };
+        let was_finished = order.status.is_finished();
+        let mut report = ExecutionReport::of_event(&told, event.at, exec_id, order);
+        if missed {
+            // After a restart it is unknown which ids the client gave. Most likely they were the
+            // client's own at that time.
+            let asked = matches!(
+                told.what,
+                ExecType::CancelPending | ExecType::Canceled | ExecType::ReplacePending | ExecType::Replaced
+            );
+            report.cl_ord_id = told.id;
+            report.orig_cl_ord_id = if asked { told.orig_id } else { IntId::NONE };
+        }
+        let (terms, is_finished) = (order.terms, order.status.is_finished());
+        if told.what != ExecType::Image {
+            self.report(now, &key.root, &terms, &report);
+        }
+        if is_finished && !was_finished {
+            self.orders.finish(&key);
+        }
+    }
+
+    /// Handles a request refused by a shard or by the desk on its behalf.
+    pub fn handle_refusal(&mut self, now: Timestamp, refusal: &Refusal, desk: &Desk) {
+        if refusal.source != self.settings.source {
+            return;
+        }
+        self.in_flight.complete(&refusal.request_id);
+        let session = self.settings.source.session;
+        let key = desk.order(session, &refusal.id).map_or(OrderKey::of_root(refusal.id), OrderKey::from);
+        let mut order = self.orders.get_mut(&key);
+        if let Some(order) = &mut order {
+            let mine = order.forget(&refusal.request_id);
+            let platform_cancel =
+                refusal.request == Request::Cancel && std::mem::take(&mut order.platform_cancel);
+            // The client gets no answer to a cancel that it did not request.
+            if !mine && platform_cancel {
+                return;
+            }
+        }
+        let order = order.copied();
+        let reject = CancelReject::of_refusal(refusal, order.as_ref());
+        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
+            report::cancel_reject(draft, settings.profile, now, &reject)
+        });
+    }
+
+    /// Sends one status report for each open order after a reset, because the client has forgotten
+    /// earlier reports.
+    pub(super) fn continue_status_reports(&mut self, now: Timestamp) {
+        while let (Some(at), FixSessionState::LoggedOn) = (self.status_report_index, self.state) {
+            if self.output.len() >= OUTPUT_BYTES_HIGH || self.resend.is_active() {
+                return;
+            }
+            if at >= self.orders.places() {
+                self.status_report_index = None;
+                return;
+            }
+            self.status_report_index = Some(at + 1);
+            if let Some(order) = self.orders.at(at).copied().filter(|order| !order.status.is_finished()) {
+                self.report_status(now, &order);
+            }
+        }
+    }
+
+    /// Restores an order from before a restart.
+    fn restore_order(&mut self, told: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
+        let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk) else { return };
+        match self.orders.get_mut(&key) {
+            Some(order) => {
+                order.terms = told.terms;
+                // An order that was modified more than once is first shown under its earlier ids.
+                if order.is_restored && order.cl_ord_id == told.orig_id {
+                    order.cl_ord_id = told.id;
+                }
+            }
+            None => {
+                self.orders.restore(ClientOrder { is_restored: true, ..order_of(told, key.root, at) });
+                if told.status.is_finished() {
+                    self.orders.finish(&key);
+                }
+            }
+        }
+    }
+
+    /// Returns the key of an order that the shard has forgotten since an event from before a
+    /// restart, by its id at that time.
+    fn missed_key(&self, told: &OrderReport) -> Option<OrderKey> {
+        let known = [told.id, told.orig_id]
+            .map(OrderKey::of_root)
+            .into_iter()
+            .find(|key| self.orders.get(key).is_some());
+        known.or_else(|| (told.what == ExecType::Entered).then_some(OrderKey::of_root(told.id)))
+    }
+
+    /// Loads the ids of all stored answers: after a restart the client resends some of the requests
+    /// that they answer.
+    pub(super) fn load_answered_ids(&mut self) {
+        let (mut message, mut next) = (Vec::new(), 1);
+        let mut fields = self.fields.take().expect("no message is read yet");
+        while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
+            next = number + 1;
+            let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
+                continue;
+            };
+            let told = read(frame, &mut fields);
+            let id = if told.type_code() == msg_type::BUSINESS_MESSAGE_REJECT {
+                told.get(tag::BUSINESS_REJECT_REF_ID)
+            } else {
+                told.get(tag::CL_ORD_ID)
+            };
+            if let Some(id) = id.and_then(|id| IntId::parse(id).ok()) {
+                self.in_flight.add_answered(id);
+            }
+        }
+        self.fields = Some(fields);
+    }
+
+    fn key_of(&self, id: &IntId, orig_id: &IntId, handle: OrderHandle, desk: &Desk) -> Option<OrderKey> {
+        let session = self.settings.source.session;
+        let find = |id| desk.order(session, id).filter(|known| known.order == handle);
+        find(id).or_else(|| find(orig_id)).map(OrderKey::from)
+    }
+
+    fn clear_request(&mut self, key: &OrderKey, id: &IntId) {
+        if let Some(order) = self.orders.get_mut(key) {
+            order.forget(id);
+        }
+    }
+
+    /// Returns an ExecID for a report without an event. It is unique as long as time does not run
+    /// backwards over a restart.
+    fn exec_id(&mut self, now: Timestamp) -> Uuid {
+        self.last_exec = now.0.max(self.last_exec + 1);
+        let instance = self.settings.instance ^ (self.settings.source.session as u64) << 32;
+        Uuid::derived(instance, EXEC_ID_KIND, self.last_exec)
+    }
+
+    fn report(&mut self, now: Timestamp, root: &IntId, terms: &Terms, report: &ExecutionReport) {
+        self.send_app(now, msg_type::EXECUTION_REPORT, |draft, settings, reference| {
+            report::execution(draft, settings.profile, reference, root, terms, report);
+        });
+    }
+
+    pub(super) fn report_status(&mut self, now: Timestamp, order: &ClientOrder) {
+        let report = ExecutionReport::of_order(order, self.exec_id(now));
+        self.report(now, &order.root, &order.terms, &report);
+    }
+
+    fn report_untracked(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let (EventKind::Order(told), Some(heard)) = (&event.body, event.report()) else { return };
+        let exec_id = event.exec_id(self.settings.instance, shard);
+        let mut order = order_of(told, told.id, event.at);
+        let report = ExecutionReport::of_event(&heard, event.at, exec_id, &mut order);
+        self.orders.remove(&OrderKey::of_root(told.id));
+        self.report(now, &order.root, &order.terms, &report);
+    }
+
+    /// Reports an order that the desk refused.
+    fn report_rejected(&mut self, now: Timestamp, id: IntId, terms: &Terms, reason: Reason) {
+        let exec_id = self.exec_id(now);
+        let order = ClientOrder { status: Status::Rejected, reason, ..ClientOrder::new(id, *terms, now) };
+        let report = ExecutionReport {
+            what: ExecType::Rejected,
+            reason,
+            ..ExecutionReport::of_order(&order, exec_id)
+        };
+        self.report(now, &order.root, &order.terms, &report);
+    }
+
+    /// Refuses an order before it exists.
+    pub(super) fn refuse_order(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        order: &OrderFields,
+        why: OrderRejectReason,
+    ) {
+        let exec_id = self.exec_id(now);
+        self.send_app(now, msg_type::EXECUTION_REPORT, |draft, _, _| {
+            route(draft, message);
+            report::refusal(draft, exec_id, now, order, why);
+        });
+    }
+
+    pub(super) fn refuse_change(&mut self, now: Timestamp, message: &FixMessage, reject: &CancelReject) {
+        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
+            route(draft, message);
+            report::cancel_reject(draft, settings.profile, now, reject);
+        });
+    }
+
+    fn refuse_declined(
+        &mut self,
+        now: Timestamp,
+        ticket: &Ticket,
+        order: IntId,
+        request: Request,
+        declined: &Declined,
+        why: OrderRejectReason,
+    ) {
+        let reject = CancelReject {
+            root: declined.order.map_or(IntId::NONE, |known| known.root),
+            cl_ord_id: ticket.id,
+            orig_cl_ord_id: order,
+            status: declined.order.map_or(Status::Rejected, |known| known.status),
+            request,
+            why,
+        };
+        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
+            report::cancel_reject(draft, settings.profile, now, &reject)
+        });
+    }
+}
+
+/// Returns whether an event has a number of its own. An answer on behalf of a shard has none.
+fn has_number(event: &Event) -> bool {
+    match &event.body {
+        EventKind::Order(_) | EventKind::Refused(_) => !event.is_in_its_place(),
+        EventKind::Status(told) => told.what != ExecType::Image,
+        _ => false,
+    }
+}
