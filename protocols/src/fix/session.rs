@@ -39,6 +39,7 @@ mod orders;
 mod outbound;
 mod prices;
 mod resend;
+mod sequence;
 mod settings;
 mod state;
 mod timers;
@@ -54,10 +55,10 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use self::buffer::{InputBuffer, OutputBuffer};
-use self::gap::{EarlyMessages, SequenceGap};
 use self::in_flight::InFlightRequests;
 use self::initiator::Initiator;
 use self::resend::Resend;
+use self::sequence::SequenceLayer;
 use self::timers::SessionTimers;
 use super::encode::Encoder;
 use super::entry::ClientRequest;
@@ -132,9 +133,7 @@ pub struct FixSession {
     settings: FixSessionSettings,
     reference: Arc<RefData>,
     store: Box<dyn MessageStore>,
-    numbers: SequenceNumbers,
-    /// Sequence numbers as the store has them.
-    saved: SequenceNumbers,
+    sequence: SequenceLayer,
     state: FixSessionState,
     disconnect_reason: Option<DisconnectReason>,
     /// Whether the service accepts orders now.
@@ -152,8 +151,6 @@ pub struct FixSession {
     /// Whether the message being read waited for a gap to close.
     is_reading_early: bool,
     timers: SessionTimers,
-    gap: Option<SequenceGap>,
-    early: EarlyMessages,
     resend: Resend,
     /// Request for the caller. The session reads nothing more until the caller takes it.
     pending_request: Option<ClientRequest>,
@@ -183,8 +180,7 @@ impl FixSession {
         let seed = settings.instance ^ (settings.source.session as u64) << 32;
         let mut session = FixSession {
             encoder: Encoder::new(&settings.sender_comp_id, &settings.target_comp_id),
-            numbers: store.sequence_numbers(),
-            saved: store.sequence_numbers(),
+            sequence: SequenceLayer::new(store.sequence_numbers()),
             orders: ClientOrders::new(settings.orders_max, settings.finished_max, seed),
             rate_limit: RateLimit::new(&settings.rate_limit),
             settings,
@@ -201,8 +197,6 @@ impl FixSession {
             in_garbage: false,
             is_reading_early: false,
             timers: SessionTimers::default(),
-            gap: None,
-            early: EarlyMessages::default(),
             resend: Resend::default(),
             pending_request: None,
             in_flight: InFlightRequests::default(),
@@ -237,8 +231,7 @@ impl FixSession {
         self.state = state;
         self.input = InputBuffer::default();
         self.output.clear();
-        self.gap = None;
-        self.early.clear();
+        self.sequence.forget_gap();
         self.resend = Resend::default();
         self.status_report_index = None;
         let grace = self.settings.cancel_on_disconnect_ns;
@@ -329,7 +322,7 @@ impl FixSession {
     }
 
     pub fn sequence_numbers(&self) -> SequenceNumbers {
-        self.numbers
+        self.sequence.numbers()
     }
 
     pub fn counts(&self) -> FixSessionCounts {
@@ -375,9 +368,9 @@ impl FixSession {
 
     /// Reads the next message and returns whether there was one.
     fn read_one(&mut self, now: Timestamp, desk: &Desk) -> bool {
-        if let Some(bytes) = self.early.take(self.numbers.next_target_msg_seq_num) {
+        if let Some(bytes) = self.sequence.take_early() {
             self.read_early(now, &bytes, desk);
-            self.early.give_back(bytes);
+            self.sequence.give_back(bytes);
             return true;
         }
         let greeting = self.state == FixSessionState::AwaitingLogon;

@@ -22,6 +22,13 @@ pub struct SequenceGap {
     pub requested_at: Timestamp,
 }
 
+impl SequenceGap {
+    /// Returns a gap that is not requested yet.
+    pub fn up_to(high: u64) -> SequenceGap {
+        SequenceGap { high, requested: None, requested_at: Timestamp::MAX }
+    }
+}
+
 /// Early messages by sequence number.
 #[derive(Debug, Default)]
 pub struct EarlyMessages {

@@ -4,7 +4,6 @@ use pitlane_engine::desk::Desk;
 use pitlane_engine::text::{TextError, parse_u64, write_u64};
 use pitlane_engine::time::Timestamp;
 
-use super::gap::SequenceGap;
 use super::{DisconnectReason, FixSession, FixSessionState, SessionInput};
 use crate::fix::dictionary;
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
@@ -64,9 +63,9 @@ impl FixSession {
 
     /// Handles a message according to its sequence number.
     fn handle_by_msg_seq_num(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
-        let incoming = self.numbers.next_target_msg_seq_num;
+        let expected = self.sequence.next_target();
         let fine = message.fault.is_none();
-        if self.is_reading_early && number < incoming {
+        if self.is_reading_early && number < expected {
             // The message was skipped or resent while it waited. The sender of a Test Request still
             // waits for the Heartbeat.
             if message.type_code() == msg_type::TEST_REQUEST && fine {
@@ -84,19 +83,19 @@ impl FixSession {
                 self.record_logout_text(message);
                 self.handle_logout(now, number);
             }
-            _ if number == incoming => self.handle_expected(now, message, number, desk),
+            _ if number == expected => self.handle_expected(now, message, number, desk),
             // A Resend Request is answered whatever its number: two sides that wait for each
             // other's gaps would wait for ever.
             msg_type::RESEND_REQUEST if fine => {
                 self.open_gap(number);
                 self.handle_resend_request(now, message, number);
             }
-            _ if number > incoming => {
+            _ if number > expected => {
                 self.open_gap(number);
-                self.early.keep(number, message.frame.bytes);
+                self.sequence.keep_early(number, message.frame.bytes);
             }
             _ => {
-                let (text, len) = too_low_text(incoming, number);
+                let (text, len) = too_low_text(expected, number);
                 self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
             }
         }
@@ -174,15 +173,14 @@ impl FixSession {
             Ok(new) => new,
             Err(reason) => return self.reject_new_seq_no(now, message, number, reason),
         };
-        if new < self.numbers.next_target_msg_seq_num {
+        if new < self.sequence.next_target() {
             return self.reject_new_seq_no(now, message, number, SessionRejectReason::ValueIncorrect);
         }
-        if new > self.numbers.next_target_msg_seq_num {
+        if new > self.sequence.next_target() {
             // Messages with the numbers between will never arrive.
             self.mark_messages_lost();
         }
-        self.numbers.next_target_msg_seq_num = new;
-        self.close_gap();
+        self.sequence.skip_to(new);
     }
 
     fn handle_gap_fill(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
@@ -197,8 +195,7 @@ impl FixSession {
                 return self.reject_new_seq_no(now, message, number, reason);
             }
         };
-        self.numbers.next_target_msg_seq_num = new;
-        self.close_gap();
+        self.sequence.skip_to(new);
     }
 
     fn reject_new_seq_no(
@@ -262,7 +259,7 @@ impl FixSession {
         sent: Timestamp,
     ) -> bool {
         // A repeated gap fill has no effect.
-        let seen = number < self.numbers.next_target_msg_seq_num;
+        let seen = number < self.sequence.next_target();
         let Some(original) = message.header.orig_sending_time else {
             if message.type_code() == msg_type::SEQUENCE_RESET && !seen {
                 return true;
@@ -324,44 +321,21 @@ impl FixSession {
 
     /// Consumes a sequence number if it is the expected one.
     pub(super) fn consume_if_expected(&mut self, number: u64) {
-        if number == self.numbers.next_target_msg_seq_num {
-            self.numbers.next_target_msg_seq_num = number + 1;
-            self.close_gap();
-        }
+        self.sequence.consume_if_expected(number);
     }
 
     fn open_gap(&mut self, number: u64) {
-        if number > self.numbers.next_target_msg_seq_num && self.gap.is_none() {
-            self.gap = Some(SequenceGap { high: number, requested: None, requested_at: Timestamp::MAX });
+        if self.sequence.open_gap(number) {
             self.restart_synchronization();
-        }
-    }
-
-    /// Removes a filled gap, or lets the next piece be requested if the gap is requested in pieces.
-    fn close_gap(&mut self) {
-        let incoming = self.numbers.next_target_msg_seq_num;
-        match &mut self.gap {
-            Some(gap) if incoming > gap.high => self.gap = None,
-            Some(gap) if gap.requested.is_some_and(|to| to != 0 && incoming > to) => gap.requested = None,
-            _ => {}
         }
     }
 
     /// Sends a Resend Request for the gap, once.
     pub(super) fn request_gap(&mut self, now: Timestamp) {
-        let (FixSessionState::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active())
-        else {
-            return;
-        };
-        if gap.requested.is_some() {
+        if self.state != FixSessionState::LoggedOn || self.resend.is_active() {
             return;
         }
-        let begin = self.numbers.next_target_msg_seq_num;
-        let chunk = self.settings.resend_chunk;
-        let piece = begin.saturating_add(chunk.saturating_sub(1));
-        // The last piece asks for everything that has arrived since.
-        let end = if chunk == 0 || piece >= gap.high { 0 } else { piece };
-        self.gap = Some(SequenceGap { requested: Some(end), requested_at: now, ..gap });
+        let Some((begin, end)) = self.sequence.request_gap(now, self.settings.resend_chunk) else { return };
         self.send_admin(now, msg_type::RESEND_REQUEST, |draft| {
             draft.number(prefix::BEGIN_SEQ_NO, begin);
             draft.number(prefix::END_SEQ_NO, end);

@@ -228,17 +228,17 @@ impl FixSession {
         initiator.sync = SyncState::None;
         initiator.logout_text = None;
         let (interval, login) = (initiator.settings.heart_bt_int_s, initiator.settings.login.clone());
-        let outdated = self.numbers.since < self.settings.schedule.began(now);
+        let outdated = self.sequence.numbers().since < self.settings.schedule.began(now);
         // A session that has sent and received nothing starts with a reset, because the venue may
         // remember an earlier session.
-        let is_new = self.numbers.next_target_msg_seq_num == 1 && self.numbers.next_sender_msg_seq_num == 1;
+        let is_new = self.sequence.next_target() == 1 && self.sequence.next_sender() == 1;
         let resets = self.settings.reset_on_logon || outdated || is_new;
         if resets {
             self.reset_sequence_numbers(now);
             self.forget_requests();
         }
         if let Some(initiator) = &mut self.initiator {
-            initiator.unsent_logon = Some(self.numbers.next_sender_msg_seq_num);
+            initiator.unsent_logon = Some(self.sequence.next_sender());
         }
         self.send_admin(now, msg_type::LOGON, |draft| {
             draft.text(prefix::ENCRYPT_METHOD, b"0");
@@ -264,7 +264,7 @@ impl FixSession {
             initiator.status_requests.clear();
             // A venue that could not be reached has seen no number, so the number is used again.
             if let Some(number) = initiator.unsent_logon.take() {
-                self.numbers.next_sender_msg_seq_num = number;
+                self.sequence.set_next_sender(number);
             }
         }
     }
@@ -325,14 +325,14 @@ impl FixSession {
 
     fn accept_logon_answer(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let resets = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y") && number == 1;
-        if resets && self.numbers.next_sender_msg_seq_num != 2 {
+        if resets && self.sequence.next_sender() != 2 {
             // The venue restarts its numbers, and our Logon was number one.
             self.reset_sequence_numbers(now);
-            self.numbers.next_sender_msg_seq_num = 2;
+            self.sequence.set_next_sender(2);
             self.forget_requests();
         }
-        if number < self.numbers.next_target_msg_seq_num && !message.header.poss_dup {
-            let (text, len) = too_low_text(self.numbers.next_target_msg_seq_num, number);
+        if number < self.sequence.next_target() && !message.header.poss_dup {
+            let (text, len) = too_low_text(self.sequence.next_target(), number);
             return self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
         }
         let told = message.get(tag::HEART_BT_INT).and_then(|text| parse_u64(text).ok());
@@ -348,9 +348,7 @@ impl FixSession {
     /// Handles a refused logon. The venue's number counts, so that it is not taken for missing
     /// later.
     fn handle_refused_logon(&mut self, message: &FixMessage, number: u64) {
-        if number == self.numbers.next_target_msg_seq_num {
-            self.numbers.next_target_msg_seq_num = number + 1;
-        }
+        self.sequence.consume_refused_logon(number);
         self.record_logout_text(message);
         self.close(DisconnectReason::LogonRefused);
     }
@@ -366,11 +364,12 @@ impl FixSession {
     /// open.
     pub(super) fn continue_synchronization(&mut self, now: Timestamp) {
         let Some(initiator) = &mut self.initiator else { return };
-        let quiet = self.gap.is_none() && !self.resend.is_active() && self.state == FixSessionState::LoggedOn;
+        let quiet =
+            !self.sequence.has_gap() && !self.resend.is_active() && self.state == FixSessionState::LoggedOn;
         if initiator.sync != SyncState::Wanted || !quiet {
             return;
         }
-        let number = self.numbers.next_sender_msg_seq_num;
+        let number = self.sequence.next_sender();
         initiator.sync = SyncState::TestRequested(number);
         self.send_admin(now, msg_type::TEST_REQUEST, |draft| draft.number(prefix::TEST_REQ_ID, number));
     }

@@ -4,7 +4,6 @@
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::gap::SequenceGap;
 use super::inbound::{MSG_SEQ_NUM_MAX, msg_seq_num_of, too_low_text};
 use super::{DisconnectReason, FixSession, LOGON_BYTES_MAX, SessionInput};
 use crate::decoded::Decoded;
@@ -98,10 +97,7 @@ impl FixSession {
             if self.store.refresh().is_err() {
                 return self.close(DisconnectReason::StoreFailed);
             }
-            let stored = self.store.sequence_numbers();
-            if stored != self.saved {
-                (self.numbers, self.saved) = (stored, stored);
-            }
+            self.sequence.refresh(self.store.sequence_numbers());
         }
         let interval = match interval_of(message) {
             Ok(interval) => interval,
@@ -120,13 +116,13 @@ impl FixSession {
         if asks_reset && number != 1 {
             return self.refuse_logon(now, b"ResetSeqNumFlag needs MsgSeqNum 1");
         }
-        let outdated = self.numbers.since < self.settings.schedule.began(now);
+        let outdated = self.sequence.numbers().since < self.settings.schedule.began(now);
         let resets = asks_reset || self.settings.reset_on_logon || outdated;
         if resets {
             self.reset_sequence_numbers(now);
         }
-        if number < self.numbers.next_target_msg_seq_num && !message.header.poss_dup {
-            let (text, len) = too_low_text(self.numbers.next_target_msg_seq_num, number);
+        if number < self.sequence.next_target() && !message.header.poss_dup {
+            let (text, len) = too_low_text(self.sequence.next_target(), number);
             return self.refuse_logon(now, &text[..len]);
         }
         let next_expected = match self.next_expected(message) {
@@ -136,7 +132,7 @@ impl FixSession {
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
         self.cancel_index = None;
         self.advance(SessionInput::LogonAccepted);
-        let last = self.numbers.next_sender_msg_seq_num - 1;
+        let last = self.sequence.last_sender();
         self.send_logon(now, interval, asks_reset, number);
         self.consume_logon_msg_seq_num(number);
         if let Some(next) = next_expected.filter(|&next| next <= last) {
@@ -149,8 +145,8 @@ impl FixSession {
 
     /// Sends the Logon in answer to the client's, with the client's interval.
     fn send_logon(&mut self, now: Timestamp, interval: u64, resets: bool, number: u64) {
-        let incoming = self.numbers.next_target_msg_seq_num;
-        let next = if number == incoming { incoming + 1 } else { incoming };
+        let expected = self.sequence.next_target();
+        let next = if number == expected { expected + 1 } else { expected };
         let tells_next = self.settings.next_expected;
         self.send_admin(now, msg_type::LOGON, |draft| {
             draft.text(prefix::ENCRYPT_METHOD, b"0");
@@ -165,12 +161,7 @@ impl FixSession {
     }
 
     pub(super) fn consume_logon_msg_seq_num(&mut self, number: u64) {
-        let incoming = self.numbers.next_target_msg_seq_num;
-        if number == incoming {
-            self.numbers.next_target_msg_seq_num = incoming + 1;
-        } else if number > incoming {
-            self.gap = Some(SequenceGap { high: number, requested: None, requested_at: Timestamp::MAX });
-        }
+        self.sequence.consume_logon(number);
     }
 
     /// Returns the next of our numbers that the client expects, if the session uses it.
@@ -178,7 +169,7 @@ impl FixSession {
         let value = message.get(tag::NEXT_EXPECTED_MSG_SEQ_NUM).filter(|_| self.settings.next_expected);
         let Some(value) = value else { return Ok(None) };
         match parse_u64(value) {
-            Ok(next) if next > 0 && next <= self.numbers.next_sender_msg_seq_num => Ok(Some(next)),
+            Ok(next) if next > 0 && next <= self.sequence.next_sender() => Ok(Some(next)),
             _ => Err(b"NextExpectedMsgSeqNum is too high"),
         }
     }
@@ -208,7 +199,7 @@ impl FixSession {
     /// Refuses a Logon with a wrong password. An unauthenticated peer must not change the session,
     /// so this answer does not consume a sequence number.
     fn refuse_login(&mut self, now: Timestamp) {
-        let number = self.numbers.next_sender_msg_seq_num;
+        let number = self.sequence.next_sender();
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type::LOGOUT, number, now);
         draft.text(prefix::TEXT, b"Logon refused");
         draft.finish();

@@ -20,8 +20,7 @@ const ECHO_BYTES_MAX: usize = 64;
 impl FixSession {
     /// Sends an administrative message.
     pub(super) fn send_admin(&mut self, now: Timestamp, msg_type: u8, write: impl FnOnce(&mut Draft)) {
-        let number = self.numbers.next_sender_msg_seq_num;
-        self.numbers.next_sender_msg_seq_num = number + 1;
+        let number = self.sequence.take_sender();
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type, number, now);
         write(&mut draft);
         draft.finish();
@@ -37,7 +36,7 @@ impl FixSession {
         msg_type: u8,
         write: impl FnOnce(&mut Draft, &FixSessionSettings, &RefData),
     ) {
-        let number = self.numbers.next_sender_msg_seq_num;
+        let number = self.sequence.next_sender();
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type, number, now);
         write(&mut draft, &self.settings, &self.reference);
         let start = draft.finish();
@@ -49,8 +48,7 @@ impl FixSession {
         if !kept {
             return self.close(DisconnectReason::StoreFailed);
         }
-        self.numbers.next_sender_msg_seq_num = number + 1;
-        self.saved.next_sender_msg_seq_num = number + 1;
+        self.sequence.consume_stored(number);
         if live {
             self.counts.messages_out += 1;
             self.timers.sent(now);
@@ -66,25 +64,12 @@ impl FixSession {
     /// under them leaves, and at the end of a turn. If saving fails, nothing leaves. Until then the
     /// store has older numbers, which record less than was done and never more.
     pub(super) fn save_sequence_numbers(&mut self) {
-        let kept = self.sequence_numbers_to_save();
-        if kept == self.saved {
-            return;
-        }
-        if self.store.set_sequence_numbers(kept).is_err() {
+        let Some(numbers) = self.sequence.unsaved(self.in_flight.first_msg_seq_num()) else { return };
+        if self.store.set_sequence_numbers(numbers).is_err() {
             self.output.clear();
             return self.close(DisconnectReason::StoreFailed);
         }
-        self.saved = kept;
-    }
-
-    /// Returns the numbers to save. They never pass a request without an answer: see
-    /// [`crate::fix::store`].
-    fn sequence_numbers_to_save(&self) -> SequenceNumbers {
-        let next_target_msg_seq_num =
-            self.in_flight.first_msg_seq_num().map_or(self.numbers.next_target_msg_seq_num, |first| {
-                first.min(self.numbers.next_target_msg_seq_num)
-            });
-        SequenceNumbers { next_target_msg_seq_num, ..self.numbers }
+        self.sequence.set_saved(numbers);
     }
 
     /// Sets both numbers to one and clears the store.
@@ -93,10 +78,8 @@ impl FixSession {
         if self.store.reset(numbers).is_err() {
             return self.close(DisconnectReason::StoreFailed);
         }
-        (self.numbers, self.saved) = (numbers, numbers);
+        self.sequence.reset(numbers);
         self.in_flight.reset();
-        self.gap = None;
-        self.early.clear();
         self.resend = Default::default();
     }
 

@@ -27,7 +27,7 @@ impl FixSession {
 
     /// Starts the requests of a synchronized session.
     pub(super) fn start_market_data(&mut self) {
-        let round = self.numbers.next_sender_msg_seq_num;
+        let round = self.sequence.next_sender();
         if let Some(initiator) = &mut self.initiator
             && let Some(prices) = &mut initiator.prices
         {

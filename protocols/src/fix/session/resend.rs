@@ -77,7 +77,7 @@ impl FixSession {
         if self.resend.is_flood(now, (begin, end)) {
             return self.log_out(now, b"Too many resend requests", DisconnectReason::ResendFlood);
         }
-        let last = self.numbers.next_sender_msg_seq_num - 1;
+        let last = self.sequence.last_sender();
         if begin > last + 1 {
             let fault =
                 FieldFault { reason: SessionRejectReason::ValueIncorrect, tag: tag::BEGIN_SEQ_NO, at: 0 };
@@ -128,7 +128,7 @@ impl FixSession {
     /// Sends the deferred messages unchanged, and then ends the resend.
     fn send_deferred(&mut self, end: u64) {
         let from = self.resend.deferred.map_or(end + 1, |first| first.max(end + 1));
-        let last = self.numbers.next_sender_msg_seq_num - 1;
+        let last = self.sequence.last_sender();
         let mut next = from;
         while self.resend.deferred.is_some() && self.output.len() < OUTPUT_BYTES_HIGH {
             let Some(number) = self.store.next_message(next, last, &mut self.resend.scratch) else {

@@ -135,7 +135,7 @@ impl FixSession {
                 timers.session_ends_at,
                 timers.frame_since.map(|since| since.plus(FRAME_NS_MAX)),
                 stalled(STALLED_NS_MAX),
-                self.gap.map(|gap| gap.requested_at.plus(GAP_RETRY_NS)),
+                self.sequence.gap_retry_at(GAP_RETRY_NS),
             ],
             FixSessionState::LoggingOut => {
                 [Some(timers.logout_until), stalled(STALLED_NS_MAX), None, None, None, None, None]
@@ -193,10 +193,8 @@ impl FixSession {
             self.resend.stop();
             return self.log_out_and_close(now, b"Heartbeat missed", DisconnectReason::HeartbeatMissed);
         }
-        if let Some(gap) = &mut self.gap
-            && gap.requested_at.plus(GAP_RETRY_NS) <= now
-        {
-            gap.requested = None;
+        if is_due(self.sequence.gap_retry_at(GAP_RETRY_NS)) {
+            self.sequence.retry_gap();
         }
         if self.resend.is_active() {
             return;

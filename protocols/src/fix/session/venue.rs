@@ -175,7 +175,7 @@ impl FixSession {
         let account = initiator.settings.account.clone();
         let cl_ord_id = venue_id(folder_id, order, request);
         let orig = orig.map(|orig| venue_id(folder_id, order, orig));
-        let before = self.numbers.next_sender_msg_seq_num;
+        let before = self.sequence.next_sender();
         self.send_app(now, msg_type, |draft, _, reference| {
             let names = RequestIds {
                 cl_ord_id: &cl_ord_id,
@@ -188,7 +188,7 @@ impl FixSession {
                 _ => ask::order(draft, &names, reference, &terms, now),
             }
         });
-        self.numbers.next_sender_msg_seq_num > before
+        self.sequence.next_sender() > before
     }
 
     fn reject_instruction(&mut self, order: OrderHandle, report: Report) {
@@ -324,12 +324,12 @@ mod tests {
         let terms = Terms::default();
         let instruction =
             Instruction { adapter: AdapterId(1), order: order(slot), ask, id, request_id, terms };
-        let before = session.numbers.next_sender_msg_seq_num;
+        let before = session.sequence.next_sender();
         session.handle_instruction(NOW, ShardId(0), slot as u64, &instruction);
         let count = session.poll_transmit().len();
         session.handle_transmitted(NOW, count);
         let report = initiator(session).reports.pop_front().map(|told| told.report);
-        (session.numbers.next_sender_msg_seq_num - before, report)
+        (session.sequence.next_sender() - before, report)
     }
 
     #[test]
@@ -384,10 +384,10 @@ mod tests {
         assert_eq!(initiator(&mut session).status_requests.len(), STATUS_REQUESTS_MAX);
         assert_eq!(initiator(&mut session).unreconciled.len(), STATUS_REQUESTS_MAX + 1);
         // The venue reads, and requests are sent while there is room.
-        let before = session.numbers.next_sender_msg_seq_num;
+        let before = session.sequence.next_sender();
         session.handle_transmitted(NOW, OUTPUT_BYTES_HIGH);
         session.send_status_requests(NOW);
-        assert!(session.numbers.next_sender_msg_seq_num > before);
+        assert!(session.sequence.next_sender() > before);
         assert!(initiator(&mut session).status_requests.len() > STATUS_REQUESTS_MAX / 2, "not all at once");
     }
 }
