@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_display() {
+    fn times_are_written_as_by_display() {
         let start = Day::parse(b"2026-11-14").unwrap().start();
         for ns in [0, 1, 1_000, NS_PER_MS, 123_456_789, 86_399 * NS_PER_S + 999_999_999] {
             let at = start.plus(ns);

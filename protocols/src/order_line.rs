@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_string_is_enough() {
+    fn a_reused_string_is_not_reallocated() {
         let mut view = View::new(1, ViewSettings::default());
         view.apply(ShardId(0), &event(EventKind::Order(order(OrderKind::Limit))));
         let order = view.open_orders().next().unwrap();

@@ -26,7 +26,7 @@ fn check_codes<T: Code + PartialEq + std::fmt::Debug>(codes: &[u8]) {
 }
 
 #[test]
-fn every_word_is_read_as_it_is_written() {
+fn every_name_is_read_back_as_written() {
     check_words::<Side>();
     check_words::<OrderKind>();
     check_words::<Tif>();
@@ -42,7 +42,7 @@ fn every_word_is_read_as_it_is_written() {
 }
 
 #[test]
-fn no_value_is_without_its_word() {
+fn every_value_has_a_name() {
     assert_eq!(Side::VALUES, Side::BOTH);
     assert_eq!(OrderKind::VALUES, OrderKind::ALL);
     assert_eq!(Tif::VALUES, Tif::ALL);
@@ -74,7 +74,7 @@ fn the_profile_spec_never_leaves_the_lists_of_the_specification() {
 /// Columns: the change, the status after it, and (150, 39) in the profiles `spec` and
 /// `strict44`.
 #[test]
-fn what_happened_has_the_pairs_of_the_table() {
+fn each_change_has_the_codes_of_the_table() {
     let table = [
         (ExecType::Entered, Status::PendingNew, b"AA", b"AA"),
         (ExecType::Accepted, Status::New, b"00", b"00"),
@@ -140,7 +140,7 @@ fn refusals_have_the_numbers_of_fix_44() {
 }
 
 #[test]
-fn text_is_the_code_and_its_words() {
+fn text_is_the_code_and_its_description() {
     let text = ReasonText(Reason::BadLot).to_string();
     assert_eq!(text, "bad-lot: the quantity is not a multiple of the lot size");
     assert_eq!(ReasonText(Reason::None).to_string(), "");

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_messages_are_read_back() {
         let mut encoder = Encoder::new("PITLANE", "CLIENT1");
         let mut out = b"before".to_vec();
         // Lengths of two, three, four and five digits; texts that end before, at and after the end
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_sent_again_is_the_same_but_for_its_marks() {
+    fn a_resent_message_differs_only_in_poss_dup_and_times() {
         let mut encoder = Encoder::new("S", "T");
         let mut kept = Vec::new();
         let mut draft = encoder.begin(&mut kept, b'8', 5, NOW);

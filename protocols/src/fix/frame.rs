@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_with_begin_length_or_sum_is_garbled() {
+    fn a_wrong_begin_string_length_or_sum_is_garbled() {
         let bad = [
             "x8=FIX.4.4|9=5|35=0|10=000|",
             "9=5|8=FIX.4.4|35=0|10=000|",
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_by_an_absurd_length() {
+    fn an_excessive_length_is_refused_at_once() {
         for length in ["1001", "999999999", "4294967300", "18446744073709551620"] {
             let bytes = soh(&format!("8=FIX.4.4|9={length}|35=0|"));
             assert_eq!(decode(&bytes, MAX), Err(FixFrameError::TooLong), "{length}");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn another_begin_string_is_a_frame_all_the_same() {
+    fn a_frame_may_have_another_begin_string() {
         let mut bytes = soh("8=FIX.4.2|9=5|35=0|");
         let sum = check_sum(&bytes);
         bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_frame_is_kept_behind_rubbish() {
+    fn the_beginning_of_a_frame_is_kept_after_garbage() {
         for (text, skip) in [("rubbish8=FI", 7), ("rubbish8", 7), ("rubbish", 7), ("88=FIX", 1)] {
             assert_eq!(decode(text.as_bytes(), MAX), Err(FixFrameError::Garbled { skip }), "{text}");
         }

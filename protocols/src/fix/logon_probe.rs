@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_logon_names_a_session() {
+    fn only_a_logon_identifies_a_session() {
         let mut logon = b"8=FIX.4.4\x019=32\x0135=A\x0149=CLIENT1\x0156=PITLANE\x0134=1\x01".to_vec();
         let sum = frame::check_sum(&logon);
         logon.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn name_and_password_are_read_before_anything_is_kept() {
+    fn credentials_are_read_before_anything_is_stored() {
         let mut logon =
             b"8=FIX.4.4\x019=45\x0135=A\x0149=CLIENT1\x0156=PITLANE\x0134=1\x01553=me\x01554=x\x01".to_vec();
         let sum = frame::check_sum(&logon);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_admitted_by_its_beginning() {
+    fn a_comp_id_pattern_matches_by_its_beginning() {
         assert!(matches_comp_id("CLIENT1", b"CLIENT1") && !matches_comp_id("CLIENT1", b"CLIENT2"));
         assert!(
             matches_comp_id("BENCH*", b"BENCH17")

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_a_fault_and_what_is_too_large_is_not() {
+    fn a_malformed_number_is_a_fault_and_a_large_one_is_not() {
         for bad in ["NaN", "inf", "1e308", "+5", " 5", "1,000", "0x10", "--1", "1.2.3"] {
             check(&format!("11=o1|38={bad}|"), |order| {
                 let fault = order.unwrap_err();

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_orders_go_first_and_open_ones_stay() {
+    fn finished_orders_are_removed_first_and_open_ones_stay() {
         let mut orders = ClientOrders::new(4, 2, 1);
         let keys = ["a", "b", "c", "d"].map(|root| add(&mut orders, order(root)).unwrap());
         assert!(!orders.has_room() && add(&mut orders, order("e")).is_none());
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_comes_again_is_the_new_order() {
+    fn a_reused_id_finds_the_new_order() {
         let mut orders = ClientOrders::new(4, 1, 1);
         let first = add(&mut orders, order("a")).unwrap();
         orders.get_mut(&first).unwrap().status = Status::Filled;
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_used_again_is_not_taken_for_who_had_it() {
+    fn a_reused_place_does_not_find_its_former_order() {
         let mut orders = ClientOrders::new(2, 1, 1);
         let first = add(&mut orders, ClientOrder { status: Status::Filled, ..order("a") }).unwrap();
         orders.finish(&first);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_holds_its_number_and_cancels_are_counted_apart() {
+    fn a_second_has_its_limit_and_cancels_have_their_own() {
         let mut flood = RateLimit::new(&RateLimitSettings { orders_per_s: 3, cancels_per_s: 1 });
         let now = Timestamp(5 * NS_PER_S);
         assert!((0..3).all(|_| flood.admits_order(now)));

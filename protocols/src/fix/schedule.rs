@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hours_are_those_that_clocks_show_there() {
+    fn session_hours_are_in_local_time() {
         let tokyo = SessionSchedule { clocks: UtcOffsets::fixed(9 * 3_600), ..schedule("09:00", "15:00") };
         assert!(!tokyo.is_open(Timestamp(at("00:00").0 - 1)) && tokyo.is_open(at("00:00")));
         assert!(tokyo.is_open(at("05:59:59")) && !tokyo.is_open(at("06:00")));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_in_which_clocks_are_changed_is_an_hour_shorter_or_longer() {
+    fn a_night_with_an_offset_change_is_an_hour_shorter_or_longer() {
         for seen_before in [true, false] {
             // Zurich: in spring 02:00 becomes 03:00, and in autumn 03:00 becomes 02:00.
             let spring =
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_skipped_is_when_it_is_skipped_and_one_that_comes_twice_comes_once() {
+    fn a_skipped_time_counts_when_it_is_skipped_and_a_repeated_one_counts_once() {
         for seen_before in [true, false] {
             let skipped =
                 SessionSchedule { clocks: changing(1, 2, seen_before), ..schedule("02:30", "20:00") };
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_are_no_panic() {
+    fn extreme_times_do_not_panic() {
         for clocks in [UtcOffsets::fixed(14 * 3_600), UtcOffsets::fixed(-12 * 3_600)] {
             let schedule = SessionSchedule { clocks, ..schedule("09:00", "08:00") };
             for now in [Timestamp::ZERO, Timestamp::MAX] {

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_is_found_by_range_and_the_oldest_goes_first() {
+    fn messages_are_found_by_range_and_the_oldest_are_deleted_first() {
         let mut store = MemoryStore::with_max(Timestamp(5), 2);
         for number in [2, 5, 9] {
             store.save(number, format!("m{number}").as_bytes(), None).unwrap();

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_survives_the_way_through_text() {
+    fn a_time_survives_a_text_round_trip() {
         let mut stamp = TimestampText::default();
         for ns in [0, 1_795_161_600_123_000_000, 951_868_799_999_000_000, NS_PER_DAY - NS_PER_MS, NS_PER_DAY]
         {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_instant_is_none() {
+    fn malformed_times_are_refused() {
         for bad in [
             "",
             "x",

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_told_from_what_is_not() {
+    fn valid_json_is_accepted_and_other_text_is_refused() {
         for good in [
             "0",
             "-0.5e+10",
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_pair_is_found_at_its_place() {
+    fn a_lone_surrogate_is_found_at_its_offset() {
         for (text, place) in [
             ("", None),
             ("\\", None),

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_bare_or_under_their_name() {
+    fn numbers_are_read_bare_or_as_a_member() {
         for good in ["2.5", " 2.5 ", "\"2.5\"", "{\"quantity\":2.5}", " {\"quantity\" : \"2.5\"}"] {
             assert_eq!(quantity(good.as_bytes()).map(|decimal| decimal.raw), Ok(250_000_000), "{good}");
         }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_body_names_its_field() {
+    fn an_error_in_a_body_names_its_field() {
         let field = |text: &str| {
             read::<crate::rest::LimitOrderVO>(text.as_bytes()).unwrap_err().field().map(String::from)
         };

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_held_is_refused() {
+    fn values_that_cannot_be_exact_are_refused() {
         for json in [
             "1e400",
             "-1e400",
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_decimal_survives_the_way_through_json() {
+    fn every_decimal_survives_a_json_round_trip() {
         let mut value = 1i64;
         for step in 0..20_000u32 {
             value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

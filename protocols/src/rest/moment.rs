@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_are_read_as_rfc_3339_has_them() {
+    fn times_are_read_as_rfc_3339() {
         let base = Day::parse(b"2026-11-14").unwrap().start();
         let nine_thirty = base.plus(34_200 * NS_PER_S);
         for (text, at) in [

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_read_whole_or_refused_by_name() {
+    fn a_body_is_read_completely_or_refused_by_name() {
         let body: StopLimitOrderVO = serde_json::from_str(
             r#"{"securityId":1,"side":"SELL","quantity":"2.5","limit":10.01,"stop":1e1,"tif":"GTD","tifDate":"2027-01-01T00:00:00Z"}"#,
         )

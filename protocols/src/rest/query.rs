@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_has_so_many_parameters() {
+    fn the_number_of_query_parameters_is_bounded() {
         let names: Vec<String> = (0..=PARAMETERS_MAX).map(|number| format!("p{number}")).collect();
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
         let query = |count: usize| known[..count].join("=1&");

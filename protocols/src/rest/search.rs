@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_are_read_as_the_grammar_has_them() {
+    fn terms_are_parsed_by_the_grammar() {
         let parsed =
             Search::parse("  apple  type:FOREX currency:usd expires<2027-01-01 \"two words\" strike>=10.5 ")
                 .unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place() {
+    fn an_error_has_its_position() {
         for (query, position, problem) in [
             ("apple tpye:STOCK", 7, SearchProblem::FieldUnknown),
             ("type:SHARE", 6, SearchProblem::TypeUnknown),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_understood_or_refused() {
+    fn any_text_is_parsed_or_refused() {
         let pieces =
             ["a", "type:", "\"", " ", ":", "<", "=", "é", "expires", "2027-01-01", "x:y", "\u{2003}", "id>5"];
         let mut state = 1u64;

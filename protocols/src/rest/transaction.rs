@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_is_read_as_it_is_written() {
+    fn a_uuid_is_read_back_as_written() {
         let uuid = Uuid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
         assert_eq!(parse_uuid(&uuid.to_string()), Some(uuid));
         assert_eq!(parse_uuid(&uuid.to_string().to_uppercase()), Some(uuid));

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn trades_of_an_interval_are_one_bar_told_at_its_end() {
+    fn trades_of_an_interval_make_one_bar_published_at_its_end() {
         let mut bars = Bars::default();
         let at = |ms: u64| DAY.plus(ms * 1_000_000);
         for (ms, price, volume) in [(0, 10, 100), (100, 12, 105), (200, 8, 106), (300, 8, 106), (900, 9, 110)]

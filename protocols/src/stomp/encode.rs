@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_written_as_their_version_wants_them() {
+    fn frames_are_written_for_their_version() {
         assert_eq!(
             text(|out| connected(out, StompVersion::V12, "Pitlane/1", 7)),
             "CONNECTED\nversion:1.2\nserver:Pitlane/1\nsession:7\nheart-beat:1000,1000\n\n\0"

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_tells_its_headers_as_they_are_meant() {
+    fn a_frame_returns_unescaped_headers() {
         let head = "id:a:b \r\nx\\cy:\\\\1\r\nid:other\n";
         let frame = StompFrame { command: ClientCommand::Ack, head, escaping: Escaping::V12, body: b"" };
         assert_eq!(frame.header("id").as_deref(), Some("a:b "));

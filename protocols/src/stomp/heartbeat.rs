@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_beat_no_faster_than_once_a_second() {
+    fn heart_beats_are_at_most_once_a_second() {
         let beat = Heartbeat::agree("10,4000").unwrap();
         assert_eq!(beat.receive_by(Timestamp::ZERO), Some(Timestamp(2 * NS_PER_S)));
         assert_eq!(beat.send_by(Timestamp::ZERO), Some(Timestamp(3 * NS_PER_S)));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_heart_beat_headers_are_refused() {
         for text in ["abc", "-1,0", "1000", "1000,", ",1", "1,2,3", "1 ,2", "+1,0", "99999999999,0", ""] {
             assert_eq!(Heartbeat::agree(text), Err(BadHeartbeat), "{text}");
         }

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_one_keeps_so_much_memory_and_no_more() {
+    fn an_empty_buffer_keeps_bounded_memory() {
         for (body, kept) in [(100, 1..=KEEP_BYTES_MAX), (60_000, 0..=KEEP_BYTES_MAX)] {
             let mut inbox = StompInbox::new(FrameLimits::default());
             inbox.set_version(StompVersion::V12);

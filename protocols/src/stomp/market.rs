@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn each_security_there_can_be_has_room_for_its_topics_and_there_are_no_others() {
+    fn every_possible_security_has_room_for_its_topics_and_no_others() {
         let mut market = MarketTopics::default();
         let each = TOPICS_MAX / (SecurityId::MAX as usize + 1);
         for security in [0, 1, SecurityId::MAX] {

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_known_however_they_are_taken() {
+    fn frame_boundaries_survive_partial_writes() {
         let mut outbox = StompOutbox::default();
         for text in ["one", "three", "five5"] {
             outbox.frame(|out| out.extend_from_slice(text.as_bytes()));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_gives_its_memory_back() {
+    fn taken_output_frees_its_memory() {
         let mut outbox = StompOutbox::default();
         for _ in 0..1_000 {
             outbox.frame(|out| out.extend_from_slice(&[7; 1_000]));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_keeps_so_much_memory_and_no_more() {
+    fn an_empty_buffer_keeps_bounded_memory() {
         let mut outbox = StompOutbox::default();
         let mut write = |count: usize| {
             outbox.frame(|out| {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_match_as_the_page_says() {
+    fn wildcards_match_as_specified() {
         for (pattern, yes, no) in [
             ("tick.42", &["tick.42"][..], &["tick", "tick.4", "tick.42.1", "book.42"][..]),
             ("tick.*", &["tick.1", "tick.2"], &["tick", "tick.1.2"]),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_that_means_nothing_is_refused() {
+    fn an_invalid_destination_is_refused() {
         for (text, error) in [
             ("/queue/tick.1", PatternError::NotATopic),
             ("tick.1", PatternError::NotATopic),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_is_the_order_topic_under_another_name() {
+    fn an_alias_names_the_order_topic() {
         let pattern = parse("/topic/the service.MOMENTUM.*").unwrap();
         assert_eq!((pattern.alias(), pattern.name_at(0)), (Some(0), Some("pitlane")));
         assert!(pattern.matches("pitlane.MOMENTUM.n7"));

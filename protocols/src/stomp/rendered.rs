@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_has_one_tail_for_each_way_to_write_its_destination() {
+    fn a_message_has_one_tail_for_each_form_of_its_destination() {
         let naming = Naming::default();
         let mut rendered = Rendered::default();
         let order = IntId::parse(b"a:b").unwrap();

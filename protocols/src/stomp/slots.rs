@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_a_set() {
+    fn the_table_behaves_as_a_set() {
         let (mut slots, mut naive) = (Slots::default(), BTreeSet::new());
         let mut chance = 1u64;
         for turn in 0..200_000u64 {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_longest_is_first() {
+    fn the_longest_waiting_topic_is_first() {
         let mut slots = Slots::default();
         for topic in 0..20 {
             slots.push(TopicSlot { turn: topic as u64, topic });

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exactly_one_of_those_offered_is_echoed_in_our_preference() {
+    fn the_preferred_offered_sub_protocol_is_echoed() {
         for (headers, answer) in [
             (&[][..], SubProtocolChoice::Accept),
             (&["stomp"], SubProtocolChoice::Echo("stomp")),

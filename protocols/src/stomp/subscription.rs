@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_is_for_one_or_for_all_before() {
+    fn an_acknowledgement_covers_one_or_all_earlier_messages() {
         for (ack, left) in [(AckMode::Client, vec![]), (AckMode::ClientIndividual, vec![1])] {
             let mut subscription = subscription(StompVersion::V12, ack);
             let mut outbox = StompOutbox::default();

@@ -118,7 +118,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn rates_may_be_fractions_and_may_be_off() {
+    fn rates_may_be_fractions_or_off() {
         for (text, interval) in [
             ("50", Some(20 * MS)),
             ("0.1", Some(10_000 * MS)),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_is_what_comes_less_often_than_the_least_rate() {
+    fn an_event_below_the_minimum_rate_is_rare() {
         let throttle = Throttle::default();
         let at = Timestamp(100_000 * MS);
         let ago = |ms: u64| Some(Timestamp(at.0 - ms * MS));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_events_leave_a_tenth() {
+    fn rare_events_leave_a_tenth_of_the_rate() {
         let mut pace = ConnectionPace::default();
         let interval = 20 * MS;
         pace.turn(Timestamp(0), interval);

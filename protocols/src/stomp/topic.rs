@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_read_as_it_was_written() {
+    fn a_segment_is_decoded_as_it_was_encoded() {
         for name in ["plain", "a.b*c>d/e%f", "%2E", "100%", "%", "ü%2"] {
             let mut out = Vec::new();
             push_segment(&mut out, name);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transactions_are_few_and_small() {
+    fn transactions_are_bounded() {
         let mut transactions = StompTransactions::default();
         for number in 0..TRANSACTIONS_MAX {
             transactions.begin(&number.to_string()).unwrap();

@@ -60,7 +60,7 @@ fn messages_and_their_fragments_are_one_stream() {
 }
 
 #[test]
-fn text_is_utf8_across_fragments_and_is_judged_at_once() {
+fn text_is_utf8_across_fragments_and_is_checked_at_once() {
     let text = "κόσμε".as_bytes();
     check(&[frame(0x01, &text[..3]), frame(0x80, &text[3..])].concat(), text, WebSocketState::Open);
     let not_utf8 = WebSocketState::Closing(Some(code::NOT_UTF8));
@@ -71,7 +71,7 @@ fn text_is_utf8_across_fragments_and_is_judged_at_once() {
 }
 
 #[test]
-fn what_the_rfc_forbids_ends_with_its_code() {
+fn violations_of_the_rfc_end_with_its_code() {
     for bytes in [
         frame(0xc1, b"reserved bit"),
         frame(0x83, b"no such opcode"),
@@ -120,7 +120,7 @@ fn the_newest_ping_is_answered_with_its_payload() {
 }
 
 #[test]
-fn what_we_say_is_short_and_unmasked() {
+fn sent_frames_are_minimal_and_unmasked() {
     let mut out = Vec::new();
     text_head(&mut out, 125);
     text_head(&mut out, 126);

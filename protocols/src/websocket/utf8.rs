@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_and_every_first_three_are_judged_as_the_standard_does() {
+    fn every_pair_and_first_three_bytes_agree_with_the_standard_library() {
         for first in 0..=255u8 {
             for second in 0..=255u8 {
                 check(&[first, second]);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told_at_once() {
+    fn an_impossible_byte_is_reported_at_once() {
         let mut utf8 = Utf8::default();
         assert!(utf8.take("κόσμε".as_bytes()));
         assert!(utf8.take(&[0xf4]));

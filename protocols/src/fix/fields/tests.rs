@@ -24,7 +24,7 @@ fn fault(body: &str) -> Option<(SessionRejectReason, u32)> {
 }
 
 #[test]
-fn a_message_has_so_many_fields() {
+fn the_number_of_fields_is_bounded() {
     // The type is not one of the fields.
     let fields =
         |count: usize| (0..count).fold("35=B|".to_string(), |body, at| format!("{body}{}=x|", 10_000 + at));
@@ -35,7 +35,7 @@ fn a_message_has_so_many_fields() {
 }
 
 #[test]
-fn fields_are_borrowed_as_they_stand() {
+fn fields_are_borrowed_unchanged() {
     check("35=D|49=C|56=S|34=7|43=Y|52=T|11=a=b|58= x |7001=5|", |message| {
         assert_eq!(message.fault, None);
         assert_eq!(message.msg_type, b"D");
@@ -97,12 +97,12 @@ fn raw_data_may_hold_delimiters() {
 }
 
 #[test]
-fn members_of_groups_may_come_again() {
+fn members_of_groups_may_be_repeated() {
     assert_eq!(fault("35=D|34=1|453=2|448=a|447=D|452=1|448=b|447=D|452=3|"), None);
 }
 
 #[test]
-fn there_are_not_more_fields_than_the_table_holds() {
+fn a_message_with_thousands_of_fields_is_a_fault() {
     let mut body = String::from("35=0|");
     for tag in 0..5_000 {
         body += &format!("{}=x|", 20_000 + tag);
@@ -111,12 +111,12 @@ fn there_are_not_more_fields_than_the_table_holds() {
 }
 
 #[test]
-fn the_first_fault_is_told() {
+fn the_first_fault_is_reported() {
     assert_eq!(fault("35=0|34=1|112=|58=a|58=b|"), Some((SessionRejectReason::NoValue, 112)));
 }
 
 #[test]
-fn a_delimiter_is_found_wherever_it_is() {
+fn a_delimiter_is_found_at_every_offset() {
     for len in 0..100 {
         let mut bytes = vec![b'x'; len];
         bytes.push(SOH);

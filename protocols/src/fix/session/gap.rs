@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn early_messages_come_in_order_and_are_bounded() {
+    fn early_messages_are_ordered_and_bounded() {
         let mut early = EarlyMessages::default();
         for number in (0..1_000).rev() {
             early.keep(number + 5, &[number as u8]);

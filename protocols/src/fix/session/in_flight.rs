@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_so_many_without_an_answer() {
+    fn requests_in_flight_are_bounded() {
         let mut in_flight = InFlightRequests::default();
         for number in 1..=IN_FLIGHT_MAX as u64 {
             assert!(!in_flight.is_full());
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_without_an_answer_holds_the_number() {
+    fn the_first_unanswered_request_holds_the_number() {
         let id = |number| IntId::numbered(b'o', number);
         let mut in_flight = InFlightRequests::default();
         for number in 5..9 {

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_again_and_again_is_told_by_the_number_and_the_time() {
+    fn repeated_resend_requests_are_limited_by_count_and_time() {
         let (mut resend, now) = (Resend::default(), Timestamp(WINDOW_NS * 5));
         for _ in 0..SAME_REQUESTS_MAX {
             assert!(!resend.is_flood(now, (1, 9)));

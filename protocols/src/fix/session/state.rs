@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_of_state_and_step_is_as_the_table_says() {
+    fn every_pair_of_state_and_input_follows_the_table() {
         use FixSessionState::*;
         // Columns: Connect, LogonAccepted, LogoutSent, LogoutReceived, Abort, Disconnect.
         let table = [

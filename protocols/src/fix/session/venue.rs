@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_venue_has_so_many_orders_and_the_next_is_refused() {
+    fn an_order_above_the_known_orders_of_a_venue_is_refused() {
         let mut session = session();
         initiator(&mut session).known_orders.extend((1..KNOWN_ORDERS_MAX).map(order));
         assert_eq!(ask(&mut session, Ask::New, 0), (1, None));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_requests_have_no_answer_and_the_next_is_refused() {
+    fn a_change_above_the_pending_changes_is_refused() {
         let mut session = session();
         for slot in 0..PENDING_CHANGES_MAX {
             assert_eq!(ask(&mut session, Ask::Cancel, slot), (1, None));
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_status_requests_wait_and_an_order_beyond_them_stays_unknown() {
+    fn an_order_above_the_waiting_status_requests_stays_unknown() {
         let mut session = session();
         initiator(&mut session).settings.supports_status_request = true;
         // The venue does not read.

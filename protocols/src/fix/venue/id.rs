@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_lives_have_ids_of_their_own() {
+    fn requests_and_data_folders_have_distinct_ids() {
         let order = OrderHandle::new(ShardId(1), 2, 3);
         let mut ids = BTreeSet::new();
         for folder_id in 0..10 {

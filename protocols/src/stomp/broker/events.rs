@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_so_many_orders_are_known_and_then_the_lowest_are_forgotten() {
+    fn own_ids_are_bounded_and_the_lowest_handles_are_forgotten() {
         let order = |slot| OrderHandle::new(ShardId(0), 1, slot);
         let canceled = |slot| OrderReport {
             what: ExecType::Canceled,

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_needs_what_its_topics_are_made_of() {
+    fn a_pattern_needs_the_events_of_its_topics() {
         let naming = Naming::default();
         let (one, all) = (Some(Interest::Ticks(SecurityId(42))), Some(Interest::AllTicks));
         let (book, books) = (Some(Interest::Depth(SecurityId(42))), Some(Interest::AllDepths));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_asks_and_the_last_stops() {
+    fn the_first_subscription_starts_and_the_last_stops_a_watch() {
         let (naming, mut interests, mut commands) =
             (Naming::default(), Interests::default(), VecDeque::new());
         let pattern = Pattern::parse("/topic/tick.1", &naming).unwrap();

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_do_not_read_hold_no_more_than_the_limit_of_all_and_give_it_back() {
+    fn stalled_readers_hold_at_most_the_total_limit_and_free_it() {
         for transport in [Transport::Tcp, Transport::WebSocket] {
             let mut broker = broker();
             let good = subscriber(&mut broker, transport);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_for_whom_most_waits_is_ended_first() {
+    fn the_session_with_most_waiting_output_is_ended_first() {
         let mut broker = broker();
         let worst = subscriber(&mut broker, Transport::Tcp);
         let body = [&b"\""[..], &[b'x'; 1_000], b"\""].concat();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_only_kept_ready_is_given_back_before_anybody_is_ended() {
+    fn spare_memory_is_freed_before_a_session_is_ended() {
         let mut broker = broker();
         let sessions: Vec<_> = (0..40).map(|_| subscriber(&mut broker, Transport::Tcp)).collect();
         let body = [&b"\""[..], &[b'x'; 2_000], b"\""].concat();

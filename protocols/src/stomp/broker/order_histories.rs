@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_known_until_another_has_its_place() {
+    fn an_order_is_known_until_another_has_its_slot() {
         let mut order_histories = OrderHistories::default();
         let order = |generation| OrderHandle::new(ShardId(3), generation, 5_000);
         assert_eq!(order_histories.of(order(1)), None);

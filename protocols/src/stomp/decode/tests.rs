@@ -48,7 +48,7 @@ fn check(version: Option<StompVersion>, stream: &[u8], expected: &[&str]) {
 const V12: Option<StompVersion> = Some(StompVersion::V12);
 
 #[test]
-fn frames_come_out_wherever_the_octets_are_cut() {
+fn frames_are_decoded_wherever_the_octets_are_cut() {
     check(
         V12,
         b"\n\r\nACK\r\nid:1\r\nid:2\r\n\r\n\0\nSEND\ncontent-length:3\n\na\0b\0SEND\n\nhello\0\r\n",
@@ -62,7 +62,7 @@ fn frames_come_out_wherever_the_octets_are_cut() {
 }
 
 #[test]
-fn mistakes_are_told_with_the_receipt_that_was_asked_for() {
+fn errors_carry_the_requested_receipt() {
     for (stream, told) in [
         (&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..], "UnknownCommand None"),
         (b"\x16\x03\x01\x02\x00 and so on, a greeting of TLS", "NulInHead None"),
@@ -106,7 +106,7 @@ fn every_part_has_its_limit() {
 }
 
 #[test]
-fn a_stranger_has_four_kibibytes() {
+fn octets_before_connected_are_bounded() {
     check(None, &vec![b'\n'; CONNECT_BYTES_MAX + 1], &["ConnectTooLong None"]);
     let connect = |len: usize| [b"CONNECT\nlogin:".as_slice(), &vec![b'x'; len - 17], b"\n\n\0"].concat();
     assert!(read(None, &connect(CONNECT_BYTES_MAX), &[])[0].starts_with("CONNECT"));
@@ -117,7 +117,7 @@ fn a_stranger_has_four_kibibytes() {
 }
 
 #[test]
-fn every_error_has_words_of_its_own() {
+fn every_error_has_its_own_text() {
     let mut words: Vec<_> = StompFrameError::ALL.iter().map(|error| error.text()).collect();
     words.sort_unstable();
     words.dedup();
