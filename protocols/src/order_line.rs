@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn a_line_shows_the_prices_its_type_has() {
         let line = |kind| {
-            let told = order(kind);
-            OrderLine::of_event(&event(EventKind::Order(told)), Some(&told.terms), "AAPL")
+            let order_terms = order(kind);
+            OrderLine::of_event(&event(EventKind::Order(order_terms)), Some(&order_terms.terms), "AAPL")
                 .unwrap()
                 .to_string()
         };
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_status_shows_fills_reason_and_doubt() {
-        let told = order(OrderKind::Limit);
-        let mut report = event(EventKind::Order(told)).report().unwrap();
+        let order_terms = order(OrderKind::Limit);
+        let mut report = event(EventKind::Order(order_terms)).report().unwrap();
         report.status = Status::Expired;
         report.cum_qty = Qty::parse(b"40").unwrap();
         report.avg_price = Price::parse(b"187.24").unwrap();

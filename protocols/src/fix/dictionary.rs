@@ -33,8 +33,8 @@ pub fn check(message: &FixMessage) -> Option<FieldFault> {
         if group.is_none()
             && let Some(members) = members_of(tag)
         {
-            let told = parse_u64(value).ok()?;
-            group = Some(OpenGroup { tag, at, members, told, found: 0, ordered: true });
+            let count = parse_u64(value).ok()?;
+            group = Some(OpenGroup { tag, at, members, count, found: 0, ordered: true });
         }
     }
     if let Some(fault) = group.and_then(|group| group.fault(message.len())) {
@@ -95,7 +95,7 @@ struct OpenGroup {
     at: usize,
     /// Tags of a member; the first one opens each member.
     members: &'static [u32],
-    told: u64,
+    count: u64,
     found: u64,
     ordered: bool,
 }
@@ -119,7 +119,7 @@ impl OpenGroup {
         let fault = |reason| Some(FieldFault { reason, tag: self.tag, at: self.at });
         match () {
             () if !self.ordered => fault(SessionRejectReason::GroupOutOfOrder),
-            () if self.found != self.told => fault(SessionRejectReason::GroupCount),
+            () if self.found != self.count => fault(SessionRejectReason::GroupCount),
             () => None,
         }
     }

@@ -353,12 +353,12 @@ impl<'a> FieldReader<'a> {
         if value.is_empty() {
             fault = fault.or(Some((SessionRejectReason::NoValue, tag)));
         }
-        let told = fault.map_or(tag, |fault| fault.1);
+        let fault_tag = fault.map_or(tag, |fault| fault.1);
         let place = FieldPlace { tag, start: start as u32, len: value.len() as u32 };
         match fault {
             // The length has the fault, and the field that reveals it is kept under the length's
             // tag.
-            Some((reason, length)) if told != tag => (FieldPlace { tag: length, ..place }, Some(reason)),
+            Some((reason, length)) if fault_tag != tag => (FieldPlace { tag: length, ..place }, Some(reason)),
             other => (place, other.map(|fault| fault.0)),
         }
     }

@@ -97,8 +97,8 @@ pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_
     if ![a, b, c].iter().all(u8::is_ascii_digit) {
         return Err(garbled(bytes));
     }
-    let told = (a - b'0') as u32 * 100 + (b - b'0') as u32 * 10 + (c - b'0') as u32;
-    if told != check_sum(&frame[..end]) as u32 {
+    let sum = (a - b'0') as u32 * 100 + (b - b'0') as u32 * 10 + (c - b'0') as u32;
+    if sum != check_sum(&frame[..end]) as u32 {
         // The length was correct, so the next frame begins after this one.
         return Err(FixFrameError::Garbled { skip: frame.len() });
     }

@@ -238,12 +238,12 @@ impl ClientOrders {
 }
 
 /// Returns an order from the terms that a shard reports.
-pub fn order_of(told: &OrderTerms, root: IntId, at: Timestamp) -> ClientOrder {
+pub fn order_of(terms: &OrderTerms, root: IntId, at: Timestamp) -> ClientOrder {
     ClientOrder {
-        cl_ord_id: told.id,
-        status: told.status,
-        reason: told.reason,
-        ..ClientOrder::new(root, told.terms, at)
+        cl_ord_id: terms.id,
+        status: terms.status,
+        reason: terms.reason,
+        ..ClientOrder::new(root, terms.terms, at)
     }
 }
 

@@ -87,7 +87,7 @@ pub struct MemoryStore {
     numbers: SequenceNumbers,
     messages: BTreeMap<u64, Vec<u8>>,
     messages_max: usize,
-    heard: BTreeMap<ShardId, u64>,
+    reported: BTreeMap<ShardId, u64>,
 }
 
 impl MemoryStore {
@@ -101,7 +101,7 @@ impl MemoryStore {
             numbers: SequenceNumbers::fresh(now),
             messages: BTreeMap::new(),
             messages_max,
-            heard: BTreeMap::new(),
+            reported: BTreeMap::new(),
         }
     }
 }
@@ -119,7 +119,7 @@ impl MessageStore for MemoryStore {
     fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
         self.numbers.next_sender_msg_seq_num = number + 1;
         if let Some(cause) = cause {
-            self.heard.insert(cause.shard, cause.seq);
+            self.reported.insert(cause.shard, cause.seq);
         }
         // The memory of the deleted message is used for the new one.
         let mut place = match self.messages.len() >= self.messages_max {
@@ -133,7 +133,7 @@ impl MessageStore for MemoryStore {
     }
 
     fn last_reported_event(&self, shard: ShardId) -> u64 {
-        self.heard.get(&shard).copied().unwrap_or(0)
+        self.reported.get(&shard).copied().unwrap_or(0)
     }
 
     fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {

@@ -85,15 +85,15 @@ fn field_of(text: &str, words: &str, line: usize, column: usize) -> Option<Strin
 /// Returns the last member name of the outermost object in the beginning of a body.
 fn last_name(text: &[u8]) -> Option<String> {
     let (mut depth, mut from, mut escaped) = (0usize, None, false);
-    let (mut said, mut name) = (None, None);
+    let (mut text_value, mut name) = (None, None);
     for (at, octet) in text.iter().enumerate() {
         match (octet, from) {
             _ if escaped => escaped = false,
             (b'\\', Some(_)) => escaped = true,
-            (b'"', Some(begin)) => (said, from) = (Some(&text[begin..at]), None),
+            (b'"', Some(begin)) => (text_value, from) = (Some(&text[begin..at]), None),
             (_, Some(_)) => {}
             (b'"', None) => from = Some(at + 1),
-            (b':', None) if depth == 1 => name = said,
+            (b':', None) if depth == 1 => name = text_value,
             (b'[' | b'{', None) => depth += 1,
             (b']' | b'}', None) => depth = depth.saturating_sub(1),
             _ => {}

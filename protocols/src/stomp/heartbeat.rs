@@ -34,13 +34,13 @@ impl Heartbeat {
 
     /// Returns when we must send, after sending last at this time. It is a quarter early, so that
     /// the octet arrives within the interval.
-    pub fn send_by(&self, said: Timestamp) -> Option<Timestamp> {
-        (self.send_ns > 0).then(|| said.plus(self.send_ns - self.send_ns / 4))
+    pub fn send_by(&self, sent: Timestamp) -> Option<Timestamp> {
+        (self.send_ns > 0).then(|| sent.plus(self.send_ns - self.send_ns / 4))
     }
 
     /// Returns when a client counts as gone, after receiving from it last at this time.
-    pub fn receive_by(&self, heard: Timestamp) -> Option<Timestamp> {
-        (self.receive_ns > 0).then(|| heard.plus(self.receive_ns * GRACE))
+    pub fn receive_by(&self, received: Timestamp) -> Option<Timestamp> {
+        (self.receive_ns > 0).then(|| received.plus(self.receive_ns * GRACE))
     }
 }
 

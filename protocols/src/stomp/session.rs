@@ -106,11 +106,11 @@ pub struct StompSession {
     until: Timestamp,
     outbox: StompOutbox,
     heartbeat: Heartbeat,
-    heard: Timestamp,
+    received_at: Timestamp,
     /// Time at which the connection last took octets.
-    said: Timestamp,
+    sent_at: Timestamp,
     /// Time at which the output began to wait or octets of it were taken.
-    moved: Timestamp,
+    progress_at: Timestamp,
     /// Receipt requested by the current frame; by CONNECT until it is answered.
     receipt_owed: Option<String>,
     /// Whether the current frame is a DISCONNECT.
@@ -150,9 +150,9 @@ impl StompSession {
             until: now.plus(limits.connect_ns_max),
             outbox: StompOutbox::default(),
             heartbeat: Heartbeat::default(),
-            heard: now,
-            said: now,
-            moved: now,
+            received_at: now,
+            sent_at: now,
+            progress_at: now,
             receipt_owed: None,
             is_disconnecting: false,
             subscriptions: Vec::new(),
@@ -216,8 +216,8 @@ impl StompSession {
     }
 
     /// Returns since when the connection has taken nothing, if output waits.
-    pub fn moved(&self) -> Timestamp {
-        self.moved
+    pub fn progress_at(&self) -> Timestamp {
+        self.progress_at
     }
 
     /// Frees spare memory.
@@ -235,7 +235,7 @@ impl StompSession {
 
     /// Records received octets, which count as a heart-beat.
     pub fn handle_received(&mut self, now: Timestamp, bytes: usize) {
-        self.heard = now;
+        self.received_at = now;
         self.counters.bytes_in += bytes as u64;
     }
 
@@ -264,9 +264,9 @@ impl StompSession {
         self.outbox.take(count);
         if was_deaf {
             // The client was silent because we did not read.
-            self.heard = now;
+            self.received_at = now;
         }
-        (self.said, self.moved) = (now, now);
+        (self.sent_at, self.progress_at) = (now, now);
         self.counters.bytes_out += count as u64;
     }
 
@@ -284,14 +284,14 @@ impl StompSession {
 
     /// Returns the next deadline.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        let stuck = (!self.outbox.is_empty()).then(|| self.moved.plus(self.limits.stuck_ns_max));
+        let stuck = (!self.outbox.is_empty()).then(|| self.progress_at.plus(self.limits.stuck_ns_max));
         match self.state {
             StompState::AwaitingConnect => Some(self.until),
             StompState::VerifyingLogin => stuck,
             StompState::Closing(_) => Some(self.until),
             StompState::Connected => {
-                let beat = self.heartbeat.send_by(self.said).filter(|_| self.outbox.is_empty());
-                let silence = self.heartbeat.receive_by(self.heard).filter(|_| self.wants_bytes());
+                let beat = self.heartbeat.send_by(self.sent_at).filter(|_| self.outbox.is_empty());
+                let silence = self.heartbeat.receive_by(self.received_at).filter(|_| self.wants_bytes());
                 [stuck, beat, silence, self.next_send_at()].into_iter().flatten().min()
             }
         }
@@ -304,13 +304,16 @@ impl StompSession {
                 self.fail(now, StompCloseReason::ConnectTimeout, None)
             }
             StompState::Connected => {
-                if self.wants_bytes() && self.heartbeat.receive_by(self.heard).is_some_and(|by| now >= by) {
+                if self.wants_bytes()
+                    && self.heartbeat.receive_by(self.received_at).is_some_and(|by| now >= by)
+                {
                     return self.fail(now, StompCloseReason::Silence, None);
                 }
-                if !self.outbox.is_empty() && now >= self.moved.plus(self.limits.stuck_ns_max) {
+                if !self.outbox.is_empty() && now >= self.progress_at.plus(self.limits.stuck_ns_max) {
                     return self.fail(now, StompCloseReason::Stalled, None);
                 }
-                if self.outbox.is_empty() && self.heartbeat.send_by(self.said).is_some_and(|by| now >= by) {
+                if self.outbox.is_empty() && self.heartbeat.send_by(self.sent_at).is_some_and(|by| now >= by)
+                {
                     self.send_frame(now, |out| out.push(b'\n'));
                 }
             }
@@ -339,7 +342,7 @@ impl StompSession {
         let version = self.version.expect("it was agreed on before anybody was asked");
         (self.state, self.access) = (StompState::Connected, access);
         // The heart-beats of both sides count from here.
-        (self.heard, self.said) = (now, now);
+        (self.received_at, self.sent_at) = (now, now);
         let number = self.number;
         self.send_frame(now, |out| encode::connected(out, version, server, number));
     }
@@ -394,7 +397,7 @@ impl StompSession {
 
     fn note_output_start(&mut self, now: Timestamp) {
         if self.outbox.is_empty() {
-            self.moved = now;
+            self.progress_at = now;
         }
     }
 

@@ -23,23 +23,23 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 /// Returns the payload, the final state and the automatic answers, with the bytes cut into pieces
 /// of this length.
 fn received(bytes: &[u8], piece: usize) -> (Vec<u8>, WebSocketState, Vec<u8>) {
-    let (mut receiver, mut heard, mut said) = (Receiver::default(), Vec::new(), Vec::new());
+    let (mut receiver, mut payload_received, mut answers) = (Receiver::default(), Vec::new(), Vec::new());
     let mut bytes = bytes.to_vec();
     let mut state = WebSocketState::Open;
     for piece in bytes.chunks_mut(piece) {
-        state = receiver.handle_bytes(piece, |payload| heard.extend_from_slice(payload));
-        receiver.poll_pong(&mut said);
+        state = receiver.handle_bytes(piece, |payload| payload_received.extend_from_slice(payload));
+        receiver.poll_pong(&mut answers);
     }
-    (heard, state, said)
+    (payload_received, state, answers)
 }
 
 /// Checks that the result is the same wherever the bytes are cut.
-fn check(bytes: &[u8], heard: &[u8], state: WebSocketState) {
+fn check(bytes: &[u8], payload_received: &[u8], state: WebSocketState) {
     for piece in [1, 2, 3, 7, bytes.len().max(1)] {
-        let (is_heard, is, _) = received(bytes, piece);
+        let (actual, is, _) = received(bytes, piece);
         assert_eq!(is, state, "in pieces of {piece}: {bytes:x?}");
         if state == WebSocketState::Open {
-            assert_eq!(is_heard, heard, "in pieces of {piece}");
+            assert_eq!(actual, payload_received, "in pieces of {piece}");
         }
     }
 }
@@ -107,7 +107,7 @@ fn a_close_is_answered_with_its_own_code() {
     check(&close(b"\x03"), b"", BROKEN);
     check(&close(b"\x03\xe8\xff"), b"", WebSocketState::Closing(Some(code::NOT_UTF8)));
     let after = [close(b"\x03\xe8"), frame(0x81, b"late")].concat();
-    assert_eq!(received(&after, after.len()).0, b"", "after the close nothing is heard");
+    assert_eq!(received(&after, after.len()).0, b"", "nothing is passed on after the close");
 }
 
 #[test]

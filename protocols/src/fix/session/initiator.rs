@@ -335,9 +335,9 @@ impl FixSession {
             let (text, len) = too_low_text(self.sequence.next_target(), number);
             return self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
         }
-        let told = message.get(tag::HEART_BT_INT).and_then(|text| parse_u64(text).ok());
+        let received = message.get(tag::HEART_BT_INT).and_then(|text| parse_u64(text).ok());
         let Some(initiator) = &mut self.initiator else { return };
-        let interval = told.filter(|&told| told > 0 && told <= HEART_BT_INT_MAX);
+        let interval = received.filter(|&received| received > 0 && received <= HEART_BT_INT_MAX);
         let interval = interval.unwrap_or(initiator.settings.heart_bt_int_s);
         initiator.sync = SyncState::Wanted;
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
@@ -384,9 +384,9 @@ impl FixSession {
     }
 
     pub(super) fn handle_venue_heartbeat(&mut self, message: &FixMessage) {
-        let told = message.get(tag::TEST_REQ_ID).and_then(|id| parse_u64(id).ok());
-        if let (Some(initiator), Some(told)) = (&mut self.initiator, told)
-            && initiator.sync == SyncState::TestRequested(told)
+        let received = message.get(tag::TEST_REQ_ID).and_then(|id| parse_u64(id).ok());
+        if let (Some(initiator), Some(received)) = (&mut self.initiator, received)
+            && initiator.sync == SyncState::TestRequested(received)
         {
             initiator.sync = SyncState::Synchronized;
             initiator.synchronizations += 1;

@@ -66,11 +66,11 @@ impl FixSession {
 
     /// Reports an order's status unasked, because the events before it are lost. The desk must have
     /// handled the report before.
-    pub fn report_order_status(&mut self, now: Timestamp, told: &OrderReport, desk: &Desk) {
-        if told.source != self.settings.source {
+    pub fn report_order_status(&mut self, now: Timestamp, reported: &OrderReport, desk: &Desk) {
+        if reported.source != self.settings.source {
             return;
         }
-        let known = desk.order_of(told).map(OrderKey::from).or_else(|| self.missed_key(told));
+        let known = desk.order_of(reported).map(OrderKey::from).or_else(|| self.missed_key(reported));
         if let Some(order) = known.and_then(|key| self.orders.get(&key).copied()) {
             self.report_status(now, &order);
         }
@@ -97,34 +97,36 @@ impl FixSession {
             }
             return self.handle_refusal(now, refusal, desk);
         }
-        if let EventKind::Order(told) = &event.body
-            && told.source == self.settings.source
+        if let EventKind::Order(reported) = &event.body
+            && reported.source == self.settings.source
         {
-            match told.what {
+            match reported.what {
                 // The status follows in the next event.
                 ExecType::Replaced => {
-                    if let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk)
+                    if let Some(key) = self.key_of(&reported.id, &reported.orig_id, reported.order, desk)
                         && let Some(order) = self.orders.get_mut(&key)
                     {
-                        order.terms = told.terms;
+                        order.terms = reported.terms;
                     }
                 }
-                ExecType::Image => self.restore_order(told, event.at, desk),
+                ExecType::Image => self.restore_order(reported, event.at, desk),
                 _ => {}
             }
         }
-        let Some(told) = event.report().filter(|told| told.source == self.settings.source) else { return };
+        let Some(reported) = event.report().filter(|reported| reported.source == self.settings.source) else {
+            return;
+        };
         if matches!(
-            told.what,
+            reported.what,
             ExecType::Entered | ExecType::Rejected | ExecType::CancelPending | ExecType::ReplacePending
         ) {
-            self.in_flight.complete(&told.id);
+            self.in_flight.complete(&reported.id);
             if missed {
-                self.in_flight.add_answered(told.id);
+                self.in_flight.add_answered(reported.id);
             }
         }
-        let known = desk.order_of(&told).map(OrderKey::from);
-        let Some(key) = known.or_else(|| if missed { self.missed_key(&told) } else { None }) else {
+        let known = desk.order_of(&reported).map(OrderKey::from);
+        let Some(key) = known.or_else(|| if missed { self.missed_key(&reported) } else { None }) else {
             // The order is rejected and not recorded, so no table has it.
             return self.report_untracked(now, shard, event);
         };
@@ -136,19 +138,19 @@ impl FixSession {
         let exec_id = event.exec_id(self.settings.instance, shard);
         let Some(order) = self.orders.get_mut(&key) else { return };
         let was_finished = order.status.is_finished();
-        let mut report = ExecutionReport::of_event(&told, event.at, exec_id, order);
+        let mut report = ExecutionReport::of_event(&reported, event.at, exec_id, order);
         if missed {
             // After a restart it is unknown which ids the client gave. Most likely they were the
             // client's own at that time.
             let asked = matches!(
-                told.what,
+                reported.what,
                 ExecType::CancelPending | ExecType::Canceled | ExecType::ReplacePending | ExecType::Replaced
             );
-            report.cl_ord_id = told.id;
-            report.orig_cl_ord_id = if asked { told.orig_id } else { IntId::NONE };
+            report.cl_ord_id = reported.id;
+            report.orig_cl_ord_id = if asked { reported.orig_id } else { IntId::NONE };
         }
         let (terms, is_finished) = (order.terms, order.status.is_finished());
-        if told.what != ExecType::Image {
+        if reported.what != ExecType::Image {
             self.report(now, &key.root, &terms, &report);
         }
         if is_finished && !was_finished {
@@ -200,19 +202,19 @@ impl FixSession {
     }
 
     /// Restores an order from before a restart.
-    fn restore_order(&mut self, told: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
-        let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk) else { return };
+    fn restore_order(&mut self, reported: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
+        let Some(key) = self.key_of(&reported.id, &reported.orig_id, reported.order, desk) else { return };
         match self.orders.get_mut(&key) {
             Some(order) => {
-                order.terms = told.terms;
+                order.terms = reported.terms;
                 // An order that was modified more than once is first shown under its earlier ids.
-                if order.is_restored && order.cl_ord_id == told.orig_id {
-                    order.cl_ord_id = told.id;
+                if order.is_restored && order.cl_ord_id == reported.orig_id {
+                    order.cl_ord_id = reported.id;
                 }
             }
             None => {
-                self.orders.restore(ClientOrder { is_restored: true, ..order_of(told, key.root, at) });
-                if told.status.is_finished() {
+                self.orders.restore(ClientOrder { is_restored: true, ..order_of(reported, key.root, at) });
+                if reported.status.is_finished() {
                     self.orders.finish(&key);
                 }
             }
@@ -221,12 +223,12 @@ impl FixSession {
 
     /// Returns the key of an order that the shard has forgotten since an event from before a
     /// restart, by its id at that time.
-    fn missed_key(&self, told: &OrderReport) -> Option<OrderKey> {
-        let known = [told.id, told.orig_id]
+    fn missed_key(&self, reported: &OrderReport) -> Option<OrderKey> {
+        let known = [reported.id, reported.orig_id]
             .map(OrderKey::of_root)
             .into_iter()
             .find(|key| self.orders.get(key).is_some());
-        known.or_else(|| (told.what == ExecType::Entered).then_some(OrderKey::of_root(told.id)))
+        known.or_else(|| (reported.what == ExecType::Entered).then_some(OrderKey::of_root(reported.id)))
     }
 
     /// Loads the ids of all stored answers: after a restart the client resends some of the requests
@@ -239,11 +241,11 @@ impl FixSession {
             let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
                 continue;
             };
-            let told = read(frame, &mut fields);
-            let id = if told.type_code() == msg_type::BUSINESS_MESSAGE_REJECT {
-                told.get(tag::BUSINESS_REJECT_REF_ID)
+            let reported = read(frame, &mut fields);
+            let id = if reported.type_code() == msg_type::BUSINESS_MESSAGE_REJECT {
+                reported.get(tag::BUSINESS_REJECT_REF_ID)
             } else {
-                told.get(tag::CL_ORD_ID)
+                reported.get(tag::CL_ORD_ID)
             };
             if let Some(id) = id.and_then(|id| IntId::parse(id).ok()) {
                 self.in_flight.add_answered(id);
@@ -284,11 +286,11 @@ impl FixSession {
     }
 
     fn report_untracked(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        let (EventKind::Order(told), Some(heard)) = (&event.body, event.report()) else { return };
+        let (EventKind::Order(reported), Some(order_report)) = (&event.body, event.report()) else { return };
         let exec_id = event.exec_id(self.settings.instance, shard);
-        let mut order = order_of(told, told.id, event.at);
-        let report = ExecutionReport::of_event(&heard, event.at, exec_id, &mut order);
-        self.orders.remove(&OrderKey::of_root(told.id));
+        let mut order = order_of(reported, reported.id, event.at);
+        let report = ExecutionReport::of_event(&order_report, event.at, exec_id, &mut order);
+        self.orders.remove(&OrderKey::of_root(reported.id));
         self.report(now, &order.root, &order.terms, &report);
     }
 
@@ -353,7 +355,7 @@ impl FixSession {
 fn has_number(event: &Event) -> bool {
     match &event.body {
         EventKind::Order(_) | EventKind::Refused(_) => !event.is_in_its_place(),
-        EventKind::Status(told) => told.what != ExecType::Image,
+        EventKind::Status(reported) => reported.what != ExecType::Image,
         _ => false,
     }
 }

@@ -215,8 +215,8 @@ impl FixSession {
             let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
                 continue;
             };
-            let told = read(frame, &mut fields);
-            let Some(named) = named(&told) else { continue };
+            let stored = read(frame, &mut fields);
+            let Some(named) = named(&stored) else { continue };
             let Some(initiator) = &mut self.initiator else { continue };
             initiator.never_sent.remove(&named.order);
             match named.msg_type {
@@ -328,7 +328,7 @@ mod tests {
         session.handle_instruction(NOW, ShardId(0), slot as u64, &instruction);
         let count = session.poll_transmit().len();
         session.handle_transmitted(NOW, count);
-        let report = initiator(session).reports.pop_front().map(|told| told.report);
+        let report = initiator(session).reports.pop_front().map(|stored| stored.report);
         (session.sequence.next_sender() - before, report)
     }
 

@@ -41,11 +41,11 @@ impl FixSession {
             msg_type::TEST_REQUEST => self.handle_test_request(now, message, number),
             msg_type::RESEND_REQUEST => self.handle_resend_request(now, message, number),
             msg_type::EXECUTION_REPORT => match VenueExecution::read(message) {
-                Ok(told) => self.handle_execution(message, &told),
+                Ok(answer) => self.handle_execution(message, &answer),
                 Err(passed) => self.count_ignored(passed),
             },
             msg_type::ORDER_CANCEL_REJECT => match VenueCancelReject::read(message) {
-                Ok(told) => self.handle_cancel_reject(message, &told),
+                Ok(answer) => self.handle_cancel_reject(message, &answer),
                 Err(passed) => self.count_ignored(passed),
             },
             msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => self.handle_message_reject(message),
@@ -58,34 +58,34 @@ impl FixSession {
         }
     }
 
-    fn handle_execution(&mut self, message: &FixMessage, told: &VenueExecution) {
-        let order = told.order;
+    fn handle_execution(&mut self, message: &FixMessage, answer: &VenueExecution) {
+        let order = answer.order;
         let Some(initiator) = &mut self.initiator else { return };
         initiator.counts.executions += 1;
         let by = match initiator.has_pending_change(order, Ask::Cancel) {
             true => Reason::Requested,
             false => Reason::VenueCancelled,
         };
-        let asked = initiator.pending_changes.get(&(order, told.cl_ord_id)).copied();
+        let asked = initiator.pending_changes.get(&(order, answer.cl_ord_id)).copied();
         let is_fill =
-            matches!(told.meaning, Meaning::Report(Report::Filled { .. } | Report::FilledTo { .. }));
-        if told.is_final {
+            matches!(answer.meaning, Meaning::Report(Report::Filled { .. } | Report::FilledTo { .. }));
+        if answer.is_final {
             initiator.forget(order);
-        } else if !is_fill && told.meaning != Meaning::Pending {
-            initiator.pending_changes.remove(&(order, told.cl_ord_id));
+        } else if !is_fill && answer.meaning != Meaning::Pending {
+            initiator.pending_changes.remove(&(order, answer.cl_ord_id));
         }
         // Everything is known of an order that was filled and is open again.
-        if let Meaning::Report(Report::Amended { is_open: true, .. }) = told.meaning
+        if let Meaning::Report(Report::Amended { is_open: true, .. }) = answer.meaning
             && !initiator.unreconciled.contains(&order)
             && initiator.known_orders.len() < KNOWN_ORDERS_MAX
         {
             initiator.known_orders.insert(order);
         }
-        let reconciliation = self.reconciliation(message, told, by);
+        let reconciliation = self.reconciliation(message, answer, by);
         if reconciliation.is_some() && !is_fill {
             self.record_reject_text(message);
         } else {
-            self.queue_execution(message, told, asked, by);
+            self.queue_execution(message, answer, asked, by);
         }
         reconciliation.into_iter().for_each(|report| self.queue_report(order, report));
     }
@@ -93,34 +93,39 @@ impl FixSession {
     /// Returns the state of an order about which messages may be lost, if this message tells it: as
     /// the answer to our status request or, if the venue does not support that, as any message
     /// about the order.
-    fn reconciliation(&mut self, message: &FixMessage, told: &VenueExecution, by: Reason) -> Option<Report> {
+    fn reconciliation(
+        &mut self,
+        message: &FixMessage,
+        answer: &VenueExecution,
+        by: Reason,
+    ) -> Option<Report> {
         let initiator = self.initiator.as_mut()?;
-        let tells = told.is_status || !initiator.settings.supports_status_request;
-        if !tells || !initiator.unreconciled.contains(&told.order) {
+        let tells = answer.is_status || !initiator.settings.supports_status_request;
+        if !tells || !initiator.unreconciled.contains(&answer.order) {
             return None;
         }
-        let state = told.state(message, by)?;
+        let state = answer.state(message, by)?;
         let is_rejected = matches!(state, VenueState::Rejected(_));
-        let Some(cum) = told.cum.or(is_rejected.then_some(Qty::ZERO)) else {
+        let Some(cum) = answer.cum.or(is_rejected.then_some(Qty::ZERO)) else {
             self.count_ignored(IgnoreReason::MissingField);
             return None;
         };
-        initiator.unreconciled.remove(&told.order);
+        initiator.unreconciled.remove(&answer.order);
         if state == VenueState::Open && initiator.known_orders.len() < KNOWN_ORDERS_MAX {
-            initiator.known_orders.insert(told.order);
+            initiator.known_orders.insert(answer.order);
         }
-        Some(Report::Standing { cum, average: told.average, state })
+        Some(Report::Standing { cum, average: answer.average, state })
     }
 
     fn queue_execution(
         &mut self,
         message: &FixMessage,
-        told: &VenueExecution,
+        answer: &VenueExecution,
         asked: Option<Ask>,
         by: Reason,
     ) {
-        let order = told.order;
-        match told.meaning {
+        let order = answer.order;
+        match answer.meaning {
             Meaning::Pending => {}
             Meaning::Report(report) => {
                 if let Report::Rejected(_) = report {
@@ -172,23 +177,23 @@ impl FixSession {
         }
     }
 
-    fn handle_cancel_reject(&mut self, message: &FixMessage, told: &VenueCancelReject) {
+    fn handle_cancel_reject(&mut self, message: &FixMessage, answer: &VenueCancelReject) {
         let Some(initiator) = &mut self.initiator else { return };
-        let Some(asked) = initiator.pending_changes.remove(&(told.order, told.cl_ord_id)) else {
+        let Some(asked) = initiator.pending_changes.remove(&(answer.order, answer.cl_ord_id)) else {
             // The request was answered before or never made. Reporting it again would refuse
             // another request.
             initiator.counts.unknown_orders += 1;
             return;
         };
-        if told.response_to.is_some_and(|to| to != asked) {
+        if answer.response_to.is_some_and(|to| to != asked) {
             initiator.counts.unknown_values += 1;
         }
         self.record_reject_text(message);
         let report = match asked {
-            Ask::Replace => Report::ReplaceRefused(told.reason),
-            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => Report::CancelRefused(told.reason),
+            Ask::Replace => Report::ReplaceRefused(answer.reason),
+            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => Report::CancelRefused(answer.reason),
         };
-        self.queue_report(told.order, report);
+        self.queue_report(answer.order, report);
     }
 
     /// Handles Reject (3) or Business Message Reject (j) of a message of ours, found by its

@@ -174,17 +174,17 @@ impl VenuePrices {
             quoted = named;
         }
         for entry in entries(message, is_snapshot) {
-            let told = entry.symbol.map_or(named, |symbol| self.by_symbol(symbol, reference));
-            let Some(security) = told else {
+            let named_security = entry.symbol.map_or(named, |symbol| self.by_symbol(symbol, reference));
+            let Some(security) = named_security else {
                 passed.unknown += 1;
                 continue;
             };
-            if quoted != told {
+            if quoted != named_security {
                 self.queue_quote(quoted);
                 quoted = None;
             }
             match self.apply_entry(security, &entry, at) {
-                Ok(is_quote) if is_quote => quoted = told,
+                Ok(is_quote) if is_quote => quoted = named_security,
                 Ok(_) => {}
                 Err(Incomplete) => passed.incomplete += 1,
             }

@@ -24,13 +24,13 @@ impl StompBroker {
         match &event.body {
             EventKind::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
             EventKind::Depth(depth) => self.publish_depth_update(now, shard, stamp, depth),
-            EventKind::Order(told) => match event.report() {
+            EventKind::Order(order_terms) => match event.report() {
                 Some(report) => {
-                    self.order_histories.begin(told.order, event.at);
-                    self.publish_order_update(now, stamp, told, &report);
+                    self.order_histories.begin(order_terms.order, event.at);
+                    self.publish_order_update(now, stamp, order_terms, &report);
                     self.publish_status_update(now, stamp, &report);
                 }
-                None => self.handle_terms(shard, stamp, told),
+                None => self.handle_terms(shard, stamp, order_terms),
             },
             EventKind::Status(report) => {
                 self.order_histories.note(report);
@@ -76,23 +76,23 @@ impl StompBroker {
     }
 
     /// Handles changed terms, whose status comes in the next event, or an order's image.
-    fn handle_terms(&mut self, shard: ShardId, stamp: EventStamp, told: &OrderTerms) {
-        if !told.orig_id.is_none() {
-            self.own_ids.set(told.order, told.id);
+    fn handle_terms(&mut self, shard: ShardId, stamp: EventStamp, order_terms: &OrderTerms) {
+        if !order_terms.orig_id.is_none() {
+            self.own_ids.set(order_terms.order, order_terms.id);
         }
-        if told.what == ExecType::Image {
-            self.order_histories.begin(told.order, stamp.at);
+        if order_terms.what == ExecType::Image {
+            self.order_histories.begin(order_terms.order, stamp.at);
         } else if !self.index.is_empty() {
-            self.changed.insert(shard, (stamp, *told));
+            self.changed.insert(shard, (stamp, *order_terms));
         }
     }
 
     fn publish_change_update(&mut self, now: Timestamp, shard: ShardId, report: &OrderReport) {
         if report.what == ExecType::Replaced
-            && let Some((stamp, told)) = self.changed.remove(&shard)
-            && told.order == report.order
+            && let Some((stamp, order_terms)) = self.changed.remove(&shard)
+            && order_terms.order == report.order
         {
-            self.publish_order_update(now, stamp, &told, report);
+            self.publish_order_update(now, stamp, &order_terms, report);
         }
     }
 
@@ -100,7 +100,7 @@ impl StompBroker {
         &mut self,
         now: Timestamp,
         stamp: EventStamp,
-        told: &OrderTerms,
+        order_terms: &OrderTerms,
         report: &OrderReport,
     ) {
         // Often there are no subscribers; then nothing is rendered.
@@ -108,17 +108,19 @@ impl StompBroker {
             return;
         }
         let reference = self.reference.clone();
-        let Some(strategy) = reference.strategy(told.terms.strategy) else { return };
-        let topic = Topic::Order { strategy: &strategy.name, order: told.id };
-        let source = told.source;
+        let Some(strategy) = reference.strategy(order_terms.terms.strategy) else { return };
+        let topic = Topic::Order { strategy: &strategy.name, order: order_terms.id };
+        let source = order_terms.source;
         let known = self.fix_sessions.get(&(source.port, source.session));
         let name = known.filter(|_| source.origin == Origin::Fix).cloned();
         let past = self
             .order_histories
-            .of(told.order)
+            .of(order_terms.order)
             .unwrap_or(OrderHistory { submitted: stamp.at, ..OrderHistory::default() });
         let standing = OrderContext { report, past, session: name.as_deref() };
-        self.publish(now, &topic, stamp.at, |out| orders::order(out, stamp, told, standing, &reference));
+        self.publish(now, &topic, stamp.at, |out| {
+            orders::order(out, stamp, order_terms, standing, &reference)
+        });
     }
 
     fn publish_status_update(&mut self, now: Timestamp, stamp: EventStamp, report: &OrderReport) {

@@ -48,7 +48,7 @@ impl StompBroker {
             connection.session.shrink();
             let waiting = connection.session.waiting_bytes();
             if waiting > 0 {
-                worst.push((Reverse(waiting), connection.session.moved(), slot));
+                worst.push((Reverse(waiting), connection.session.progress_at(), slot));
             }
             self.account(slot);
         }

@@ -4,7 +4,7 @@ use super::*;
 /// repeatedly.
 fn read(version: Option<StompVersion>, stream: &[u8], pieces: &[usize]) -> Vec<String> {
     let mut decoder = Decoder { version, ..Decoder::default() };
-    let (mut buffer, mut told) = (Vec::new(), Vec::new());
+    let (mut buffer, mut results) = (Vec::new(), Vec::new());
     let mut rest = stream;
     let mut turn = pieces.iter().cycle();
     while !rest.is_empty() {
@@ -14,7 +14,7 @@ fn read(version: Option<StompVersion>, stream: &[u8], pieces: &[usize]) -> Vec<S
         loop {
             match decoder.decode(&buffer) {
                 Ok(Decoded::Message { message, consumed }) => {
-                    told.push(format!("{message:?}"));
+                    results.push(format!("{message:?}"));
                     buffer.drain(..consumed);
                 }
                 Ok(Decoded::Incomplete) => {
@@ -23,13 +23,13 @@ fn read(version: Option<StompVersion>, stream: &[u8], pieces: &[usize]) -> Vec<S
                 }
                 Err(error) => {
                     let receipt = decoder.receipt(&buffer).map(|text| text.into_owned());
-                    told.push(format!("{error:?} {receipt:?}"));
-                    return told;
+                    results.push(format!("{error:?} {receipt:?}"));
+                    return results;
                 }
             }
         }
     }
-    told
+    results
 }
 
 /// Checks that the result is the same wherever the octets are cut.
@@ -63,7 +63,7 @@ fn frames_are_decoded_wherever_the_octets_are_cut() {
 
 #[test]
 fn errors_carry_the_requested_receipt() {
-    for (stream, told) in [
+    for (stream, results) in [
         (&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..], "UnknownCommand None"),
         (b"\x16\x03\x01\x02\x00 and so on, a greeting of TLS", "NulInHead None"),
         (b"ABCDEFGHIJKLMNOPQ", "CommandTooLong None"),
@@ -83,7 +83,7 @@ fn errors_carry_the_requested_receipt() {
         (b"SEND\ncontent-length:99999999999999999999999\n\n", "BodyTooLong None"),
         (b"SEND\ncontent-length:1\n\nab\0", "NoNulAfterBody None"),
     ] {
-        check(V12, stream, &[told]);
+        check(V12, stream, &[results]);
     }
     check(Some(StompVersion::V11), b"ACK\nid:a\\rb\n\n\0", &["Escape None"]);
     check(Some(StompVersion::V10), b"ACK\nid:a\\rb\n\n\0", &["ACK \"id:a\\\\rb\\n\" \"\""]);

@@ -64,14 +64,14 @@ pub struct OrderHistory {
 pub fn order(
     out: &mut Vec<u8>,
     stamp: EventStamp,
-    told: &OrderTerms,
+    order_terms: &OrderTerms,
     standing: OrderContext<'_>,
     reference: &RefData,
 ) {
     let OrderContext { report, past, session } = standing;
-    let terms = &told.terms;
+    let terms = &order_terms.terms;
     let mut object = begin(out, "ORDER", stamp);
-    identity(&mut object, (&told.id, &told.orig_id));
+    identity(&mut object, (&order_terms.id, &order_terms.orig_id));
     object.text("orderType", terms.kind.wire_name());
     object.text("side", terms.side.wire_name());
     object.decimal("quantity", terms.qty.raw());
@@ -96,10 +96,10 @@ pub fn order(
         object.number("exchangeId", reference.exchange_of(security).id.0.into());
     }
     object.flag("exchangeOrder", terms.exchange_order);
-    object.text("status", told.status.wire_name());
+    object.text("status", order_terms.status.wire_name());
     filled(&mut object, report, (past.last_qty, past.last_price));
-    reason(&mut object, told.reason);
-    object.text("source", session.unwrap_or(told.source.origin.wire_name()));
+    reason(&mut object, order_terms.reason);
+    object.text("source", session.unwrap_or(order_terms.source.origin.wire_name()));
     if report.in_doubt {
         object.flag("unknown", true);
     }
