@@ -1,5 +1,6 @@
 //! Sequence numbers of both directions, and the gap of missing messages with the early messages
-//! behind it. The session sends the Resend Requests that this layer asks for, and saves the numbers.
+//! behind it. The session sends the Resend Requests that this layer asks for, and saves the
+//! numbers.
 //!
 //! ```text
 //! received number ─┬─ below next target ─► too low, or a duplicate
@@ -63,8 +64,8 @@ impl SequenceLayer {
         self.saved.next_sender_msg_seq_num = number + 1;
     }
 
-    /// Returns the numbers to save, if the store has others. They never pass `first_unanswered`, the
-    /// first request without an answer: see [`crate::fix::store`].
+    /// Returns the numbers to save, if the store has others. They never pass `first_unanswered`,
+    /// the first request without an answer: see [`crate::fix::store`].
     pub fn unsaved(&self, first_unanswered: Option<u64>) -> Option<SequenceNumbers> {
         let next = self.next_target();
         let next_target_msg_seq_num = first_unanswered.map_or(next, |first| first.min(next));
