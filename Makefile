@@ -1,18 +1,19 @@
-# Everything one does with the house. Plain `make` lists the targets.
+# Build, test, measure and install. `make` without a target lists the targets.
 
-# One optimised profile with assertions and overflow checks serves tests and simulation: built once, quick to run.
+# Tests and simulation share one optimised profile with assertions and overflow checks: it is built
+# once and runs fast.
 PROFILE := --profile sim
-# Documentation is for those who work here, so it may point at private things.
+# The documentation is for developers of the project, so it may link to private items.
 DOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
-# A fuzz run: which target, and for how long.
+# The target of a fuzz run, and its duration in seconds.
 TARGET ?= commands
 FOR ?= 60
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_targets/%.rs,%,$(sort $(wildcard tests/fuzz/fuzz_targets/*.rs)))
-# What a build is compared with.
+# The commit with which a build is compared.
 BASE ?= HEAD~1
-# What is looked at for a flame graph.
+# The benchmark of a flame graph.
 WHAT ?= shard
-# Where it is installed; DESTDIR stands before everything, for whoever makes packages.
+# The installation prefix. Packages set DESTDIR, which is put before every path.
 PREFIX ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
@@ -20,11 +21,12 @@ SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 .PHONY: help run page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
-# The page is built where npm is at hand, and only when something of it has changed; without it the binary says how.
+# The page is built if npm is installed and a source has changed. Without the page, the binary shows
+# how to build it.
 NPM := $(shell command -v npm)
 WEB_SOURCES := $(shell find web/src web/public web/index.html web/*.ts web/*.js web/package-lock.json -type f 2>/dev/null)
 
-# The Python client is tried where python3 can make an environment for it; in CI it must.
+# The Python client is tested if python3 can create a virtual environment; in CI it must be.
 VENV := $(shell python3 -c 'import ensurepip, venv' 2>/dev/null && echo yes)
 CLIENT := clients/python
 CLIENT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/client)
@@ -36,9 +38,9 @@ help: ## list the targets
 run: $(if $(NPM),page) ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
 	cargo run --release --package pitlane -- serve --config dev $(ARGS)
 
-page: web/dist/.stamp ## build the page that the binary carries
+page: web/dist/.stamp ## build the web page, which the binary contains
 
-# Not `npm ci`, which refuses a lock without the binaries of systems that we do not build on.
+# Not `npm ci`, which rejects a lock file without the binaries of other operating systems.
 web/node_modules/.stamp: web/package-lock.json
 	cd web && npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
@@ -47,35 +49,36 @@ web/dist/.stamp: web/node_modules/.stamp $(WEB_SOURCES)
 	cd web && npm run --silent build
 	@touch $@
 
-# The binary for the tests that start it. `make test` has built it with everything else, and says so by BUILD=: built alone it has other
-# features of its dependencies, and would be built a second time with many of them.
+# Builds the binary for the tests that start it. `make test` has already built it and passes BUILD=:
+# built alone, the binary has other features of its dependencies, so many of them would be built
+# again.
 BUILD := cargo build $(PROFILE) --package pitlane
 
-test: $(if $(NPM),page) ## all tests, with the simulation's daily portion of seeds
+test: $(if $(NPM),page) ## run all tests, with the default number of simulation seeds
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
 	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test BUILD=))
 
-web-test: page ## the page: its types, its stores, and journeys with a browser against the real binary (FULL=1: with measurements)
+web-test: page ## test the web page: types, stores, and a browser against the real binary (FULL=1: also measure)
 	@command -v chromium >/dev/null || web/test/install-chromium
 	cd web && npm run --silent check && npm test --silent
 	$(BUILD)
 	cd web && timeout 300 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
 	$(if $(FULL),cd web && node test/measure.mjs)
 
-# Wheels only: nothing of it is compiled here.
+# Only wheels, so that nothing is compiled.
 $(CLIENT_ENV)/.stamp: $(CLIENT_SOURCES)
 	python3 -m venv $(CLIENT_ENV)
 	$(CLIENT_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: '$(CURDIR)/$(CLIENT)[test]'
 	@touch $@
 
-client-test: $(CLIENT_ENV)/.stamp ## the Python client: its types, and its tests and examples against the real binary (BINARY=… takes another)
+client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests and examples against the real binary (BINARY=…)
 	$(if $(BINARY),,$(BUILD))
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
-# In the profile of the tests, so that what both need (build scripts, macros, C) is built once.
-check: pure cycles ## format, lints, documentation, purity, cycles between modules
+# Uses the profile of the tests, so that build scripts, macros and C code are built once.
+check: pure cycles ## check format, lints, documentation, purity, and cycles between modules
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(PROFILE) -- -D warnings
 	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet $(PROFILE)
@@ -84,7 +87,7 @@ sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) $(if $(SEEDS),PITLANE_SEEDS=$(SEEDS)) \
 		cargo test --package pitlane-tests $(PROFILE) --test sim -- --nocapture
 
-faults: ## loss of power at every write, every byte of a journal flipped, disks that fail and run full, processes killed: all of it
+faults: ## test all faults: power loss at every write, flipped journal bytes, failing and full disks, kills
 	PITLANE_FAULTS=full cargo test --package pitlane-tests $(PROFILE) --test faults
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test server
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test fix kill
@@ -92,17 +95,20 @@ faults: ## loss of power at every write, every byte of a journal flipped, disks 
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test strategies kills -- --nocapture
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test standby -- --nocapture
 
-# In a network of its own, if we may have one: then packets can be lost in it. What is not permitted here is told and left out.
+# Uses a separate network namespace if permitted, so that packets can be dropped. The test reports
+# and skips what is not permitted.
 OWN_NET := $(shell unshare --net ip link set lo up 2>/dev/null && command -v iptables >/dev/null && echo yes)
 ALONE := $(if $(OWN_NET),PITLANE_CHAOS_NET=own unshare --net sh -c 'ip link set lo up && exec "$$0" "$$@"')
 
 chaos: FOR := $(if $(filter file,$(origin FOR)),300,$(FOR))
-chaos: ## the real binary in every trouble, and what clients were told beside what is left (FOR=300 seconds, SEED=1)
+chaos: ## inject faults into the real binary, and compare acknowledged with recovered state (FOR=300 SEED=1)
 	cargo test --package pitlane $(PROFILE) --test chaos --no-run
 	$(if $(SEED),PITLANE_SEED=$(SEED)) PITLANE_CHAOS=$(FOR) $(ALONE) \
 		cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture in_any_trouble
 
-campaign: ## kills, losses of power (both over a close), hostile sessions; kills of venues, standby, cluster: an hour (KILLS= CUTS= SESSIONS= SEED=)
+# Kills and power losses also happen over a market close. Further runs kill venues, standby and
+# cluster.
+campaign: ## one hour of kills, power losses and hostile sessions (KILLS= CUTS= SESSIONS= SEED=)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) PITLANE_CAMPAIGN_KILLS=$(or $(KILLS),500) PITLANE_CAMPAIGN_CUTS=$(or $(CUTS),100) \
 		PITLANE_CAMPAIGN_SESSIONS=$(or $(SESSIONS),1000) cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture the_campaign
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test venue kills
@@ -116,11 +122,11 @@ $(ATTACK_ENV)/bin/sslyze:
 	python3 -m venv $(ATTACK_ENV)
 	$(ATTACK_ENV)/bin/pip install --quiet --disable-pip-version-check sslyze
 
-attack: $(ATTACK_ENV)/bin/sslyze ## sslyze on every listener with TLS and slowhttptest on HTTP, against the default settings: two minutes (BINARY=…)
+attack: $(ATTACK_ENV)/bin/sslyze ## run sslyze on TLS listeners and slowhttptest on HTTP with default settings: two minutes (BINARY=…)
 	$(if $(BINARY),,cargo build $(PROFILE) --package pitlane)
 	tests/tools/attack $(or $(BINARY),$(BUILT)/sim/pitlane) $<
 
-fuzz: ## any input into any state (TARGET=commands FOR=60); TARGET=all: each in turn; TARGET=rest: requests made up from the description of REST
+fuzz: ## fuzz a target (TARGET=commands FOR=60; all: each in turn; rest: requests from the OpenAPI description)
 ifeq ($(TARGET),all)
 	@for target in $(FUZZ_TARGETS); do $(MAKE) --no-print-directory fuzz TARGET=$$target || exit 1; done
 else ifeq ($(TARGET),rest)
@@ -134,60 +140,62 @@ endif
 
 MUTANTS := $(abspath $(or $(CARGO_TARGET_DIR),target)/mutants)
 
-# The tests are played with so few seeds that a change takes about a minute; the settings are in .cargo/mutants.toml.
-mutants: ## changes to the lines of engine and protocols that differ from BASE (HEAD~1), one at a time: which does no test notice? (ONLY='--shard 0/4')
+# The tests run with few seeds, so that a mutant takes about a minute. The settings are in
+# .cargo/mutants.toml.
+mutants: ## mutate lines of engine and protocols changed since BASE (HEAD~1); list the undetected (ONLY='--shard 0/4')
 	@command -v cargo-mutants >/dev/null || cargo install cargo-mutants --locked
 	@mkdir -p $(MUTANTS)
 	@git diff $(BASE) -- engine/src protocols/src >$(MUTANTS)/change.diff
 	PITLANE_SEEDS=$(or $(SEEDS),60) cargo mutants --in-diff $(MUTANTS)/change.diff --output $(MUTANTS) $(ONLY)
 
-# Miri is a part of nightly. What it cannot run (mapped files, epoll) is left out there and runs with `make test`.
-miri: ## the `unsafe` of io/sys under Miri: what it copies, and that nothing is read or written outside
+# Miri needs the nightly toolchain. It skips what it cannot run (mapped files, epoll), which
+# `make test` runs.
+miri: ## run the `unsafe` code of io/sys under Miri, to detect invalid reads and writes
 	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
 	@rustup component add miri rust-src --toolchain nightly >/dev/null 2>&1
 	MIRIFLAGS=-Zmiri-strict-provenance cargo +nightly miri test --package pitlane-sys --target-dir $(BUILT)/miri
 
-uring: ## the tests of the sockets with the io_uring driver, which is not built by default
+uring: ## test the sockets with the io_uring driver, which is not built by default
 	cargo test --package pitlane --features uring $(PROFILE) --lib net::
 	cargo test --package pitlane --features uring $(PROFILE) --test net --test net_guards --test net_limits --test net_tls --test doctor
 
-oracle: ## our FIX codec beside fefix: the same frames and fields, and how fast (builds for a quarter of an hour, once)
+oracle: ## compare the FIX codec with fefix: frames, fields and speed (the first build takes 15 minutes)
 	cargo test --release --manifest-path tests/oracle/Cargo.toml
 	cargo run --release --manifest-path tests/oracle/Cargo.toml
 
-# The binary is measured as it is started, so it is built too.
-bench: ## how fast, with all conditions printed: a verdict for every row of the budget, some ten minutes after the build (target/bench)
+# The benchmarks start the binary, so it is built too.
+bench: ## run all benchmarks, with conditions and a verdict for each budget: ten minutes (target/bench)
 	cargo build --release --package pitlane
 	cargo run --release --package pitlane-bench --features peers -- all
 
-compare: ## us beside brokers, FIX engines, web servers and order books that can be had here, in one table and target/compare
+compare: ## compare with available brokers, FIX engines, web servers and order books (target/compare)
 	cargo run --release --package pitlane-bench --features peers -- compare $(ARGS)
 
-# The older source stands in a worktree of its own while it is built; what is built is kept for the next time.
-bench-gate: ## this build beside an earlier one (BASE=HEAD~1), in turn on this machine; fails only beyond the noise it measured
+# The older source is built in a separate worktree; its build output is kept for the next run.
+bench-gate: ## compare this build with an earlier one (BASE=HEAD~1) in turn; fails only beyond the measured noise
 	-git worktree remove --force target/gate/source 2>/dev/null
 	git worktree add --detach target/gate/source $(BASE)
 	cargo build --release --package pitlane-bench --manifest-path target/gate/source/Cargo.toml --target-dir target/gate/built
 	git worktree remove --force target/gate/source
 	cargo run --release --package pitlane-bench -- gate --base target/gate/built/release/pitlane-bench
 
-flame: ## where the time goes, drawn into target/flame.svg (WHAT="fix --alone")
+flame: ## draw a flame graph into target/flame.svg (WHAT="fix --alone")
 	@command -v perf >/dev/null || { echo "needs perf: apt install linux-perf"; exit 1; }
 	RUSTFLAGS="-C force-frame-pointers=yes" cargo run --release --target-dir target/flame --package pitlane-bench \
 		--features flame -- --flame target/flame.svg $(WHAT)
 
-smoke: ## every bench once and tiny, so that none rots
+smoke: ## run every benchmark once with a small size, so that each keeps working
 	cargo run --release --package pitlane-bench -- smoke
 
-pure: ## nothing in engine and protocols names a clock, a thread, a socket, a file or a float
+pure: ## check that engine and protocols use no clock, thread, socket, file or float
 	@tests/tools/pure --self-test
 	@tests/tools/pure
 
-cycles: ## no dependency cycle between the modules of io
+cycles: ## check that the modules of io have no dependency cycle
 	@tests/tools/cycles --self-test
 	@tests/tools/cycles io/src
 
-cover: ## lines of the engine that tests reach; fails below 90 %
+cover: ## measure the line coverage of the engine; fails below 90 %
 	@command -v cargo-llvm-cov >/dev/null || cargo install cargo-llvm-cov --locked
 	@rustup component add llvm-tools >/dev/null 2>&1
 	cargo llvm-cov test --package pitlane-engine --package pitlane-tests $(PROFILE) \
@@ -197,8 +205,8 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 RELEASED := $(or $(BINARY),$(BUILT)/release/pitlane)
 SHARE := $(DESTDIR)$(PREFIX)/share
 
-# Settings that are there already are the operator's.
-install: ## binary, manual, completions, settings and a unit of systemd (PREFIX=/usr/local DESTDIR=; BINARY=… takes one that is built)
+# Existing settings belong to the operator and are not overwritten.
+install: ## install binary, manual, completions, settings and systemd unit (PREFIX=/usr/local DESTDIR= BINARY=…)
 	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
 	$(if $(BINARY),,cargo build --release --locked --package pitlane)
 	install -D -m 755 $(RELEASED) $(DESTDIR)$(PREFIX)/bin/pitlane
@@ -217,15 +225,15 @@ install: ## binary, manual, completions, settings and a unit of systemd (PREFIX=
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 ARCHIVE := pitlane-$(VERSION)-x86_64-linux
-# The time of everything in the archive: that of the commit.
+# The time of all files in the archive: the time of the commit.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 release sbom: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
 CARGO_FOLDER := $(or $(CARGO_HOME),$(HOME)/.cargo)
-# No path of the machine that builds is in the binary, whether Rust or C put it there.
+# Removes the paths of the build machine from the binary, for Rust and for C.
 REMAPPED := --remap-path-prefix=$(CURDIR)=/pitlane --remap-path-prefix=$(CARGO_FOLDER)=/cargo
 MAPPED := -ffile-prefix-map=$(CURDIR)=/pitlane -ffile-prefix-map=$(CARGO_FOLDER)=/cargo
 
-release: ## an archive with its checksum in target/archive, the same bytes wherever it is built (BINARY=… takes one that is built)
+release: ## build a reproducible archive with its checksum in target/archive (BINARY=…: an existing binary)
 	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
 	$(if $(BINARY),,RUSTFLAGS="$(REMAPPED)" CFLAGS="$(MAPPED)" cargo build --release --locked --package pitlane)
 	rm -rf $(BUILT)/archive
@@ -237,24 +245,24 @@ release: ## an archive with its checksum in target/archive, the same bytes where
 	cd $(BUILT)/archive && sha256sum $(ARCHIVE).tar.gz > $(ARCHIVE).tar.gz.sha256
 	@cat $(BUILT)/archive/$(ARCHIVE).tar.gz.sha256
 
-# In two places with names of different length, from nothing. Takes twice as long as a release.
-reproducible: ## build the archive twice from what is committed, in two folders, and compare the bytes
+# Uses two new folders with names of different lengths. Takes twice as long as a release.
+reproducible: ## build the archive twice from the commit, in two folders, and compare the bytes
 	@for place in one another; do \
 		rm -rf target/twice/$$place && mkdir -p target/twice && git clone --quiet . target/twice/$$place && \
 		env -u CARGO_TARGET_DIR $(MAKE) -C target/twice/$$place release || exit 1; done
 	cmp target/twice/one/target/archive/$(ARCHIVE).tar.gz target/twice/another/target/archive/$(ARCHIVE).tar.gz
 	@rm -rf target/twice && echo "the same bytes"
 
-# The advisories are in a repository that not every machine reaches; what is missing is told.
-deny: ## licences, sources and versions of what we depend on, and known faults of it
+# Not every machine can reach the repository of advisories; the target reports if it cannot.
+deny: ## check licences, sources and versions of dependencies, and security advisories
 	@command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
 	cargo deny check licenses bans sources
 	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny check --disable-fetch advisories; \
-		else echo "SKIPPED: known faults (advisories) were not looked at: their database cannot be fetched here"; fi
+		else echo "SKIPPED: security advisories were not checked, because their database cannot be fetched"; fi
 
-sbom: ## what the binary is made of, in CycloneDX, into target/sbom.cdx.json
+sbom: ## write the bill of materials of the binary (CycloneDX) to target/sbom.cdx.json
 	@tests/tools/sbom --self-test
 	@mkdir -p $(BUILT) && tests/tools/sbom > $(BUILT)/sbom.cdx.json && echo $(BUILT)/sbom.cdx.json
 
-clean: ## remove what was built
+clean: ## remove build outputs
 	cargo clean

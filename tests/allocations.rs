@@ -11,7 +11,7 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::worker::{Taken, Worker};
+use pitlane_engine::worker::{JournalOutcome, Worker};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::stage::{Stage, limit};
 use pitlane_tests::workload::{lot, tick};
@@ -68,7 +68,7 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
         }
         worker.poll_with(Timestamp(number), stored, |_, _, command, shard| {
             std::hint::black_box((encode_command(command, &mut bytes), shard.digest()));
-            Taken::Yes
+            JournalOutcome::Accepted
         });
         while ports[0].poll_event().is_some() {
             heard += 1;

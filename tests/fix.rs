@@ -17,7 +17,7 @@
 use std::path::Path;
 
 use pitlane_engine::command::Session as Hours;
-use pitlane_engine::event::{Event, EventKind, Refusal, Request};
+use pitlane_engine::event::{Event, EventKind, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -101,7 +101,7 @@ fn a_refusal_that_was_not_sent_before_a_restart_is_sent_once() {
         id: IntId::NONE,
         request_id: IntId::parse(b"b").expect("an id"),
         source: settings.source,
-        request: Request::Cancel,
+        request: RequestKind::Cancel,
         status: Status::Rejected,
         reason: Reason::UnknownOrder,
     };

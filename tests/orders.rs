@@ -2,7 +2,7 @@
 //! `data/orders.txt`, and every pair of state and event compared with the twin.
 
 use pitlane_engine::command::{CommandKind, ExecRef, Report, Trade};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Request};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -131,8 +131,8 @@ fn render(events: &[Event]) -> Vec<String> {
             }
             EventKind::Refused(r) => {
                 let request = match r.request {
-                    Request::Cancel => "cancel",
-                    Request::Replace => "replace",
+                    RequestKind::Cancel => "cancel",
+                    RequestKind::Replace => "replace",
                 };
                 lines.push(format!("refused {request} {} {:?} {}", r.request_id, r.status, r.reason.code()));
             }

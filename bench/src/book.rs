@@ -9,7 +9,7 @@ use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::settings::VenueSettings;
 use pitlane_engine::terms::Tif;
-use pitlane_engine::venue::{BookSpec, Entry, Outcome as Said, Venue};
+use pitlane_engine::venue::{BookSpec, OrderEntry, Venue, VenueOutcome as Said};
 
 use crate::units::{self, LOT, TICK};
 use crate::workload::{Kind, Matcher, Outcome, Record, Tally, Workload};
@@ -49,7 +49,7 @@ impl Book {
     fn enter(&mut self, record: &Record, limit: Option<i64>, tif: Tif) {
         let slot = self.take_slot(record.order as u32);
         self.places[record.order as usize] = slot;
-        let entry = Entry {
+        let entry = OrderEntry {
             slot,
             book: record.security,
             side: units::side(record.side),

@@ -94,7 +94,7 @@ impl Road {
             self.worker.poll(now);
             let Road { session, desk, port, .. } = self;
             while port
-                .hear_event(|shard, event| {
+                .poll_event_with(|shard, event| {
                     desk.handle_event(event);
                     session.handle_event(now, shard, event, desk);
                 })

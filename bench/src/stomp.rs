@@ -29,7 +29,7 @@ const TURN: u64 = 16;
 pub fn decode(frames: usize) -> f64 {
     let stream = FRAME.repeat(64);
     let mut decoder = Decoder::default();
-    decoder.speak(StompVersion::V12);
+    decoder.set_version(StompVersion::V12);
     let mut count = 0;
     let (ns, ()) = spent(|| {
         while count < frames {

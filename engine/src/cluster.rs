@@ -18,7 +18,7 @@ use crate::command::{Command, CommandKind};
 use crate::event::{Adjustment, Event, EventKind, ExecType, Refusal};
 use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
 use crate::sender::{SenderId, SentBy};
-use crate::strategy::letters::speaks;
+use crate::strategy::remote_protocol::versioned_codec;
 
 /// Servers of one cluster: as many as a port's number has room for.
 pub const MEMBERS_MAX: usize = 7;
@@ -28,20 +28,20 @@ const PORTS: u8 = PortId::MAX + 1;
 pub type MemberId = u8;
 
 /// How we see a port of another server.
-pub fn abroad(member: MemberId, port: PortId) -> PortId {
+pub fn remote_port(member: MemberId, port: PortId) -> PortId {
     PortId((member + 1).saturating_mul(PORTS) | (port.0 % PORTS))
 }
 
 /// Whose port this is, and how it is called there; None: our own.
-pub fn home_of(port: PortId) -> Option<(MemberId, PortId)> {
+pub fn owner_of_port(port: PortId) -> Option<(MemberId, PortId)> {
     let member = (port.0 / PORTS).checked_sub(1)?;
     Some((member, PortId(port.0 % PORTS)))
 }
 
 /// A port as `from` sees it, as we see it.
-pub fn seen_here(port: PortId, from: MemberId, own: MemberId) -> PortId {
-    match home_of(port) {
-        None => abroad(from, port),
+pub fn translate_port(port: PortId, from: MemberId, own: MemberId) -> PortId {
+    match owner_of_port(port) {
+        None => remote_port(from, port),
         Some((member, port)) if member == own => port,
         Some(_) => port,
     }
@@ -94,8 +94,8 @@ pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId
 }
 
 /// The same for a command of this server's client that another server takes.
-pub fn send_abroad(command: &mut Command, member: MemberId) {
-    let there = |port: PortId| abroad(member, port);
+pub fn translate_command(command: &mut Command, member: MemberId) {
+    let there = |port: PortId| remote_port(member, port);
     command.source.port = there(command.source.port);
     command.sender = command.sender.with_port(there(command.sender.port()));
     if let CommandKind::Sender { id, .. } = &mut command.body {
@@ -104,7 +104,7 @@ pub fn send_abroad(command: &mut Command, member: MemberId) {
 }
 
 /// Whether an event is about an order of another server's client, and no image.
-pub fn is_abroad(event: &Event) -> bool {
+pub fn concerns_remote_client(event: &Event) -> bool {
     let source = match &event.body {
         EventKind::Order(order) if order.what != ExecType::Snapshot => order.source,
         EventKind::Status(report) if report.what != ExecType::Snapshot => report.source,
@@ -112,15 +112,15 @@ pub fn is_abroad(event: &Event) -> bool {
         EventKind::Forgotten { source, .. } => *source,
         _ => return false,
     };
-    home_of(source.port).is_some()
+    owner_of_port(source.port).is_some()
 }
 
 /// Whether an event can be of this shard, which has so many orders at most. Whoever keeps tables by number relies on it.
 pub fn is_sound(shard: ShardId, orders_max: u32, event: &Event) -> bool {
     let (order, security) = match &event.body {
-        EventKind::Order(told) => (told.order, Some(told.terms.security)),
-        EventKind::Status(told) => (told.order, Some(told.security)),
-        EventKind::Refused(told) => (told.order, None),
+        EventKind::Order(order) => (order.order, Some(order.terms.security)),
+        EventKind::Status(order) => (order.order, Some(order.security)),
+        EventKind::Refused(order) => (order.order, None),
         EventKind::Forgotten { order, .. } | EventKind::Sent { order, .. } => (*order, None),
         EventKind::Booked(booking) => (OrderHandle::NONE, booking.security),
         EventKind::Adjusted { what: Adjustment::Position { security, .. }, .. } => {
@@ -139,34 +139,36 @@ pub fn is_sound(shard: ShardId, orders_max: u32, event: &Event) -> bool {
 
 /// How the answer to a command is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum AnswerKey {
     Order(Source, IntId),
     Request(OrderHandle, IntId),
     Done(Source, u32),
 }
 
-impl Key {
-    pub fn of_command(command: &Command) -> Key {
+impl AnswerKey {
+    pub fn of_command(command: &Command) -> AnswerKey {
         match command.body {
-            CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Key::Order(command.source, id),
-            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => {
-                Key::Request(order, id)
+            CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => {
+                AnswerKey::Order(command.source, id)
             }
-            _ => Key::Done(command.source, command.token),
+            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => {
+                AnswerKey::Request(order, id)
+            }
+            _ => AnswerKey::Done(command.source, command.token),
         }
     }
 
     /// What an event answers, if it answers anything.
-    pub fn of_event(event: &Event) -> Option<Key> {
+    pub fn of_event(event: &Event) -> Option<AnswerKey> {
         match &event.body {
-            EventKind::Order(told) if matches!(told.what, ExecType::Entered | ExecType::Rejected) => {
-                Some(Key::Order(told.source, told.id))
+            EventKind::Order(order) if matches!(order.what, ExecType::Entered | ExecType::Rejected) => {
+                Some(AnswerKey::Order(order.source, order.id))
             }
-            EventKind::Status(told) => match told.what {
+            EventKind::Status(order) => match order.what {
                 ExecType::CancelPending
                 | ExecType::Canceled
                 | ExecType::ReplacePending
-                | ExecType::Replaced => Some(Key::Request(told.order, told.id)),
+                | ExecType::Replaced => Some(AnswerKey::Request(order.order, order.id)),
                 ExecType::Entered
                 | ExecType::Rejected
                 | ExecType::Accepted
@@ -176,8 +178,10 @@ impl Key {
                 | ExecType::Corrected
                 | ExecType::Snapshot => None,
             },
-            EventKind::Refused(Refusal { order, request_id, .. }) => Some(Key::Request(*order, *request_id)),
-            EventKind::Done { source, token, .. } => Some(Key::Done(*source, *token)),
+            EventKind::Refused(Refusal { order, request_id, .. }) => {
+                Some(AnswerKey::Request(*order, *request_id))
+            }
+            EventKind::Done { source, token, .. } => Some(AnswerKey::Done(*source, *token)),
             _ => None,
         }
     }
@@ -185,7 +189,7 @@ impl Key {
 
 /// Who speaks: the place in the list, one life from start to end, and a sum over what all must have alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Card {
+pub struct MemberIdentity {
     pub member: MemberId,
     pub life: u64,
     pub map: u64,
@@ -193,41 +197,41 @@ pub struct Card {
 
 /// From an owner to all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
-    Post(Post),
+pub enum ClusterBroadcast {
+    Batch(ClusterBatch),
     /// It lives, and its last post had this number.
-    Beat {
-        card: Card,
+    Heartbeat {
+        card: MemberIdentity,
         last: u64,
     },
     /// The newest of each that somebody wants.
     Prices {
-        card: Card,
-        events: Vec<Item>,
+        card: MemberIdentity,
+        events: Vec<ClusterEvent>,
     },
     Bye {
-        card: Card,
+        card: MemberIdentity,
     },
 }
 
 /// What shards have said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Post {
-    pub card: Card,
+pub struct ClusterBatch {
+    pub card: MemberIdentity,
     pub number: u64,
-    pub items: Vec<Item>,
+    pub items: Vec<ClusterEvent>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct ClusterEvent {
     pub shard: ShardId,
-    pub to: Reader,
+    pub to: EventRecipient,
     pub event: Event,
 }
 
 /// For whom it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
+pub enum EventRecipient {
     All,
     /// Part of a snapshot: for whoever waits for one.
     Joining,
@@ -237,34 +241,34 @@ pub enum Reader {
 
 /// From one to one. `life` is that of the receiver, as the sender knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Letter {
+pub enum ClusterMessage {
     /// To an owner: what happened to orders of mine since these events, then a snapshot.
-    Join { card: Card, life: u64, heard: Vec<(ShardId, u64)> },
+    Join { card: MemberIdentity, life: u64, heard: Vec<(ShardId, u64)> },
     /// Posts from this number on.
-    Fetch { card: Card, life: u64, from: u64 },
+    Fetch { card: MemberIdentity, life: u64, from: u64 },
     /// The first has this number.
-    Commands { card: Card, life: u64, first: u64, commands: Vec<(ShardId, Command)> },
+    Commands { card: MemberIdentity, life: u64, first: u64, commands: Vec<(ShardId, Command)> },
     /// Market data wanted from now on; all of them, each time.
-    Wants { card: Card, life: u64, ticks: Vec<SecurityId>, depths: Vec<SecurityId> },
+    Wants { card: MemberIdentity, life: u64, ticks: Vec<SecurityId>, depths: Vec<SecurityId> },
     /// From an owner: those are not kept any more, join anew.
-    Gone { card: Card },
+    Gone { card: MemberIdentity },
     /// What was asked for follows in the posts after this number; whether nothing is lacking of what happened before the snapshot.
-    Joined { card: Card, after: u64, complete: bool },
+    Joined { card: MemberIdentity, after: u64, complete: bool },
     /// Commands up to this number are on their way to the shards.
-    Taken { card: Card, life: u64, number: u64 },
+    Taken { card: MemberIdentity, life: u64, number: u64 },
 }
 
-codec!(Card { member, life, map });
-codec!(enum Call {
-    0 = Post(post),
-    1 = Beat { card, last },
+codec!(MemberIdentity { member, life, map });
+codec!(enum ClusterBroadcast {
+    0 = Batch(batch),
+    1 = Heartbeat { card, last },
     2 = Prices { card, events },
     3 = Bye { card },
 });
-codec!(Post { card, number, items });
-codec!(Item { shard, to, event });
-codec!(enum Reader { 0 = All, 1 = Joining, 2 = Late(member) });
-codec!(enum Letter {
+codec!(ClusterBatch { card, number, items });
+codec!(ClusterEvent { shard, to, event });
+codec!(enum EventRecipient { 0 = All, 1 = Joining, 2 = Late(member) });
+codec!(enum ClusterMessage {
     0 = Join { card, life, heard },
     1 = Fetch { card, life, from },
     2 = Commands { card, life, first, commands },
@@ -274,27 +278,29 @@ codec!(enum Letter {
     6 = Taken { card, life, number },
 });
 
-speaks!(Call, Letter);
+versioned_codec!(ClusterBroadcast, ClusterMessage);
 
-impl Letter {
-    pub fn card(&self) -> Card {
+impl ClusterMessage {
+    pub fn card(&self) -> MemberIdentity {
         match self {
-            Letter::Join { card, .. }
-            | Letter::Fetch { card, .. }
-            | Letter::Commands { card, .. }
-            | Letter::Wants { card, .. }
-            | Letter::Gone { card }
-            | Letter::Joined { card, .. }
-            | Letter::Taken { card, .. } => *card,
+            ClusterMessage::Join { card, .. }
+            | ClusterMessage::Fetch { card, .. }
+            | ClusterMessage::Commands { card, .. }
+            | ClusterMessage::Wants { card, .. }
+            | ClusterMessage::Gone { card }
+            | ClusterMessage::Joined { card, .. }
+            | ClusterMessage::Taken { card, .. } => *card,
         }
     }
 }
 
-impl Call {
-    pub fn card(&self) -> Card {
+impl ClusterBroadcast {
+    pub fn card(&self) -> MemberIdentity {
         match self {
-            Call::Post(post) => post.card,
-            Call::Beat { card, .. } | Call::Prices { card, .. } | Call::Bye { card } => *card,
+            ClusterBroadcast::Batch(post) => post.card,
+            ClusterBroadcast::Heartbeat { card, .. }
+            | ClusterBroadcast::Prices { card, .. }
+            | ClusterBroadcast::Bye { card } => *card,
         }
     }
 }
@@ -310,15 +316,15 @@ mod tests {
     fn each_server_sees_its_own_ports_as_they_are_and_those_of_others_beyond() {
         let (a, b, c) = (0, 1, 6);
         let port = PortId(5);
-        assert_eq!(home_of(port), None);
-        assert_eq!(home_of(abroad(c, PortId(31))), Some((c, PortId(31))));
+        assert_eq!(owner_of_port(port), None);
+        assert_eq!(owner_of_port(remote_port(c, PortId(31))), Some((c, PortId(31))));
         // An order of a at the owner b, as told to a, to b itself and to c.
-        let at_b = abroad(a, port);
-        assert_eq!(seen_here(at_b, b, a), port);
-        assert_eq!(seen_here(at_b, b, c), at_b);
-        assert_eq!(seen_here(port, b, a), abroad(b, port), "one of b's own");
+        let at_b = remote_port(a, port);
+        assert_eq!(translate_port(at_b, b, a), port);
+        assert_eq!(translate_port(at_b, b, c), at_b);
+        assert_eq!(translate_port(port, b, a), remote_port(b, port), "one of b's own");
         let all: std::collections::BTreeSet<u8> = (0..MEMBERS_MAX as u8)
-            .flat_map(|member| (0..PORTS).map(move |port| abroad(member, PortId(port)).0))
+            .flat_map(|member| (0..PORTS).map(move |port| remote_port(member, PortId(port)).0))
             .collect();
         assert_eq!(all.len(), MEMBERS_MAX * PORTS as usize);
         assert!(all.iter().all(|port| *port >= PORTS));
@@ -326,37 +332,38 @@ mod tests {
 
     #[test]
     fn what_is_said_comes_back_and_no_part_of_it_is_another() {
-        let card = Card { member: 1, life: 7, map: 9 };
+        let card = MemberIdentity { member: 1, life: 7, map: 9 };
         let event = Event { seq: 3, at: Timestamp(4), body: EventKind::TradingDay { day: Day(5) } };
-        let item = |to| Item { shard: ShardId(1), to, event };
-        let items = vec![item(Reader::All), item(Reader::Joining), item(Reader::Late(2))];
+        let item = |to| ClusterEvent { shard: ShardId(1), to, event };
+        let items =
+            vec![item(EventRecipient::All), item(EventRecipient::Joining), item(EventRecipient::Late(2))];
         let calls = [
-            Call::Post(Post { card, number: 8, items: items.clone() }),
-            Call::Beat { card, last: 8 },
-            Call::Prices { card, events: items },
-            Call::Bye { card },
+            ClusterBroadcast::Batch(ClusterBatch { card, number: 8, items: items.clone() }),
+            ClusterBroadcast::Heartbeat { card, last: 8 },
+            ClusterBroadcast::Prices { card, events: items },
+            ClusterBroadcast::Bye { card },
         ];
         for call in calls {
             let bytes = call.encode();
-            assert_eq!((call.card(), Call::decode(&bytes)), (card, Ok(call)));
-            assert!((0..bytes.len()).all(|cut| Call::decode(&bytes[..cut]).is_err()));
+            assert_eq!((call.card(), ClusterBroadcast::decode(&bytes)), (card, Ok(call)));
+            assert!((0..bytes.len()).all(|cut| ClusterBroadcast::decode(&bytes[..cut]).is_err()));
         }
         let body = CommandKind::Phase { strategy: StrategyId(2), phase: Phase::Start };
         let commands = vec![(ShardId(1), Command::new(Source::default(), 1, body))];
         let securities = vec![SecurityId(4)];
         let letters = [
-            Letter::Join { card, life: 1, heard: vec![(ShardId(1), 2)] },
-            Letter::Fetch { card, life: 1, from: 2 },
-            Letter::Commands { card, life: 1, first: 1, commands },
-            Letter::Wants { card, life: 1, ticks: securities.clone(), depths: securities },
-            Letter::Gone { card },
-            Letter::Joined { card, after: 4, complete: true },
-            Letter::Taken { card, life: 1, number: 3 },
+            ClusterMessage::Join { card, life: 1, heard: vec![(ShardId(1), 2)] },
+            ClusterMessage::Fetch { card, life: 1, from: 2 },
+            ClusterMessage::Commands { card, life: 1, first: 1, commands },
+            ClusterMessage::Wants { card, life: 1, ticks: securities.clone(), depths: securities },
+            ClusterMessage::Gone { card },
+            ClusterMessage::Joined { card, after: 4, complete: true },
+            ClusterMessage::Taken { card, life: 1, number: 3 },
         ];
         for letter in letters {
             let bytes = letter.encode();
-            assert_eq!((letter.card(), Letter::decode(&bytes)), (card, Ok(letter)));
-            assert!((0..bytes.len()).all(|cut| Letter::decode(&bytes[..cut]).is_err()));
+            assert_eq!((letter.card(), ClusterMessage::decode(&bytes)), (card, Ok(letter)));
+            assert!((0..bytes.len()).all(|cut| ClusterMessage::decode(&bytes[..cut]).is_err()));
         }
     }
 }

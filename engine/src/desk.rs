@@ -19,9 +19,9 @@ mod order_table;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use self::events::Heard;
+use self::events::ReportRef;
 use self::names::{NIL, Name, Names};
-use self::order_table::{Entry, OrderTable, Stage};
+use self::order_table::{DeskEntry, OrderStage, OrderTable};
 use crate::command::{Command, CommandKind};
 use crate::event::OrderReport;
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
@@ -91,7 +91,7 @@ pub struct Ticket {
 
 /// A position to be closed, see [`crate::command::CommandKind::Close`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Closing {
+pub struct CloseRequest {
     pub strategy: StrategyId,
     pub account: AccountId,
     pub security: SecurityId,
@@ -100,7 +100,7 @@ pub struct Closing {
 
 /// What the desk knows of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownOrder {
     /// None while in flight, and once the shard has forgotten the order.
     pub order: OrderHandle,
     /// The first id, which stays for life (FIX 37). After a restart: the earliest that the shard still knows.
@@ -117,7 +117,7 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declined {
     pub reason: Reason,
-    pub order: Option<Known>,
+    pub order: Option<KnownOrder>,
 }
 
 impl From<Reason> for Declined {
@@ -153,7 +153,7 @@ fn used_ids_max(settings: &DeskSettings) -> usize {
 
 /// What becomes of the ids of an order that is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ids {
+enum IdUse {
     /// They cannot be used again today.
     StayUsed,
     /// The day is over, or there never was an order.
@@ -187,8 +187,13 @@ impl Desk {
     }
 
     /// Sends an order that closes a position. Gives its id.
-    pub fn close(&mut self, port: &mut PortEnd, ticket: Ticket, closing: Closing) -> Result<IntId, Declined> {
-        let Closing { strategy, account, security, qty } = closing;
+    pub fn close(
+        &mut self,
+        port: &mut PortEnd,
+        ticket: Ticket,
+        closing: CloseRequest,
+    ) -> Result<IntId, Declined> {
+        let CloseRequest { strategy, account, security, qty } = closing;
         let shard = shard_of(security, self.settings.shards);
         self.enter(port, ticket, shard, |id| CommandKind::Close { id, strategy, account, security, qty })
     }
@@ -203,8 +208,8 @@ impl Desk {
     ) -> Result<IntId, Declined> {
         let number = self.open_order(ticket.source.session, order)?;
         let id = self.new_id(&ticket, Some(number)).map_err(|reason| self.declined(number, reason))?;
-        let Entry { handle, stage, .. } = *self.order_table.at(number);
-        if stage == Stage::InFlight {
+        let DeskEntry { handle, stage, .. } = *self.order_table.at(number);
+        if stage == OrderStage::InFlight {
             return Err(self.declined(number, Reason::NotAcknowledged));
         }
         self.request(port, number, &ticket, CommandKind::Modify { order: handle, id, changes })?;
@@ -217,8 +222,8 @@ impl Desk {
     pub fn cancel(&mut self, port: &mut PortEnd, ticket: Ticket, order: &IntId) -> Result<IntId, Declined> {
         let number = self.open_order(ticket.source.session, order)?;
         let id = self.new_id(&ticket, None).map_err(|reason| self.declined(number, reason))?;
-        let Entry { handle, stage, .. } = *self.order_table.at(number);
-        if stage == Stage::InFlight {
+        let DeskEntry { handle, stage, .. } = *self.order_table.at(number);
+        if stage == OrderStage::InFlight {
             self.hold(number, &ticket, id).map_err(|reason| self.declined(number, reason))?;
             return Ok(id);
         }
@@ -295,7 +300,7 @@ impl Desk {
     /// The order that a request is about; declined unless we know it and it is open.
     fn open_order(&self, session: u16, id: &IntId) -> Result<u32, Declined> {
         let number = self.number_of(session, id).ok_or(Reason::UnknownOrder)?;
-        if self.order_table.at(number).stage == Stage::Finished {
+        if self.order_table.at(number).stage == OrderStage::Finished {
             return Err(self.declined(number, Reason::OrderFinished));
         }
         Ok(number)
@@ -309,13 +314,13 @@ impl Desk {
 /// Ids.
 impl Desk {
     /// What is known of an order by any of its ids.
-    pub fn order(&self, session: u16, id: &IntId) -> Option<Known> {
+    pub fn order(&self, session: u16, id: &IntId) -> Option<KnownOrder> {
         self.number_of(session, id).map(|number| self.known(number))
     }
 
     /// What is known of the order that a report is about.
-    pub fn order_of(&self, report: &OrderReport) -> Option<Known> {
-        self.find(&Heard::of_status(report)).map(|number| self.known(number))
+    pub fn order_of(&self, report: &OrderReport) -> Option<KnownOrder> {
+        self.find(&ReportRef::of_status(report)).map(|number| self.known(number))
     }
 
     /// Has memory brought near for a new order of this id.
@@ -419,14 +424,14 @@ impl Desk {
         (!name.spent).then_some(name.order)
     }
 
-    fn known(&self, number: u32) -> Known {
+    fn known(&self, number: u32) -> KnownOrder {
         let entry = self.order_table.at(number);
-        Known {
+        KnownOrder {
             order: entry.handle,
             root: self.names.at(entry.root).id,
             id: self.names.at(entry.current).id,
             status: entry.status,
-            finished: entry.stage == Stage::Finished,
+            finished: entry.stage == OrderStage::Finished,
             token: entry.token,
         }
     }
@@ -467,23 +472,23 @@ impl Desk {
     fn make_room(&mut self, entry: bool) -> bool {
         while !self.names.has_room() || entry && !self.order_table.has_room() {
             let Some(oldest) = self.order_table.finished_first() else { return false };
-            self.forget(oldest, Ids::StayUsed);
+            self.forget(oldest, IdUse::StayUsed);
         }
         true
     }
 
     /// Removes an order and all its names.
-    fn forget(&mut self, number: u32, ids: Ids) {
+    fn forget(&mut self, number: u32, ids: IdUse) {
         let mut name = self.order_table.at(number).root;
         while name != NIL {
             // Of a day that is over no id is remembered.
-            if ids == Ids::StayUsed && self.stale == 0 {
+            if ids == IdUse::StayUsed && self.stale == 0 {
                 let Name { id, session, .. } = *self.names.at(name);
                 self.used.insert(session, &id);
             }
             name = self.names.remove(name);
         }
-        if self.order_table.at(number).stage == Stage::Finished {
+        if self.order_table.at(number).stage == OrderStage::Finished {
             // It was the oldest.
             self.stale = self.stale.saturating_sub(1);
         }

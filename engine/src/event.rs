@@ -38,7 +38,7 @@ impl Event {
     pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
         let instance = instance ^ (shard.0 as u64) << 48;
         match &self.body {
-            EventKind::Order(order) if self.is_in_its_place() => {
+            EventKind::Order(order) if self.is_substitute() => {
                 let words = order.id.padded().as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
                 let stir =
                     |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
@@ -49,10 +49,10 @@ impl Event {
     }
 
     /// Whether it was said in the shard's place: then it has no number of its own.
-    pub fn is_in_its_place(&self) -> bool {
+    pub fn is_substitute(&self) -> bool {
         match &self.body {
-            EventKind::Order(order) => order.reason.is_in_its_place(),
-            EventKind::Refused(refusal) => refusal.reason.is_in_its_place(),
+            EventKind::Order(order) => order.reason.is_substitute(),
+            EventKind::Refused(refusal) => refusal.reason.is_substitute(),
             _ => false,
         }
     }
@@ -311,13 +311,13 @@ pub struct Refusal {
     pub id: IntId,
     pub request_id: IntId,
     pub source: Source,
-    pub request: Request,
+    pub request: RequestKind,
     pub status: Status,
     pub reason: Reason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Request {
+pub enum RequestKind {
     Cancel,
     Replace,
 }
@@ -387,21 +387,21 @@ pub const DEPTH_LEVELS_MAX: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// The first `count` of them.
-    pub levels: [Level; DEPTH_LEVELS_MAX],
+    pub levels: [DepthLevel; DEPTH_LEVELS_MAX],
     pub security: SecurityId,
     pub side: Side,
     pub count: u8,
 }
 
 impl Depth {
-    pub fn levels(&self) -> &[Level] {
+    pub fn levels(&self) -> &[DepthLevel] {
         &self.levels[..(self.count as usize).min(DEPTH_LEVELS_MAX)]
     }
 }
 
 /// What can be had at one price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
+pub struct DepthLevel {
     pub price: Price,
     pub qty: Qty,
 }
@@ -434,7 +434,7 @@ pub enum Alert {
 pub struct Instruction {
     pub adapter: AdapterId,
     pub order: OrderHandle,
-    pub ask: Ask,
+    pub ask: VenueRequest,
     pub id: IntId,
     /// Of a cancel or replace.
     pub request_id: IntId,
@@ -442,7 +442,7 @@ pub struct Instruction {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ask {
+pub enum VenueRequest {
     New,
     Cancel,
     Replace,

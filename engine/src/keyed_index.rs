@@ -10,9 +10,9 @@
 //! tombstones, so a table that has lived long is as fast as a new one.
 
 use crate::id::IntId;
+use crate::keyed_hash::KeyedHash;
 use crate::pages::LargePages;
 use crate::prefetch;
-use crate::scatter::Scatter;
 
 /// Open addressing from (session, id) to a number in the caller's slab, which holds the ids.
 ///
@@ -23,7 +23,7 @@ pub struct IdIndex {
     slots: Vec<u64>,
     len: u32,
     max: u32,
-    scatter: Scatter,
+    keyed_hash: KeyedHash,
 }
 
 /// Most numbers an index can hold: the table for them has 2^32 slots, and the hash kept in a slot tells each home.
@@ -38,7 +38,7 @@ impl IdIndex {
         assert!(max <= INDEX_MAX, "32 bits of hash tell the home slot");
         let slots = (max as usize * 2).next_power_of_two();
         let slots = if slots < LARGE { vec![0; slots] } else { pages.zeros(slots) };
-        IdIndex { slots, len: 0, max, scatter: Scatter::new(seed) }
+        IdIndex { slots, len: 0, max, keyed_hash: KeyedHash::new(seed) }
     }
 
     pub fn len(&self) -> u32 {
@@ -56,12 +56,12 @@ impl IdIndex {
     /// Has memory brought near for an id that will be asked for soon.
     #[inline]
     pub fn prefetch(&self, session: u16, id: &IntId) {
-        prefetch::fetch(&self.slots[self.home(self.scatter.hash(session, id))]);
+        prefetch::fetch(&self.slots[self.home(self.keyed_hash.hash(session, id))]);
     }
 
     /// The number kept for this id; `is` tells whether the entry of a number in the slab has it.
     pub fn get(&self, session: u16, id: &IntId, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let hash = self.scatter.hash(session, id);
+        let hash = self.keyed_hash.hash(session, id);
         let mut at = self.home(hash);
         while self.slots[at] != 0 {
             let slot = self.slots[at];
@@ -77,7 +77,7 @@ impl IdIndex {
     pub fn insert(&mut self, session: u16, id: &IntId, number: u32) {
         assert!(!self.is_full(), "the caller looks for room first");
         assert!(number < INDEX_MAX, "a number has 31 bits");
-        let hash = self.scatter.hash(session, id);
+        let hash = self.keyed_hash.hash(session, id);
         let mut at = self.home(hash);
         while self.slots[at] != 0 {
             at = self.after(at);
@@ -88,7 +88,7 @@ impl IdIndex {
 
     /// Forgets the number kept for an id. Answers whether it was there.
     pub fn remove(&mut self, session: u16, id: &IntId, number: u32) -> bool {
-        let hash = self.scatter.hash(session, id);
+        let hash = self.keyed_hash.hash(session, id);
         let slot = (hash as u64) << 32 | (number as u64 + 1);
         let mut at = self.home(hash);
         while self.slots[at] != slot {
@@ -204,7 +204,7 @@ mod tests {
     fn the_same_id_in_another_session_is_another_id() {
         let index = IdIndex::new(4, 1, LargePages::NONE);
         let id = IntId::parse(b"A").unwrap();
-        assert_ne!(index.scatter.hash(0, &id), index.scatter.hash(1, &id));
+        assert_ne!(index.keyed_hash.hash(0, &id), index.keyed_hash.hash(1, &id));
         assert_eq!(index.get(0, &id, |_| true), None);
     }
 

@@ -14,10 +14,10 @@
 //!
 //! The nodes are the caller's: one slab serves all ladders, and an order is on at most one of them.
 
-use crate::level_ring::{Level, Rings, WINDOW, place};
+use crate::level_ring::{PriceLevel, Rings, WINDOW, place};
 use crate::number::Qty;
 use crate::order::NIL;
-use crate::order_nodes::{Node, Nodes, Place};
+use crate::order_nodes::{Node, NodePlace, Nodes};
 
 /// How far behind the start of the ring the best price is put when the ring moves: the room for better prices.
 const LEAD: i64 = 48;
@@ -94,12 +94,12 @@ impl Ladder {
         if self.best == EMPTY {
             return None;
         }
-        self.level(&nodes.rings, self.best).and_then(|level| level.line.front())
+        self.level(&nodes.rings, self.best).and_then(|level| level.queue.front())
     }
 
     /// The oldest order at a price.
     pub fn front(&self, nodes: &Nodes, ticks: i64) -> Option<u32> {
-        self.level(&nodes.rings, self.rank(ticks)).and_then(|level| level.line.front())
+        self.level(&nodes.rings, self.rank(ticks)).and_then(|level| level.queue.front())
     }
 
     /// What rests at a price.
@@ -140,13 +140,13 @@ impl Ladder {
         }
         let level = nodes.rings.level_mut(self.ring, rank);
         let Some(sum) = level.qty.checked_add(qty) else {
-            nodes[slot].set_place(Place::Nowhere);
+            nodes[slot].set_place(NodePlace::Nowhere);
             return false;
         };
         level.qty = sum;
-        let tail = std::mem::replace(&mut level.line.tail, slot);
+        let tail = std::mem::replace(&mut level.queue.tail, slot);
         if tail == NIL {
-            level.line.head = slot;
+            level.queue.head = slot;
             nodes.rings.set_bit(self.ring, rank);
             self.best = self.best.min(rank);
         } else {
@@ -170,10 +170,10 @@ impl Ladder {
         let level = nodes.rings.level_mut(self.ring, rank);
         level.qty -= qty.raw();
         if prev == NIL {
-            level.line.head = next;
+            level.queue.head = next;
         }
         if next == NIL {
-            level.line.tail = prev;
+            level.queue.tail = prev;
         } else {
             nodes[next].prev = prev;
         }
@@ -200,7 +200,7 @@ impl Ladder {
     #[inline]
     pub fn tail(&self, nodes: &Nodes, ticks: i64) -> u32 {
         let rank = self.rank(ticks);
-        if self.is_near(rank) { nodes.rings.level(self.ring, rank).line.tail } else { NIL }
+        if self.is_near(rank) { nodes.rings.level(self.ring, rank).queue.tail } else { NIL }
     }
 
     /// Has the memory of a price brought near.
@@ -216,7 +216,7 @@ impl Ladder {
     }
 
     #[inline]
-    fn level<'a>(&self, rings: &'a Rings, rank: i64) -> Option<&'a Level> {
+    fn level<'a>(&self, rings: &'a Rings, rank: i64) -> Option<&'a PriceLevel> {
         match self.is_near(rank) {
             true => Some(rings.level(self.ring, rank)),
             false if self.ring == NIL => None,
@@ -225,7 +225,7 @@ impl Ladder {
     }
 
     #[inline]
-    fn level_mut<'a>(&self, rings: &'a mut Rings, rank: i64) -> Option<&'a mut Level> {
+    fn level_mut<'a>(&self, rings: &'a mut Rings, rank: i64) -> Option<&'a mut PriceLevel> {
         match self.is_near(rank) {
             true => Some(rings.level_mut(self.ring, rank)),
             false if self.ring == NIL => None,
@@ -293,15 +293,15 @@ impl Ladder {
         }
         let sum = self.level(&nodes.rings, rank).map_or(0, |level| level.qty).checked_add(qty.raw());
         let Some(sum) = sum.filter(|_| rank != EMPTY) else {
-            nodes[slot].set_place(Place::Nowhere);
+            nodes[slot].set_place(NodePlace::Nowhere);
             return false;
         };
         let mut level = nodes.rings.far(self.ring).levels.get(&rank).copied().unwrap_or_default();
         level.qty = sum;
-        level.line.push_back(nodes, slot);
+        level.queue.push_back(nodes, slot);
         nodes.rings.far_mut(self.ring).levels.insert(rank, level);
         self.best = self.best.min(rank);
-        self.stray(&mut nodes.rings);
+        self.count_stray(&mut nodes.rings);
         true
     }
 
@@ -313,17 +313,17 @@ impl Ladder {
         let far = nodes.rings.far_mut(self.ring);
         let mut level = far.levels.remove(&rank).expect("an order outside the ring is far");
         level.qty -= qty.raw();
-        level.line.remove(nodes, slot);
-        if level.line.front().is_some() {
+        level.queue.remove(nodes, slot);
+        if level.queue.front().is_some() {
             nodes.rings.far_mut(self.ring).levels.insert(rank, level);
         } else if rank == self.best {
             self.best = self.occupied_from(&nodes.rings, rank).unwrap_or(EMPTY);
         }
-        self.stray(&mut nodes.rings);
+        self.count_stray(&mut nodes.rings);
     }
 
     /// Counts a touch of a far level, and moves the ring if the market is elsewhere and the move is paid for.
-    fn stray(&mut self, rings: &mut Rings) {
+    fn count_stray(&mut self, rings: &mut Rings) {
         let far = rings.far_mut(self.ring);
         far.strays = far.strays.saturating_add(1);
         let base = base_for(self.best);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     fn put(ladder: &mut Ladder, nodes: &mut Nodes, slot: u32, ticks: i64, qty: i64) -> bool {
-        let mut node = Node::new(Place::Book, Side::Buy);
+        let mut node = Node::new(NodePlace::Book, Side::Buy);
         node.qty = Qty::from_raw(qty);
         nodes.set(slot, node);
         ladder.push_back(nodes, slot, ticks)
@@ -492,8 +492,8 @@ mod tests {
 
     #[test]
     fn a_node_keeps_its_place_and_side() {
-        use Place::*;
-        for place in [Nowhere, Book, Line, ParkedLimit, ParkedMarket, Taking, Stop] {
+        use NodePlace::*;
+        for place in [Nowhere, Book, MarketQueue, ParkedLimit, ParkedMarket, Taking, Stop] {
             for side in Side::BOTH {
                 let mut node = Node::new(place, side);
                 assert_eq!((node.place(), node.side()), (place, side));

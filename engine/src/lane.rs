@@ -19,13 +19,13 @@ pub struct LaneOut<T>(Consumer<T>);
 
 /// The lane had no room. Nothing is lost: what goes through a lane is copied, and the sender still has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct LaneFull;
 
 impl<T: Copy> LaneIn<T> {
     /// The value is written where it will lie: `push` would make a copy first, since it gives back what does not fit.
     #[inline]
-    pub fn send(&mut self, value: T) -> Result<(), Full> {
-        let place = self.0.write_chunk_uninit(1).map_err(|_| Full)?;
+    pub fn send(&mut self, value: T) -> Result<(), LaneFull> {
+        let place = self.0.write_chunk_uninit(1).map_err(|_| LaneFull)?;
         place.fill_from_iter(std::iter::once(value));
         Ok(())
     }
@@ -74,7 +74,7 @@ mod tests {
                     assert_eq!(tail.send((round, i)), Ok(()));
                 }
                 assert!(!tail.has_room());
-                assert_eq!(tail.send((round, depth)), Err(Full));
+                assert_eq!(tail.send((round, depth)), Err(LaneFull));
                 for i in 0..depth {
                     let taken = if i % 2 == 0 { head.take() } else { head.take_with(|value| *value) };
                     assert_eq!(taken, Some((round, i)));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::order_nodes::Line;
+use crate::order_nodes::NodeQueue;
 use crate::pages::LargePages;
 use crate::prefetch::fetch;
 
@@ -11,20 +11,20 @@ use crate::prefetch::fetch;
 pub const WINDOW: usize = 128;
 
 const _: () = assert!(WINDOW == u128::BITS as usize, "a bit for each level");
-const _: () = assert!(size_of::<Level>() == 16, "four levels share a cache line");
+const _: () = assert!(size_of::<PriceLevel>() == 16, "four levels share a cache line");
 
 /// The orders of one price. Without orders the quantity is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
-    pub line: Line,
+pub struct PriceLevel {
+    pub queue: NodeQueue,
     /// The sum over the line; always fits, for an order that would make it too large is refused.
     pub qty: i64,
 }
 
 /// Levels outside a ring.
 #[derive(Clone, Debug, Default)]
-pub struct Far {
-    pub levels: BTreeMap<i64, Level>,
+pub struct FarLevels {
+    pub levels: BTreeMap<i64, PriceLevel>,
     /// Touches of far levels since the ring last moved.
     pub strays: u32,
 }
@@ -32,11 +32,11 @@ pub struct Far {
 /// Invariant: each ring has its levels, its bits and its far levels under the same number.
 #[derive(Clone, Debug, Default)]
 pub struct Rings {
-    levels: Vec<[Level; WINDOW]>,
+    levels: Vec<[PriceLevel; WINDOW]>,
     /// One for each level, set exactly if it has an order. The bit of a rank, like its level, is told by its lowest bits,
     /// wherever the ring lies.
     bits: Vec<u128>,
-    far: Vec<Far>,
+    far: Vec<FarLevels>,
 }
 
 impl Rings {
@@ -49,19 +49,19 @@ impl Rings {
 
     /// A new ring without orders, and its number.
     pub fn add(&mut self) -> u32 {
-        self.levels.push([Level::default(); WINDOW]);
+        self.levels.push([PriceLevel::default(); WINDOW]);
         self.bits.push(0);
-        self.far.push(Far::default());
+        self.far.push(FarLevels::default());
         u32::try_from(self.levels.len() - 1).expect("two ladders for each security, twice")
     }
 
     #[inline]
-    pub fn level(&self, ring: u32, rank: i64) -> &Level {
+    pub fn level(&self, ring: u32, rank: i64) -> &PriceLevel {
         &self.levels[ring as usize][place(rank)]
     }
 
     #[inline]
-    pub fn level_mut(&mut self, ring: u32, rank: i64) -> &mut Level {
+    pub fn level_mut(&mut self, ring: u32, rank: i64) -> &mut PriceLevel {
         &mut self.levels[ring as usize][place(rank)]
     }
 
@@ -89,12 +89,12 @@ impl Rings {
     }
 
     #[inline]
-    pub fn far(&self, ring: u32) -> &Far {
+    pub fn far(&self, ring: u32) -> &FarLevels {
         &self.far[ring as usize]
     }
 
     #[inline]
-    pub fn far_mut(&mut self, ring: u32) -> &mut Far {
+    pub fn far_mut(&mut self, ring: u32) -> &mut FarLevels {
         &mut self.far[ring as usize]
     }
 

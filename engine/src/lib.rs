@@ -21,7 +21,7 @@ pub mod codec;
 pub mod settings;
 mod prefetch;
 pub mod pages;
-mod scatter;
+mod keyed_hash;
 pub mod used_ids;
 pub mod order;
 pub mod orders;

@@ -13,7 +13,7 @@
 use crate::command::{Command, CommandKind};
 use crate::event::Event;
 use crate::id::{Origin, PortId, PortMask, ShardId, Source};
-use crate::lane::{Full, LaneIn, LaneOut, lane};
+use crate::lane::{LaneFull, LaneIn, LaneOut, lane};
 use crate::sender::{Sender, SenderId, SenderLog};
 
 /// What kind of thread a port is. The shards take commands of a lower kind first, see [`CLASS_BATCH`].
@@ -85,7 +85,7 @@ pub fn link(shards: &mut [ShardEnd], depths: Depths) -> PortEnd {
         let (commands_in, commands_out) = lane(depths.commands);
         let (events_in, events_out) = lane(depths.events);
         port.add_shard(commands_in, events_out);
-        end.turns[PortClass::Client as usize].ports.push(end.commands.len() as u8);
+        end.round_robins[PortClass::Client as usize].ports.push(end.commands.len() as u8);
         end.commands.push(commands_out);
         end.link = Some(events_in);
         end.ports = end.ports.with(PortMask::one(PortId::LINK));
@@ -103,8 +103,8 @@ pub struct PortEnd {
     events: Vec<LaneOut<Event>>,
     /// The shard that is listened to next.
     next: usize,
-    /// Who was sent something since [`PortEnd::take_called`].
-    called: ShardMask,
+    /// Who was sent something since [`PortEnd::take_wakeups`].
+    wakeups: ShardMask,
     senders: SenderLog,
 }
 
@@ -157,7 +157,7 @@ impl PortEnd {
             commands: Vec::new(),
             events: Vec::new(),
             next: 0,
-            called: ShardMask::default(),
+            wakeups: ShardMask::default(),
             senders: SenderLog::new(id),
         }
     }
@@ -174,14 +174,14 @@ impl PortEnd {
     }
 
     /// The number of a sender for the commands it sends. Each shard is told what it means before it is used there.
-    pub fn name_sender(&mut self, sender: Sender) -> SenderId {
-        self.senders.name(sender)
+    pub fn register_sender(&mut self, sender: Sender) -> SenderId {
+        self.senders.register(sender)
     }
 
     /// Tells a shard about senders it has not heard of. False: its lane is full.
     #[cold]
     #[inline(never)]
-    fn tell_senders(&mut self, shard: ShardId) -> bool {
+    fn send_senders(&mut self, shard: ShardId) -> bool {
         let at = shard.0 as usize;
         let source = Source { origin: Origin::Server, port: self.id, session: 0 };
         while let Some((id, part)) = self.senders.next(at) {
@@ -189,15 +189,15 @@ impl PortEnd {
             if self.commands[at].send(command).is_err() {
                 return false;
             }
-            self.called.0 |= 1 << at;
+            self.wakeups.0 |= 1 << at;
             self.senders.advance(at);
         }
         true
     }
 
     /// The shards that were sent something since the last time this was asked: whoever sleeps is to be woken.
-    pub fn take_called(&mut self) -> ShardMask {
-        std::mem::take(&mut self.called)
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        std::mem::take(&mut self.wakeups)
     }
 
     pub fn id(&self) -> PortId {
@@ -210,19 +210,19 @@ impl PortEnd {
 
     /// Sends a command, or not: then the caller keeps it in its slot and tries again later.
     #[inline]
-    pub fn send(&mut self, shard: ShardId, command: Command) -> Result<(), Full> {
-        if self.senders.has_news(shard.0 as usize) && !self.tell_senders(shard) {
-            return Err(Full);
+    pub fn send(&mut self, shard: ShardId, command: Command) -> Result<(), LaneFull> {
+        if self.senders.has_unsent(shard.0 as usize) && !self.send_senders(shard) {
+            return Err(LaneFull);
         }
         self.commands[shard.0 as usize].send(command)?;
-        self.called.0 |= 1 << shard.0;
+        self.wakeups.0 |= 1 << shard.0;
         Ok(())
     }
 
     /// Whether the next [`PortEnd::send`] to this shard succeeds.
     pub fn has_room(&mut self, shard: ShardId) -> bool {
-        let is_told = !self.senders.has_news(shard.0 as usize) || self.tell_senders(shard);
-        is_told && self.commands[shard.0 as usize].has_room()
+        let has_senders = !self.senders.has_unsent(shard.0 as usize) || self.send_senders(shard);
+        has_senders && self.commands[shard.0 as usize].has_room()
     }
 
     /// Sends the command to every shard that has not had it and has room now. Answers whether all have it; if not,
@@ -239,19 +239,20 @@ impl PortEnd {
 
     /// The next event. The shards take turns, so that none is heard less than another.
     pub fn poll_event(&mut self) -> Option<(ShardId, Event)> {
-        self.hear_event(|shard, event| (shard, *event))
+        self.poll_event_with(|shard, event| (shard, *event))
     }
 
     /// Shows the next event where it lies.
     #[inline]
-    pub fn hear_event<R>(&mut self, hear: impl FnOnce(ShardId, &Event) -> R) -> Option<R> {
-        let mut hear = Some(hear);
+    pub fn poll_event_with<R>(&mut self, handle: impl FnOnce(ShardId, &Event) -> R) -> Option<R> {
+        let mut handle = Some(handle);
         for _ in 0..self.events.len() {
             let shard = self.next;
             self.next = if shard + 1 == self.events.len() { 0 } else { shard + 1 };
-            let heard = self.events[shard].take_with(|event| Some(hear.take()?(ShardId(shard as u8), event)));
-            if let Some(heard) = heard {
-                return heard;
+            let handled =
+                self.events[shard].take_with(|event| Some(handle.take()?(ShardId(shard as u8), event)));
+            if let Some(handled) = handled {
+                return handled;
             }
         }
         None
@@ -298,20 +299,20 @@ pub struct ShardEnd {
     /// To other servers.
     link: Option<LaneIn<Event>>,
     /// By class.
-    turns: [Turns; 4],
+    round_robins: [RoundRobin; 4],
     /// What is left of [`CLASS_BATCH`] in this round.
     left: [u32; 4],
     /// The port whose command was taken last.
-    heard: u8,
+    last_port: u8,
 }
 
 impl ShardEnd {
     fn new(id: ShardId, ports: &[PortClass]) -> ShardEnd {
-        let turns = PortClass::ALL.map(|class| Turns::of(class, ports));
+        let round_robins = PortClass::ALL.map(|class| RoundRobin::of(class, ports));
         let all = (0..ports.len()).map(|port| PortMask::one(PortId(port as u8)));
         let ports = all.fold(PortMask::NONE, PortMask::with);
         let (commands, events) = (Vec::new(), Vec::new());
-        ShardEnd { id, ports, commands, events, link: None, turns, left: CLASS_BATCH, heard: 0 }
+        ShardEnd { id, ports, commands, events, link: None, round_robins, left: CLASS_BATCH, last_port: 0 }
     }
 
     pub fn id(&self) -> ShardId {
@@ -325,50 +326,50 @@ impl ShardEnd {
 
     /// Hands an event to a port if its lane has room.
     #[inline]
-    pub fn send(&mut self, port: PortId, event: Event) -> Result<(), Full> {
+    pub fn send(&mut self, port: PortId, event: Event) -> Result<(), LaneFull> {
         match self.events.get_mut(port.0 as usize) {
             Some(lane) => lane.send(event),
-            None => self.send_far(port, event),
+            None => self.send_to_link(port, event),
         }
     }
 
     /// What is for other servers.
     #[cold]
-    fn send_far(&mut self, port: PortId, event: Event) -> Result<(), Full> {
+    fn send_to_link(&mut self, port: PortId, event: Event) -> Result<(), LaneFull> {
         let link = self.link.as_mut().filter(|_| port == PortId::LINK);
         link.expect("a shard speaks to ports of its mesh only").send(event)
     }
 
     /// The next command: by class, and within a class the ports take turns.
     pub fn poll_command(&mut self) -> Option<Command> {
-        let mut is_left_out = false;
-        let command = self.poll_round(&mut is_left_out);
+        let mut was_skipped = false;
+        let command = self.poll_round(&mut was_skipped);
         if command.is_some() {
             return command;
         }
         self.left = CLASS_BATCH;
         // Those who had their part and were not looked at.
-        if is_left_out { self.poll_round(&mut is_left_out) } else { None }
+        if was_skipped { self.poll_round(&mut was_skipped) } else { None }
     }
 
     /// Shows at most `count` commands that wait behind the one taken last, nearest first. When other ports speak too they
     /// may come between.
     #[inline]
     pub fn look_ahead(&mut self, count: usize, see: impl FnMut(usize, &Command)) {
-        if let Some(lane) = self.commands.get_mut(self.heard as usize) {
+        if let Some(lane) = self.commands.get_mut(self.last_port as usize) {
             lane.look_ahead(count, see);
         }
     }
 
-    fn poll_round(&mut self, is_left_out: &mut bool) -> Option<Command> {
-        for (turns, left) in self.turns.iter_mut().zip(&mut self.left) {
+    fn poll_round(&mut self, was_skipped: &mut bool) -> Option<Command> {
+        for (round_robins, left) in self.round_robins.iter_mut().zip(&mut self.left) {
             if *left == 0 {
-                *is_left_out = true;
+                *was_skipped = true;
                 continue;
             }
-            if let Some((port, command)) = turns.poll(&mut self.commands) {
+            if let Some((port, command)) = round_robins.poll(&mut self.commands) {
                 *left -= 1;
-                self.heard = port;
+                self.last_port = port;
                 return Some(command);
             }
         }
@@ -378,15 +379,15 @@ impl ShardEnd {
 
 /// The ports of one class, and whose turn it is.
 #[derive(Debug)]
-struct Turns {
+struct RoundRobin {
     ports: Vec<u8>,
     next: usize,
 }
 
-impl Turns {
-    fn of(class: PortClass, classes: &[PortClass]) -> Turns {
+impl RoundRobin {
+    fn of(class: PortClass, classes: &[PortClass]) -> RoundRobin {
         let ports = classes.iter().enumerate().filter(|(_, c)| **c == class).map(|(port, _)| port as u8);
-        Turns { ports: ports.collect(), next: 0 }
+        RoundRobin { ports: ports.collect(), next: 0 }
     }
 
     fn poll(&mut self, lanes: &mut [LaneOut<Command>]) -> Option<(u8, Command)> {
@@ -451,15 +452,15 @@ mod tests {
     fn a_port_remembers_whom_it_called() {
         let (mut ports, _shards) = mesh(&[PortClass::Client], 128, depths(1));
         let port = &mut ports[0];
-        assert!(port.take_called().is_empty());
+        assert!(port.take_wakeups().is_empty());
         for shard in [127, 3] {
             port.send(ShardId(shard), command(0, 1)).unwrap();
-            assert_eq!(port.send(ShardId(shard), command(0, 2)), Err(Full));
+            assert_eq!(port.send(ShardId(shard), command(0, 2)), Err(LaneFull));
         }
-        assert_eq!(port.take_called().shards().collect::<Vec<_>>(), [ShardId(3), ShardId(127)]);
-        assert!(port.take_called().is_empty());
+        assert_eq!(port.take_wakeups().shards().collect::<Vec<_>>(), [ShardId(3), ShardId(127)]);
+        assert!(port.take_wakeups().is_empty());
         port.send_all(&mut Broadcast::new(command(0, 3)));
-        assert_eq!(port.take_called().shards().count(), 126);
+        assert_eq!(port.take_wakeups().shards().count(), 126);
     }
 
     #[test]
@@ -469,11 +470,11 @@ mod tests {
         assert!(port.has_room(ShardId(0)));
         port.send(ShardId(0), command(0, 1)).unwrap();
         assert!(!port.has_room(ShardId(0)));
-        assert_eq!(port.send(ShardId(0), command(0, 2)), Err(Full));
+        assert_eq!(port.send(ShardId(0), command(0, 2)), Err(LaneFull));
         assert_eq!(port.send(ShardId(1), command(0, 3)), Ok(()));
         let shard = &mut shards[0];
         shard.send(PortId(0), event(1)).unwrap();
-        assert_eq!(shard.send(PortId(0), event(2)), Err(Full));
+        assert_eq!(shard.send(PortId(0), event(2)), Err(LaneFull));
         assert_eq!(shard.send(PortId(1), event(2)), Ok(()));
     }
 
@@ -485,8 +486,9 @@ mod tests {
                 shards[shard].send(PortId(0), event(seq)).unwrap();
             }
         }
-        let heard: Vec<_> = std::iter::from_fn(|| ports[0].poll_event()).map(|(s, e)| (s.0, e.seq)).collect();
-        assert_eq!(heard, [(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (2, 2)]);
+        let handled: Vec<_> =
+            std::iter::from_fn(|| ports[0].poll_event()).map(|(s, e)| (s.0, e.seq)).collect();
+        assert_eq!(handled, [(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (2, 2)]);
     }
 
     #[test]

@@ -18,13 +18,13 @@ const _: () = assert!(size_of::<Node>() == 32, "a node never straddles a cache l
 /// Where an order is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Place {
+pub enum NodePlace {
     #[default]
     Nowhere,
     /// On a ladder of the venue, at its limit.
     Book,
     /// In the line of market orders that wait; `ticks` is its number of arrival.
-    Line,
+    MarketQueue,
     /// Kept aside for the closing auction.
     ParkedLimit,
     ParkedMarket,
@@ -51,7 +51,7 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn new(place: Place, side: Side) -> Node {
+    pub fn new(place: NodePlace, side: Side) -> Node {
         let mut node = Node { prev: NIL, next: NIL, ..Node::default() };
         node.state = (place as u8) << 1 | side as u8;
         node
@@ -63,25 +63,25 @@ impl Node {
     }
 
     #[inline]
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> NodePlace {
         match self.state >> 1 {
-            1 => Place::Book,
-            2 => Place::Line,
-            3 => Place::ParkedLimit,
-            4 => Place::ParkedMarket,
-            5 => Place::Taking,
-            6 => Place::Stop,
-            _ => Place::Nowhere,
+            1 => NodePlace::Book,
+            2 => NodePlace::MarketQueue,
+            3 => NodePlace::ParkedLimit,
+            4 => NodePlace::ParkedMarket,
+            5 => NodePlace::Taking,
+            6 => NodePlace::Stop,
+            _ => NodePlace::Nowhere,
         }
     }
 
     #[inline]
-    pub fn is_at(&self, place: Place) -> bool {
+    pub fn is_at(&self, place: NodePlace) -> bool {
         self.state >> 1 == place as u8
     }
 
     #[inline]
-    pub fn set_place(&mut self, place: Place) {
+    pub fn set_place(&mut self, place: NodePlace) {
         self.state = (place as u8) << 1 | self.state & 1;
     }
 
@@ -111,8 +111,8 @@ impl Nodes {
 
     /// The place of a slot; nowhere if it was never used.
     #[inline]
-    pub fn place(&self, slot: u32) -> Place {
-        self.slots.get(slot as usize).map_or(Place::Nowhere, Node::place)
+    pub fn place(&self, slot: u32) -> NodePlace {
+        self.slots.get(slot as usize).map_or(NodePlace::Nowhere, Node::place)
     }
 
     #[inline]
@@ -162,18 +162,18 @@ impl IndexMut<u32> for Nodes {
 
 /// First come, first served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct NodeQueue {
     pub(crate) head: u32,
     pub(crate) tail: u32,
 }
 
-impl Default for Line {
-    fn default() -> Line {
-        Line { head: NIL, tail: NIL }
+impl Default for NodeQueue {
+    fn default() -> NodeQueue {
+        NodeQueue { head: NIL, tail: NIL }
     }
 }
 
-impl Line {
+impl NodeQueue {
     #[inline]
     pub fn front(&self) -> Option<u32> {
         (self.head != NIL).then_some(self.head)

@@ -11,11 +11,11 @@ use crate::mesh::{Broadcast, PortEnd};
 #[derive(Debug)]
 pub struct PendingCommands {
     source: Source,
-    waiting: VecDeque<Errand>,
+    waiting: VecDeque<PendingCommand>,
 }
 
 #[derive(Debug)]
-enum Errand {
+enum PendingCommand {
     All(Broadcast),
     One(ShardId, Command),
 }
@@ -26,17 +26,17 @@ impl PendingCommands {
         PendingCommands { source, waiting: VecDeque::new() }
     }
 
-    pub fn tell_all(&mut self, body: CommandKind) {
+    pub fn push_all(&mut self, body: CommandKind) {
         let command = Command::new(self.source, 0, body);
-        self.waiting.push_back(Errand::All(Broadcast::new(command)));
+        self.waiting.push_back(PendingCommand::All(Broadcast::new(command)));
     }
 
-    pub fn tell(&mut self, shard: ShardId, body: CommandKind) {
-        self.send(shard, Command::new(self.source, 0, body));
+    pub fn push(&mut self, shard: ShardId, body: CommandKind) {
+        self.push_command(shard, Command::new(self.source, 0, body));
     }
 
-    pub fn send(&mut self, shard: ShardId, command: Command) {
-        self.waiting.push_back(Errand::One(shard, command));
+    pub fn push_command(&mut self, shard: ShardId, command: Command) {
+        self.waiting.push_back(PendingCommand::One(shard, command));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -51,12 +51,12 @@ impl PendingCommands {
     /// Sends what has room, in order, and says how much.
     pub fn poll(&mut self, port: &mut PortEnd) -> usize {
         let mut sent = 0;
-        while let Some(errand) = self.waiting.front_mut() {
-            let through = match errand {
-                Errand::All(broadcast) => port.send_all(broadcast),
-                Errand::One(shard, command) => port.send(*shard, *command).is_ok(),
+        while let Some(pending) = self.waiting.front_mut() {
+            let is_sent = match pending {
+                PendingCommand::All(broadcast) => port.send_all(broadcast),
+                PendingCommand::One(shard, command) => port.send(*shard, *command).is_ok(),
             };
-            if !through {
+            if !is_sent {
                 break;
             }
             self.waiting.pop_front();

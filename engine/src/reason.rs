@@ -2,7 +2,7 @@
 //! the REST problem body, in the STOMP payload and in the metrics, and never changes its spelling.
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $words:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
         /// A reason, with its stable code and a sentence for people.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
@@ -25,10 +25,10 @@ macro_rules! reasons {
             }
 
             /// What the code means, for people.
-            pub fn words(self) -> &'static str {
+            pub fn text(self) -> &'static str {
                 match self {
                     Reason::None => "",
-                    $(Reason::$name => $words,)*
+                    $(Reason::$name => $text,)*
                 }
             }
         }
@@ -127,7 +127,7 @@ reasons! {
 
 impl Reason {
     /// Whether whoever says so speaks in a shard's place: then what it says has no number.
-    pub fn is_in_its_place(self) -> bool {
+    pub fn is_substitute(self) -> bool {
         matches!(self, Reason::StorageFailed | Reason::OwnerAway | Reason::ReportLost)
     }
 }
@@ -143,9 +143,9 @@ mod tests {
         codes.dedup();
         assert_eq!(codes.len(), Reason::ALL.len());
         for reason in &Reason::ALL[1..] {
-            assert!(!reason.words().is_empty());
+            assert!(!reason.text().is_empty());
             assert!(reason.code().bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", reason.code());
         }
-        assert_eq!(Reason::None.words(), "");
+        assert_eq!(Reason::None.text(), "");
     }
 }

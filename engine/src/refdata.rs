@@ -78,7 +78,7 @@ impl SecurityKind {
         SecurityKind::Crypto,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             SecurityKind::Stock => "STOCK",
             SecurityKind::Future => "FUTURE",
@@ -92,8 +92,8 @@ impl SecurityKind {
         }
     }
 
-    pub fn from_word(word: &str) -> Option<SecurityKind> {
-        SecurityKind::ALL.into_iter().find(|kind| kind.word() == word)
+    pub fn from_name(name: &str) -> Option<SecurityKind> {
+        SecurityKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Whether it ends on a date.
@@ -114,15 +114,15 @@ pub enum OptionKind {
 }
 
 impl OptionKind {
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             OptionKind::Call => "CALL",
             OptionKind::Put => "PUT",
         }
     }
 
-    pub fn from_word(word: &str) -> Option<OptionKind> {
-        [OptionKind::Call, OptionKind::Put].into_iter().find(|kind| kind.word() == word)
+    pub fn from_name(name: &str) -> Option<OptionKind> {
+        [OptionKind::Call, OptionKind::Put].into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -177,7 +177,7 @@ pub struct Flaw {
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} row {}: {}: {}", self.table.word(), self.row + 1, self.column, self.problem)
+        write!(f, "{} row {}: {}: {}", self.table.name(), self.row + 1, self.column, self.problem)
     }
 }
 
@@ -194,7 +194,7 @@ impl Table {
     pub const ALL: [Table; 5] =
         [Table::Exchanges, Table::Families, Table::Securities, Table::Accounts, Table::Strategies];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Table::Exchanges => "exchanges",
             Table::Families => "families",

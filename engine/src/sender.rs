@@ -198,7 +198,7 @@ impl SenderTable {
     }
 
     /// Adds a half of what is told about a sender, and gives the sender.
-    pub fn tell(&mut self, id: SenderId, part: SenderPart) -> Sender {
+    pub fn apply_part(&mut self, id: SenderId, part: SenderPart) -> Sender {
         let sender = match part {
             SenderPart::Login { protocol, address, login } => {
                 Sender { protocol, address, login, session: SenderText::EMPTY }
@@ -253,7 +253,7 @@ pub struct SenderLog {
     parts: VecDeque<(SenderId, SenderPart)>,
     begin: u64,
     /// By shard: how much of all there ever was it has been told.
-    told: Vec<u64>,
+    sent_counts: Vec<u64>,
 }
 
 impl SenderLog {
@@ -265,12 +265,12 @@ impl SenderLog {
             ids: BTreeMap::new(),
             parts: VecDeque::new(),
             begin: 0,
-            told: Vec::new(),
+            sent_counts: Vec::new(),
         }
     }
 
     pub(crate) fn add_shard(&mut self) {
-        self.told.push(self.begin);
+        self.sent_counts.push(self.begin);
     }
 
     /// Counts from here on. `start` is the number of this start of the server; numbers come again after 2,047 starts.
@@ -280,7 +280,7 @@ impl SenderLog {
     }
 
     /// The number of a sender, who is named now if this is the first time. See [`SENDERS_PER_PORT_MAX`].
-    pub(crate) fn name(&mut self, sender: Sender) -> SenderId {
+    pub(crate) fn register(&mut self, sender: Sender) -> SenderId {
         if let Some(id) = self.ids.get(&sender) {
             return *id;
         }
@@ -289,7 +289,7 @@ impl SenderLog {
             return SenderId::UNLISTED;
         }
         if left <= SENDERS_WITHOUT_ADDRESS_MAX && sender.address != SenderAddress::NONE {
-            return self.name(Sender { address: SenderAddress::NONE, ..sender });
+            return self.register(Sender { address: SenderAddress::NONE, ..sender });
         }
         let id = SenderId(((self.port.0 as u32) << PORT_SHIFT) | (self.first + self.named));
         self.named += 1;
@@ -300,19 +300,19 @@ impl SenderLog {
 
     /// Whether a shard has not been told about everybody.
     #[inline]
-    pub(crate) fn has_news(&self, shard: usize) -> bool {
-        self.told[shard] != self.begin + self.parts.len() as u64
+    pub(crate) fn has_unsent(&self, shard: usize) -> bool {
+        self.sent_counts[shard] != self.begin + self.parts.len() as u64
     }
 
     /// What a shard is to be told next.
     pub(crate) fn next(&self, shard: usize) -> Option<(SenderId, SenderPart)> {
-        self.parts.get((self.told[shard] - self.begin) as usize).copied()
+        self.parts.get((self.sent_counts[shard] - self.begin) as usize).copied()
     }
 
     /// The shard was told. What all have been told is dropped.
     pub(crate) fn advance(&mut self, shard: usize) {
-        self.told[shard] += 1;
-        let least = self.told.iter().copied().min().unwrap_or_default();
+        self.sent_counts[shard] += 1;
+        let least = self.sent_counts.iter().copied().min().unwrap_or_default();
         while self.begin < least && self.parts.pop_front().is_some() {
             self.begin += 1;
         }
@@ -400,7 +400,7 @@ mod tests {
         small.insert(SenderId::INTERNAL, sender("a", 1));
         small.insert(SenderId(90), sender("b", 1));
         small.insert(SenderId(20), sender("a", 1));
-        small.tell(SenderId(90), SenderPart::Session(SenderText::new("S")));
+        small.apply_part(SenderId(90), SenderPart::Session(SenderText::new("S")));
         let mut bytes = Vec::new();
         small.encode(&mut bytes);
         let back: SenderTable = decode_whole(&bytes).unwrap();
@@ -415,18 +415,18 @@ mod tests {
     fn a_port_names_a_sender_once_and_tells_every_shard() {
         let mut log = SenderLog::new(PortId(2));
         (0..2).for_each(|_| log.add_shard());
-        let id = log.name(Sender { session: SenderText::new("S"), ..sender("a", 1) });
-        assert_eq!(log.name(Sender { session: SenderText::new("S"), ..sender("a", 1) }), id);
+        let id = log.register(Sender { session: SenderText::new("S"), ..sender("a", 1) });
+        assert_eq!(log.register(Sender { session: SenderText::new("S"), ..sender("a", 1) }), id);
         for shard in 0..2 {
             assert_eq!(log.next(shard).map(|(told, _)| told), Some(id));
             log.advance(shard);
             assert!(matches!(log.next(shard), Some((_, SenderPart::Session(_)))));
             log.advance(shard);
-            assert!(!log.has_news(shard));
+            assert!(!log.has_unsent(shard));
         }
         assert!(log.parts.is_empty());
-        assert_ne!(log.name(sender("a", 2)), id);
-        assert!(log.has_news(0) && log.has_news(1));
+        assert_ne!(log.register(sender("a", 2)), id);
+        assert!(log.has_unsent(0) && log.has_unsent(1));
     }
 
     #[test]
@@ -436,7 +436,7 @@ mod tests {
         let named = |log: &mut SenderLog, login: &str, address: u32| {
             let mut sender = sender(login, 0);
             sender.address.0[..4].copy_from_slice(&address.to_le_bytes());
-            log.name(sender)
+            log.register(sender)
         };
         let with_address = SENDERS_PER_PORT_MAX - SENDERS_WITHOUT_ADDRESS_MAX;
         let first = named(&mut log, "a", 1);

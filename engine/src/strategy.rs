@@ -5,9 +5,9 @@ pub mod dispatcher;
 pub mod context;
 pub mod examples;
 pub mod host;
-pub mod kinds;
-pub mod letters;
-pub mod life;
+pub mod registry;
+pub mod remote_protocol;
+pub mod lifecycle;
 pub mod market;
 pub mod orders;
 pub mod parameters;
@@ -20,7 +20,7 @@ use std::fmt;
 
 pub use self::bars::Bar;
 pub use self::context::{Context, Operation};
-pub use self::orders::{OpenOrder, Refused, Request};
+pub use self::orders::{OpenOrder, Refused, StrategyRequestKind};
 use crate::command::Phase;
 use crate::event::{Booking, OrderReport, Tick};
 use crate::id::IntId;
@@ -91,11 +91,11 @@ pub trait Strategy: Send {
 pub struct Failure(Cow<'static, str>);
 
 impl Failure {
-    pub fn new(words: impl Into<Cow<'static, str>>) -> Failure {
-        Failure(words.into())
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Failure {
+        Failure(text.into())
     }
 
-    pub fn words(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.0
     }
 }
@@ -109,12 +109,12 @@ impl fmt::Display for Failure {
 /// So that `?` works on what the context declines.
 impl From<Reason> for Failure {
     fn from(reason: Reason) -> Failure {
-        Failure(Cow::Borrowed(reason.words()))
+        Failure(Cow::Borrowed(reason.text()))
     }
 }
 
 impl From<&'static str> for Failure {
-    fn from(words: &'static str) -> Failure {
-        Failure(Cow::Borrowed(words))
+    fn from(text: &'static str) -> Failure {
+        Failure(Cow::Borrowed(text))
     }
 }

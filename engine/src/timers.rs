@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, encode_list};
 use crate::command::Report;
-use crate::event::{Ask, Tick};
+use crate::event::{Tick, VenueRequest};
 use crate::id::OrderHandle;
 use crate::rng::Rng;
 use crate::time::Timestamp;
@@ -20,7 +20,7 @@ pub enum Timed {
     Date(OrderHandle),
     ToVenue {
         order: OrderHandle,
-        ask: Ask,
+        ask: VenueRequest,
     },
     FromVenue {
         order: OrderHandle,
@@ -31,28 +31,28 @@ pub enum Timed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct TimerEntry {
     at: Timestamp,
     seq: u64,
     what: Timed,
 }
 
-impl Ord for Entry {
+impl Ord for TimerEntry {
     /// Reversed: the heap gives its greatest, which is to be the earliest.
-    fn cmp(&self, other: &Entry) -> Ordering {
+    fn cmp(&self, other: &TimerEntry) -> Ordering {
         (other.at, other.seq).cmp(&(self.at, self.seq))
     }
 }
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+impl PartialOrd for TimerEntry {
+    fn partial_cmp(&self, other: &TimerEntry) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 #[derive(Debug, Default)]
 pub struct Timers {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<TimerEntry>,
     seq: u64,
     /// Dates in the heap, stale ones included.
     dates: usize,
@@ -62,7 +62,7 @@ impl Timers {
     pub fn push(&mut self, at: Timestamp, what: Timed) {
         self.seq += 1;
         self.dates += matches!(what, Timed::Date(_)) as usize;
-        self.heap.push(Entry { at, seq: self.seq, what });
+        self.heap.push(TimerEntry { at, seq: self.seq, what });
     }
 
     pub fn deadline(&self) -> Option<Timestamp> {
@@ -116,21 +116,21 @@ impl Timers {
     }
 }
 
-codec!(Entry { at, seq, what });
+codec!(TimerEntry { at, seq, what });
 codec!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
 codec!(DelayLine { last, rng });
 
 /// In the order in which they will come due, whatever the heap looks like.
 impl Codec for Timers {
     fn encode(&self, out: &mut impl ByteSink) {
-        let mut entries: Vec<&Entry> = self.heap.iter().collect();
+        let mut entries: Vec<&TimerEntry> = self.heap.iter().collect();
         entries.sort_unstable_by(|a, b| b.cmp(a));
         encode_list(entries.into_iter(), out);
         self.seq.encode(out);
     }
 
     fn decode(from: &mut ByteReader<'_>) -> Result<Timers, DecodeError> {
-        let entries: Vec<Entry> = Codec::decode(from)?;
+        let entries: Vec<TimerEntry> = Codec::decode(from)?;
         let seq = Codec::decode(from)?;
         let sound = entries.is_sorted_by(|a, b| a > b) && entries.iter().all(|entry| entry.seq <= seq);
         from.check(sound, DecodeProblem::Contradiction)?;

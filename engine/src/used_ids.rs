@@ -14,8 +14,8 @@
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
 use crate::id::{IntId, PortId, Source};
+use crate::keyed_hash::{KeyedHash, fold};
 use crate::prefetch;
-use crate::scatter::{Scatter, fold};
 
 /// Ids of the trading day that a shard and a large desk remember at least; a small desk has 16 for each id by which it can find an
 /// order. They take 32 MB in a shard and in its snapshots, and 64 MB in a desk that needs them, 128 MB when it has had more. A
@@ -34,11 +34,11 @@ const HASH_MASK: u64 = (1 << PORT_SHIFT) - 1;
 
 /// Hashes ids within their session to 56 bits.
 #[derive(Clone, Copy, Debug)]
-struct Hasher(Scatter);
+struct Hasher(KeyedHash);
 
 impl Hasher {
     fn new() -> Hasher {
-        Hasher(Scatter::new(HASH_SEED))
+        Hasher(KeyedHash::new(HASH_SEED))
     }
 
     #[inline]

@@ -25,7 +25,7 @@ mod tests;
 use crate::command::{Quote, Session, Trade};
 use crate::id::{AccountId, SecurityId};
 use crate::number::{Price, Qty};
-use crate::order_nodes::{Line, Nodes, Place};
+use crate::order_nodes::{NodePlace, NodeQueue, Nodes};
 use crate::pages::LargePages;
 use crate::prefetch::fetch;
 use crate::reason::Reason;
@@ -33,19 +33,19 @@ use crate::rng::Rng;
 use crate::settings::VenueSettings;
 use crate::terms::{Side, Tif};
 
-use auction::{Candidate, Pass, Shelf};
-pub use book::Market;
-use book::{Book, Mode, Queue, Shown};
-use depth::Followed;
+use auction::{Candidate, ExpiryPass, OrderSet};
+pub use book::MarketState;
+use book::{FeedQueue, Mode, OrderBook, QuoteSide};
+use depth::WatchedBooks;
 
 /// Most executions one call makes. Each may mean two statuses, two bookings and a tick, and all of them stay below
 /// [`crate::event::EVENTS_PER_COMMAND_MAX`].
 pub const FILLS_PER_STEP: u32 = 8;
 /// Most outcomes of one call: an acceptance, two sides of each execution, an end.
 pub const OUTCOMES_PER_STEP_MAX: usize = 2 + 2 * FILLS_PER_STEP as usize;
-/// What one call may spend. What is told costs `EFFORT_TOLD`, what is only looked at costs 1.
-const EFFORT_PER_STEP: u32 = FILLS_PER_STEP * EFFORT_TOLD;
-const EFFORT_TOLD: u32 = 64;
+/// What one call may spend. What is told costs `EFFORT_REPORTED`, what is only looked at costs 1.
+const EFFORT_PER_STEP: u32 = FILLS_PER_STEP * EFFORT_REPORTED;
+const EFFORT_REPORTED: u32 = 64;
 
 /// What a book is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct BookSpec {
 
 /// An order on its way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct OrderEntry {
     /// Chosen by the caller, free until now.
     pub slot: u32,
     pub book: u32,
@@ -76,7 +76,7 @@ pub struct Entry {
 
 /// What became of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum VenueOutcome {
     Accepted,
     Rejected(Reason),
     Filled {
@@ -94,31 +94,31 @@ pub enum Outcome {
 /// All books of one shard.
 #[derive(Debug)]
 pub struct Venue {
-    books: Vec<Book>,
+    books: Vec<OrderBook>,
     /// In the same order; apart, so that the books lie closer together.
-    markets: Vec<Market>,
+    markets: Vec<MarketState>,
     /// What a plain book never looks at, in the same order.
-    backs: Vec<Back>,
+    details: Vec<BookDetail>,
     nodes: Nodes,
-    outcomes: Vec<(u32, Outcome)>,
+    outcomes: Vec<(u32, VenueOutcome)>,
     scratch: Vec<Candidate>,
-    followed: Followed,
+    watched: WatchedBooks,
 }
 
 /// The part of a book that is needed when there is more than orders of clients in continuous trading.
 #[derive(Debug)]
-struct Back {
+struct BookDetail {
     spec: BookSpec,
     session: Session,
     halted: bool,
     /// What the feed shows: bid, ask.
-    shown: [Shown; 2],
-    queues: [Option<Queue>; 2],
+    shown: [QuoteSide; 2],
+    queues: [Option<FeedQueue>; 2],
     /// Market orders that wait.
-    lines: [Line; 2],
+    market_queues: [NodeQueue; 2],
     arrivals: i64,
     /// ATC orders before their auction.
-    parked: Line,
+    parked: NodeQueue,
     /// Whether orders for an auction have come since the last one ended.
     ato: bool,
     atc: bool,
@@ -151,7 +151,7 @@ enum Work {
         queued: bool,
     },
     /// Market orders that wait take what they can: the one who does, and who is next on each side.
-    Line {
+    MarketQueue {
         taking: u32,
         next: [u32; 2],
     },
@@ -164,8 +164,8 @@ enum Work {
     },
     /// Orders of a kind are over; `slot` is the next to look at.
     Expire {
-        pass: Pass,
-        shelf: Shelf,
+        pass: ExpiryPass,
+        set: OrderSet,
         slot: u32,
     },
 }
@@ -175,11 +175,11 @@ impl Venue {
         let mut venue = Venue {
             books: Vec::with_capacity(books.len()),
             markets: Vec::with_capacity(books.len()),
-            backs: Vec::with_capacity(books.len()),
+            details: Vec::with_capacity(books.len()),
             nodes: Nodes::with_capacity(orders_capacity, pages),
             outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
             scratch: Vec::new(),
-            followed: Followed::default(),
+            watched: WatchedBooks::default(),
         };
         venue.reserve_books(books.len(), pages);
         for spec in books {
@@ -197,18 +197,18 @@ impl Venue {
     pub fn add_book(&mut self, spec: BookSpec) -> u32 {
         assert!(spec.tick_size.is_positive(), "a tick is above zero");
         assert!(spec.lot.is_positive(), "a lot is above zero");
-        self.books.push(Book::new(&spec, &mut self.nodes));
-        self.markets.push(Market::default());
-        self.backs.push(Back {
+        self.books.push(OrderBook::new(&spec, &mut self.nodes));
+        self.markets.push(MarketState::default());
+        self.details.push(BookDetail {
             rng: Rng::named(spec.settings.seed, spec.security.0 as u64),
             spec,
             session: Session::Continuous,
             halted: false,
-            shown: [Shown::default(); 2],
+            shown: [QuoteSide::default(); 2],
             queues: [None; 2],
-            lines: [Line::default(); 2],
+            market_queues: [NodeQueue::default(); 2],
             arrivals: 0,
-            parked: Line::default(),
+            parked: NodeQueue::default(),
             ato: false,
             atc: false,
             band: (i64::MIN, i64::MAX),
@@ -221,32 +221,32 @@ impl Venue {
     /// dice roll on.
     pub fn set_up(&mut self, book: u32, settings: VenueSettings) {
         assert!(!self.has_work(book), "a book with work left is told nothing");
-        self.followed.touch(book);
-        let back = &mut self.backs[book as usize];
-        back.shown.iter_mut().for_each(|shown| shown.limit(&settings));
+        self.watched.touch(book);
+        let detail = &mut self.details[book as usize];
+        detail.shown.iter_mut().for_each(|shown| shown.limit(&settings));
         self.books[book as usize].set_self_trade(settings.self_trade);
-        back.spec.settings = settings;
+        detail.spec.settings = settings;
         self.update_mode(book);
     }
 
     /// A new order comes.
     #[inline]
-    pub fn enter(&mut self, entry: &Entry) {
-        self.followed.touch(entry.book);
+    pub fn enter(&mut self, entry: &OrderEntry) {
+        self.watched.touch(entry.book);
         // A slot that was never used makes the slab grow, and need not be fast.
-        let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(Place::Nowhere));
+        let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(NodePlace::Nowhere));
         if !free || !self.is_plain(entry) {
             return self.enter_slow(entry);
         }
-        self.say(entry.slot, Outcome::Accepted);
+        self.push_outcome(entry.slot, VenueOutcome::Accepted);
         self.arrive_fast(entry);
     }
 
     /// A new order comes that only has to rest. True if it does, and that is all there is to say; false, and nothing has
     /// happened, if there is more to it.
     #[inline]
-    pub fn rest(&mut self, entry: &Entry) -> bool {
-        let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(Place::Nowhere));
+    pub fn rest(&mut self, entry: &OrderEntry) -> bool {
+        let free = self.nodes.get(entry.slot).is_some_and(|node| node.is_at(NodePlace::Nowhere));
         if !free || !self.is_plain(entry) || entry.tif == Tif::Ioc {
             return false;
         }
@@ -254,9 +254,9 @@ impl Venue {
         let Some(limit) = entry.limit.filter(|_| !book.crosses(entry.side, entry.limit)) else {
             return false;
         };
-        self.followed.touch(entry.book);
+        self.watched.touch(entry.book);
         let own = &mut book.sides[entry.side as usize];
-        own.insert(&mut self.nodes, entry.slot, entry.node(Place::Book, limit, entry.qty))
+        own.insert(&mut self.nodes, entry.slot, entry.node(NodePlace::Book, limit, entry.qty))
     }
 
     /// Has a book brought near.
@@ -293,7 +293,7 @@ impl Venue {
     /// Has the memory brought near that is needed when an order leaves.
     #[inline]
     pub fn prefetch_near(&self, slot: u32) {
-        if let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(Place::Book)) {
+        if let Some(node) = self.nodes.get(slot).filter(|node| node.is_at(NodePlace::Book)) {
             self.nodes.fetch(node.prev);
             self.nodes.fetch(node.next);
             self.books[node.book as usize].sides[node.side() as usize].fetch(&self.nodes, node.ticks);
@@ -303,15 +303,15 @@ impl Venue {
     /// An order that rests leaves. False, and nothing has happened, if it does not rest.
     #[inline]
     pub fn withdraw(&mut self, slot: u32) -> bool {
-        self.nodes.get(slot).is_some_and(|node| node.is_at(Place::Book)) && self.leave(slot).is_ok()
+        self.nodes.get(slot).is_some_and(|node| node.is_at(NodePlace::Book)) && self.take_out(slot).is_ok()
     }
 
     /// An order shall leave.
     #[inline]
     pub fn cancel(&mut self, slot: u32) {
-        match self.leave(slot) {
-            Ok(()) => self.say(slot, Outcome::Canceled(Reason::Requested)),
-            Err(reason) => self.say(slot, Outcome::CancelRefused(reason)),
+        match self.take_out(slot) {
+            Ok(()) => self.push_outcome(slot, VenueOutcome::Canceled(Reason::Requested)),
+            Err(reason) => self.push_outcome(slot, VenueOutcome::CancelRefused(reason)),
         }
     }
 
@@ -320,7 +320,7 @@ impl Venue {
     pub fn replace(&mut self, slot: u32, qty: Qty, limit: Option<i64>, tif: Tif) {
         match self.plain_change(slot, qty, limit, tif) {
             Some(entry) => {
-                self.say(slot, Outcome::Replaced);
+                self.push_outcome(slot, VenueOutcome::Replaced);
                 self.reinsert(&entry);
             }
             None => self.replace_slow(slot, qty, limit, tif),
@@ -340,15 +340,15 @@ impl Venue {
 
     /// The shard says that an order's time is over. Nothing is said of one that is not here.
     pub fn expire(&mut self, slot: u32, reason: Reason) {
-        if self.leave(slot).is_ok() {
-            self.say(slot, Outcome::Expired(reason));
+        if self.take_out(slot).is_ok() {
+            self.push_outcome(slot, VenueOutcome::Expired(reason));
         }
     }
 
     /// The feed shows other best prices.
     pub fn quote(&mut self, book: u32, quote: &Quote) {
         if self.is_idle(book) {
-            self.followed.touch(book);
+            self.watched.touch(book);
             self.show(book, quote);
             self.run(book);
         }
@@ -357,7 +357,7 @@ impl Venue {
     /// The feed tells a trade.
     pub fn trade(&mut self, book: u32, trade: &Trade) {
         if self.is_idle(book) {
-            self.followed.touch(book);
+            self.watched.touch(book);
             self.print(book, trade);
             self.run(book);
         }
@@ -366,7 +366,7 @@ impl Venue {
     /// The exchange goes into another session.
     pub fn session(&mut self, book: u32, session: Session) {
         if self.is_idle(book) {
-            self.followed.touch(book);
+            self.watched.touch(book);
             self.change_session(book, session);
             self.run(book);
         }
@@ -374,7 +374,7 @@ impl Venue {
 
     pub fn halt(&mut self, book: u32, on: bool) {
         if self.is_idle(book) {
-            self.followed.touch(book);
+            self.watched.touch(book);
             self.change_halt(book, on);
             self.run(book);
         }
@@ -383,7 +383,7 @@ impl Venue {
     /// Goes on with what a call left to do; whether there is still more.
     pub fn work(&mut self, book: u32) -> bool {
         if self.has_work(book) {
-            self.followed.touch(book);
+            self.watched.touch(book);
             self.run(book);
         }
         self.has_work(book)
@@ -396,7 +396,7 @@ impl Venue {
 
     /// What came of the calls since [`Venue::clear_outcomes`], by slot and in order.
     #[inline]
-    pub fn outcomes(&self) -> &[(u32, Outcome)] {
+    pub fn outcomes(&self) -> &[(u32, VenueOutcome)] {
         &self.outcomes
     }
 
@@ -407,12 +407,12 @@ impl Venue {
 
     /// The picture of the market: what the feed and the executions here have made of it.
     #[inline]
-    pub fn market(&self, book: u32) -> &Market {
+    pub fn market(&self, book: u32) -> &MarketState {
         &self.markets[book as usize]
     }
 
     #[inline]
-    pub fn market_mut(&mut self, book: u32) -> &mut Market {
+    pub fn market_mut(&mut self, book: u32) -> &mut MarketState {
         &mut self.markets[book as usize]
     }
 
@@ -436,7 +436,7 @@ impl Venue {
         self.is_here(slot).then(|| self.nodes[slot].book)
     }
 
-    /// The slab, for the shard's own ladders; their nodes are at [`Place::Stop`].
+    /// The slab, for the shard's own ladders; their nodes are at [`NodePlace::Stop`].
     #[inline]
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
@@ -451,7 +451,7 @@ impl Venue {
 /// Work that takes several steps.
 impl Venue {
     fn set_work(&mut self, book: u32, work: Work) {
-        self.backs[book as usize].work = work;
+        self.details[book as usize].work = work;
         self.books[book as usize].mode.set(Mode::WORKING, work != Work::None);
     }
 
@@ -459,17 +459,17 @@ impl Venue {
     fn run(&mut self, book: u32) {
         let mut effort = 0;
         while effort < EFFORT_PER_STEP {
-            effort += match self.backs[book as usize].work {
+            effort += match self.details[book as usize].work {
                 Work::None => return,
                 Work::Take { slot, market } => self.work_take(book, slot, market),
                 Work::Through { side } => self.work_through(book, side),
                 Work::Print { side, price, size, left, queued } => {
                     self.work_print(book, side, price, size, left, queued)
                 }
-                Work::Line { taking, next } => self.work_line(book, taking, next),
+                Work::MarketQueue { taking, next } => self.work_market_queue(book, taking, next),
                 Work::Join => self.work_join(book),
                 Work::Uncross { ticks, left } => self.work_uncross(book, ticks, left),
-                Work::Expire { pass, shelf, slot } => self.work_expire(book, pass, shelf, slot),
+                Work::Expire { pass, set, slot } => self.work_expire(book, pass, set, slot),
             };
         }
     }

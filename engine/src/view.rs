@@ -15,8 +15,8 @@
 //! between them for an instant; then a switch is on if it is on anywhere, an adapter is connected if it is
 //! everywhere, and for the rest the lowest shard that knows has the word.
 
-mod board;
-mod figures;
+mod control;
+mod valuation;
 mod ids;
 mod ledger;
 mod market;
@@ -32,10 +32,10 @@ use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
 use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
 
-pub use board::{AlertRecord, SwitchState};
-pub use figures::{Holding, Missing, Portfolio, Valuation};
+pub use control::{AlertRecord, SwitchState};
 pub use ledger::{CashBalance, Position, Transaction};
 pub use order::Order;
+pub use valuation::{Holding, Missing, Portfolio, Valuation};
 pub use walk::{WALKS_MAX, Walk};
 
 /// How much history the view keeps. Open orders, positions and the like are as many as the shards have.
@@ -69,10 +69,10 @@ impl Default for ViewSettings {
 #[derive(Debug)]
 pub struct View {
     shards: Vec<Progress>,
-    orders: orders::Orders,
-    ledger: ledger::Ledger,
-    market: market::Market,
-    board: board::Board,
+    orders: orders::OrderStore,
+    ledger: ledger::LedgerView,
+    market: market::MarketView,
+    control: control::ControlState,
     senders: SenderTable,
 }
 
@@ -95,10 +95,10 @@ impl View {
         assert!(shards - 1 <= ShardId::MAX, "a shard has its number");
         View {
             shards: vec![Progress::default(); shards as usize],
-            orders: orders::Orders::new(shards, &settings),
-            ledger: ledger::Ledger::new(settings.transactions_max as usize),
-            market: market::Market::default(),
-            board: board::Board::new(settings.alerts_max as usize),
+            orders: orders::OrderStore::new(shards, &settings),
+            ledger: ledger::LedgerView::new(settings.transactions_max as usize),
+            market: market::MarketView::default(),
+            control: control::ControlState::new(settings.alerts_max as usize),
             senders: SenderTable::default(),
         }
     }
@@ -109,15 +109,15 @@ impl View {
         let progress = &mut self.shards[shard.0 as usize];
         assert!(event.seq >= progress.seq, "the events of a shard come in their order");
         progress.seq = event.seq;
-        let mark = Mark { shard, epoch: progress.epoch };
+        let mark = SnapshotMark { shard, epoch: progress.epoch };
         let at = event.at;
         match &event.body {
-            EventKind::Order(told) => {
-                assert_home(shard, told.order);
-                self.orders.terms(at, told, mark);
+            EventKind::Order(event) => {
+                assert_home(shard, event.order);
+                self.orders.terms(at, event, mark);
             }
-            EventKind::Status(told) => self.orders.status(at, told, mark),
-            EventKind::Refused(told) => self.orders.refused(at, told, mark),
+            EventKind::Status(event) => self.orders.status(at, event, mark),
+            EventKind::Refused(event) => self.orders.refused(at, event, mark),
             EventKind::Forgotten { order, .. } => self.orders.forgotten(*order),
             EventKind::Booked(booking) => self.ledger.booked(at, event.seq, booking, mark),
             EventKind::Adjusted { strategy, what } => match *what {
@@ -132,15 +132,17 @@ impl View {
             EventKind::Subscription { strategy, security, on, subscribers } => {
                 self.market.subscription(*strategy, *security, *on, *subscribers, mark)
             }
-            EventKind::Session { exchange, session } => self.board.session_is(*exchange, *session, mark),
+            EventKind::Session { exchange, session } => self.control.session_is(*exchange, *session, mark),
             EventKind::Halt { security, on } => self.market.halt(*security, *on, mark),
             EventKind::TradingDay { day } => self.trading_day_is(shard, *day),
-            EventKind::Phase { strategy, phase } => self.board.phase_is(*strategy, *phase, mark),
-            EventKind::Adapter { adapter, connected } => self.board.adapter_is(*adapter, *connected, mark),
-            EventKind::Limits { scope, limits } => self.board.limits_are(*scope, *limits, mark),
-            EventKind::Restrict { scope, security, on } => self.board.restrict(*scope, *security, *on, mark),
-            EventKind::Kill { scope, on } => self.board.kill(*scope, *on, mark),
-            EventKind::Directed { version, directive } => self.board.directed(*directive, *version, mark),
+            EventKind::Phase { strategy, phase } => self.control.phase_is(*strategy, *phase, mark),
+            EventKind::Adapter { adapter, connected } => self.control.adapter_is(*adapter, *connected, mark),
+            EventKind::Limits { scope, limits } => self.control.limits_are(*scope, *limits, mark),
+            EventKind::Restrict { scope, security, on } => {
+                self.control.restrict(*scope, *security, *on, mark)
+            }
+            EventKind::Kill { scope, on } => self.control.kill(*scope, *on, mark),
+            EventKind::Directed { version, directive } => self.control.directed(*directive, *version, mark),
             EventKind::Alert { alert, order, security, reason } => {
                 let record = AlertRecord {
                     at,
@@ -151,7 +153,7 @@ impl View {
                     security: *security,
                     reason: *reason,
                 };
-                self.board.alert(record);
+                self.control.alert(record);
             }
             EventKind::Sender { id, sender } => self.senders.insert(*id, *sender),
             EventKind::Sent { order, sent } => self.orders.sent(*order, *sent),
@@ -169,8 +171,8 @@ impl View {
 
     /// Has memory brought near for an event that will be taken in soon.
     pub fn prefetch(&self, event: &Event) {
-        if let EventKind::Order(told) = &event.body {
-            self.orders.prefetch(told);
+        if let EventKind::Order(event) = &event.body {
+            self.orders.prefetch(event);
         }
     }
 
@@ -220,11 +222,11 @@ impl View {
             return;
         }
         progress.complete = true;
-        let mark = Mark { shard, epoch: progress.epoch };
+        let mark = SnapshotMark { shard, epoch: progress.epoch };
         self.orders.sweep(mark);
         self.ledger.sweep(mark);
         self.market.sweep(mark);
-        self.board.sweep(mark);
+        self.control.sweep(mark);
     }
 }
 
@@ -296,26 +298,26 @@ impl View {
 
 /// Who told it, and in the time of which of his snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
+struct SnapshotMark {
     epoch: u32,
     shard: ShardId,
 }
 
 /// Facts by key, each with the mark of who told it last.
 #[derive(Debug)]
-struct Told<K, V> {
-    facts: BTreeMap<K, (V, Mark)>,
+struct ShardFacts<K, V> {
+    facts: BTreeMap<K, (V, SnapshotMark)>,
 }
 
-impl<K: Ord + Copy, V> Told<K, V> {
-    fn tell(&mut self, key: K, value: V, mark: Mark) {
+impl<K: Ord + Copy, V> ShardFacts<K, V> {
+    fn set(&mut self, key: K, value: V, mark: SnapshotMark) {
         self.facts.insert(key, (value, mark));
     }
 
     /// A fact that is there or is not.
-    fn tell_if(&mut self, on: bool, key: K, value: V, mark: Mark) {
+    fn set_if(&mut self, on: bool, key: K, value: V, mark: SnapshotMark) {
         if on {
-            self.tell(key, value, mark);
+            self.set(key, value, mark);
         } else {
             self.facts.remove(&key);
         }
@@ -335,14 +337,14 @@ impl<K: Ord + Copy, V> Told<K, V> {
     }
 
     /// Drops what this shard told before this snapshot and not since.
-    fn sweep(&mut self, mark: Mark) {
-        self.facts.retain(|_, (_, told)| told.shard != mark.shard || *told == mark);
+    fn sweep(&mut self, mark: SnapshotMark) {
+        self.facts.retain(|_, (_, event)| event.shard != mark.shard || *event == mark);
     }
 }
 
-impl<K, V> Default for Told<K, V> {
-    fn default() -> Told<K, V> {
-        Told { facts: BTreeMap::new() }
+impl<K, V> Default for ShardFacts<K, V> {
+    fn default() -> ShardFacts<K, V> {
+        ShardFacts { facts: BTreeMap::new() }
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::command::{Command, CommandKind};
-use crate::event::{EVENTS_PER_COMMAND_MAX, Event, EventKind, ExecType, OrderTerms, Request};
+use crate::event::{EVENTS_PER_COMMAND_MAX, Event, EventKind, ExecType, OrderTerms, RequestKind};
 use crate::id::{IntId, OrderHandle, Origin, PortId, PortMask, Source};
 use crate::mesh::ShardEnd;
 use crate::outbox::{EVENTS_WAITING_MAX, Outbox};
@@ -30,20 +30,20 @@ pub const STEPS_PER_POLL_MAX: usize = 64;
 /// What venues and the budget say while the journal is shut, kept until it is open again: what has been traded, or given to
 /// somebody else, is a fact and cannot be refused. Enough for what a venue has under way; when it is full the worker takes
 /// no command at all.
-pub const FACTS_KEPT_MAX: usize = 1_024;
+pub const FACTS_QUEUED_MAX: usize = 1_024;
 
 /// Commands that are spoken of at once: nothing has to be waited for.
 pub const ALL_STORED: u64 = u64::MAX;
 
 /// What a journal answers to a command it is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum JournalOutcome {
     /// It is in the journal under its number, and will be stored with all before it.
-    Yes,
+    Accepted,
     /// It is not and will not be: there is no room, or nothing can be stored any more.
-    No,
+    Refused,
     /// Not yet, but soon: the command stays with the worker and is offered again in the next poll, before any other.
-    Wait,
+    Retry,
 }
 
 /// A shard with its lanes.
@@ -61,9 +61,9 @@ pub struct Worker {
     facts: VecDeque<Command>,
     /// A command from the lanes for which the journal had no room yet.
     slot: Option<Command>,
-    counts: Counts,
-    /// Who was handed something since [`Worker::take_called`].
-    called: PortMask,
+    counts: WorkerCounts,
+    /// Who was handed something since [`Worker::take_wakeups`].
+    wakeups: PortMask,
 }
 
 const _: () = {
@@ -74,7 +74,7 @@ const _: () = {
 
 /// What a worker has done since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct WorkerCounts {
     /// Commands applied, timers among them.
     pub commands: u64,
     pub timers: u64,
@@ -105,10 +105,10 @@ impl Worker {
             end,
             outbox: Outbox::for_waiting(seq),
             now,
-            facts: VecDeque::with_capacity(FACTS_KEPT_MAX),
+            facts: VecDeque::with_capacity(FACTS_QUEUED_MAX),
             slot: None,
-            counts: Counts::default(),
-            called: PortMask::NONE,
+            counts: WorkerCounts::default(),
+            wakeups: PortMask::NONE,
         }
     }
 
@@ -127,17 +127,17 @@ impl Worker {
         (self.shard, self.end)
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> WorkerCounts {
         self.counts
     }
 
     /// The ports that were handed something since the last time this was asked: whoever sleeps is to be woken.
-    pub fn take_called(&mut self) -> PortMask {
-        std::mem::replace(&mut self.called, PortMask::NONE)
+    pub fn take_wakeups(&mut self) -> PortMask {
+        std::mem::replace(&mut self.wakeups, PortMask::NONE)
     }
 
     /// The ports whose lanes are full, so that nothing goes on before they have listened. None as a rule.
-    pub fn awaited(&mut self) -> PortMask {
+    pub fn blocked_ports(&mut self) -> PortMask {
         if !self.outbox.is_ready() {
             return PortMask::NONE;
         }
@@ -167,7 +167,7 @@ impl Worker {
 
     /// Does a bounded amount of work and says how much. Nothing is stored and nothing waited for.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        self.poll_with(now, ALL_STORED, |_, _, _, _| Taken::Yes)
+        self.poll_with(now, ALL_STORED, |_, _, _, _| JournalOutcome::Accepted)
     }
 
     /// The same, with a journal.
@@ -186,13 +186,13 @@ impl Worker {
         &mut self,
         now: Timestamp,
         stored: u64,
-        mut journal: impl FnMut(u64, Timestamp, &Command, &Shard) -> Taken,
+        mut journal: impl FnMut(u64, Timestamp, &Command, &Shard) -> JournalOutcome,
     ) -> usize {
         // A clock that was put back must not turn the order of things.
         self.now = self.now.max(now);
         self.outbox.release(stored);
-        let mut work = self.hand_on();
-        let mut shut = Shut::default();
+        let mut work = self.deliver();
+        let mut deferred = DeferredSources::default();
         for _ in 0..STEPS_PER_POLL_MAX {
             if self.outbox.is_ready() {
                 self.counts.stalls += 1;
@@ -202,10 +202,10 @@ impl Worker {
                 self.counts.waits += 1;
                 break;
             }
-            if !self.step(stored, &mut shut, &mut journal) {
+            if !self.step(stored, &mut deferred, &mut journal) {
                 break;
             }
-            work += 1 + self.hand_on();
+            work += 1 + self.deliver();
         }
         if self.shard.has_depths() {
             work += self.emit_depths(stored);
@@ -223,36 +223,40 @@ impl Worker {
         }
         self.shard.emit_depths(&mut self.outbox);
         self.outbox.end_step(self.shard.applied(), stored);
-        1 + self.hand_on()
+        1 + self.deliver()
     }
 
     /// One step of the shard, if there is one to take.
     fn step(
         &mut self,
         stored: u64,
-        shut: &mut Shut,
-        journal: &mut impl FnMut(u64, Timestamp, &Command, &Shard) -> Taken,
+        deferred: &mut DeferredSources,
+        journal: &mut impl FnMut(u64, Timestamp, &Command, &Shard) -> JournalOutcome,
     ) -> bool {
         let before = self.outbox.waiting().len();
         if self.shard.has_work() {
             self.counts.resumed += 1;
             self.shard.resume(&mut self.outbox);
-        } else if let Some((command, door)) = self.next_command(shut) {
+        } else if let Some((command, source)) = self.next_command(deferred) {
             let number = self.shard.applied() + 1;
             // Facts come in their order: none passes those that wait.
-            let waits = door == Door::Lanes && !self.facts.is_empty() && is_fact(&command.body);
-            let taken = if waits { Taken::No } else { journal(number, self.now, &command, &self.shard) };
+            let waits = source == CommandSource::Lanes && !self.facts.is_empty() && is_fact(&command.body);
+            let taken = if waits {
+                JournalOutcome::Refused
+            } else {
+                journal(number, self.now, &command, &self.shard)
+            };
             match taken {
-                Taken::Yes => {
+                JournalOutcome::Accepted => {
                     self.counts.commands += 1;
-                    self.pass(door);
+                    self.pass(source);
                     self.look_ahead();
                     self.shard.apply(self.now, &command, &mut self.outbox);
                 }
-                Taken::No => self.put_off(&command, door, shut),
-                Taken::Wait => {
+                JournalOutcome::Refused => self.handle_refused_by_journal(&command, source, deferred),
+                JournalOutcome::Retry => {
                     self.counts.waits += 1;
-                    if door == Door::Lanes {
+                    if source == CommandSource::Lanes {
                         self.slot = Some(command);
                     }
                     return false;
@@ -283,48 +287,53 @@ impl Worker {
     }
 
     #[inline]
-    fn next_command(&mut self, shut: &Shut) -> Option<(Command, Door)> {
-        if !shut.clock && self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
-            return Some((TIMER, Door::Clock));
+    fn next_command(&mut self, deferred: &DeferredSources) -> Option<(Command, CommandSource)> {
+        if !deferred.clock && self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
+            return Some((TIMER, CommandSource::Clock));
         }
         if !self.facts.is_empty() {
-            if !shut.facts {
-                return self.facts.front().map(|&fact| (fact, Door::Kept));
+            if !deferred.facts {
+                return self.facts.front().map(|&fact| (fact, CommandSource::Queued));
             }
-            if self.facts.len() == FACTS_KEPT_MAX {
+            if self.facts.len() == FACTS_QUEUED_MAX {
                 return None;
             }
         }
         let next = self.slot.take().or_else(|| self.end.poll_command());
-        next.map(|command| (command, Door::Lanes))
+        next.map(|command| (command, CommandSource::Lanes))
     }
 
     #[inline]
-    fn pass(&mut self, door: Door) {
-        match door {
-            Door::Clock => self.counts.timers += 1,
-            Door::Kept => drop(self.facts.pop_front()),
-            Door::Lanes => {}
+    fn pass(&mut self, source: CommandSource) {
+        match source {
+            CommandSource::Clock => self.counts.timers += 1,
+            CommandSource::Queued => drop(self.facts.pop_front()),
+            CommandSource::Lanes => {}
         }
     }
 
     /// The journal did not take a command.
     #[cold]
-    fn put_off(&mut self, command: &Command, door: Door, shut: &mut Shut) {
-        match (door, &command.body) {
-            (Door::Clock, _) => shut.clock = true,
-            (Door::Kept, _) => shut.facts = true,
-            (Door::Lanes, body) if is_fact(body) => {
-                shut.facts = true;
+    fn handle_refused_by_journal(
+        &mut self,
+        command: &Command,
+        source: CommandSource,
+        deferred: &mut DeferredSources,
+    ) {
+        match (source, &command.body) {
+            (CommandSource::Clock, _) => deferred.clock = true,
+            (CommandSource::Queued, _) => deferred.facts = true,
+            (CommandSource::Lanes, body) if is_fact(body) => {
+                deferred.facts = true;
                 self.facts.push_back(*command);
             }
             (
-                Door::Lanes,
+                CommandSource::Lanes,
                 CommandKind::Quote { .. } | CommandKind::Trade { .. } | CommandKind::Tick { .. },
             ) => {
                 self.counts.dropped += 1;
             }
-            (Door::Lanes, _) => self.refuse(command),
+            (CommandSource::Lanes, _) => self.refuse(command),
         }
     }
 
@@ -333,8 +342,8 @@ impl Worker {
         self.counts.refused += 1;
         let (to, reason) = (PortMask::one(command.source.port), Reason::StorageFailed);
         let in_turn = match command.body {
-            CommandKind::Modify { order, id, .. } => Some((order, id, Request::Replace)),
-            CommandKind::Cancel { order, id } => Some((order, id, Request::Cancel)),
+            CommandKind::Modify { order, id, .. } => Some((order, id, RequestKind::Replace)),
+            CommandKind::Cancel { order, id } => Some((order, id, RequestKind::Cancel)),
             _ => None,
         };
         let Some((order, id, request)) = in_turn else {
@@ -349,7 +358,7 @@ impl Worker {
 
     /// Hands events on in their order, each to those of its ports that have room. One that is not through stops all
     /// behind it: every port hears the events in the same order.
-    fn hand_on(&mut self) -> usize {
+    fn deliver(&mut self) -> usize {
         let mut handed = 0;
         // Orders of an earlier process may have come by a port that this one does not have.
         let all = self.end.ports();
@@ -358,7 +367,7 @@ impl Worker {
             for port in ports.ports() {
                 if self.end.send(port, *event).is_ok() {
                     *ports = ports.without(PortMask::one(port));
-                    self.called = self.called.with(PortMask::one(port));
+                    self.wakeups = self.wakeups.with(PortMask::one(port));
                     handed += 1;
                 }
             }
@@ -374,16 +383,16 @@ impl Worker {
 
 /// Where a command comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
+enum CommandSource {
     Lanes,
     Clock,
     /// A fact told while the journal was shut.
-    Kept,
+    Queued,
 }
 
 /// What the journal has not taken in this poll, and is not offered again before the next.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shut {
+struct DeferredSources {
     clock: bool,
     facts: bool,
 }

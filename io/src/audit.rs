@@ -1,19 +1,19 @@
-//! The audit log: every administrative act, on disk before it happens. Who, from where, what, when; what came of it follows in a
-//! line of its own.
+//! The audit log: every administrative act is on disk before it is executed. A record holds the
+//! user, the address, the act and the time; the outcome follows in a record of its own.
 //!
 //! ```text
 //! {"seq":7,"time":"…","who":"alice","role":"admin","from":"10.0.0.7","via":"REST","act":"PUT /rest/…","body":"{…}","prev":"…","hash":"…"}
 //! {"seq":8,"time":"…","of":7,"outcome":"200","prev":"…","hash":"…"}
 //! ```
 //!
-//! Each line carries the hash of the one before and its own, over everything that stands before it. So no line can be changed,
-//! left out or put in without every later hash being made anew. Where the chain has come to is kept outside of it, too: see
-//! `anchor`.
+//! Each line carries the hash of the previous line and its own hash, which covers everything before
+//! it in the line. So a line cannot be changed, removed or inserted without recomputing every later
+//! hash. The end of the chain is also stored outside of the log: see `anchor`.
 //!
 //! ```text
-//! http, gateways ── Pen: note ──► lane ──► Scribe in the thread `auth`: lines, one sync for all that wait
-//!       ▲                                     │
-//!       └────────── poll: Noted ◄── lane ◄────┘
+//! http, gateways ── AuditClient: note ──► lane ──► AuditWriter in the thread `auth`: lines, one sync per batch
+//!       ▲                                             │
+//!       └────────── poll: Noted ◄── lane ◄────────────┘
 //! ```
 
 mod anchor;
@@ -35,34 +35,35 @@ pub use self::client::{AuditClient, Busy, Noted};
 pub use self::writer::AuditWriter;
 use crate::role::Role;
 
-/// Longest description of an act, and longest body, that are kept whole; of a longer one, the beginning.
+/// Maximum length in bytes of the description and of the body of an act; longer texts are
+/// truncated.
 pub const ACT_BYTES_MAX: usize = 512;
 
-/// Something an administrator wants to do.
+/// An action that an administrator requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
     pub who: Arc<str>,
     pub role: Role,
     pub from: IpAddr,
-    /// The interface it came by: `REST`, `STOMP`, `FIX`, or `SIGNAL`.
+    /// The interface of the request: `REST`, `STOMP`, `FIX`, or `SIGNAL`.
     pub via: &'static str,
-    /// Without secrets: nothing of a header.
+    /// The request, without secrets and without headers.
     pub what: String,
-    /// What was sent along, without secrets; perhaps nothing.
+    /// The body of the request without secrets; may be empty.
     pub body: String,
 }
 
-/// Why the log cannot be written or trusted.
+/// The reason why the log cannot be written or trusted.
 #[derive(Debug)]
 pub enum AuditError {
     Io(PathBuf, io::Error),
-    /// A line that does not follow from the one before, counted from 1.
+    /// A line that does not continue the chain; its number counts from 1.
     Broken(PathBuf, usize, &'static str),
-    /// As many files as there may be: the older ones have to be put away.
+    /// The number of files is at its maximum: older files have to be archived.
     Full(PathBuf),
-    /// Lines that were written and are not there: the first and the last of them.
+    /// Lines that were written and are missing: the first and the last of them.
     Missing(PathBuf, u64, u64),
-    /// A line that has another hash than it had.
+    /// A line whose hash differs from the recorded one.
     Rewritten(PathBuf, u64),
 }
 

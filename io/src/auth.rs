@@ -1,15 +1,17 @@
-//! Who may do what, and how we know who it is.
+//! Authentication of clients, and their rights.
 //!
 //! ```text
-//! http, gateways ── ask: Credentials ──► lane ──► Clerk in the thread `auth`: books, argon2id, lock-out
+//! http, gateways ── ask: Credentials ──► lane ──► Authenticator in the thread `auth`: argon2id, lock-out
 //!       ▲                                            │
-//!       └── poll: Verdict ◄── Seat: memory ◄── lane ◄┘
+//!       └── poll: Verdict ◄── AuthClient: cache ◄── lane ◄┘
 //! ```
 //!
-//! Verifying a password takes 20 ms, so it runs on the thread `auth`: a thread with clients has a [`AuthClient`] and goes on meanwhile. A
-//! seat remembers what was found right, so that a client which sends its password with every request is not slow. A token is one
-//! look-up of a hash, which the seat does itself: it never waits behind passwords. Passwords wait in the seat's queue, in which each
-//! address has its share, and guessing is slowed down by address and login (`lockout`).
+//! Verifying a password takes 20 ms, so it runs on the thread `auth`. Other threads query it
+//! asynchronously through an [`AuthClient`]. The client caches credentials that were verified, so a
+//! client that sends its password with every request is not slowed down. A token needs one hash
+//! look-up, which the `AuthClient` does itself: a token never waits behind passwords. Passwords
+//! wait in the queue of the `AuthClient`, in which each address has a share, and guessing is slowed
+//! down per address and login (`lockout`).
 
 pub mod credentials;
 mod authenticator;
@@ -48,7 +50,7 @@ pub use crate::role::Role;
 use crate::thread_wakeup::ThreadWakeup;
 use crate::wakeup::Wakeup;
 
-/// Somebody we know.
+/// An authenticated user or machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub name: Arc<str>,
@@ -56,7 +58,7 @@ pub struct Identity {
     pub strategies: Strategies,
 }
 
-/// Whose orders, positions and events somebody may see and touch.
+/// The strategies whose orders, positions and events an identity may see and change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strategies {
     All,
@@ -81,37 +83,38 @@ impl fmt::Display for Strategies {
     }
 }
 
-/// What somebody shows.
+/// The credentials that a client presents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// None: the secret is a token and says it all. With a login it is the password of that user, or the token of that name.
+    /// `None` if the secret is a token, which identifies its owner. With a login, the secret is the
+    /// password of that user or the token of that name.
     pub login: Option<String>,
     pub secret: Secret,
     pub peer: IpAddr,
 }
 
-/// What comes of it.
+/// The result of checking credentials.
 pub type Verdict = Result<Identity, Refusal>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Whether the login or the secret is wrong is not said.
+    /// The login or the secret is wrong; the answer does not tell which.
     Wrong,
-    /// Too many failures, by this login or from this address; so it was not even looked at.
+    /// Too many failures of this login or from this address. The password is not verified.
     Locked { wait_s: u32 },
-    /// Too many passwords of this address wait to be verified.
+    /// Too many passwords from this address wait to be verified.
     Busy,
-    /// The service ends, and nobody looks any more.
+    /// The service is stopping, and no more passwords are verified.
     Ending,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthSettings {
-    /// Whether clients must log in; if not, everybody is `local` and may everything.
+    /// Whether clients must log in; if not, every client is `local` with the role `Admin`.
     pub required: bool,
     pub users: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
-    /// Names that may stand in the lists of strategies.
+    /// Names that are valid in the lists of strategies.
     pub strategies: Vec<String>,
 }
 
@@ -125,13 +128,13 @@ impl AuthSettings {
         }
     }
 
-    /// For a service that asks nobody.
+    /// Returns settings for a service without logins.
     pub fn off() -> AuthSettings {
         AuthSettings { required: false, users: None, tokens: None, strategies: Vec::new() }
     }
 }
 
-/// The clerk before it has its thread, while seats are given out.
+/// The authenticator before its thread starts, while clients can still be created.
 #[derive(Debug)]
 pub struct Auth {
     clerk: Authenticator,
@@ -141,21 +144,22 @@ pub struct Auth {
     shared: Arc<Shared>,
 }
 
-/// What the clerk, the seats and main share.
+/// State shared by the authenticator, its clients and main.
 #[derive(Debug)]
 struct Shared {
-    /// Rises when the books have changed, and what was verified before no longer counts.
+    /// Incremented when the credentials change; results verified before that are no longer valid.
     generation: AtomicU64,
-    /// Somebody wants the books to be read again.
+    /// Whether a reload of the credential files is requested.
     reload: AtomicBool,
-    /// Who is in the books. Written when they change; the lock is held for the copy of a pointer.
+    /// Names in the credential files. Written when the files change; the lock is held for the copy
+    /// of a pointer.
     names: RwLock<Arc<revocation::Names>>,
-    /// The tokens of the books, in the same way.
+    /// The tokens of the credential files, published in the same way.
     tokens: RwLock<Arc<tokens::Tokens>>,
-    /// Who failed how often. Held for a look-up; only logins with a password take it.
+    /// Failure counters. The lock is held for a look-up, and only logins with a password take it.
     lockout: Mutex<Lockout>,
     notices: Mutex<Notices>,
-    /// Makes the sums of remembered credentials useless to anybody who sees them.
+    /// Key of the hashes in the cache, which makes them useless to a reader of the memory.
     key: [u8; 32],
 }
 
@@ -169,19 +173,19 @@ impl Shared {
         tokens.find(credentials.login.as_deref(), credentials.secret.reveal()).cloned()
     }
 
-    /// Logs that a password was wrong, and for how long the next one has to wait.
+    /// Logs a wrong password, and how long the next attempt has to wait.
     fn note_failure(&self, now: Timestamp, login: Option<&str>, peer: IpAddr, wait_s: Option<u32>) {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).failed(now, login, peer, wait_s);
     }
 
-    /// Logs what was left out, when its time has come.
+    /// Logs the number of suppressed lines when it is due.
     fn tell_failures(&self, now: Timestamp) {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).poll(now);
     }
 }
 
 impl Auth {
-    /// Reads the books. Everything that is wrong with them is told at once.
+    /// Reads the credential files. Returns all of their faults at once.
     pub fn open(settings: AuthSettings) -> Result<Auth, Faults> {
         let wakeup = ThreadWakeup::default();
         let shared = Arc::new(Shared {
@@ -202,35 +206,35 @@ impl Auth {
         Ok(Auth { clerk, bell: wakeup.bell(), wakeup, anybody, shared })
     }
 
-    /// What everybody is, where nobody must log in.
+    /// Returns the identity of every client where no login is required.
     pub fn anybody(&self) -> Option<&Identity> {
         self.anybody.as_ref()
     }
 
-    /// A seat for a thread with this bell, which is rung when a verdict has come.
+    /// Creates a client for a thread; `bell` is triggered when a verdict is ready.
     pub fn seat(&mut self, bell: Wakeup) -> AuthClient {
         let (seat, desk) = client::pair(self.anybody.clone(), self.shared.clone(), self.bell.clone(), bell);
         self.clerk.add(desk);
         seat
     }
 
-    /// Calls the thread that will have the clerk.
+    /// Returns the wake-up of the thread that will run the authenticator.
     pub fn bell(&self) -> &Wakeup {
         &self.bell
     }
 
-    /// For whoever may ask for the books to be read again.
+    /// Returns a handle that requests a reload of the credential files.
     pub fn reload(&self) -> Reload {
         Reload { shared: self.shared.clone(), bell: self.bell.clone() }
     }
 
-    /// The clerk, where it sleeps and how it is called.
+    /// Returns the authenticator, the wake-up slot of its thread, and the wake-up itself.
     pub fn into_parts(self) -> (Authenticator, ThreadWakeup, Wakeup) {
         (self.clerk, self.wakeup, self.bell)
     }
 }
 
-/// Asks for the books to be read again.
+/// Requests a reload of the credential files.
 #[derive(Clone, Debug)]
 pub struct Reload {
     shared: Arc<Shared>,
@@ -244,11 +248,11 @@ impl Reload {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Returns cryptographically secure random bytes.
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let provider = crate::tls::provider();
-    // Without it there is no TLS either.
+    // TLS needs the same source, so the service cannot run without it.
     provider.secure_random.fill(&mut bytes).expect("the system gives random bytes");
     bytes
 }

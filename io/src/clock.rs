@@ -1,10 +1,11 @@
-//! The only clock. Everything below is told the time.
+//! The only clock. All other code receives the time as an argument.
 //!
-//! Instants are the wall clock's, but they never go back. Between two looks at the wall clock the processor's counter
-//! leads; at each look our time follows the wall clock: at once if that is ahead, slowly if it is behind
-//! (somebody has put it back), so that timers go on while the difference melts. A clock of a new process begins where the last one
-//! ended, if the wall clock is behind that: otherwise all commands would have the time of the last one until the wall clock has come
-//! there, and limits by second would refuse all orders but the first few.
+//! Timestamps follow the wall clock but never go back. Between two readings of the wall clock the
+//! processor's counter measures the time; at each reading our time follows the wall clock: at once
+//! if that is ahead, slowly if it is behind because it was set back, so that timers keep running
+//! while the difference shrinks. The clock of a new process starts where the last one ended, if the
+//! wall clock is behind that: otherwise all commands would carry the time of the last one until the
+//! wall clock caught up, and limits per second would refuse all orders but the first few.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,18 +15,21 @@ use pitlane_engine::time::Timestamp;
 
 use crate::fault;
 
-/// Nanoseconds between two looks at the wall clock: the counter drifts by less than a microsecond in that time.
+/// Interval between two readings of the wall clock: the counter drifts by less than a microsecond
+/// in that time.
 const LOOK_NS: u64 = 100_000_000;
-/// Most that one look takes back. Our time stands still that long, every [`LOOK_NS`]: a hundredth of it.
+/// Maximum correction backwards per reading. Our time stands still that long every [`LOOK_NS`]: a
+/// hundredth of it.
 const BACK_NS_MAX: u64 = 1_000_000;
 
-/// A thread's clock. Each thread has its own; they agree up to what the wall clock and the counter differ by.
+/// A thread's clock. Each thread has its own; they differ by at most the difference between the
+/// wall clock and the counter.
 #[derive(Debug)]
 pub struct Clock {
     counter: quanta::Clock,
     start: u64,
     course: Course,
-    /// It is as late as this says.
+    /// If set, the clock shows this value.
     hand: Option<Arc<AtomicU64>>,
 }
 
@@ -36,17 +40,18 @@ impl Clock {
         Clock { counter, start, course: Course::from(wall_ns()), hand: None }
     }
 
-    /// A clock that begins not before this instant.
+    /// Creates a clock that starts at this time or later.
     pub fn starting_at(earliest: Timestamp) -> Clock {
         Clock { course: Course::from(wall_ns().max(earliest.0)), ..Clock::new() }
     }
 
-    /// The instant with which it began.
+    /// Returns the time at which the clock started.
     pub fn began(&self) -> Timestamp {
         Timestamp(self.course.began)
     }
 
-    /// A clock whose hand somebody else moves, in nanoseconds since the epoch: for those who let an hour pass at once.
+    /// Creates a clock whose time another thread sets, in nanoseconds since the epoch: for tests
+    /// that let an hour pass at once.
     pub fn told(hand: Arc<AtomicU64>) -> Clock {
         Clock { hand: Some(hand), ..Clock::new() }
     }
@@ -66,12 +71,12 @@ impl Default for Clock {
     }
 }
 
-/// How long a clock that is ahead of the wall clock by so many nanoseconds takes until they agree.
+/// Returns how long a clock that is `ahead_ns` ahead of the wall clock takes until they agree.
 pub fn melting_ns(ahead_ns: u64) -> u64 {
     ahead_ns.saturating_mul(LOOK_NS / BACK_NS_MAX)
 }
 
-/// The wall clock as it is, for log lines: it may go back.
+/// Returns the unmodified wall clock, for log lines: it may go back.
 pub fn wall() -> Timestamp {
     Timestamp(wall_ns())
 }
@@ -81,14 +86,14 @@ fn wall_ns() -> u64 {
     fault::shown(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Our time as a function of the counter's, led by the wall clock. All in nanoseconds.
+/// Our time as a function of the counter, corrected by the wall clock. All fields in nanoseconds.
 #[derive(Debug)]
 struct Course {
-    /// Our time at the last look.
+    /// Our time at the last reading.
     base: u64,
-    /// The counter's time at the last look.
+    /// The counter's time at the last reading.
     looked: u64,
-    /// The latest time told.
+    /// The latest time returned.
     told: u64,
     began: u64,
 }
@@ -118,7 +123,7 @@ mod tests {
     const START: u64 = 1_700_000_000_000_000_000;
 
     #[test]
-    fn between_looks_the_counter_leads() {
+    fn between_readings_the_counter_measures_the_time() {
         let mut course = Course::from(START);
         let nobody = || unreachable!("the wall clock is not asked");
         assert_eq!(course.at(0, nobody), START);
@@ -134,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_was_put_back_is_approached_without_going_back() {
+    fn a_wall_clock_that_was_set_back_is_approached_without_going_back() {
         let mut course = Course::from(START);
         let behind = 10 * BACK_NS_MAX;
         let mut before = START;
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_begins_ahead_runs_and_melts() {
+    fn a_clock_that_starts_ahead_keeps_running_and_its_lead_shrinks() {
         let (hour, second) = (3_600_000_000_000, 1_000_000_000);
         let mut course = Course::from(START + hour);
         let mut before = START + hour;
@@ -168,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_does_not_begin_before_it_is_told_to() {
+    fn a_clock_does_not_start_before_the_given_time() {
         let later = wall().plus(3_600_000_000_000);
         let mut clock = Clock::starting_at(later);
         assert_eq!(clock.began(), later);
@@ -177,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_real_clock_runs_and_shows_our_century() {
+    fn the_real_clock_advances_and_shows_a_plausible_date() {
         let mut clock = Clock::default();
         let first = clock.now();
         assert!(first > Timestamp(START));

@@ -57,7 +57,7 @@ pub use journal::{Durability, Journal};
 pub use layers::{PRESETS, Setting, Sources};
 pub use log::{Format, Log, Metrics};
 pub use machine::{Machine, parse_cores};
-pub use nats::{Nats, OnReturn, Outposts, parse_url};
+pub use nats::{Nats, OnReturn, RemoteStrategySettings, parse_url};
 pub use net::{Driver, Net};
 pub use params::{Param, Params};
 pub use risk::{Restricted, Risk, Rules};
@@ -94,7 +94,7 @@ pub struct Config {
     pub adapters: Vec<Adapter>,
     pub strategies: Vec<Strategy>,
     pub nats: Nats,
-    pub outposts: Outposts,
+    pub remote_strategies: RemoteStrategySettings,
     pub cluster: Cluster,
     /// Of the cluster; empty: it is alone.
     pub members: Vec<Member>,
@@ -165,7 +165,7 @@ impl Config {
             adapters: root.list("adapter", &usual, Adapter::read),
             strategies: root.list("strategy", &Table::new(), Strategy::read),
             nats: root.section("nats", Nats::read),
-            outposts: root.section("outposts", Outposts::read),
+            remote_strategies: root.section("remote_strategies", RemoteStrategySettings::read),
             cluster: root.section("cluster", Cluster::read),
             members: root.list("member", &Table::new(), Member::read),
             standby: root.section("standby", Standby::read),

@@ -1,7 +1,7 @@
 //! A trader without a plan, so that there is something to see: orders of every type and time in force around the market,
 //! now and then a modification, a cancel, a closed position. All from a seed.
 
-use pitlane_engine::desk::{Closing, Desk, Ticket};
+use pitlane_engine::desk::{CloseRequest, Desk, Ticket};
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::{IntId, Origin, Source, StrategyId};
 use pitlane_engine::mesh::PortEnd;
@@ -57,7 +57,8 @@ impl Demo {
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: port.id(), session: 0 };
         let login = SenderText::new("demo-trader");
-        let sender = port.name_sender(Sender { protocol: Protocol::Internal, login, ..Sender::default() });
+        let sender =
+            port.register_sender(Sender { protocol: Protocol::Internal, login, ..Sender::default() });
         let ticket = Ticket { source, token: self.token, sender, ..Ticket::default() };
         // Whatever is declined was worth a try; the next act comes soon.
         let asked = match self.choose(now, view, reference)? {
@@ -169,8 +170,12 @@ impl Demo {
         let id = self.pick(held)?;
         let security = reference.security(id.security())?;
         let account = reference.default_account(reference.exchange_of(security))?;
-        let closing =
-            Closing { strategy: id.strategy(), account: account.id, security: id.security(), qty: Qty::ZERO };
+        let closing = CloseRequest {
+            strategy: id.strategy(),
+            account: account.id,
+            security: id.security(),
+            qty: Qty::ZERO,
+        };
         Some(Act::Close(closing))
     }
 
@@ -195,5 +200,5 @@ enum Act {
     Submit(Terms),
     Modify(Order, Changes),
     Cancel(Order),
-    Close(Closing),
+    Close(CloseRequest),
 }

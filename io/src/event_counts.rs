@@ -1,8 +1,9 @@
-//! How much was heard of the shards: for the last line, and for whoever measures.
+//! Counts the events of the shards, for the last line of output and for measurements.
 
 use pitlane_engine::event::{Event, EventKind, ExecType};
 
-/// What was heard since the start, snapshots left out.
+/// Number of events since the start, by kind. An order that a snapshot repeats counts in `events`
+/// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
     pub events: u64,

@@ -1,6 +1,7 @@
-//! What FIX sessions need of the system beside their sockets: `store` keeps numbers and messages over a restart, `ledger` remembers
-//! which session is which, `clerk` writes message logs and syncs stores off the hot path, `settings` turns the config into sessions
-//! of clients and `caller` into sessions with venues.
+//! Parts of FIX sessions outside the gateway's sockets. `store` persists sequence numbers and
+//! messages across restarts; `session_registry` assigns the numbers of sessions; `message_log`
+//! writes message logs and syncs stores off the hot path; `handoff` moves a connection to another
+//! gateway; `settings` builds client sessions and `caller` builds venue sessions from the config.
 
 pub mod caller;
 pub mod message_log;

@@ -1,14 +1,15 @@
-//! The http thread: REST, the page, health and metrics, on one tokio runtime that belongs to this thread alone. The read model
-//! lives here.
+//! The http thread: REST, the web page, health and metrics, on one tokio runtime that belongs to
+//! this thread alone. It owns the read model.
 //!
 //! ```text
 //! socket ─► listen ─► connection ─► hyper ─► service: guard ─► routes ─► handler ─► answer
 //!             │           └ framing, deadlines                              │
-//!             └ admission                                   Floor: View, lanes, who waits ◄── events of all shards
+//!             └ admission                                                   │
+//!                  events of all shards ──► ShardClient: View, lanes, pending responses
 //! ```
 //!
-//! Handlers run on this thread only, so what they share is plain memory without locks. `async` ends here: below are
-//! lanes and pure functions.
+//! Handlers run on this thread only, so they share plain memory without locks. `async` ends here:
+//! below are lanes and pure functions.
 
 mod about;
 mod audit;
@@ -91,57 +92,59 @@ use crate::stages::Recorder;
 use crate::tls::Tls;
 use crate::wakeup::Wakeup;
 
-/// What the http thread is given of the rest.
+/// What the http thread receives from the rest of the process.
 pub struct Parts {
-    /// Its lanes to and from every shard. Its events are those of all shards.
+    /// Its lanes to and from every shard. It receives the events of all shards.
     pub port: PortEnd,
-    /// By shard: wakes its thread.
+    /// Wakes the thread of each shard; indexed by shard.
     pub bells: Vec<Wakeup>,
     pub reference: Arc<RefData>,
-    /// How others reach this thread. Whoever sends events on the port's lanes rings [`Remote::bell`].
+    /// Handle by which other threads reach this one. A sender of events on the port's lanes wakes
+    /// [`Remote::bell`].
     pub remote: Remote,
     pub registry: Arc<Registry>,
     pub standing: Arc<ServiceStatus>,
-    /// The newest percentiles of every thread; asked when somebody wants to see them.
+    /// Returns the newest percentiles of every thread; called when they are requested.
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
-    /// Prints what is heard; none: nobody reads along.
+    /// Prints events; `None`: nothing is printed.
     pub report: Option<Report>,
-    /// Where this thread asks who somebody is. Its bell is [`Remote::bell`].
+    /// Client of the `auth` thread, which verifies logins. Its wake-up is [`Remote::bell`].
     pub seat: AuthClient,
-    /// To the gateways, in their order.
+    /// Notification channels to the gateways, in their order.
     pub posts: Vec<NotificationChannel>,
-    /// Warnings and errors of the whole process; none: nobody is told.
+    /// Warnings and errors of the whole process; `None`: they are not published.
     pub log: Option<Events>,
-    /// What this thread notes administrative acts with; none: nobody keeps them.
+    /// Client that records administrative acts; `None`: there is no audit log.
     pub pen: Option<AuditClient>,
-    /// For the ids of orders that come over REST.
+    /// Numbers for the ids of orders that come over REST.
     pub numbers: Numbers,
-    /// How reference data come that were read again; none: they never are.
+    /// Reloaded reference data; `None`: they are never reloaded.
     pub rereads: Option<Rereads>,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
-    /// By which the clients of its broker are served.
+    /// Clock that serves the clients of its broker.
     pub clock: Clock,
-    /// Counts how long its broker takes; none: nothing is stamped.
+    /// Records the latency of its broker; `None`: nothing is stamped.
     pub recorder: Option<Recorder>,
-    /// Strategies in processes of their own; none: they run here, or speak another protocol.
+    /// Strategies in processes of their own; `None`: they run here, or use another protocol.
     pub outposts: Option<RemoteStrategiesParts>,
-    /// The other servers; none: this one is alone.
+    /// The other servers; `None`: this one is alone.
     pub cluster: Option<ClusterParts>,
-    /// How this thread speaks to main.
+    /// Sends events of this thread to main.
     pub tell: Box<dyn Fn(HttpEvent) + Send>,
 }
 
-/// What main is told.
+/// Events that main receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpEvent {
-    /// The view lacks nothing of any shard. Once.
+    /// The view has the complete state of every shard. Sent once.
     Complete,
-    /// Somebody asked for the end, in good order.
+    /// A client has requested an orderly shutdown.
     ExitAsked,
-    /// Somebody asked for the reference data to be read again.
+    /// A client has requested a reload of the reference data.
     RereadAsked,
-    /// After [`Remote::close`]: every connection is gone and no answer is awaited; nothing is sent any more. Once.
+    /// After [`Remote::close`]: every connection is closed and no response is pending; nothing is
+    /// sent any more. Sent once.
     Quiet,
 }
 
@@ -156,7 +159,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// Binds the listeners, so that a port in use is told before anything runs. Port 0 takes any that is free.
+    /// Binds the listeners, so that a port in use is reported before anything runs. Port 0 takes
+    /// any that is free.
     pub fn bind(settings: HttpSettings, parts: Parts) -> io::Result<Http> {
         if settings.https.is_some() && parts.tls.is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "an HTTPS listener needs a certificate"));
@@ -173,12 +177,13 @@ impl Http {
         Ok(Http { settings, parts, plain, tls, listeners, runtime })
     }
 
-    /// Where it listens, `http` and `https`.
+    /// Returns the addresses of the listeners `http` and `https`.
     pub fn listeners(&self) -> &[BoundAddress] {
         &self.listeners
     }
 
-    /// Serves until [`Remote::end`], and hears what was said until then. Nothing is left behind when it returns.
+    /// Serves until [`Remote::end`], and handles all events sent until then. Nothing is left
+    /// unprocessed when it returns.
     pub fn run(self) -> io::Result<()> {
         let Http { settings, parts, plain, tls, runtime, .. } = self;
         let acceptor = parts.tls.as_ref().map(|tls| tls.config());

@@ -1,48 +1,49 @@
-//! What a thread does when nobody had work.
+//! Decides what a thread does after a cycle without work.
 //!
 //! ```text
-//! Spin:      look again at once, always                        answers at once, costs a core
-//! Adaptive:  look again ─► let others run ─► sleep until called or due
-//! Park:      sleep until called or due, at once                costs least, wakes slowest
+//! Spin:      poll again at once, always                        reacts at once, uses a whole core
+//! Adaptive:  spin ─► yield to other threads ─► park until woken or a deadline
+//! Park:      park until woken or a deadline, at once           uses least, reacts slowest
 //! ```
 //!
-//! Any work, and the thread is wide awake again. How long an adaptive one then stays up is learnt: whoever was called soon after
-//! it lay down should have stayed up; whoever slept long had waited in vain. So a stream of orders finds it awake, and some
-//! prices a second cost no more than they take.
+//! Any work resets the sequence. An adaptive thread learns how long to spin: if work arrived soon
+//! after parking, it spins longer next time; if it did not, it spins less. So a stream of orders
+//! finds it spinning, and a few prices per second cost no more than their processing.
 
 use pitlane_engine::time::Timestamp;
 
 use crate::config::IdleBy;
 
-/// Rounds without work before a thread goes to sleep, at most: some tens of microseconds.
+/// Maximum number of cycles without work before a thread parks: some tens of microseconds.
 const PATIENCE_MAX: u32 = 250;
-/// And at least: what one event brings about takes a round or two; where it takes longer, the call that comes soon teaches that.
+/// Minimum: the effects of one event take a cycle or two; where they take longer, an early wake-up
+/// raises the number again.
 const PATIENCE_MIN: u32 = 3;
-/// Of its patience it spins four fifths and yields the rest.
+/// The thread spins for four fifths of these cycles and yields for the rest.
 const SPINS_OF_FIVE: u32 = 4;
-/// Work that comes so soon after it lay down would have been worth staying up for: about what going to sleep and being woken
-/// cost.
+/// Work that arrives this soon after parking would have justified more spinning: about the cost of
+/// parking and being woken.
 const SOON_NS: u64 = 100_000;
 
-/// What to do before the next round.
+/// What to do before the next cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Nothing: there was work.
     None,
     Spin,
     Yield,
-    /// Sleep until somebody rings or a deadline comes.
+    /// Park until another thread wakes this one or a deadline passes.
     Sleep,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
     by: IdleBy,
-    /// Rounds without work, one after the other.
+    /// Consecutive cycles without work.
     rounds: u32,
-    /// So many of them it stays up.
+    /// Number of cycles without work before the thread parks.
     patience: u32,
-    /// When it lay down, if it has not had work since.
+    /// When the thread parked, if it has had no work since.
     lain_down: Option<Timestamp>,
 }
 
@@ -51,7 +52,8 @@ impl Idle {
         Idle { by, rounds: 0, patience: PATIENCE_MAX, lain_down: None }
     }
 
-    /// To be called after every round, with the time of its begin and the work that was done in it.
+    /// Returns what to do next. Called after every cycle with the time of its start and the amount
+    /// of work done in it.
     pub fn after(&mut self, now: Timestamp, work: usize) -> Rest {
         if work > 0 {
             self.rounds = 0;
@@ -85,7 +87,8 @@ mod tests {
 
     const START: Timestamp = Timestamp(1_000_000_000);
 
-    /// What an idle thread does in so many rounds, each kind once.
+    /// Returns the decisions for this number of cycles without work, consecutive duplicates
+    /// removed.
     fn course(by: IdleBy, rounds: u32) -> Vec<Rest> {
         let mut idle = Idle::new(by);
         let mut rests: Vec<_> = (0..rounds).map(|_| idle.after(START, 0)).collect();
@@ -96,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn each_strategy_rests_in_its_way() {
+    fn each_idle_strategy_follows_its_sequence() {
         let rounds = PATIENCE_MAX + 10;
         assert_eq!(course(IdleBy::Spin, rounds), [Rest::Spin]);
         assert_eq!(course(IdleBy::Adaptive, rounds), [Rest::Spin, Rest::Yield, Rest::Sleep]);
         assert_eq!(course(IdleBy::Park, rounds), [Rest::Sleep]);
     }
 
-    /// Rounds until it sleeps; then work comes after so many nanoseconds.
+    /// Returns the number of cycles before the thread parks; work then arrives after `slept_ns`.
     fn stays_up(idle: &mut Idle, now: &mut Timestamp, slept_ns: u64) -> u32 {
         let rounds = (0..).take_while(|_| idle.after(*now, 0) != Rest::Sleep).count() as u32;
         *now = Timestamp(now.0 + slept_ns);
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_in_vain_stays_up_less_and_who_was_called_soon_stays_up_again() {
+    fn long_parking_shortens_spinning_and_early_work_restores_it() {
         let (mut idle, mut now) = (Idle::new(IdleBy::Adaptive), START);
         let rare: Vec<_> = (0..8).map(|_| stays_up(&mut idle, &mut now, 8_000_000)).collect();
         assert_eq!(rare, [250, 125, 62, 31, 15, 7, 3, 3]);
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_work_teaches_nothing() {
+    fn a_wake_up_without_work_does_not_change_the_patience() {
         let (mut idle, mut now) = (Idle::new(IdleBy::Adaptive), START);
         stays_up(&mut idle, &mut now, 8_000_000);
         while idle.after(now, 0) != Rest::Sleep {}

@@ -1,16 +1,17 @@
-//! The life of a running platform, from the first command to the last: how its threads agree on where they are.
+//! The lifecycle of a running platform, and how its threads agree on the current phase.
 //!
 //! ```text
 //! Opening ─► Open ─► Closing ─► Draining ─► Ended
-//!    │        │         │          │          └ events are heard, threads end
-//!    │        │         │          └ shards take what is left on their lanes, and then nothing more
-//!    │        │         └ sources begin nothing new, send what they hold, and then nothing more
-//!    │        └ a stop is asked for: by a signal, over http, by the time
-//!    └ shards learn what they must know, readers learn what the shards know
+//!    │        │         │          │          └ readers drain their events, threads end
+//!    │        │         │          └ shards process the rest of their lanes, and then accept nothing
+//!    │        │         └ sources start nothing new, send what they hold, and then send nothing
+//!    │        └ a stop is requested: by a signal, over http, by a time limit
+//!    └ shards receive their settings, readers receive the shards' state
 //! ```
 //!
-//! Main moves the platform on when every thread has arrived: has done all it has to do in this part of the course. So
-//! nothing is sent to a shard that has closed, and nothing that was said is left unheard.
+//! Main enters the next phase when every thread has acknowledged the current one, that is, has
+//! completed its work in it; only `Open` ends by a stop request instead. This guarantees that no
+//! command reaches a closed shard and that every event is delivered before exit.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -32,32 +33,32 @@ impl Course {
         [Course::Opening, Course::Open, Course::Closing, Course::Draining, Course::Ended];
 }
 
-/// Why a thread asks for the end. Signals and the clock are main's own.
+/// The reason why a thread requests a stop. Signals and the time limit are handled by main itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Over http.
+    /// Requested over http.
     Asked,
-    /// Whoever read our output has gone.
+    /// The reader of our output has closed it (broken pipe).
     NobodyListens,
-    /// Something we cannot do without has failed.
+    /// A part that the platform cannot run without has failed.
     Failed(String),
-    /// Another server may lead: this one says nothing more, and begins anew.
+    /// Another server may lead: this one sends nothing more and restarts.
     Deposed(String),
 }
 
-/// What all threads share of it.
+/// The lifecycle state that all threads share.
 #[derive(Debug)]
 pub struct Lifecycle {
     course: AtomicU8,
-    /// Threads that have arrived, by course.
+    /// Number of threads that have acknowledged a phase, by phase.
     arrived: [AtomicU32; Course::ALL.len()],
     stop: OnceLock<Stop>,
-    /// One byte wakes main. Signals write here too.
+    /// One byte wakes main. Signal handlers write here too.
     doorbell: UnixStream,
 }
 
 impl Lifecycle {
-    /// A life that begins, and main's end of it.
+    /// Creates the lifecycle and main's end of it.
     pub fn begin() -> io::Result<(Lifecycle, Main)> {
         let (ours, theirs) = UnixStream::pair()?;
         theirs.set_nonblocking(true)?;
@@ -75,12 +76,13 @@ impl Lifecycle {
         Course::ALL[self.course.load(Ordering::Acquire) as usize]
     }
 
-    /// For main alone, which afterwards wakes everybody.
+    /// Enters a phase. Only main calls this, and wakes all threads afterwards.
     pub fn enter(&self, course: Course) {
         self.course.store(course as u8, Ordering::Release);
     }
 
-    /// A thread has done what it had to do in this part of the course. Once for each.
+    /// Acknowledges that the calling thread has completed its work in this phase. Called once per
+    /// phase.
     pub fn ack_phase(&self, course: Course) {
         self.arrived[course as usize].fetch_add(1, Ordering::AcqRel);
         self.ring_main();
@@ -90,7 +92,7 @@ impl Lifecycle {
         self.arrived[course as usize].load(Ordering::Acquire)
     }
 
-    /// Asks for the end. The first reason counts.
+    /// Requests a stop. Only the first reason is recorded.
     pub fn stop(&self, why: Stop) {
         let _ = self.stop.set(why);
         self.ring_main();
@@ -100,26 +102,27 @@ impl Lifecycle {
         self.stop.get()
     }
 
-    /// A copy of the end that wakes main, for signals.
+    /// Returns a copy of the socket that wakes main, for signal handlers.
     pub fn doorbell(&self) -> io::Result<UnixStream> {
         self.doorbell.try_clone()
     }
 
-    /// Wakes main, to look at what it waits for.
+    /// Wakes main, which then re-evaluates its condition.
     pub fn ring_main(&self) {
-        // If it cannot be written to, main has been rung for so often that it is awake.
+        // If the socket buffer is full, main has enough unread bytes to wake up.
         let _ = (&self.doorbell).write(&[1]);
     }
 }
 
-/// Main's end: where it waits.
+/// Main's end of the lifecycle, where it waits.
 #[derive(Debug)]
 pub struct Main {
     doorbell: UnixStream,
 }
 
 impl Main {
-    /// Waits until `is_so` or the time is over; says whether it is so. It is looked at after every ring.
+    /// Waits until `is_so` returns true or the deadline passes; returns whether it is true.
+    /// Evaluates it after every wake-up.
     pub fn wait(&mut self, until: Option<Instant>, mut is_so: impl FnMut() -> bool) -> io::Result<bool> {
         loop {
             if is_so() {
@@ -151,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn main_waits_until_all_have_arrived() {
+    fn main_waits_until_all_threads_have_acknowledged() {
         let (life, mut main) = Lifecycle::begin().unwrap();
         let life = Arc::new(life);
         let threads: Vec<_> = (0..3)
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_to_stop_counts_and_wakes_main() {
+    fn the_first_reason_to_stop_is_recorded_and_wakes_main() {
         let (life, mut main) = Lifecycle::begin().unwrap();
         let past = Some(Instant::now());
         assert!(!main.wait(past, || life.stopped().is_some()).unwrap());
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doorbell_that_nobody_answers_does_not_block() {
+    fn waking_main_does_not_block_when_main_does_not_read() {
         let (life, _main) = Lifecycle::begin().unwrap();
         for _ in 0..1_000_000 {
             life.ring_main();
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_course_is_told_as_it_was_set() {
+    fn the_current_phase_is_the_one_that_was_entered() {
         let (life, _main) = Lifecycle::begin().unwrap();
         for (at, course) in Course::ALL.into_iter().enumerate() {
             assert_eq!(course as usize, at);

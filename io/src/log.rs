@@ -1,12 +1,13 @@
-//! What the platform says about itself: lines by `tracing`, for people on a terminal and as JSON otherwise; warnings and
-//! errors also as events inside the platform.
+//! The log of the platform: lines by `tracing`, as text on a terminal and as JSON otherwise;
+//! warnings and errors also become events inside the platform.
 //!
 //! ```text
 //! any thread ── tracing ──┬── Lines ──► writer thread ──► standard error or a file
-//!                         └── EventLayer ──► Events ──► whoever publishes log-event.<level>
+//!                         └── EventLayer ──► Events ──► publisher of log-event.<level>
 //! ```
 //!
-//! Both queues are bounded, and nobody waits for them. Nothing is logged for each message: there are counters for that.
+//! Both queues are bounded, and no thread waits for them. There is no log line per message:
+//! counters serve that purpose.
 
 mod events;
 mod fence;
@@ -40,20 +41,21 @@ pub use panic::abort_on_panic;
 use crate::clock;
 use crate::config::{Format, Log as Settings};
 
-/// Target of lines that name who failed to log in: for the log of the operator, not for all readers of log events.
+/// Target of lines that name the login and address of a failed login: for the operator's log, not
+/// for all subscribers of log events.
 pub const LOGINS: &str = "pitlane::logins";
 
-/// How long the end of the process waits for the last lines.
+/// Maximum time that the end of the process waits for the last lines.
 const END_MAX: Duration = Duration::from_secs(1);
 
-/// The log of this process. When it goes, what was said is written first.
+/// The log of this process. Dropping it flushes the queued lines.
 #[derive(Debug)]
 pub struct Log {
     lines: Lines,
 }
 
 impl Log {
-    /// For whoever must see to it that lines are written: the panic hook.
+    /// Returns the queue of lines, for the panic hook, which has to flush it.
     pub fn lines(&self) -> Lines {
         self.lines.clone()
     }
@@ -65,7 +67,7 @@ impl Drop for Log {
     }
 }
 
-/// Starts the writer thread and becomes the process's subscriber. Once in a process.
+/// Starts the writer thread and installs the global subscriber. Called once per process.
 pub fn start(settings: &Settings) -> io::Result<(Log, Events)> {
     let (out, terminal): (Box<dyn Write + Send>, bool) = match &settings.file {
         Some(path) => {
@@ -76,7 +78,7 @@ pub fn start(settings: &Settings) -> io::Result<(Log, Events)> {
         None => (Box::new(io::stderr()), io::stderr().is_terminal()),
     };
     let mut style = Style::of(settings.format, terminal);
-    // A custom of the command line: https://no-color.org
+    // A convention of command-line programs: https://no-color.org
     style.colour &= env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let (lines, writer) = lines::queue(LINES_MAX, out, style);
     thread::Builder::new().name("log".to_string()).spawn(move || writer.run())?;
@@ -86,7 +88,7 @@ pub fn start(settings: &Settings) -> io::Result<(Log, Events)> {
     Ok((Log { lines }, events))
 }
 
-/// Lines by the levels of the settings, events from warnings on.
+/// Builds the subscriber: lines by the levels of the settings, events for warnings and errors.
 pub fn subscriber(
     settings: &Settings,
     style: Style,
@@ -104,7 +106,7 @@ pub fn subscriber(
     registry().with(layer.with_filter(levels)).with(events.with_filter(told))
 }
 
-/// How lines look.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     pub json: bool,
@@ -121,7 +123,7 @@ impl Style {
         Style { json, colour: terminal && !json }
     }
 
-    /// The line that tells of lines that were not written.
+    /// Returns the line that reports the number of dropped lines.
     fn dropped(self, now: Timestamp, count: u64) -> String {
         let (target, message) = ("pitlane::log", "lines dropped");
         if self.json {
@@ -133,7 +135,7 @@ impl Style {
     }
 }
 
-/// The wall clock, as everywhere else, to the microsecond.
+/// Formats the wall clock as everywhere else, to the microsecond.
 struct WallClock;
 
 impl FormatTime for WallClock {

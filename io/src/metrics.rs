@@ -1,16 +1,18 @@
-//! What `/metrics` shows: a closed list of numbers, each with a sentence, in the text format of Prometheus.
+//! The metrics of `/metrics`: a closed list of numbers, each with a description, in the Prometheus
+//! text format.
 //!
-//! Each thread owns its counters and publishes them as plain words that others may read; nobody adds to another's.
-//! A number is read on its own, so two numbers of one scrape may be an instant apart.
+//! Each thread owns its counters and publishes them as atomics that others read; no thread writes
+//! to another's counter. Each number is read on its own, so two numbers of one scrape may differ
+//! slightly in time.
 
 pub mod exposition;
 pub mod process;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pitlane_engine::worker::Counts;
+use pitlane_engine::worker::WorkerCounts;
 
-/// A number with one writer. Readers see some recent value of it.
+/// A number with one writer. Readers see a recent value of it.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -19,7 +21,8 @@ impl Counter {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Only its one writer may call this; then reading and writing need not be one step.
+    /// Adds to the value. Only the one writer may call this, so load and store need not be one
+    /// atomic step.
     pub fn add(&self, more: u64) {
         self.set(self.get().wrapping_add(more));
     }
@@ -29,7 +32,7 @@ impl Counter {
     }
 }
 
-/// The counters of all threads but http's own, which shows them.
+/// The counters of all threads except the http thread, which publishes them.
 #[derive(Debug)]
 pub struct Registry {
     /// By shard.
@@ -42,7 +45,8 @@ impl Registry {
     }
 }
 
-/// What a shard's thread publishes. On cache lines of its own, so that one shard's writing does not slow another's.
+/// Counters of a shard's thread, on cache lines of their own, so that the writes of one shard do
+/// not slow another.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct ShardMeter {
@@ -58,9 +62,9 @@ pub struct ShardMeter {
 }
 
 impl ShardMeter {
-    /// Eight stores; cheap enough for every cycle with work in it.
-    pub fn publish(&self, counts: &Counts) {
-        let Counts { commands, timers, resumed, events, stalls, waits, refused, dropped } = *counts;
+    /// Publishes the counts with eight stores; cheap enough for every cycle with work.
+    pub fn publish(&self, counts: &WorkerCounts) {
+        let WorkerCounts { commands, timers, resumed, events, stalls, waits, refused, dropped } = *counts;
         self.commands.set(commands);
         self.timers.set(timers);
         self.resumed.set(resumed);
@@ -72,7 +76,7 @@ impl ShardMeter {
     }
 }
 
-/// What a shard's journal publishes; all zero where there is none.
+/// Counters of a shard's journal; all zero if there is none.
 #[derive(Debug, Default)]
 pub struct JournalMeter {
     pub records: Counter,
@@ -81,7 +85,7 @@ pub struct JournalMeter {
     pub snapshots: Counter,
 }
 
-/// How long one stage of the road took in one thread, in its last second with work; in nanoseconds.
+/// Latency of one stage in one thread, in its last second with work; in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageSummary {
     pub thread: String,
@@ -99,9 +103,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_worker_counted_is_what_a_reader_sees() {
+    fn a_reader_sees_the_counts_of_the_worker() {
         let registry = Registry::new(2);
-        let counts = Counts {
+        let counts = WorkerCounts {
             commands: 8,
             timers: 7,
             resumed: 6,
@@ -113,7 +117,7 @@ mod tests {
         };
         registry.shards[1].publish(&counts);
         let meter = &registry.shards[1];
-        let seen = Counts {
+        let seen = WorkerCounts {
             commands: meter.commands.get(),
             timers: meter.timers.get(),
             resumed: meter.resumed.get(),

@@ -21,7 +21,7 @@
 //! may forget all of it at any time. Prices are replaced by newer ones. Events between strategies have no journal of ours: those
 //! JetStream keeps, for one that is away, and takes each once by its id.
 //!
-//! What is in the messages stands in [`pitlane_engine::strategy::letters`]; who speaks them are `http/outposts` (the server) and `outpost` (a
+//! What is in the messages stands in [`pitlane_engine::strategy::remote_protocol`]; who speaks them are `http/outposts` (the server) and `outpost` (a
 //! strategy's process).
 
 pub mod checkup;

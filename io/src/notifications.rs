@@ -1,12 +1,14 @@
-//! What no shard says and every thread with clients must hear: log events, states of external sessions, events between
-//! strategies and why one has failed; and who is connected where.
+//! Messages that do not come from a shard and that every thread with clients needs: log events,
+//! states of external sessions, events between strategies, failures of strategies, and the lists of
+//! connected sessions.
 //!
 //! ```text
-//! gateway-0 ◄──post──► http ◄──post──► gateway-1          log ──► http
+//! gateway-0 ◄──channel──► http ◄──channel──► gateway-1          log ──► http
 //! ```
 //!
-//! The http thread stands in the middle: what one gateway tells goes on to the others and to its own clients. Notes are rare, so
-//! they may have heap; a post is a bounded lane each way, and a bell.
+//! The http thread is the hub: it forwards the notifications of one gateway to the others and to
+//! its own clients. Notifications are rare, so they may allocate; a channel is a bounded lane in
+//! each direction, with a wake-up.
 
 mod session_info;
 
@@ -23,10 +25,10 @@ pub use self::session_info::{Kind, SessionInfo, StompRow};
 use crate::log::{LogEvent, Severity};
 use crate::wakeup::Wakeup;
 
-/// Notes on their way: more than a thread is told in the time it takes to come round to them.
+/// Notifications on a lane: more than a thread receives between two polls.
 const NOTES_MAX: usize = 1_024;
-/// Notes that wait for room behind those. Beyond them the newest are dropped and counted: nobody waits for a thread that has
-/// not looked for so long.
+/// Notifications that wait for a free slot of the lane. When these are used up too, the newest are
+/// dropped and counted: a sender does not wait for a thread that has not polled for so long.
 const WAITING_MAX: usize = 4_096;
 
 #[derive(Clone, Debug)]
@@ -41,33 +43,33 @@ pub enum Notification {
         strategy: Arc<str>,
         reason: Arc<str>,
     },
-    /// An external session has another state.
+    /// The state of an external session has changed.
     Link {
         name: Arc<str>,
         link: ExternalSessionState,
     },
     Log(Arc<LogEvent>),
-    /// A FIX session has this name, by which its orders are known.
+    /// The name of a FIX session, by which clients know its orders.
     Named {
         port: PortId,
         session: u16,
         name: Arc<str>,
     },
-    /// Everybody who is connected to a gateway, once a second.
+    /// All sessions of a gateway, once per second.
     Sessions(Arc<[SessionInfo]>),
     /// To a gateway: end the session of this kind and number.
     Kick {
         kind: Kind,
         number: u64,
     },
-    /// To a gateway: the numbers of the FIX session of this number begin with one.
+    /// To a gateway: reset the sequence numbers of the FIX session with this number to one.
     Reset {
         number: u64,
     },
 }
 
 impl Notification {
-    /// Tells the clients of a broker, if it is for them.
+    /// Publishes the notification to the clients of a broker, if it is meant for them.
     pub fn tell(&self, now: Timestamp, broker: &mut StompBroker) {
         match self {
             Notification::Generic { name, body } => broker.publish_generic_event(now, name, body),
@@ -91,18 +93,18 @@ fn tell_log(now: Timestamp, broker: &mut StompBroker, event: &LogEvent) {
     broker.publish_log_event(now, &told);
 }
 
-/// One end of a post.
+/// One end of a channel.
 #[derive(Debug)]
 pub struct NotificationChannel {
     to: Producer<Notification>,
     from: Consumer<Notification>,
-    /// Of whoever has the other end.
+    /// Wake-up of the thread with the other end.
     bell: Wakeup,
     waiting: VecDeque<Notification>,
     dropped: u64,
 }
 
-/// Both ends: the bells are those of the threads that have the first and the second.
+/// Creates both ends. `first` and `second` wake the threads that hold the first and the second end.
 pub fn channels(first: Wakeup, second: Wakeup) -> (NotificationChannel, NotificationChannel) {
     let (to_second, from_first) = RingBuffer::new(NOTES_MAX);
     let (to_first, from_second) = RingBuffer::new(NOTES_MAX);
@@ -111,7 +113,7 @@ pub fn channels(first: Wakeup, second: Wakeup) -> (NotificationChannel, Notifica
 }
 
 impl NotificationChannel {
-    /// Puts a note on its way.
+    /// Sends a notification, or queues it if the lane is full.
     pub fn send(&mut self, note: Notification) {
         self.flush();
         if self.waiting.is_empty() {
@@ -126,18 +128,18 @@ impl NotificationChannel {
         }
     }
 
-    /// The next note that has come.
+    /// Returns the next notification received.
     pub fn poll(&mut self) -> Option<Notification> {
         self.flush();
         self.from.pop().ok()
     }
 
-    /// Notes that found no room since the start.
+    /// Returns the number of notifications dropped since the start.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Whether notes wait for room.
+    /// Returns whether notifications wait for a free slot of the lane.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_come_in_order_and_none_is_lost_before_the_bound() {
+    fn notifications_arrive_in_order_and_none_is_lost_below_the_bound() {
         let silent = Wakeup::new(|| {});
         let (mut first, mut second) = channels(silent.clone(), silent);
         let all = (NOTES_MAX + WAITING_MAX) as u64;
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sleeps_is_woken() {
+    fn sending_wakes_a_blocked_receiver() {
         let rung = Arc::new(AtomicU32::new(0));
         let count = rung.clone();
         let bell = Wakeup::new(move || _ = count.fetch_add(1, Ordering::Relaxed));

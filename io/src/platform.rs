@@ -1,4 +1,5 @@
-//! The parts of a platform, joined by lanes: shards, gateways with control, market and trader, and a port for readers.
+//! Builds a platform: shards, gateways, control, market source, demo trader and runner, connected
+//! by lanes, and a port for the http thread.
 //!
 //! ```text
 //! gateway: control ─┐                    ┌─► control, trader, runner
@@ -6,8 +7,9 @@
 //!          trader ──┘                    └─► http: the read model
 //! ```
 //!
-//! Each part is told the time and does a bounded amount of work when it is polled. [`crate::topology`] gives them threads;
-//! [`Platform`] steps all of them in one, for tests and on a virtual clock.
+//! Each part receives the time as an argument and does a bounded amount of work per poll.
+//! [`crate::topology`] runs the parts on threads; [`Platform`] steps all of them on one thread, for
+//! tests and with a virtual clock.
 
 pub mod control;
 pub mod gateway;
@@ -53,24 +55,25 @@ use crate::stages::{self, Recorder, stages};
 use crate::strategies;
 use crate::wakeups::Wakeups;
 
-/// Events heard in one poll, by port: the others want their turn too.
+/// Maximum number of events that one port reads per poll, so that the other ports are polled too.
 pub const EVENTS_PER_POLL_MAX: usize = 4_096;
 
-/// The ports of the mesh. Orders remember theirs, so a number never changes its meaning: new ones are added behind.
+/// The ports of the mesh. Orders store their port, so the meaning of a number never changes: new
+/// ports get higher numbers.
 pub const CONTROL: PortId = PortId(0);
 pub const HTTP: PortId = PortId(1);
 pub const FEED: PortId = PortId(2);
 pub const TRADER: PortId = PortId(3);
-/// Of the strategies that run in this process.
+/// Port of the strategies that run in this process.
 pub const RUNNER: PortId = PortId(4);
-/// The gateways' own ports begin here.
+/// First of the gateways' own ports.
 pub const GATEWAYS: u8 = 5;
 const _: () = assert!(GATEWAYS + GATEWAYS_MAX <= PortId::MAX + 1);
 
 const FIXED_PORTS: [PortClass; GATEWAYS as usize] =
     [PortClass::Control, PortClass::Client, PortClass::Feed, PortClass::Client, PortClass::Client];
 
-/// The thread that a port lives on.
+/// The thread that polls a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     Gateway(u8),
@@ -88,36 +91,38 @@ pub fn ports_len(gateways: u8) -> usize {
     FIXED_PORTS.len() + gateways as usize
 }
 
-/// Numbers for ids taken at each start. More than a trader uses in a life, and there are enough for a billion lives.
+/// Size of the block of id numbers that each start takes. A process never uses up a block, and the
+/// blocks suffice for a billion starts.
 pub const NUMBERS: u64 = 1 << 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlatformSettings {
     pub shards: u8,
-    /// Those that are here, lowest first; the others are owned by other servers.
+    /// The shards of this server, in ascending order; other servers own the others.
     pub own: Vec<ShardId>,
     pub gateways: u8,
     pub shard: ShardSettings,
     pub depths: Depths,
     pub briefing: Briefing,
-    /// Of market and trader.
+    /// Seed of the market source, the demo trader and the strategies.
     pub seed: u64,
-    /// Mean time between two market events of one security; zero: there are none.
+    /// Mean time between two market events of one security, in nanoseconds; zero disables them.
     pub interval_ns: u64,
-    /// Venues that tell prices themselves.
+    /// Adapters of venues that publish prices themselves.
     pub quoted: Vec<AdapterId>,
-    /// Mean time between two acts of the demo trader; zero: there is none.
+    /// Mean time between two actions of the demo trader, in nanoseconds; zero disables it.
     pub pause_ns: u64,
-    /// For ids of the demo trader's orders and of the strategies'.
+    /// Id numbers for the orders of the demo trader and of the strategies.
     pub numbers: IdBlock,
-    /// That run in this process.
+    /// The strategies that run in this process.
     pub strategies: Vec<Strategy>,
-    /// Whether stages are stamped.
+    /// Whether the threads measure stage latencies.
     pub stages: bool,
 }
 
 impl PlatformSettings {
-    /// As the config has it. The ids are numbered from one: who lives longer than a day gives other numbers.
+    /// Builds the settings from the config. The ids start at one; a server that keeps its state
+    /// across restarts sets `numbers` to another block.
     pub fn of(config: &Config, reference: &RefData) -> PlatformSettings {
         let Config { topology, lanes, feed, demo, .. } = config;
         PlatformSettings {
@@ -132,7 +137,7 @@ impl PlatformSettings {
             quoted: config.quoting().map(|(id, _)| id).collect(),
             pause_ns: if demo.on { NS_PER_S / demo.rate } else { 0 },
             numbers: IdBlock { next: 1, end: 1 << 48 },
-            // Elsewhere they have runners of their own.
+            // In distributed mode the strategies run in processes of their own.
             strategies: match config.service.mode {
                 Mode::Embedded | Mode::Simulation => config.strategies.clone(),
                 Mode::Distributed => Vec::new(),
@@ -141,47 +146,48 @@ impl PlatformSettings {
         }
     }
 
-    /// The number of this start of the server: each start takes the next [`NUMBERS`] for ids.
+    /// Returns the number of this server start: each start takes the next [`NUMBERS`] ids.
     fn start(&self) -> u64 {
         self.numbers.next / NUMBERS
     }
 }
 
-/// A shard as it comes to life: new, or as it was when it last lived.
+/// A shard at start-up: new, or recovered from its journal.
 #[derive(Debug)]
 pub struct RecoveredShard {
     pub shard: Shard,
-    /// Number of its last event.
+    /// Sequence number of the shard's last event.
     pub seq: u64,
-    /// Time of its last command.
+    /// Time of the shard's last command.
     pub at: Timestamp,
-    /// Its journal; none: nothing is kept.
+    /// The shard's journal; `None` if nothing is persisted.
     pub writer: Option<Writer>,
 }
 
-/// Everything that the threads of shards and gateways do, and the port of the reader.
+/// Everything that runs on the threads of shards and gateways, and the port of the http thread.
 #[derive(Debug)]
 pub struct Parts {
     pub shards: Vec<ShardDuty>,
     pub gateways: Vec<Gateway>,
     pub http: PortEnd,
-    /// None: all shards are here.
+    /// The connection to other servers; `None` if this server owns all shards.
     pub far: Option<Far>,
-    /// The end of the http thread's own counts.
+    /// The recorder of the http thread's own latencies.
     pub http_recorder: Option<Recorder>,
-    /// How long things take, by who does them.
+    /// The readers of stage latencies, by thread name.
     pub stages: Vec<(String, stages::Reader)>,
     pub news: RereadLanes,
 }
 
-/// Where other servers are joined to this one: their shards' ends of our lanes, and the port by which our shards hear them.
+/// The connection to other servers: their shards' ends of our lanes, and the port through which our
+/// shards' events reach them.
 #[derive(Debug)]
 pub struct Far {
     pub link: PortEnd,
     pub shards: Vec<ShardEnd>,
 }
 
-/// Where reference data go that were read again.
+/// The lanes that carry reference data to the threads after a reload.
 #[derive(Debug)]
 pub struct RereadLanes {
     pub shards: Vec<Producer<Reread>>,
@@ -189,7 +195,7 @@ pub struct RereadLanes {
 }
 
 impl Parts {
-    /// Shards without a past.
+    /// Returns shards without any state.
     pub fn fresh_shards(reference: &Arc<RefData>, settings: &PlatformSettings) -> Vec<RecoveredShard> {
         let shards = settings.shards;
         let born = |end| Shard::new(ShardId(end), shards, reference.clone(), settings.shard.clone());
@@ -197,7 +203,7 @@ impl Parts {
         settings.own.iter().map(|shard| born(shard.0)).collect()
     }
 
-    /// Joins all parts. They come to life by being polled.
+    /// Connects all parts. They do nothing until they are polled.
     pub fn new(
         now: Timestamp,
         reference: &Arc<RefData>,
@@ -266,7 +272,7 @@ impl Parts {
     }
 }
 
-/// An address as senders have it.
+/// Returns an address as a [`SenderAddress`]; IPv4 is mapped to IPv6.
 pub fn address_of(address: IpAddr) -> SenderAddress {
     let mapped = match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -275,7 +281,7 @@ pub fn address_of(address: IpAddr) -> SenderAddress {
     SenderAddress(mapped.octets())
 }
 
-/// A whole platform in one thread, stepped by its owner.
+/// A whole platform on one thread, stepped by its owner.
 #[derive(Debug)]
 pub struct Platform {
     shards: Vec<ShardDuty>,
@@ -288,7 +294,7 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// A platform without a past. It comes to life by being polled.
+    /// Creates a platform without any state. It does nothing until it is polled.
     pub fn new(now: Timestamp, reference: Arc<RefData>, settings: &PlatformSettings) -> Platform {
         let bells = Arc::new(Wakeups::silent(settings.shards, ports_len(settings.gateways)));
         let born = Parts::fresh_shards(&reference, settings);
@@ -297,8 +303,8 @@ impl Platform {
             Parts::new(now, &reference, settings, born, &bells, &registry);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
-        pending_commands.tell_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
-        pending_commands.tell_all(CommandKind::Snapshot { port: HTTP });
+        pending_commands.push_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
+        pending_commands.push_all(CommandKind::Snapshot { port: HTTP });
         let view =
             View::new(settings.shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() });
         Platform { shards, gateways, reference, port: http, pending_commands, view, course: Course::Opening }
@@ -312,12 +318,13 @@ impl Platform {
         &self.view
     }
 
-    /// From now on no new orders and prices come in; what is under way is done.
+    /// Stops new orders and prices; work in progress is completed.
     pub fn wind_down(&mut self) {
         self.course = Course::Closing;
     }
 
-    /// Does a bounded amount of work and says how much. `hear` is told every event, after the view.
+    /// Does a bounded amount of work and returns its amount. Calls `hear` with every event, after
+    /// the view has applied it.
     pub fn poll(&mut self, now: Timestamp, mut hear: impl FnMut(&View, &RefData, &Event)) -> usize {
         let course = self.course;
         let mut work = self.pending_commands.poll(&mut self.port);

@@ -34,7 +34,7 @@ pub fn read(folder: &Path, adapters: &[&str]) -> Result<RefData, Faults> {
 fn open(folder: &Path) -> Result<[Source; 5], Faults> {
     let mut faults = Faults::default();
     let sources = Table::ALL.map(|table| {
-        let path = folder.join(format!("{}.csv", table.word()));
+        let path = folder.join(format!("{}.csv", table.name()));
         let name = path.display().to_string();
         let bytes = read_file(&path).unwrap_or_else(|problem| {
             faults.add(&name, 0, "", problem);

@@ -1,20 +1,20 @@
-//! What a login may do.
+//! The rights of a login.
 
 use std::fmt;
 
-/// Each may all that the one before may.
+/// Each role includes the rights of the role before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Sees everything that is not secret.
+    /// Reads everything that is not secret.
     Read,
     /// Sends, changes and cancels orders, and subscribes to market data.
     Trade,
-    /// Changes what others depend on: money, limits, sessions, the service itself.
+    /// Changes shared state: money, limits, sessions, the service itself.
     Admin,
 }
 
 impl Role {
-    /// With the words for them, wherever they are written.
+    /// All roles with their names in files and output, in ascending order.
     pub const WORDS: [(&str, Role); 3] =
         [("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
 }

@@ -1,23 +1,27 @@
-//! How long each stage of an order's road takes: every thread counts its own, and once a second hands the counts to
-//! whoever shows them.
+//! Latency of each stage on the path of an order: every thread records its own stages, and once per
+//! second hands the histograms to the thread that publishes them.
 //!
 //! ```text
-//! wire-in ─Decode─► decoded ─Send─► ring-out ═ lane ═► taken ─Journal─► journaled ─Apply─► applied ═ lane ═► heard ─Encode─► encoded ─Write─► wire-out
+//! wire-in ─Decode─► decoded ─Send─► ring-out ═ lane ═► taken ─Journal─► journaled ─Apply─► applied ═ lane ═► taken ─Encode─► encoded ─Write─► wire-out
 //!                                      └─────────────────────────── Answer ─────────────────────────────────────┘
 //! ```
 //!
-//! The broker has a road of its own, from a lane to many. It is stamped by the turn, not by the message:
+//! The broker has a path of its own, from one lane to many clients. It is sampled per cycle, not
+//! per message:
 //!
 //! ```text
 //! wire-in ─StompDecode─► done                    taken ─StompRender─► rendered for all ─StompWrite─► wire-out to all
 //! ```
 //!
-//! A command carries no stamp: it would have to be wider than its two cache lines. The thread that sends it keeps the
-//! moment and counts `Answer` when it hears of it; the shard counts its own part; the difference is what the lanes took.
+//! A command carries no timestamp: it would no longer fit into its two cache lines. The sending
+//! thread stores the time and records `Answer` at the first event about the command; the shard
+//! records its own part; the difference is the time in the lanes.
 //!
-//! **Without a lock.** Each thread owns a sheet of histograms. When a second is over it gives the sheet away and takes an
-//! empty one that came back; if none has (the reader is slow) it goes on with the one it has, and nothing is lost.
-//! Stamps are the processor's raw counter, turned into nanoseconds only when they are counted. One in [`EVERY`] is taken.
+//! **Lock-free.** Each thread owns a set of histograms. At the end of each second it hands the set
+//! over and takes an empty one that the reader has returned; if there is none (the reader is slow),
+//! it continues with its current set, and nothing is lost. Timestamps are raw values of the
+//! processor's counter, converted into nanoseconds only when they are recorded. One command in
+//! [`EVERY`] is sampled.
 
 use hdrhistogram::Histogram;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -25,39 +29,41 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::metrics::StageSummary;
 
-/// Of so many commands one is stamped, and the first of each second. Prime, so that no pattern of the flow hides behind
-/// it; so large that all stamps of an order cost less than a hundredth of its road.
+/// One command in this many is sampled, and the first of each second. The number is prime, so that
+/// a regular pattern of messages cannot hide from the sampling, and so large that all timestamps of
+/// an order cost less than a hundredth of its path.
 pub const EVERY: u32 = 61;
-/// How often a sheet is handed over.
+/// Interval between two handovers of the histograms.
 const TURN_NS: u64 = NS_PER_S;
-/// Longest time counted, in nanoseconds; what took longer counts as this.
+/// Longest recorded time, in nanoseconds; longer times are recorded as this.
 const LONGEST_NS: u64 = 10 * NS_PER_S;
-/// Significant digits: a latency is known to one percent, and a histogram takes 14 KiB.
+/// Significant digits: a latency is accurate to one percent, and a histogram takes 14 KiB.
 const DIGITS: u8 = 2;
-/// Sheets of one thread: one it writes, one that is read, one on its way.
+/// Sets of histograms per thread: one being written, one being read, one in transit.
 const SHEETS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// From the arrival of bytes to a message.
+    /// From the arrival of the bytes to the decoded message.
     Decode,
-    /// From a message to its command on the lane.
+    /// From the decoded message to its command on the lane.
     Send,
-    /// From a command taken to the command in the journal.
+    /// From taking a command off the lane to the command in the journal.
     Journal,
-    /// From there until all its events are on their lanes.
+    /// From the end of `Journal` until all events of the command are on their lanes.
     Apply,
     /// From the command on its lane to the first event about it.
     Answer,
-    /// From an event heard to bytes.
+    /// From reading an event to the encoded bytes.
     Encode,
-    /// From bytes to the system's having taken them.
+    /// From the encoded bytes to the end of the write to the socket.
     Write,
-    /// From the arrival of a STOMP client's bytes to what they say being done.
+    /// From the arrival of a STOMP client's bytes to the end of their processing.
     StompDecode,
-    /// From the first event of a turn on its lane to all of them rendered for their subscribers.
+    /// From the first event of a cycle on its lane until all events are rendered for their
+    /// subscribers.
     StompRender,
-    /// From there until everybody who has something to hear was written to.
+    /// From the end of `StompRender` until all clients with pending output have been written to.
     StompWrite,
 }
 
@@ -91,11 +97,11 @@ impl Stage {
     }
 }
 
-/// A moment, by the processor's counter.
+/// A raw value of the processor's counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u64);
 
-/// One histogram for each stage.
+/// One histogram per stage.
 #[derive(Debug)]
 struct Sheet {
     stages: [Histogram<u32>; Stage::ALL.len()],
@@ -119,7 +125,7 @@ fn histogram() -> Histogram<u32> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are sound")
 }
 
-/// The two ends of one thread's counts.
+/// Creates the two ends of one thread's latency records.
 pub fn stages() -> (Recorder, Reader) {
     let (full_in, full_out) = RingBuffer::new(SHEETS);
     let (mut empty_in, empty_out) = RingBuffer::new(SHEETS);
@@ -138,29 +144,30 @@ pub fn stages() -> (Recorder, Reader) {
     (recorder, Reader { full: full_out, empty: empty_in, latest: Box::new(Sheet::new()) })
 }
 
-/// The end of the thread that counts.
+/// The end of the thread that records.
 #[derive(Debug)]
 pub struct Recorder {
     clock: quanta::Clock,
     sheet: Box<Sheet>,
     full: Producer<Box<Sheet>>,
     empty: Consumer<Box<Sheet>>,
-    /// When the sheet is handed over.
+    /// Time of the next handover.
     turn: Timestamp,
-    /// Commands until the next that is stamped.
+    /// Commands until the next sample.
     skip: u32,
-    /// Turns until the next that is stamped.
+    /// Broker cycles until the next sample.
     skip_turns: u32,
 }
 
 impl Recorder {
-    /// The moment, if this command is one of those that are looked at.
+    /// Returns the current time if this command is sampled.
     #[inline]
     pub fn sample(&mut self) -> Option<Stamp> {
         is_sampled(&mut self.skip).then(|| self.stamp())
     }
 
-    /// The same for the turns of a broker, so that neither hides the other.
+    /// Returns the current time if this broker cycle is sampled. It has a counter of its own, so
+    /// that commands and broker cycles do not hide each other.
     #[inline]
     pub fn sample_turn(&mut self) -> Option<Stamp> {
         is_sampled(&mut self.skip_turns).then(|| self.stamp())
@@ -171,15 +178,15 @@ impl Recorder {
         Stamp(self.clock.raw())
     }
 
-    /// Counts what a stage took.
+    /// Records the duration of a stage.
     pub fn count(&mut self, stage: Stage, from: Stamp, to: Stamp) {
         let ns = self.clock.delta_as_nanos(from.0, to.0);
         self.sheet.stages[stage as usize].saturating_record(ns.max(1));
         self.sheet.is_empty = false;
     }
 
-    /// Hands the sheet over when its second is over. To be called in every round; most of the time it compares two
-    /// numbers.
+    /// Hands the histograms over when their second has ended. Called in every cycle; it usually
+    /// compares two numbers.
     #[inline]
     pub fn poll(&mut self, now: Timestamp) {
         if now >= self.turn {
@@ -200,7 +207,8 @@ impl Recorder {
         }
     }
 
-    /// When this thread should be awake to hand its sheet over; the end of time if there is nothing on it.
+    /// Returns when the thread should run to hand its histograms over; `Timestamp::MAX` if they are
+    /// empty.
     pub fn deadline(&self) -> Timestamp {
         if self.sheet.is_empty { Timestamp::MAX } else { self.turn }
     }
@@ -213,7 +221,7 @@ fn is_sampled(skip: &mut u32) -> bool {
     is_it
 }
 
-/// The end of the thread that shows the counts.
+/// The end of the thread that publishes the latencies.
 #[derive(Debug)]
 pub struct Reader {
     full: Consumer<Box<Sheet>>,
@@ -222,7 +230,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes in what has been handed over; the newest sheet is the one that is shown.
+    /// Takes the sets that were handed over; the newest is the one that is published.
     pub fn poll(&mut self) {
         while let Ok(sheet) = self.full.pop() {
             let mut old = std::mem::replace(&mut self.latest, sheet);
@@ -231,7 +239,7 @@ impl Reader {
         }
     }
 
-    /// The stages that this thread has, under its name.
+    /// Returns the summaries of the stages that have records, under this thread name.
     pub fn summaries(&self, thread: &str) -> impl Iterator<Item = StageSummary> {
         let stages = Stage::ALL.into_iter().zip(&self.latest.stages);
         stages.filter(|(_, counts)| !counts.is_empty()).map(move |(stage, counts)| StageSummary {
@@ -259,14 +267,14 @@ mod tests {
         }
     }
 
-    /// How often each stage was counted, as shown.
+    /// Returns the number of records per stage.
     fn shown(reader: &mut Reader) -> Vec<(&'static str, u64)> {
         reader.poll();
         reader.summaries("t").map(|summary| (summary.stage, summary.count)).collect()
     }
 
     #[test]
-    fn what_was_counted_is_shown_when_its_second_is_over() {
+    fn records_are_published_at_the_end_of_their_second() {
         let (mut recorder, mut reader) = stages();
         let second = |n: u64| Timestamp(n * NS_PER_S);
         recorder.poll(second(1));
@@ -285,20 +293,20 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_does_not_come_costs_no_counts() {
+    fn a_slow_reader_loses_no_records() {
         let (mut recorder, mut reader) = stages();
         for second in 1..=10 {
             recorder.poll(Timestamp(second * NS_PER_S));
             count(&mut recorder, Stage::Answer, 1);
         }
-        // Two sheets were handed over; the rest is on the third.
+        // Two sets were handed over; the other records are in the third.
         assert_eq!(shown(&mut reader), [("answer", 1)]);
         recorder.poll(Timestamp(11 * NS_PER_S));
         assert_eq!(shown(&mut reader), [("answer", 8)]);
     }
 
     #[test]
-    fn one_of_so_many_is_stamped_and_a_summary_is_in_order() {
+    fn one_command_in_every_is_sampled_and_quantiles_are_ordered() {
         let (mut recorder, mut reader) = stages();
         recorder.poll(Timestamp(1));
         for _ in 0..100 * EVERY {

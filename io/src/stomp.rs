@@ -1,4 +1,4 @@
-//! What the brokers of all threads share: how they are set up, and how a login becomes a right to see and to send.
+//! Shared by the brokers of all threads: their settings, and the access rights that a login gives.
 
 mod broker_host;
 mod logins;
@@ -15,15 +15,15 @@ pub use self::broker_host::BrokerHost;
 pub use self::logins::{Logins, access};
 use crate::config::{Broker, Config, Stomp};
 
-/// As the config has it.
+/// Returns the broker settings of this config.
 pub fn settings(config: &Config) -> BrokerSettings {
     let Config { stomp, broker, service, net, .. } = config;
     BrokerSettings {
         instance: service.instance,
-        // Names that cannot be topics were refused with the config.
+        // Names that cannot be topics are rejected with the config.
         naming: broker.naming().unwrap_or_default(),
         throttle: throttle(broker),
-        // Where one must log in, nobody is let in without.
+        // Where a login is required, anonymous clients have no access.
         anonymous_access: (!config.login_required())
             .then_some(StompAccess { strategies: StrategyAccess::All, may_send: true }),
         sessions_max: net.connections_max,
@@ -53,7 +53,8 @@ fn limits(stomp: &Stomp) -> StompLimits {
         subscriptions_max: stomp.subscriptions_max,
         window_max: stomp.unacknowledged_max,
         mark_bytes: stomp.out_buffer_bytes,
-        // What waits is a topic, not its message: so the bytes are a number too.
+        // A queue entry is a topic, not its message, so a limit in bytes is a limit on the number
+        // of entries.
         slots_max: (stomp.conflated_keys_max as usize).min(stomp.conflated_bytes_max / SLOT_BYTES_MAX),
         backlog_bytes_max: stomp.queue_bytes_max,
         backlog_max: stomp.queue_events_max as usize,

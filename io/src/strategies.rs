@@ -58,7 +58,7 @@ mod tests {
     use pitlane_engine::mesh::{Depths, PortClass, mesh};
     use pitlane_engine::settings::ShardSettings;
     use pitlane_engine::shard::Shard;
-    use pitlane_engine::strategy::host::Make;
+    use pitlane_engine::strategy::host::StrategyFactory;
     use pitlane_engine::strategy::runner::{Notice, Runner};
     use pitlane_engine::strategy::{Context, Failure, Strategy as Trait};
     use pitlane_engine::time::Timestamp;
@@ -95,15 +95,15 @@ mod tests {
             cancel_on_failure: true,
         };
         let hosts = vec![
-            host(1, Box::new(|| -> Box<dyn Trait> { Box::new(Panicking) }) as Make),
+            host(1, Box::new(|| -> Box<dyn Trait> { Box::new(Panicking) }) as StrategyFactory),
             host(2, Box::new(|| -> Box<dyn Trait> { Box::new(Calm) })),
         ];
         let run = runner_settings(Operation::RealTime, IdBlock { next: 1, end: 100 }, 1);
         let mut runner = Runner::new(ports.remove(0), reference.clone(), run, hosts);
         let now = Timestamp(1);
-        while worker.poll(now) + runner.hear(now, 1_000) + runner.poll(now) > 0 {}
+        while worker.poll(now) + runner.drain_events(now, 1_000) + runner.poll(now) > 0 {}
         runner.begin();
-        while worker.poll(now) + runner.hear(now, 1_000) + runner.poll(now) > 0 {}
+        while worker.poll(now) + runner.drain_events(now, 1_000) + runner.poll(now) > 0 {}
         let phases: Vec<Phase> = runner.hosts().iter().map(|host| host.phase()).collect();
         assert_eq!(phases, [Phase::Stop, Phase::Running]);
         let Some(Notice::Failed { reason, .. }) = runner.poll_notice() else { panic!("nobody was told") };

@@ -1,11 +1,12 @@
-//! How one thread is woken, decided when the thread starts.
+//! The wake-up of one thread, bound to its target when the thread starts.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
 use crate::wakeup::Wakeup;
 
-/// Wake-up slot of a thread. It can be handed out before the thread exists; it is only triggered while the thread is parked.
+/// Wake-up slot of a thread. It can be handed out before the thread exists; it is only triggered
+/// while the thread is parked.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadWakeup {
     target: Arc<OnceLock<WakeTarget>>,
@@ -28,7 +29,8 @@ impl ThreadWakeup {
         })
     }
 
-    /// Binds the slot to the calling thread, or to its sockets if it waits there. A thread calls this before it first parks.
+    /// Binds the slot to the calling thread, or to its sockets if it waits there. A thread calls
+    /// this before it first parks.
     pub fn bind_current_thread(&self, sockets: Option<Wakeup>) {
         let _ = self.target.set(match sockets {
             Some(bell) => WakeTarget::Sockets(bell),

@@ -1,4 +1,5 @@
-//! Which threads there are and how they are joined: the one place that builds the mesh, its ports, and the threads.
+//! The threads of the server and their connections: the one place that builds the mesh, its ports
+//! and the threads.
 //!
 //! ```text
 //!             shared                              dedicated
@@ -8,7 +9,8 @@
 //! main        start, signals, stop                the same
 //! ```
 //!
-//! Both layouts run the same duties; only who steps them differs. A test steps all of them itself, see [`crate::platform`].
+//! Both layouts run the same duties and differ only in the threads that step them. A test steps all
+//! of them itself, see [`crate::platform`].
 
 pub mod worker_thread;
 
@@ -26,17 +28,18 @@ use crate::thread_wakeup::ThreadWakeup;
 use crate::wakeup::Wakeup;
 use crate::wakeups::Wakeups;
 
-/// The threads that are planned, and the bells that wake them.
+/// The planned threads and their wake-ups.
 #[derive(Debug)]
 pub struct Plan {
     settings: Topology,
-    /// By thread.
+    /// Name, wake-up slot and wake-up, by thread.
     wakeups: Vec<(String, ThreadWakeup, Wakeup)>,
     pub bells: Arc<Wakeups>,
 }
 
 impl Plan {
-    /// The threads as they are configured, with these shards. `http` wakes the http thread, which stands in for the others.
+    /// Plans the configured threads for the shards in `own`. `http` wakes the http thread, which
+    /// forwards commands to the shards of other servers.
     pub fn new(settings: Topology, own: &[ShardId], http: Wakeup) -> Plan {
         let (shards, gateways) = (own.len(), settings.gateways);
         let names: Vec<String> = match settings.layout {
@@ -71,7 +74,7 @@ impl Plan {
         Plan { settings, wakeups, bells }
     }
 
-    /// The threads of shards and gateways, each with its duties.
+    /// Returns the threads of shards and gateways, each with its duties.
     pub fn members(
         self,
         shards: Vec<ShardDuty>,

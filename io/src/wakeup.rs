@@ -1,19 +1,20 @@
-//! Waking a thread that sleeps, and only then.
+//! Wakes a thread that is blocked, and only then.
 //!
 //! ```text
-//! sleeper: doze() ─► look for work once more ─► none: block until called ─► rise()
-//! others:  put work where the sleeper looks ─► wake(): calls only if it dozes
+//! sleeper: prepare_sleep() ─► look for work once more ─► none: block until called ─► finish_sleep()
+//! others:  put work where the sleeper looks ─► wake(): calls only if the sleeper is blocked or about to block
 //! ```
 //!
-//! Both sides write first and read afterwards, with a full fence between; so at least one of them sees the other: either
-//! the sleeper finds the work, or whoever brought it finds the sleeper. While nobody sleeps a wake-up costs one
-//! fence and one read, no call to the system. `tests/wake.rs` walks through every order in which this can happen.
+//! Both sides write first and read afterwards, with a full fence between; so at least one of them
+//! sees the other: either the sleeper finds the work, or the sender finds the sleeper. While no
+//! thread is blocked, a wake-up costs one fence and one read, without a system call.
+//! `tests/wake.rs` explores every interleaving.
 
 use std::fmt;
 
 use crate::sync::{Arc, AtomicBool, Ordering, fence};
 
-/// One thread's bell. Its own end and those of all others are clones of it.
+/// The wake-up of one thread. The thread itself and all senders hold clones of it.
 #[derive(Clone)]
 pub struct Wakeup {
     shared: Arc<Shared>,
@@ -21,8 +22,8 @@ pub struct Wakeup {
 
 struct Shared {
     dozing: AtomicBool,
-    /// Ends the sleep: unparks the thread, writes to its poller, notifies its runtime. A call that comes before the
-    /// thread blocks must not be lost; all of these remember it.
+    /// Unblocks the thread: unparks it, writes to its poller, or notifies its runtime. A call that
+    /// comes before the thread blocks must not be lost; all three mechanisms remember it.
     call: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -31,19 +32,21 @@ impl Wakeup {
         Wakeup { shared: Arc::new(Shared { dozing: AtomicBool::new(false), call: Box::new(call) }) }
     }
 
-    /// To be called by others after they have put work where the sleeper looks for it.
+    /// Wakes the thread if it is blocked. Senders call this after they have put work where the
+    /// thread looks for it.
     pub fn wake(&self) {
         wake_all([self]);
     }
 
-    /// Ends the sleep, whether it dozes or not: for whoever has a bell of his own before this one.
+    /// Unblocks the thread unconditionally: for a wake-up that forwards to this one, and for urgent
+    /// requests such as full lanes.
     pub fn call(&self) {
         (self.shared.call)();
     }
 
     fn call_if_dozing(&self) {
         let dozing = &self.shared.dozing;
-        // Of several who come at once, one calls.
+        // Of several concurrent senders, one makes the call.
         if dozing.load(Ordering::Relaxed)
             && dozing.compare_exchange(true, false, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
@@ -51,19 +54,20 @@ impl Wakeup {
         }
     }
 
-    /// To be called by the sleeper, before it looks for work one last time.
+    /// Announces that the thread is about to block. The thread calls this before it looks for work
+    /// a last time.
     pub fn prepare_sleep(&self) {
         self.shared.dozing.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// To be called by the sleeper when it goes on, woken or not.
+    /// Withdraws the announcement. The thread calls this when it continues, woken or not.
     pub fn finish_sleep(&self) {
         self.shared.dozing.store(false, Ordering::Relaxed);
     }
 }
 
-/// The same for several sleepers, for the price of one fence.
+/// Wakes several threads with a single fence.
 pub fn wake_all<'a>(bells: impl IntoIterator<Item = &'a Wakeup>) {
     fence(Ordering::SeqCst);
     for bell in bells {

@@ -1,23 +1,24 @@
-//! The bells of all threads, by whom they are rung for.
+//! The wake-ups of all threads, by shard and by port.
 
 use pitlane_engine::id::{PortId, PortMask};
 use pitlane_engine::mesh::ShardMask;
 
 use crate::wakeup::{Wakeup, wake_all};
 
-/// Threads that have several ports or shards have their bell here several times.
+/// The wake-ups of all threads. A thread with several ports or shards occurs several times.
 #[derive(Debug)]
 pub struct Wakeups {
     /// By shard.
     pub shards: Vec<Wakeup>,
     /// By port.
     pub ports: Vec<Wakeup>,
-    /// Of the thread that speaks to other servers.
+    /// Wake-up of the thread that communicates with other servers.
     pub link: Wakeup,
 }
 
 impl Wakeups {
-    /// For a platform that is stepped by one thread, where nobody sleeps.
+    /// Returns wake-ups without effect, for a platform that one thread steps and in which no thread
+    /// blocks.
     pub fn silent(shards: u8, ports: usize) -> Wakeups {
         let bell = Wakeup::new(|| {});
         Wakeups { shards: vec![bell.clone(); shards as usize], ports: vec![bell.clone(); ports], link: bell }
@@ -29,7 +30,7 @@ impl Wakeups {
         }
     }
 
-    /// Calls whether they doze or not.
+    /// Unblocks the threads of these ports unconditionally.
     pub fn call_ports(&self, awaited: PortMask) {
         awaited.ports().for_each(|port| self.port(port).call());
     }

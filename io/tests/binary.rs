@@ -102,7 +102,7 @@ fn check_says_ok_or_what_is_wrong() {
     let shipped = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
     let folder = folder("spoiled");
     for table in Table::ALL {
-        let name = format!("{}.csv", table.word());
+        let name = format!("{}.csv", table.name());
         let text = fs::read_to_string(shipped.join(&name)).expect("the shipped set is there");
         fs::write(folder.join(&name), text.replace("0.25,1,", "0.2.5,1,")).expect("a file for the test");
     }

@@ -33,7 +33,7 @@ id,name,autoActivate
 fn sources() -> [Source; 5] {
     let texts = [EXCHANGES, FAMILIES, SECURITIES, ACCOUNTS, STRATEGIES];
     std::array::from_fn(|at| Source {
-        name: format!("{}.csv", Table::ALL[at].word()),
+        name: format!("{}.csv", Table::ALL[at].name()),
         bytes: texts[at].as_bytes().to_vec(),
     })
 }

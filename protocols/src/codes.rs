@@ -1,10 +1,11 @@
-//! The words and codes by which the three interfaces call the same things, in one place: words for REST, STOMP and
-//! the page, single characters and numbers for FIX. Reading and writing stand side by side, so that they cannot part.
+//! Names and codes of the same values in the three interfaces, in one place: names for REST, STOMP
+//! and the web page, single characters and numbers for FIX. Reading and writing are side by side,
+//! so that they cannot differ.
 
 use std::fmt;
 
 use pitlane_engine::command::{MovementKind, Phase, Session};
-use pitlane_engine::event::{ExecType, Request};
+use pitlane_engine::event::{ExecType, RequestKind};
 use pitlane_engine::id::Origin;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::OptionKind;
@@ -12,14 +13,14 @@ use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 
 use crate::fix::{exec_type, ord_status};
 
-/// A thing that REST and STOMP call by a word in capitals.
+/// A value that REST and STOMP name by a word in capitals.
 pub trait WireName: Copy + Sized + 'static {
-    /// Every value there is.
+    /// All values.
     const VALUES: &'static [Self];
 
     fn wire_name(self) -> &'static str;
 
-    /// The value of a word. Words are written exactly so; `buy` is not one.
+    /// Returns the value of a name. Names must match exactly; `buy` is not one.
     fn from_wire_name(word: &str) -> Option<Self> {
         Self::VALUES.iter().copied().find(|value| value.wire_name() == word)
     }
@@ -84,7 +85,7 @@ words! {
         Corrected "TRADE_CORRECT",
         Snapshot "ORDER_STATUS",
     }
-    Request {
+    RequestKind {
         Cancel "CANCEL",
         Replace "REPLACE",
     }
@@ -125,7 +126,7 @@ words! {
     }
 }
 
-/// A thing that a FIX field calls by one character.
+/// A value that a FIX field gives as one character.
 pub trait Code: WireName {
     fn code(self) -> u8;
 
@@ -171,23 +172,23 @@ codes! {
         Atc b'7',
     }
     /// CxlRejResponseTo (434).
-    Request {
+    RequestKind {
         Cancel b'1',
         Replace b'2',
     }
 }
 
-/// Which values a FIX session is sent in ExecType (150) and OrdStatus (39).
+/// Values of ExecType (150) and OrdStatus (39) that a FIX session sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FixProfile {
-    /// Only those of the specification's lists.
+    /// Only values of the specification's lists.
     #[default]
     Spec,
-    /// Those of FIX 4.4 for a cancel, a replacement and an expiry as well.
+    /// Also the values of FIX 4.4 for a cancel, a replacement and an expiry.
     Strict44,
 }
 
-/// OrdStatus (39).
+/// Returns OrdStatus (39).
 pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
     match status {
         Status::PendingNew => ord_status::PENDING_NEW,
@@ -198,13 +199,14 @@ pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
         Status::Canceled => ord_status::CANCELED,
         Status::PendingReplace => ord_status::PENDING_REPLACE,
         Status::Rejected => ord_status::REJECTED,
-        // Choice: the specification has no word for it; Text tells it from a cancel. See protocols/README.md.
+        // Choice: the specification has no value for it; Text tells it from a cancel. See
+        // protocols/README.md.
         Status::Expired if profile == FixProfile::Spec => ord_status::CANCELED,
         Status::Expired => ord_status::EXPIRED,
     }
 }
 
-/// ExecType (150): why the report is made.
+/// Returns ExecType (150): the reason of the report.
 pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
     let strict = profile == FixProfile::Strict44;
     match what {
@@ -214,7 +216,7 @@ pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
         ExecType::CancelPending => exec_type::PENDING_CANCEL,
         ExecType::ReplacePending => exec_type::PENDING_REPLACE,
         ExecType::Rejected if status == Status::Rejected => exec_type::REJECTED,
-        // Choice: a venue that rejects what it had accepted has cancelled it. See protocols/README.md.
+        // Choice: a venue that rejects an accepted order has cancelled it. See protocols/README.md.
         ExecType::Rejected | ExecType::Canceled if strict => exec_type::CANCELED,
         ExecType::Replaced if strict => exec_type::REPLACED,
         ExecType::Expired if strict => exec_type::EXPIRED,
@@ -225,7 +227,7 @@ pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
     }
 }
 
-/// OrdRejReason (103) of FIX 4.4.
+/// Returns OrdRejReason (103) of FIX 4.4.
 pub fn ord_rej_reason(reason: Reason) -> u32 {
     const BROKER_OPTION: u32 = 0;
     const UNKNOWN_SYMBOL: u32 = 1;
@@ -316,8 +318,8 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
     }
 }
 
-/// CxlRejReason (102) of FIX 4.4. Most reasons are about the terms of a replacement, which have no number of their
-/// own.
+/// Returns CxlRejReason (102) of FIX 4.4. Most reasons are about the terms of a replacement, which
+/// have no number of their own.
 pub fn cxl_rej_reason(reason: Reason) -> u32 {
     const TOO_LATE: u32 = 0;
     const UNKNOWN_ORDER: u32 = 1;
@@ -343,8 +345,8 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
     }
 }
 
-/// Text (58): the code and its words, `bad-lot: the quantity is not a multiple of the lot size`. Empty without a
-/// reason.
+/// Text (58): the code and its text, `bad-lot: the quantity is not a multiple of the lot size`.
+/// Empty without a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReasonText(pub Reason);
 
@@ -355,158 +357,9 @@ impl fmt::Display for ReasonText {
         }
         f.write_str(self.0.code())?;
         f.write_str(": ")?;
-        f.write_str(self.0.words())
+        f.write_str(self.0.text())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// OrdStatus (39) as the specification lists it, under "States and transitions".
-    const SPEC_ORD_STATUS: &[u8] = b"012468AE";
-    /// ExecType (150) as the specification lists it, under "FIX Execution Report".
-    const SPEC_EXEC_TYPE: &[u8] = b"068EIFA";
-    /// TimeInForce (59) as the specification lists it.
-    const SPEC_TIME_IN_FORCE: &[u8] = b"0123467";
-
-    fn check_words<T: WireName + PartialEq + std::fmt::Debug>() {
-        for &value in T::VALUES {
-            let word = value.wire_name();
-            assert_eq!(T::from_wire_name(word), Some(value));
-            assert!(word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{word}");
-            assert_eq!(T::from_wire_name(&word.to_lowercase()), None);
-        }
-        assert_eq!(T::from_wire_name(""), None);
-    }
-
-    fn check_codes<T: Code + PartialEq + std::fmt::Debug>(codes: &[u8]) {
-        assert_eq!(T::VALUES.iter().map(|value| value.code()).collect::<Vec<_>>(), codes);
-        for code in 0..=u8::MAX {
-            assert_eq!(T::from_code(code).is_some(), codes.contains(&code));
-            assert!(T::from_code(code).is_none_or(|value| value.code() == code));
-        }
-    }
-
-    #[test]
-    fn every_word_is_read_as_it_is_written() {
-        check_words::<Side>();
-        check_words::<OrderKind>();
-        check_words::<Tif>();
-        check_words::<Status>();
-        check_words::<ExecType>();
-        check_words::<Request>();
-        check_words::<Origin>();
-        check_words::<MovementKind>();
-        check_words::<Phase>();
-        check_words::<Session>();
-        check_words::<OptionKind>();
-        assert_eq!(OrderKind::from_wire_name("STOP_LIMIT"), Some(OrderKind::StopLimit));
-    }
-
-    #[test]
-    fn no_value_is_without_its_word() {
-        assert_eq!(Side::VALUES, Side::BOTH);
-        assert_eq!(OrderKind::VALUES, OrderKind::ALL);
-        assert_eq!(Tif::VALUES, Tif::ALL);
-        assert_eq!(Status::VALUES, Status::ALL);
-        assert_eq!(MovementKind::VALUES, MovementKind::ALL);
-        assert_eq!(Session::VALUES, Session::ALL);
-    }
-
-    #[test]
-    fn fix_codes_are_those_of_the_specification() {
-        check_codes::<Side>(b"12");
-        check_codes::<OrderKind>(b"1234");
-        check_codes::<Tif>(SPEC_TIME_IN_FORCE);
-        check_codes::<Request>(b"12");
-    }
-
-    #[test]
-    fn the_profile_spec_never_leaves_the_lists_of_the_specification() {
-        for &what in ExecType::VALUES {
-            for &status in Status::VALUES {
-                let (exec_type, ord_status) =
-                    (exec_type(FixProfile::Spec, what, status), ord_status(FixProfile::Spec, status));
-                assert!(SPEC_EXEC_TYPE.contains(&exec_type), "{what:?} {status:?}");
-                assert!(SPEC_ORD_STATUS.contains(&ord_status), "{what:?} {status:?}");
-            }
-        }
-    }
-
-    /// What happened, the status then, and (150, 39) in the profiles `spec` and `strict44`.
-    #[test]
-    fn what_happened_has_the_pairs_of_the_table() {
-        let table = [
-            (ExecType::Entered, Status::PendingNew, b"AA", b"AA"),
-            (ExecType::Accepted, Status::New, b"00", b"00"),
-            (ExecType::Accepted, Status::PendingCancel, b"06", b"06"),
-            (ExecType::Rejected, Status::Rejected, b"88", b"88"),
-            (ExecType::Rejected, Status::Canceled, b"I4", b"44"),
-            (ExecType::Filled, Status::PartiallyFilled, b"F1", b"F1"),
-            (ExecType::Filled, Status::Filled, b"F2", b"F2"),
-            (ExecType::Filled, Status::PendingCancel, b"F6", b"F6"),
-            (ExecType::Filled, Status::PendingReplace, b"FE", b"FE"),
-            (ExecType::Filled, Status::Canceled, b"F4", b"F4"),
-            (ExecType::CancelPending, Status::PendingCancel, b"66", b"66"),
-            (ExecType::Canceled, Status::Canceled, b"I4", b"44"),
-            (ExecType::Expired, Status::Expired, b"I4", b"CC"),
-            (ExecType::ReplacePending, Status::PendingReplace, b"EE", b"EE"),
-            (ExecType::Replaced, Status::New, b"I0", b"50"),
-            (ExecType::Replaced, Status::PartiallyFilled, b"I1", b"51"),
-            (ExecType::Replaced, Status::Filled, b"I2", b"52"),
-            (ExecType::Triggered, Status::New, b"I0", b"I0"),
-            (ExecType::Corrected, Status::PartiallyFilled, b"I1", b"I1"),
-            (ExecType::Snapshot, Status::Filled, b"I2", b"I2"),
-        ];
-        for (what, status, spec, strict) in table {
-            for (profile, expected) in [(FixProfile::Spec, spec), (FixProfile::Strict44, strict)] {
-                let pair = [exec_type(profile, what, status), ord_status(profile, status)];
-                assert_eq!(&pair, expected, "{what:?} {status:?} {profile:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn refusals_have_the_numbers_of_fix_44() {
-        for &reason in Reason::ALL {
-            assert!(matches!(ord_rej_reason(reason), 0..=15 | 99), "{reason:?}");
-            assert!(matches!(cxl_rej_reason(reason), 0..=3 | 5 | 6 | 99), "{reason:?}");
-        }
-        let orders = [
-            (Reason::UnknownSecurity, 1),
-            (Reason::UnknownAccount, 15),
-            (Reason::BadLot, 13),
-            (Reason::BadTick, 99),
-            (Reason::DuplicateId, 6),
-            (Reason::NoAuctionAhead, 4),
-            (Reason::MaxPosition, 3),
-            (Reason::VenueUnavailable, 0),
-            (Reason::Halted, 2),
-            (Reason::StopSuperfluous, 11),
-            (Reason::UnknownOrder, 5),
-            (Reason::UnknownStrategy, 99),
-        ];
-        orders
-            .into_iter()
-            .for_each(|(reason, number)| assert_eq!(ord_rej_reason(reason), number, "{reason:?}"));
-        let requests = [
-            (Reason::OrderFinished, 0),
-            (Reason::UnknownOrder, 1),
-            (Reason::NotAcknowledged, 2),
-            (Reason::RequestPending, 3),
-            (Reason::DuplicateId, 6),
-            (Reason::BadTick, 99),
-        ];
-        requests
-            .into_iter()
-            .for_each(|(reason, number)| assert_eq!(cxl_rej_reason(reason), number, "{reason:?}"));
-    }
-
-    #[test]
-    fn text_is_the_code_and_its_words() {
-        let text = ReasonText(Reason::BadLot).to_string();
-        assert_eq!(text, "bad-lot: the quantity is not a multiple of the lot size");
-        assert_eq!(ReasonText(Reason::None).to_string(), "");
-    }
-}
+mod tests;

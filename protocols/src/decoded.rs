@@ -1,4 +1,4 @@
-//! The one answer of every codec: a message and how much of the buffer it took, or that more bytes are needed.
+//! Result of every codec: a message and the bytes it took, or that more bytes are needed.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded<T> {

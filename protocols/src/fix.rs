@@ -1,14 +1,16 @@
-//! FIX 4.4, for clients that come to us and for venues that we go to: from bytes to requests and from events to bytes, without a socket.
+//! FIX 4.4 for clients that connect to us and for venues that we connect to: from bytes to requests
+//! and from events to bytes, without a socket.
 //!
 //! ```text
-//! bytes ─► frame ─► fields ─┬─► session: numbers, gaps, heartbeats, rejects ─► encode ─► bytes
-//!                           └─► order ─► entry ─► Request ─► Desk
+//! bytes ─► frame ─► fields ─┬─► session: sequence numbers, gaps, heartbeats ─► encode ─► bytes
+//!                           └─► order ─► entry ─► ClientRequest ─► Desk
 //!                                  Event ─► report ─► session ─► encode ─► bytes
 //! ```
 //!
-//! The other way round for a venue: an instruction of a shard ─► session ─► bytes, and bytes ─► session ─► report for the shard.
+//! For a venue the direction is reversed: an instruction of a shard ─► session ─► bytes, and bytes
+//! ─► session ─► report for the shard.
 
-// Bytes.
+// Wire format.
 pub mod tag;
 pub mod msg_type;
 pub mod ord_status;
@@ -19,19 +21,19 @@ pub mod timestamp;
 pub mod encode;
 pub mod order;
 
-// What a session stands on.
+// Parts of a session.
 pub mod store;
 pub mod schedule;
 pub mod rate_limit;
 
-// Orders.
+// Orders of clients.
 pub mod orders;
 pub mod reject;
 pub mod resolve;
 pub mod entry;
 pub mod report;
 
-// Orders that go on to a venue.
+// Orders at a venue.
 pub mod venue;
 
 // The session.

@@ -1,5 +1,5 @@
-//! JSON of the hot path, written straight into a buffer that is used again: numbers from scaled integers, exact to the last
-//! digit, and no memory of its own.
+//! Writes JSON of the hot path directly into a reused buffer: numbers from scaled integers, exact
+//! to the last digit, and without memory of its own.
 
 mod check;
 
@@ -8,9 +8,10 @@ use std::fmt::{self, Write};
 use pitlane_engine::text::{DECIMALS, SCALE};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
+pub(crate) use self::check::depth;
 pub use self::check::{is_json, lone_surrogate};
 
-/// An object being written. Absent values are left out, not `null`.
+/// An object that is being written. Absent values are left out and not `null`.
 #[derive(Debug)]
 pub struct Object<'a> {
     out: &'a mut Vec<u8>,
@@ -37,7 +38,7 @@ impl<'a> Object<'a> {
         push_number(self.out, value);
     }
 
-    /// In units of 10⁻⁸.
+    /// Writes a decimal in units of 10⁻⁸.
     pub fn decimal(&mut self, name: &str, raw: i64) {
         self.name(name);
         push_decimal(self.out, raw);
@@ -55,7 +56,7 @@ impl<'a> Object<'a> {
         self.out.push(b'"');
     }
 
-    /// A value that shows itself as text.
+    /// Writes a value as text by its `Display`.
     pub fn shown(&mut self, name: &str, value: impl fmt::Display) {
         self.name(name);
         self.out.push(b'"');
@@ -63,19 +64,19 @@ impl<'a> Object<'a> {
         self.out.push(b'"');
     }
 
-    /// What is known to be JSON already.
+    /// Writes a value that is known to be JSON.
     pub fn json(&mut self, name: &str, value: &[u8]) {
         self.name(name);
         self.out.extend_from_slice(value);
     }
 
-    /// Begins a member and gives the buffer, into which its value must be written.
+    /// Begins a member and returns the buffer for its value.
     pub fn value(&mut self, name: &str) -> &mut Vec<u8> {
         self.name(name);
         self.out
     }
 
-    /// A text under a name that is not ours.
+    /// Writes a text under a name from outside, which is escaped.
     pub fn text_named(&mut self, name: &str, value: &str) {
         if !self.is_empty {
             self.out.push(b',');
@@ -86,7 +87,7 @@ impl<'a> Object<'a> {
         push_text(self.out, value);
     }
 
-    /// Names are ours and need no escapes.
+    /// Writes a name of ours, which needs no escapes.
     fn name(&mut self, name: &str) {
         self.out.extend_from_slice(if self.is_empty { b"\"" } else { b",\"" });
         self.out.extend_from_slice(name.as_bytes());
@@ -95,7 +96,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A buffer as a place for text between quotes.
+/// Escapes text that is written between quotes.
 struct EscapedWriter<'a>(&'a mut Vec<u8>);
 
 impl fmt::Write for EscapedWriter<'_> {
@@ -109,7 +110,7 @@ pub fn push_number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Units of 10⁻⁸ as a decimal without trailing zeros.
+/// Writes units of 10⁻⁸ as a decimal without trailing zeros.
 pub fn push_decimal(out: &mut Vec<u8>, raw: i64) {
     if raw < 0 {
         out.push(b'-');
@@ -120,7 +121,7 @@ pub fn push_decimal(out: &mut Vec<u8>, raw: i64) {
     if part == 0 {
         return;
     }
-    // A one before the decimals keeps their leading zeros; the point takes its place.
+    // A one before the decimals keeps their leading zeros; the point replaces it.
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(part + SCALE as u64).as_bytes();
     let start = out.len();
@@ -161,13 +162,14 @@ fn push_escape(out: &mut Vec<u8>, octet: u8) {
     }
 }
 
-/// An instant as RFC 3339 in UTC, the same text as its `Display`. Every tick has one, so it is written in one piece.
+/// Writes a time as RFC 3339 in UTC, equal to its `Display`. Every tick has one, so it is written
+/// at once.
 pub fn push_time(out: &mut Vec<u8>, at: Timestamp) {
     let (year, month, day) = pitlane_engine::text::date_of(at.day().0);
     let second = (at.0 / NS_PER_S % 86_400) as u32;
     let ns = (at.0 % NS_PER_S) as u32;
     let mut text = *b"0000-00-00T00:00:00.000000000Z";
-    // Two digits each, by the place of the first.
+    // Two digits each, by the index of the first.
     for (at, part) in [
         (0, year as u32 / 100),
         (2, year as u32 % 100),

@@ -1,11 +1,11 @@
-//! One line for people about one change of an order's status.
+//! One readable line about one change of an order's status.
 //!
 //! ```text
-//! 2026-11-14T09:30:00.000007Z n17 AAPL BUY STOP_LIMIT 100@187.25 stop 187 PARTIALLY_FILLED filled 40 avg 187.24 (triggered: …)
+//! 2026-11-14T09:30:00.000007Z n17 AAPL BUY STOP_LIMIT 100@187.25 stop 187 PARTIALLY_FILLED filled 40 …
 //! ```
 //!
-//! A line is a value that knows how to write itself, exactly and without memory of its own: `write!` it into a string
-//! that is used again.
+//! A line is a value that implements `Display` exactly and without memory of its own: a caller can
+//! `write!` it into a reused string.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub struct OrderLine<'a> {
     pub side: Side,
     pub kind: OrderKind,
     pub qty: Qty,
-    /// Where known; a market order has none.
+    /// Limit price, if known; a market order has none.
     pub limit: Option<Price>,
     pub stop: Option<Price>,
     pub status: Status,
@@ -38,7 +38,7 @@ pub struct OrderLine<'a> {
 }
 
 impl<'a> OrderLine<'a> {
-    /// How an order of the view stands after its last change.
+    /// Returns the line of an order in the read model after its last change.
     pub fn of_order(order: &Order, symbol: &'a str) -> OrderLine<'a> {
         OrderLine {
             at: order.updated,
@@ -57,8 +57,8 @@ impl<'a> OrderLine<'a> {
         }
     }
 
-    /// What an event reports of an order, None if it does not. Only an event with the terms knows the prices; give
-    /// them for the others where they are known.
+    /// Returns the line of an event, or `None` if the event is not about an order. Only some events
+    /// carry the terms with the prices; the caller gives them for the others if it knows them.
     pub fn of_event(event: &Event, terms: Option<&Terms>, symbol: &'a str) -> Option<OrderLine<'a>> {
         let OrderReport { id, side, kind, qty, status, cum_qty, avg_price, reason, in_doubt, .. } =
             event.report()?;

@@ -1,9 +1,9 @@
-//! REST without its sockets: the value objects of the interface, how they are read and written, and the small grammars of
-//! paths and queries. Domain types are not serialised: what goes out has its own types here, so that the engine may change
-//! without breaking a client.
+//! REST without its sockets: the value objects of the interface, how they are read and written, and
+//! the small grammars of paths and queries. Domain types are not serialised: output has its own
+//! types here, so that the engine may change without breaking a client.
 //!
-//! Names are camelCase, absent values are left out, prices and quantities are exact decimals, times RFC 3339 in UTC. Unknown
-//! and doubled members of a request are refused by name.
+//! Names are camelCase, absent values are left out, prices and quantities are exact decimals, and
+//! times are RFC 3339 in UTC. Unknown and repeated members of a request are refused by name.
 
 mod account;
 mod adapter;

@@ -1,4 +1,4 @@
-//! STOMP 1.0, 1.1 and 1.2, as a broker speaks it: topics in, frames out. Modules in reading order.
+//! STOMP 1.0, 1.1 and 1.2 for a broker: topics in, frames out. Modules are in reading order.
 
 pub mod frame;
 pub mod escape;

@@ -1,26 +1,28 @@
-//! WebSocket (RFC 6455) as a server speaks it, between the bytes of a connection and the stream of the protocol above. It owns
-//! no socket.
+//! The server side of WebSocket (RFC 6455), between the bytes of a connection and the stream of the
+//! protocol above. It owns no socket.
 //!
 //! ```text
 //!  0               1               2 …
 //! |F|RSV|opcode |M|length        | longer length, 2 or 8 | mask, 4 | payload, masked |
 //! ```
 //!
-//! What comes in messages is one stream: where messages and fragments begin and end has no meaning above, so nothing is gathered
-//! and a message of any length costs no memory. Pings are answered, a close is answered, everything else that the RFC forbids
-//! ends the connection with the code it names.
+//! The payloads of all messages form one stream: the ends of messages and fragments mean nothing to
+//! the protocol above, so nothing is collected, and a message of any length costs no memory. Pings
+//! and closes are answered. Everything that the RFC forbids ends the connection with the RFC's
+//! code.
 
 pub mod utf8;
 
 use self::utf8::Utf8;
 
-/// Longest message, all fragments together. The protocols above have far smaller bounds of their own.
+/// Longest message, all fragments together. The protocols above have far smaller limits of their
+/// own.
 pub const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 /// Payload of a control frame.
 const CONTROL_BYTES_MAX: usize = 125;
 const HEAD_BYTES_MAX: usize = 14;
 
-/// Why a connection is closed.
+/// Close codes.
 pub mod code {
     pub const NORMAL: u16 = 1000;
     pub const PROTOCOL: u16 = 1002;
@@ -38,23 +40,23 @@ enum Opcode {
     Pong,
 }
 
-/// What comes after the bytes that were taken.
+/// State after the received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebSocketState {
     /// More bytes may come.
     Open,
-    /// The peer has closed, or broke a rule: the answer is a close frame with this code, and nothing after it. None: the peer
-    /// gave no code, and neither do we.
+    /// The peer has closed or broken a rule. The answer is a close frame with this code, and
+    /// nothing after it. `None` means that the peer gave no code, and neither do we.
     Closing(Option<u16>),
 }
 
-/// A frame whose payload is still coming.
+/// A frame whose payload is incomplete.
 #[derive(Clone, Copy, Debug)]
 struct WebSocketFrame {
     opcode: Opcode,
     is_last: bool,
     mask: [u8; 4],
-    /// Payload bytes so far; picks the byte of the mask.
+    /// Payload bytes so far; selects the byte of the mask.
     done: u64,
     left: u64,
 }
@@ -65,12 +67,12 @@ pub struct Receiver {
     head: [u8; HEAD_BYTES_MAX],
     head_len: usize,
     frame: Option<WebSocketFrame>,
-    /// Of the message under way: what it began as, and how long it is.
+    /// Opcode and length of the incomplete message.
     message: Option<(Opcode, u64)>,
     utf8: Utf8,
     control: [u8; CONTROL_BYTES_MAX],
     control_len: usize,
-    /// The newest ping that has no answer yet: of several, the last is enough.
+    /// Newest ping without an answer; of several only the last is answered.
     ping: Option<(u8, [u8; CONTROL_BYTES_MAX])>,
     state: WebSocketState,
 }
@@ -92,13 +94,17 @@ impl Default for Receiver {
 }
 
 impl Receiver {
-    /// Takes what has come, unmasks it in place, and gives the payload of messages to `hear`, piece by piece. After the close
-    /// nothing is heard.
-    pub fn handle_bytes(&mut self, mut bytes: &mut [u8], mut hear: impl FnMut(&[u8])) -> WebSocketState {
+    /// Handles received bytes, unmasks them in place, and gives the payload of messages to
+    /// `on_payload` piece by piece. Nothing is passed on after the close.
+    pub fn handle_bytes(
+        &mut self,
+        mut bytes: &mut [u8],
+        mut on_payload: impl FnMut(&[u8]),
+    ) -> WebSocketState {
         while self.state == WebSocketState::Open && !bytes.is_empty() {
             let taken = match self.frame {
                 None => self.take_head(bytes),
-                Some(frame) => self.take_payload(frame, bytes, &mut hear),
+                Some(frame) => self.take_payload(frame, bytes, &mut on_payload),
             };
             match taken {
                 Ok(taken) => bytes = &mut bytes[taken..],
@@ -115,7 +121,7 @@ impl Receiver {
         self.state
     }
 
-    /// Writes the answer to the newest ping, if one is due.
+    /// Writes the pong for the newest ping, if one is due.
     pub fn poll_pong(&mut self, out: &mut Vec<u8>) {
         if let Some((len, payload)) = self.ping.take() {
             out.extend_from_slice(&[0x8a, len]);
@@ -142,7 +148,7 @@ impl Receiver {
         Ok(taken)
     }
 
-    /// What can be wrong with the first two bytes.
+    /// Checks the first two bytes.
     fn check(&self, first: u8, second: u8) -> Result<(), u16> {
         let opcode = opcode(first & 0x0f).ok_or(code::PROTOCOL)?;
         let is_lawful = match opcode {
@@ -166,7 +172,7 @@ impl Receiver {
             }
             short => (short as u64, &head[2..6]),
         };
-        // A length takes as few bytes as it can.
+        // A length must have as few bytes as possible.
         let is_minimal = match short {
             126 => left > 125,
             127 => left > 0xffff && left >> 63 == 0,
@@ -200,7 +206,7 @@ impl Receiver {
         &mut self,
         frame: WebSocketFrame,
         bytes: &mut [u8],
-        hear: &mut impl FnMut(&[u8]),
+        on_payload: &mut impl FnMut(&[u8]),
     ) -> Result<usize, u16> {
         let count = bytes.len().min(usize::try_from(frame.left).unwrap_or(usize::MAX));
         let payload = &mut bytes[..count];
@@ -213,7 +219,7 @@ impl Receiver {
                 if is_text && !self.utf8.take(payload) {
                     return Err(code::NOT_UTF8);
                 }
-                hear(payload);
+                on_payload(payload);
             }
             Opcode::Close | Opcode::Ping | Opcode::Pong => {
                 self.control[self.control_len..self.control_len + count].copy_from_slice(payload);
@@ -223,7 +229,7 @@ impl Receiver {
         Ok(count)
     }
 
-    /// A frame is complete.
+    /// Finishes a complete frame.
     fn finish(&mut self, frame: WebSocketFrame) -> Result<(), u16> {
         self.frame = None;
         match frame.opcode {
@@ -243,7 +249,7 @@ impl Receiver {
     }
 }
 
-/// How many bytes a head has, as far as it is known.
+/// Returns the length of a head, as far as it is known.
 fn head_len(head: &[u8]) -> usize {
     match head.get(1).map(|second| second & 0x7f) {
         None => 2,
@@ -265,13 +271,13 @@ fn opcode(number: u8) -> Option<Opcode> {
     }
 }
 
-/// The code with which a peer's close is answered: its own.
+/// Returns the code that answers a peer's close: its own.
 fn closing(payload: &[u8]) -> Result<Option<u16>, u16> {
     let Some((number, reason)) = payload.split_first_chunk::<2>() else {
         return if payload.is_empty() { Ok(None) } else { Err(code::PROTOCOL) };
     };
     let number = u16::from_be_bytes(*number);
-    // Those that may stand on the wire: of the RFC, registered, private.
+    // Codes that may be sent: of the RFC, registered, private.
     let is_lawful = matches!(number, 1000..=1003 | 1007..=1014 | 3000..=4999);
     if !is_lawful {
         return Err(code::PROTOCOL);
@@ -282,7 +288,8 @@ fn closing(payload: &[u8]) -> Result<Option<u16>, u16> {
     Ok(Some(number))
 }
 
-/// Eight bytes at a time once the mask is aligned: a megabyte takes some hundred microseconds less.
+/// Unmasks eight bytes at a time once the mask is aligned, which saves about a hundred microseconds
+/// per megabyte.
 fn unmask(payload: &mut [u8], mask: [u8; 4], done: u64) {
     let turn = (done % 4) as usize;
     let turned = [mask[turn], mask[(turn + 1) % 4], mask[(turn + 2) % 4], mask[(turn + 3) % 4]];
@@ -297,7 +304,7 @@ fn unmask(payload: &mut [u8], mask: [u8; 4], done: u64) {
     }
 }
 
-/// Appends the head of a text message that is one frame; its payload is to follow. Servers do not mask.
+/// Appends the head of a text message of one frame; its payload must follow. Servers do not mask.
 pub fn text_head(out: &mut Vec<u8>, len: usize) {
     out.push(0x81);
     match len {
@@ -313,7 +320,8 @@ pub fn text_head(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// Appends a close frame, the last of a connection. A reason longer than fits is cut between characters.
+/// Appends a close frame, the last of a connection. A reason that is too long is cut between
+/// characters.
 pub fn close(out: &mut Vec<u8>, code: Option<u16>, reason: &str) {
     let Some(code) = code else { return out.extend_from_slice(&[0x88, 0]) };
     let mut len = reason.len().min(CONTROL_BYTES_MAX - 2);

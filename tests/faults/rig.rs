@@ -259,7 +259,7 @@ impl Rig {
 /// Checks that the shard has the state of these entries.
 pub fn same_state(history: &[Entry], shard: &Shard, event: u64) -> Result<(), String> {
     let (replayed, said) = played(history);
-    shard.audit();
+    shard.assert_consistent();
     if said != event {
         return Err(format!("its last event is {event}, and a replay says {said}"));
     }

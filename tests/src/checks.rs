@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{ExecRef, MovementKind};
 use pitlane_engine::event::{
-    Alert, Booking, Event, EventKind, ExecType, OrderReport, PositionState, Refusal, Request,
+    Alert, Booking, Event, EventKind, ExecType, OrderReport, PositionState, Refusal, RequestKind,
 };
 use pitlane_engine::id::{Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId, Uuid};
 use pitlane_engine::number::{Notional, Qty};
@@ -160,8 +160,8 @@ impl Checker {
             };
         };
         let pending = match refusal.request {
-            Request::Cancel => &mut seen.cancel,
-            Request::Replace => &mut seen.replace,
+            RequestKind::Cancel => &mut seen.cancel,
+            RequestKind::Replace => &mut seen.replace,
         };
         if *pending == Some(refusal.request_id) {
             *pending = None;

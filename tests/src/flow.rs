@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Command, CommandKind, Watch};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, PositionState, Request};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, PositionState, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::outbox::Outbox;
@@ -39,7 +39,7 @@ pub enum Line {
     Refused {
         at: Timestamp,
         request_id: IntId,
-        request: Request,
+        request: RequestKind,
         status: Status,
         reason: Reason,
     },

@@ -1,20 +1,22 @@
 //! Any bytes as a message of a strategy in a process of its own, or as a reply to one: no panic,
 //! and a decoded message encodes to the same bytes.
 
-use pitlane_engine::strategy::letters::{Letter, Post, Prices, Reply, decode_state, encode_state};
+use pitlane_engine::strategy::remote_protocol::{
+    EventBatch, PriceBatch, RemoteReply, RemoteRequest, decode_state, encode_state,
+};
 
 /// Decodes the bytes as each kind of message. The first byte is the version.
 pub fn read(bytes: &[u8]) {
-    if let Ok(letter) = Letter::decode(bytes) {
+    if let Ok(letter) = RemoteRequest::decode(bytes) {
         assert_eq!(letter.encode(), bytes, "{letter:?}");
     }
-    if let Ok(reply) = Reply::decode(bytes) {
+    if let Ok(reply) = RemoteReply::decode(bytes) {
         assert_eq!(reply.encode(), bytes, "{reply:?}");
     }
-    if let Ok(post) = Post::decode(bytes) {
+    if let Ok(post) = EventBatch::decode(bytes) {
         assert_eq!(post.encode(), bytes, "{post:?}");
     }
-    if let Ok(prices) = Prices::decode(bytes) {
+    if let Ok(prices) = PriceBatch::decode(bytes) {
         assert_eq!(prices.encode(), bytes, "{prices:?}");
     }
     if let Ok(state) = decode_state(bytes) {

@@ -124,7 +124,7 @@ impl Life {
         for event in &events {
             self.checker.read(event)?;
         }
-        self.shard.audit();
+        self.shard.assert_consistent();
         Ok(events)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pitlane_engine::command::{Command, CommandKind, ExecRef, Report, VenueState};
-use pitlane_engine::event::{Ask, Event, EventKind, Instruction};
+use pitlane_engine::event::{Event, EventKind, Instruction, VenueRequest};
 use pitlane_engine::id::{OrderHandle, PortId, Source};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::number::{Notional, Price, Qty};
@@ -152,10 +152,10 @@ impl Outside {
     fn obey(&mut self, instruction: &Instruction) {
         let order = instruction.order;
         match instruction.ask {
-            Ask::New if self.chaos && self.dice.percent(10) => {
+            VenueRequest::New if self.chaos && self.dice.percent(10) => {
                 self.say(order, Report::Rejected(Reason::VenueRejected));
             }
-            Ask::New => {
+            VenueRequest::New => {
                 let terms = &instruction.terms;
                 let price = if terms.limit_given { terms.limit } else { world::price("100") };
                 let held = Held {
@@ -170,9 +170,9 @@ impl Outside {
                 self.orders.insert(order, held);
                 self.say(order, Report::Accepted);
             }
-            Ask::Cancel => self.cancel(order),
-            Ask::Replace => self.replace(order, instruction.terms.qty.raw()),
-            Ask::Query | Ask::Status => self.tell_standing(order),
+            VenueRequest::Cancel => self.cancel(order),
+            VenueRequest::Replace => self.replace(order, instruction.terms.qty.raw()),
+            VenueRequest::Query | VenueRequest::Status => self.tell_standing(order),
         }
     }
 

@@ -211,7 +211,7 @@ impl Pair {
             self.shard.resume(&mut self.out);
             events.extend(take(&mut self.out));
         }
-        self.shard.audit();
+        self.shard.assert_consistent();
         events
     }
 

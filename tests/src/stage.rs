@@ -76,7 +76,7 @@ impl Stage {
                 panic!("{problem}\nafter {body:?}\nsaid {events:#?}");
             }
         }
-        self.shard.audit();
+        self.shard.assert_consistent();
         events
     }
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::command::{Command, CommandKind, Phase, Trade, Watch};
-use pitlane_engine::event::{Alert, Ask, Event, EventKind, OrderReport, Refusal, Tick};
+use pitlane_engine::event::{Alert, Event, EventKind, OrderReport, Refusal, Tick, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::Qty;
@@ -266,7 +266,7 @@ impl Stage {
             let EventKind::ToVenue(instruction) = &event.body else { continue };
             if self.hears {
                 self.session.handle_instruction(self.now, shard, event.seq, instruction);
-            } else if instruction.ask == Ask::New {
+            } else if instruction.ask == VenueRequest::New {
                 self.never_sent.insert(instruction.order);
             }
         }

@@ -1,4 +1,4 @@
-// Debian's Chromium, with nothing of the reader's.
+// Debian's Chromium, without a user profile.
 
 import { chromium } from 'playwright-core';
 
@@ -9,29 +9,29 @@ export async function browser() {
   });
 }
 
-/** A page that has prices. What the browser complains about is kept: a policy that is broken, a script that fails. */
+/** Opens a page. `errors` collects violations of the policy and failed scripts. */
 export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark', sockets } = {}) {
   const context = await chrome.newContext({ viewport: { width, height }, colorScheme: theme, hasTouch: width < 760, acceptDownloads: true });
   const page = await context.newPage();
-  // In place of the service, for what it says over STOMP.
+  // Replaces the service for STOMP.
   if (sockets) await page.routeWebSocket(/\/stomp$/, sockets);
   page.setDefaultTimeout(30_000);
-  page.complaints = [];
-  page.on('pageerror', (error) => page.complaints.push(error.message));
+  page.errors = [];
+  page.on('pageerror', (error) => page.errors.push(error.message));
   page.on('console', (message) => {
-    // A lost connection is told by the browser too, and is none of the page's faults.
-    if (message.type() === 'error' && !/ERR_|WebSocket connection|status of (4|5)\d\d/.test(message.text())) page.complaints.push(message.text());
+    // The browser also logs a lost connection, which is not an error of the page.
+    if (message.type() === 'error' && !/ERR_|WebSocket connection|status of (4|5)\d\d/.test(message.text())) page.errors.push(message.text());
   });
   await page.goto(url);
   return page;
 }
 
-/** A tab of the panels. */
+/** Opens a tab of the panels. */
 export async function tab(page, name) {
   await page.getByRole('tab', { name: new RegExp(`^${name}`) }).first().click();
 }
 
-/** Pressed for as long as the button asks. */
+/** Holds a button for as long as it requires. */
 export async function hold(page, button) {
   await button.hover();
   await page.mouse.down();

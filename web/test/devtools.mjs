@@ -1,5 +1,6 @@
-// A browser spoken to directly, over its debugging pipe, and only about what is asked. Playwright has every network event told to
-// it, each WebSocket message among them: in a busy market the browser would be busiest with being watched.
+// A browser controlled directly over its debugging pipe. Playwright subscribes to every network
+// event, including each WebSocket message: in a busy market the browser would spend most of its
+// time on these events.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -32,17 +33,17 @@ export class DevToolsBrowser {
   }
 
   #handle({ id, result, error }) {
-    const asked = this.#waiting.get(id);
+    const request = this.#waiting.get(id);
     this.#waiting.delete(id);
-    if (error) asked?.fail(new Error(`${asked.method}: ${error.message}`));
-    else asked?.done(result);
+    if (error) request?.fail(new Error(`${request.method}: ${error.message}`));
+    else request?.done(result);
   }
 
   async version() {
     return (await this.send('Browser.getVersion')).product;
   }
 
-  /** A page with nothing of the others; a script in it runs before its own. */
+  /** Opens a page in its own context. `script` runs in it before its own scripts. */
   async open(url, { width = 1280, height = 800, script } = {}) {
     const { browserContextId } = await this.send('Target.createBrowserContext');
     const { targetId } = await this.send('Target.createTarget', { url: 'about:blank', browserContextId });
@@ -59,7 +60,7 @@ export class DevToolsBrowser {
     const ended = new Promise((done) => this.#process.once('exit', done));
     await this.send('Browser.close');
     await ended;
-    // Its children may still write.
+    // Its child processes may still write.
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20 });
   }
 }
@@ -69,7 +70,7 @@ class DevToolsPage {
     Object.assign(this, { send, close });
   }
 
-  /** What a function answers in the page. */
+  /** Runs a function in the page and returns its result. */
   async evaluate(work, ...args) {
     const expression = `(${work})(${args.map((arg) => JSON.stringify(arg)).join(',')})`;
     const { result, exceptionDetails } = await this.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });

@@ -1,4 +1,4 @@
-// A FIX 4.4 client of the smallest kind: logs on, sends an order.
+// A minimal FIX 4.4 client: logs on and sends an order.
 
 import { connect } from 'node:net';
 
@@ -9,7 +9,7 @@ export class FixClient {
   #seq = 1;
   #received = '';
 
-  /** Logged on when this returns. */
+  /** Connects and logs on. */
   async open(address, { sender = 'CLIENT1', target = 'PITLANE' } = {}) {
     const [host, port] = address.split(':');
     this.ids = [`49=${sender}`, `56=${target}`];
@@ -25,7 +25,7 @@ export class FixClient {
     this.#send('D', [`11=${id}`, `48=${security}`, '22=8', `55=${symbol}`, `54=${side}`, `60=${now()}`, `38=${quantity}`, '40=2', `44=${limit}`, '59=0']);
   }
 
-  /** Until a field has come, or the connection ends. */
+  /** Waits until a field arrives. Throws if the connection ends first. */
   async waitFor(field) {
     while (!this.#received.includes(`${SOH}${field}${SOH}`)) {
       if (this.#socket.readableEnded || this.#socket.destroyed) throw new Error(`the session ended: ${this.#received.replaceAll(SOH, '|')}`);
@@ -40,7 +40,7 @@ export class FixClient {
   #send(type, fields) {
     const body = [`35=${type}`, `34=${this.#seq++}`, ...this.ids, `52=${now()}`, ...fields].join(SOH) + SOH;
     const head = `8=FIX.4.4${SOH}9=${body.length}${SOH}`;
-    const sum = [...Buffer.from(head + body, 'latin1')].reduce((total, octet) => total + octet, 0) % 256;
+    const sum = [...Buffer.from(head + body, 'latin1')].reduce((total, byte) => total + byte, 0) % 256;
     this.#socket.write(`${head}${body}10=${String(sum).padStart(3, '0')}${SOH}`, 'latin1');
   }
 }

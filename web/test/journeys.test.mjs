@@ -1,4 +1,5 @@
-// What a trader and an operator do, in a real browser against the real binary.
+// End-to-end tests: user journeys of a trader and an operator, in a real browser against the real
+// binary.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -41,14 +42,14 @@ const send = async () => page.getByTestId('send').click();
 const openOrders = async () => Number(await page.getByTestId('open-orders').textContent());
 const untilOpen = (count) => page.waitForFunction((n) => document.querySelector('[data-testid=open-orders]')?.textContent === String(n), count);
 
-test('prices are there and move', async () => {
+test('prices appear and change', async () => {
   const cell = row('AAPL').getByRole('cell').nth(2);
   await page.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
   const first = await cell.textContent();
   await page.waitForFunction((text) => document.querySelector('tbody tr td:nth-child(3)')?.textContent !== text, first);
 });
 
-test('each of the four order types is taken', async () => {
+test('each of the four order types is accepted', async () => {
   await choose('AAPL');
   const [bid, ask] = [await quote('Bid'), await quote('Ask')];
   await write({ type: 'Limit', quantity: 10, limit: bid * 0.9 });
@@ -63,14 +64,14 @@ test('each of the four order types is taken', async () => {
   await write({ type: 'Market', quantity: 40 });
   await send();
   await orderRows().filter({ hasText: 'market' }).filter({ hasText: /filled/i }).first().waitFor();
-  // It may be filled in parts, and is open until the last of them.
+  // The order may fill in parts, and is open until the last one.
   await untilOpen(3);
 });
 
-test('what is off the grid does not leave the page', async () => {
+test('an order with an invalid quantity or price cannot be sent', async () => {
   await write({ type: 'Limit', quantity: 1.5, limit: 100 });
   assert.equal(await page.getByTestId('send').isDisabled(), true);
-  await page.getByText('Multiples of 1', { exact: false }).first().waitFor();
+  await page.getByText('Must be a multiple of 1', { exact: false }).first().waitFor();
   await write({ type: 'Limit', quantity: 1, limit: 100 });
   await page.getByTestId('limit').fill('100.005');
   assert.equal(await page.getByTestId('send').isDisabled(), true);
@@ -84,7 +85,7 @@ test('an order is modified in its row', async () => {
   await orderRows().filter({ hasText: 'New' }).filter({ has: page.getByRole('cell', { name: '11', exact: true }) }).first().waitFor();
 });
 
-test('an order is cancelled in its row, the rest by holding the button', async () => {
+test('an order is cancelled in its row, and all orders by holding the button', async () => {
   await orderRows().filter({ hasText: 'BUY' }).filter({ hasText: 'New' }).first().getByRole('button', { name: /^Cancel/ }).click();
   await untilOpen(2);
   await hold(page, page.getByRole('button', { name: /^Cancel all/ }));
@@ -103,8 +104,8 @@ test('a position is reduced, then closed', async () => {
   await page.getByText('No positions').waitFor();
 });
 
-test('a position that turns has the look of its side', async () => {
-  // Once the words had changed and the colour had not.
+test('a position that changes its side changes its colour', async () => {
+  // Once the text changed and the colour did not.
   const side = page.getByRole('region', { name: 'Positions' }).getByRole('row').filter({ hasText: 'MSFT' }).getByRole('cell').nth(2).locator('span');
   for (const [order, quantity, word, look] of [['BUY', 5, 'long', 'up'], ['SELL', 9, 'short', 'down'], ['BUY', 6, 'long', 'up']]) {
     await service.call('POST', '/rest/execution/order/market', { securityId: 2, side: order, quantity });
@@ -115,7 +116,7 @@ test('a position that turns has the look of its side', async () => {
   await page.getByText('No positions').waitFor();
 });
 
-test('transactions are listed and leave as CSV', async () => {
+test('transactions are listed and saved as CSV', async () => {
   await tab(page, 'Transactions');
   await page.getByRole('region', { name: 'Transactions' }).getByRole('row').nth(3).waitFor();
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save as CSV' }).click()]);
@@ -151,7 +152,7 @@ test('every stage of the latencies is listed', async () => {
   await page.getByRole('figure', { name: /^Latency of/ }).locator('canvas').waitFor();
 });
 
-test('topics are heard by a pattern', async () => {
+test('messages of a pattern are shown', async () => {
   await tab(page, 'Topics');
   await page.getByLabel('Pattern of topics').fill('tick.*');
   await page.getByRole('button', { name: 'Listen' }).click();
@@ -159,7 +160,7 @@ test('topics are heard by a pattern', async () => {
   await page.getByRole('button', { name: 'Stop listening to tick.*' }).click();
 });
 
-test('an order of somebody else appears by itself', async () => {
+test('an order of another client appears without a reload', async () => {
   await tab(page, 'Orders');
   const before = await openOrders();
   await service.call('POST', '/rest/execution/order/limit', { securityId: 2, side: 'BUY', quantity: 7, limit: 100 });
@@ -172,14 +173,14 @@ test('an order of a FIX client appears with its session, and can be cancelled', 
   const order = orderRows().filter({ hasText: 'NVDA' }).filter({ hasText: 'New' });
   await order.first().waitFor();
   await order.first().getByText(/^FIX/).waitFor();
-  const [told] = (await service.call('GET', '/rest/execution/order')).filter((one) => one.symbol === 'NVDA');
-  assert.match(told.source, /^FIX/);
+  const [found] = (await service.call('GET', '/rest/execution/order')).filter((one) => one.symbol === 'NVDA');
+  assert.match(found.source, /^FIX/);
   await order.first().getByRole('button', { name: /^Cancel/ }).click();
   await client.waitFor('39=4');
   client.close();
 });
 
-test('the kill switch stops everything and is lifted again', async () => {
+test('the kill switch cancels orders, refuses new ones, and is lifted', async () => {
   await hold(page, page.getByRole('button', { name: /^Kill switch/ }));
   await page.getByText('The kill switch is on.').waitFor();
   await untilOpen(0);
@@ -190,7 +191,7 @@ test('the kill switch stops everything and is lifted again', async () => {
   await page.getByText('The kill switch is on.').waitFor({ state: 'detached' });
 });
 
-test('the service goes and comes again', async () => {
+test('the page recovers from a restart of the service', async () => {
   await service.call('POST', '/rest/execution/order/limit', { securityId: 1, side: 'BUY', quantity: 9, limit: 90 });
   await untilOpen(1);
   await service.end('SIGKILL');
@@ -214,7 +215,7 @@ test('one logs in where that is asked for, and sees only what one may do', async
   await other.getByText('the login or the secret is wrong').waitFor();
   await secret.fill('correct horse battery');
   await other.getByRole('button', { name: 'Log in' }).click();
-  await other.getByText('Your role lets you look, not trade.').waitFor();
+  await other.getByText('Your role does not permit trading.').waitFor();
   await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
   assert.equal(await other.getByRole('button', { name: /^Kill switch/ }).count(), 0);
   assert.equal(await other.getByTestId('send').count(), 0);
@@ -222,15 +223,15 @@ test('one logs in where that is asked for, and sees only what one may do', async
   await guarded.remove();
 });
 
-/** Logs in by the dialog; an empty name stands for a token. */
+/** Logs in through the dialog; an empty name means a token. */
 const logIn = async (other, name, secret) => {
   await other.getByRole('dialog', { name: 'Log in to Pitlane' }).waitFor();
   await other.getByPlaceholder('empty for a token').fill(name);
   await other.locator('dialog input[type=password]').fill(secret);
   await other.getByRole('button', { name: 'Log in' }).click();
 };
-/** Prices move by STOMP only: one that changes shows that it works. */
-const movesByItself = async (other) => {
+/** Waits until a price changes. Prices change only over STOMP. */
+const waitForPriceChange = async (other) => {
   const price = () => document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? '';
   await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
   const first = await other.evaluate(price);
@@ -238,24 +239,24 @@ const movesByItself = async (other) => {
   assert.equal(await other.getByText('No connection to the service').count(), 0);
 };
 
-test('the page is live with every kind of login', async () => {
+test('prices change with every kind of login', async () => {
   const guarded = new Service();
   const token = guarded.token('robot', 'trade');
   await guarded.user('eve', 'read', 'correct horse battery').start();
   for (const [name, secret] of [['', token], ['robot', token], ['eve', 'correct horse battery']]) {
     const other = await open(chrome, guarded.url);
     await logIn(other, name, secret);
-    await movesByItself(other);
+    await waitForPriceChange(other);
     await other.context().close();
   }
   await guarded.remove();
-  // Where nobody must log in.
+  // Without a required login.
   const other = await open(chrome, service.url);
-  await movesByItself(other);
+  await waitForPriceChange(other);
   await other.context().close();
 });
 
-test('a refused login for live data is tried once, and the page says so', async () => {
+test('a refused login for live data is tried once and reported', async () => {
   const guarded = new Service();
   const token = guarded.token('robot', 'trade');
   await guarded.start();
@@ -267,7 +268,7 @@ test('a refused login for live data is tried once, and the page says so', async 
       return;
     }
     socket.onMessage((frame) => {
-      // Before the dialog the page has tried without a login.
+      // The page connects without a login before it shows the dialog.
       if (frame.includes('passcode:')) attempts += 1;
       socket.send('ERROR\nmessage:login or passcode is wrong\n\n\0');
       void socket.close();
@@ -276,43 +277,43 @@ test('a refused login for live data is tried once, and the page says so', async 
   const other = await open(chrome, guarded.url, { sockets: refuse });
   await logIn(other, '', token);
   await other.getByText('The service refused the login for live data.').waitFor();
-  // The page goes on asking by REST meanwhile; it does not connect again.
+  // The page continues to poll REST, but does not connect again.
   await tab(other, 'Sessions');
   for (let n = 0; n < 3; n += 1) await other.waitForResponse((response) => response.url().includes('/rest/ext/session'));
   assert.equal(attempts, 1);
   isRefusing = false;
   await other.getByRole('button', { name: 'Try again' }).click();
   await other.getByText('The service refused the login for live data.').waitFor({ state: 'detached' });
-  await movesByItself(other);
+  await waitForPriceChange(other);
   await other.context().close();
   await guarded.remove();
 });
 
 const PANELS = ['Orders', 'Positions', 'Transactions', 'P&L', 'Cash', 'Log', 'Latency', 'Sessions', 'Strategies', 'Topics', 'Settings', 'API'];
 for (const [width, theme] of [[1280, 'dark'], [1280, 'light'], [390, 'light']]) {
-  test(`nothing serious against it in ${theme} at ${width}, on any panel`, async () => {
+  test(`no panel has a serious accessibility fault in ${theme} at ${width}`, async () => {
     const other = await open(chrome, service.url, { width, height: 844, theme });
     await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(2)')?.textContent ?? ''));
     await other.evaluate(AXE);
-    const against = async (part) => {
+    const seriousViolations = async (part) => {
       const { violations } = await other.evaluate((part) => globalThis.axe.run(part, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }), part);
-      const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-      return grave.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary}`);
+      const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      return serious.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary}`);
     };
-    assert.deepEqual(await against('body'), []);
+    assert.deepEqual(await seriousViolations('body'), []);
     if (width < 760) {
       for (const name of ['Chart', 'Trade', 'Panels']) {
         await other.getByRole('button', { name, exact: true }).click();
-        assert.deepEqual(await against('body'), [], name);
+        assert.deepEqual(await seriousViolations('body'), [], name);
       }
     }
     for (const name of PANELS) {
       await tab(other, name);
       await other.getByRole('tabpanel').first().locator('*').first().waitFor();
-      assert.deepEqual(await against('section.dock'), [], name);
+      assert.deepEqual(await seriousViolations('section.dock'), [], name);
     }
     await other.context().close();
   });
 }
 
-test('the browser had nothing to complain about', () => assert.deepEqual(page.complaints, []));
+test('the browser reports no errors', () => assert.deepEqual(page.errors, []));

@@ -1,7 +1,8 @@
-// How it feels, in numbers: the first price, the download, 500 securities at 5,000 updates a second. Printed, not judged: the
-// figures depend on the machine, which is told along, and beside them stands what the browser makes of an empty page.
+// Measures the page: the time to the first price, the download size, and 500 securities at 5,000
+// updates per second. The results are printed without a verdict, because they depend on the
+// machine, which is printed too. For comparison, an empty page is measured in the same browser.
 //
-//   VARIANTS=1   also with the browser's own graphics library in place of a GPU, and in a small window
+//   VARIANTS=1   also measures with software rendering (SwiftShader) and in a small window
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
@@ -16,9 +17,9 @@ const UPDATES_PER_S = 5_000;
 const OPENINGS = 5;
 const WATCH_MS = 10_000;
 const EMPTY_MS = 3_000;
-/** After opening the page: everything has been fetched and drawn once. */
+/** Time after which everything has been fetched and drawn once. */
 const SETTLE_MS = 4_000;
-/** After the first price: the chart comes, what is out of sight does not yet. */
+/** Time after the first price in which the chart loads, but no hidden panel. */
 const CHART_MS = 500;
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -33,7 +34,9 @@ console.log(`machine: ${cpus().length} × ${cpus()[0].model.trim()}, load ${load
 await opening();
 for (const variant of process.env.VARIANTS ? VARIANTS : VARIANTS.slice(0, 1)) await busy(variant);
 
-/** As shipped: the first price, and what was fetched for it, each time by a browser that has nothing yet. */
+/**
+ * Measures the first price and the downloads with default settings, each time with an empty cache.
+ */
 async function opening() {
   const service = await new Service().start();
   const chrome = new DevToolsBrowser(VARIANTS[0].args);
@@ -48,25 +51,25 @@ async function opening() {
   }
   const initial = files.filter(({ at }) => at < times.at(-1) + CHART_MS);
   const kilobytes = (sizes) => (sizes.reduce((sum, size) => sum + size, 0) / 1024).toFixed(1);
-  const told = async (what, list) => {
-    const gzip = await Promise.all(list.map(({ url }) => octets(url, 'gzip')));
-    console.log(`${what}: ${list.length} files, ${kilobytes(gzip)} KB as gzip, ${kilobytes(list.map((file) => file.octets))} KB as fetched (brotli)`);
+  const report = async (what, list) => {
+    const gzip = await Promise.all(list.map(({ url }) => bytes(url, 'gzip')));
+    console.log(`${what}: ${list.length} files, ${kilobytes(gzip)} KB as gzip, ${kilobytes(list.map((file) => file.bytes))} KB as fetched (brotli)`);
   };
   console.log(`first price painted after ${times.map((ms) => Math.round(ms)).join(', ')} ms, load ${loadavg()[0].toFixed(1)}`);
-  await told('what is in sight, the chart included', initial);
-  await told('with all panels, fetched later', files);
+  await report('visible parts, including the chart', initial);
+  await report('all parts, including panels fetched later', files);
   await chrome.close();
   await service.remove();
 }
 
-/** In the page: its files in the order they were asked for. */
+/** Runs in the page: returns its files in the order of the requests. */
 function filesOfPage() {
   return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
     .filter((entry) => /^\/$|\/assets\/|favicon/.test(new URL(entry.name).pathname))
-    .map((entry) => ({ url: entry.name, octets: entry.encodedBodySize, at: entry.startTime }));
+    .map((entry) => ({ url: entry.name, bytes: entry.encodedBodySize, at: entry.startTime }));
 }
 
-/** In the page: when the frame after the one with a price begins, that one has been painted. */
+/** Runs in the page: when the frame after the first price begins, that price has been painted. */
 function watchFirstPrice() {
   const look = () => {
     const cell = document.querySelector('tbody tr td:nth-child(3)');
@@ -76,8 +79,8 @@ function watchFirstPrice() {
   requestAnimationFrame(look);
 }
 
-/** What is sent for a file in one of its forms. */
-function octets(url, encoding) {
+/** Returns the number of bytes sent for a file with an encoding. */
+function bytes(url, encoding) {
   return new Promise((done, fail) => {
     get(url, { headers: { 'Accept-Encoding': encoding } }, (response) => {
       let sum = 0;
@@ -86,7 +89,7 @@ function octets(url, encoding) {
   });
 }
 
-/** Many securities, all of them moving; before it an empty page in the same window. */
+/** Measures many securities with changing prices, after an empty page in the same window. */
 async function busy({ name, args, size }) {
   const folder = market();
   const service = await new Service([`refdata.dir=${folder}`, `feed.rate=${UPDATES_PER_S}`, 'broker.maxRatePerConnection=0']).start();
@@ -96,21 +99,21 @@ async function busy({ name, args, size }) {
   await blank.close();
   const page = await chrome.open(service.url, { ...size, script: watchFirstPrice });
   await sleep(SETTLE_MS);
-  const { cpuMs, frames, heard } = await withCpu(page, () => page.evaluate(countFrames, WATCH_MS));
+  const { cpuMs, frames, received } = await withCpu(page, () => page.evaluate(countFrames, WATCH_MS));
   console.log(`${name}; ${await chrome.version()}, load ${loadavg()[0].toFixed(1)}`);
-  console.log(`  empty page: ${told(empty)}`);
-  console.log(`  ${SECURITIES} securities, ${UPDATES_PER_S} updates/s sent, ${heard}/s heard: ${told(frames)}; the page's thread computed ${Math.round(cpuMs / (WATCH_MS / 1000))} ms each second`);
+  console.log(`  empty page: ${summary(empty)}`);
+  console.log(`  ${SECURITIES} securities, ${UPDATES_PER_S} updates/s sent, ${received}/s received: ${summary(frames)}; the page's thread used ${Math.round(cpuMs / (WATCH_MS / 1000))} ms CPU per second`);
   await chrome.close();
   await service.remove();
   rmSync(folder, { recursive: true });
 }
 
-function told(frames) {
+function summary(frames) {
   const at = (part) => frames[Math.min(frames.length - 1, Math.floor(frames.length * part))].toFixed(1);
   return `frame median ${at(0.5)} ms, 95 % ${at(0.95)}, 99 % ${at(0.99)}, worst ${at(1)}, ${frames.length} frames`;
 }
 
-/** In the page: how long frames last, and the rate of messages as the header tells it. */
+/** Runs in the page: returns the durations of frames, and the message rate from the header. */
 async function countFrames(ms) {
   const frames = [];
   const rates = [];
@@ -122,10 +125,10 @@ async function countFrames(ms) {
     if (frames.length % 10 === 0) rates.push(Number(/(\d+)\/s/.exec(document.querySelector('.badges')?.textContent ?? '')?.[1] ?? 0));
   }
   rates.sort((a, b) => a - b);
-  return { frames: frames.sort((a, b) => a - b), heard: rates[rates.length >> 1] };
+  return { frames: frames.sort((a, b) => a - b), received: rates[rates.length >> 1] };
 }
 
-/** Processor time of the page's own thread meanwhile, which a busy machine does not lengthen. */
+/** Adds the CPU time of the page's thread, which does not depend on the load of the machine. */
 async function withCpu(page, work) {
   await page.send('Performance.enable', { timeDomain: 'threadTicks' });
   const spent = async () => (await page.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
@@ -134,7 +137,7 @@ async function withCpu(page, work) {
   return { ...result, cpuMs: (await spent()) - before };
 }
 
-/** The shipped reference data with many stocks in place of its securities. */
+/** Creates a copy of the default reference data with many stocks as securities. */
 function market() {
   const folder = mkdtempSync(join(tmpdir(), 'pitlane-refdata-'));
   cpSync('../config/refdata', folder, { recursive: true });

@@ -1,4 +1,4 @@
-// The real binary, on loopback, with a folder of its own.
+// The real binary on loopback, with its own data folder.
 
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,7 +23,7 @@ export class Service {
     return `http://${this.addresses.http}/`;
   }
 
-  /** Starts it; a second time at the same addresses, as after a crash. */
+  /** Starts the service. A restart uses the same addresses, as after a crash. */
   async start() {
     const listen = (name, key) => `${key}=${this.addresses[name] ?? '127.0.0.1:0'}`;
     const sets = [listen('http', 'http.listen'), 'https.listen=', listen('stomp', 'stomp.listen'), 'stomp.tls_listen=', listen('fix', 'fix.listen'), 'log.level=warn', ...this.settings];
@@ -34,14 +34,14 @@ export class Service {
       if (!line.startsWith('ready')) continue;
       clearTimeout(late);
       for (const [, name, address] of line.matchAll(/([a-z-]+)[= ](?:[a-z+]+:\/\/)?((?:127\.0\.0\.1|localhost):\d+)/g)) this.addresses[name] ??= address;
-      // What it prints further is read and forgotten, so that its pipe never fills.
+      // Discards the remaining output, so that the pipe never fills.
       this.#process.stdout.resume();
       return this;
     }
-    throw new Error('the service ended before it was ready');
+    throw new Error('the service exited before it was ready');
   }
 
-  /** Somebody who may log in; call before the start. */
+  /** Creates a user; call it before the start. */
   user(name, role, password) {
     const file = join(this.folder, 'users');
     execFileSync(BINARY, ['user', 'add', name, '--role', role, '--file', file], { input: `${password}\n`, stdio: ['pipe', 'ignore', 'inherit'] });
@@ -49,12 +49,12 @@ export class Service {
     return this;
   }
 
-  /** A token that may log in; call before the start. Gives its text. */
+  /** Creates a token and returns its text; call it before the start. */
   token(name, role) {
     const file = join(this.folder, 'tokens');
-    const told = execFileSync(BINARY, ['token', 'create', name, '--role', role, '--file', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const output = execFileSync(BINARY, ['token', 'create', name, '--role', role, '--file', file], { stdio: ['ignore', 'pipe', 'inherit'] });
     this.settings = [...this.settings, 'auth.mode=required', `auth.tokens_file=${file}`];
-    return told.toString().trim();
+    return output.toString().trim();
   }
 
   async end(signal = 'SIGTERM') {
@@ -70,7 +70,7 @@ export class Service {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Beside the page, as another client would. */
+  /** Calls the service like another client. */
   async call(method, path, body) {
     const init = { method, headers: body === undefined ? {} : { 'Content-Type': 'application/json' } };
     if (body !== undefined) init.body = JSON.stringify(body);

@@ -17,14 +17,14 @@ pub struct Allocation {
     number: u32,
     scope: Scope,
     kind: BudgetKind,
-    limit: Limit,
-    pub parts: Vec<Part>,
+    limit: LimitState,
+    pub parts: Vec<ShardPart>,
     /// Who is served first, so that none is always last.
     next: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
+enum LimitState {
     /// Not known yet, so the shards are listened to: they may bring parts from an earlier life.
     Unknown,
     Of(i64),
@@ -32,12 +32,12 @@ enum Limit {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Part {
+pub struct ShardPart {
     /// Whether the shard knows of the limit.
-    told: bool,
+    knows_limit: bool,
     pub granted: i64,
     /// What the shard last said it has: less, if grants are on their way or it gave up a part by itself.
-    said: i64,
+    reported: i64,
     /// What the shard last said it uses.
     used: i64,
     want: Want,
@@ -63,12 +63,12 @@ struct Recall {
     /// Granted since it was sent.
     since: i64,
     /// Whether the shard has spoken since.
-    heard: bool,
+    is_answered: bool,
     /// The limit was lifted meanwhile: what comes back belongs to no limit.
     void: bool,
 }
 
-impl Part {
+impl ShardPart {
     /// What the others may not have: its part, or what it uses where that is more.
     fn claim(&self) -> i64 {
         self.granted.max(self.used)
@@ -81,31 +81,31 @@ impl Part {
 
 impl Allocation {
     pub fn new(source: Source, number: u32, (scope, kind): (Scope, BudgetKind), shards: u8) -> Allocation {
-        let parts = vec![Part::default(); shards as usize];
-        Allocation { source, number, scope, kind, limit: Limit::Unknown, parts, next: 0 }
+        let parts = vec![ShardPart::default(); shards as usize];
+        Allocation { source, number, scope, kind, limit: LimitState::Unknown, parts, next: 0 }
     }
 
     pub fn lift(&mut self, out: &mut impl FnMut(ShardId, Command)) {
-        if self.limit == Limit::Lifted {
+        if self.limit == LimitState::Lifted {
             return;
         }
-        self.limit = Limit::Lifted;
+        self.limit = LimitState::Lifted;
         for shard in 0..self.parts.len() {
             let recall = self.parts[shard].recall.map(|recall| Recall { void: true, ..recall });
-            self.parts[shard] = Part { recall, ..Part::default() };
-            self.tell(shard, BudgetAct::Lift, out);
+            self.parts[shard] = ShardPart { recall, ..ShardPart::default() };
+            self.send(shard, BudgetAct::Lift, out);
         }
     }
 
     pub fn set_limit(&mut self, limit: i64, out: &mut impl FnMut(ShardId, Command)) {
-        self.limit = Limit::Of(limit);
+        self.limit = LimitState::Of(limit);
         let even = split(limit, self.parts.len());
         for (shard, part) in (0..self.parts.len()).zip(even) {
-            if !self.parts[shard].told {
+            if !self.parts[shard].knows_limit {
                 let part = part.min(self.free());
-                self.parts[shard].told = true;
+                self.parts[shard].knows_limit = true;
                 self.parts[shard].granted = part;
-                self.tell(shard, BudgetAct::Set(part), out);
+                self.send(shard, BudgetAct::Set(part), out);
             }
         }
         let more = split(self.free(), self.parts.len());
@@ -118,12 +118,12 @@ impl Allocation {
 
     pub fn handle_use(&mut self, shard: ShardId, usage: &BudgetUse, out: &mut impl FnMut(ShardId, Command)) {
         let part = &mut self.parts[shard.0 as usize];
-        if self.limit == Limit::Lifted || part.recall.is_some_and(|recall| recall.void) {
+        if self.limit == LimitState::Lifted || part.recall.is_some_and(|recall| recall.void) {
             return;
         }
-        (part.said, part.used) = (usage.granted, usage.used);
-        if self.limit == Limit::Unknown {
-            (part.told, part.granted) = (true, usage.granted);
+        (part.reported, part.used) = (usage.granted, usage.used);
+        if self.limit == LimitState::Unknown {
+            (part.knows_limit, part.granted) = (true, usage.granted);
             return;
         }
         assert!(usage.returned >= 0, "a return is not a grant");
@@ -131,7 +131,7 @@ impl Allocation {
         part.granted -= usage.returned;
         let has_passed_half = part.recall.is_none() && usage.used > usage.granted / 2;
         if let Some(recall) = &mut part.recall {
-            recall.heard = true;
+            recall.is_answered = true;
         }
         if usage.wanting > 0 {
             part.want = Want::Need(usage.wanting);
@@ -153,8 +153,8 @@ impl Allocation {
         if recall.void {
             return;
         }
-        if recall.heard {
-            part.granted = part.granted.min(part.said.saturating_add(recall.since));
+        if recall.is_answered {
+            part.granted = part.granted.min(part.reported.saturating_add(recall.since));
         }
         self.serve(out);
         self.recall_debt(out);
@@ -173,12 +173,12 @@ impl Allocation {
             let more = shares.next().unwrap_or_default();
             self.grant(shard, more, out);
             let part = &mut self.parts[shard];
-            let is_content = match part.want {
+            let is_satisfied = match part.want {
                 Want::Nothing => true,
                 Want::Some => more > 0,
-                Want::Need(amount) => part.unused() >= amount && (more > 0 || part.said >= part.granted),
+                Want::Need(amount) => part.unused() >= amount && (more > 0 || part.reported >= part.granted),
             };
-            if is_content {
+            if is_satisfied {
                 part.want = Want::Nothing;
                 self.next = (shard + 1) % shards;
             } else {
@@ -194,7 +194,7 @@ impl Allocation {
             return;
         }
         let part = &self.parts[shard];
-        if part.said < part.granted && !part.tried {
+        if part.reported < part.granted && !part.tried {
             // It has less than the books say. A recall of nothing tells whether the rest is on its way or given up.
             self.recall(shard, 0, out);
             return;
@@ -251,8 +251,8 @@ impl Allocation {
         let part = &mut self.parts[shard];
         assert!(part.recall.is_none(), "one recall at a time");
         part.tried = true;
-        part.recall = Some(Recall { amount, since: 0, heard: false, void: false });
-        self.tell(shard, BudgetAct::Recall(amount), out);
+        part.recall = Some(Recall { amount, since: 0, is_answered: false, void: false });
+        self.send(shard, BudgetAct::Recall(amount), out);
     }
 
     fn grant(&mut self, shard: usize, amount: i64, out: &mut impl FnMut(ShardId, Command)) {
@@ -265,11 +265,11 @@ impl Allocation {
         if let Some(recall) = &mut part.recall {
             recall.since += amount;
         }
-        self.tell(shard, BudgetAct::Grant(amount), out);
+        self.send(shard, BudgetAct::Grant(amount), out);
         assert!(self.balance() >= 0, "the parts are within the limit");
     }
 
-    fn tell(&self, shard: usize, act: BudgetAct, out: &mut impl FnMut(ShardId, Command)) {
+    fn send(&self, shard: usize, act: BudgetAct, out: &mut impl FnMut(ShardId, Command)) {
         let token = if matches!(act, BudgetAct::Recall(_)) { self.number } else { NO_TOKEN };
         let Allocation { source, scope, kind, .. } = *self;
         out(
@@ -289,7 +289,7 @@ impl Allocation {
     }
 
     pub fn balance(&self) -> i64 {
-        let Limit::Of(limit) = self.limit else { return 0 };
+        let LimitState::Of(limit) = self.limit else { return 0 };
         self.parts.iter().fold(limit, |rest, part| rest.saturating_sub(part.claim().max(0)))
     }
 }

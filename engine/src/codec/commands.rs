@@ -5,7 +5,7 @@ use crate::command::{
     AuditAnchor, Budget, BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Limits, Movement,
     MovementKind, Phase, Quote, Report, Scope, Session, Trade, VenueState, Watch,
 };
-use crate::event::{Ask, Booking, PositionState, Tick};
+use crate::event::{Booking, PositionState, Tick, VenueRequest};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, INT_ID_BYTES, IntId, OrderHandle, Origin, PortId,
     PortMask, SecurityId, ShardId, Source, StrategyId, TransactionId, Uuid,
@@ -238,7 +238,7 @@ codec!(Booking {
     cash
 });
 codec!(Tick { security, bid, bid_size, ask, ask_size, last, last_size, traded, volume, at });
-codec!(enum Ask { 0 = New, 1 = Cancel, 2 = Replace, 3 = Query, 4 = Status });
+codec!(enum VenueRequest { 0 = New, 1 = Cancel, 2 = Replace, 3 = Query, 4 = Status });
 
 /// A byte for the length, then the characters; no id is a length of zero.
 impl Codec for IntId {

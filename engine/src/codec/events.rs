@@ -3,8 +3,8 @@
 use super::commands::{SENDER_FLAG, decode_flagged, decode_sender};
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::event::{
-    Adjustment, Alert, BudgetUse, DEPTH_LEVELS_MAX, Depth, Event, EventKind, ExecType, Instruction, Level,
-    OrderReport, OrderTerms, Refusal, Request,
+    Adjustment, Alert, BudgetUse, DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, ExecType,
+    Instruction, OrderReport, OrderTerms, Refusal, RequestKind,
 };
 use crate::sender::SenderId;
 use crate::terms::Status;
@@ -164,12 +164,12 @@ codec!(enum Status {
     8 = Expired,
 });
 codec!(Refusal { order, id, request_id, source, request, status, reason });
-codec!(enum Request { 0 = Cancel, 1 = Replace });
+codec!(enum RequestKind { 0 = Cancel, 1 = Replace });
 codec!(enum Adjustment {
     0 = Position { security, before, after },
     1 = Cash { currency, before, after },
 });
-codec!(Level { price, qty });
+codec!(DepthLevel { price, qty });
 codec!(enum Alert {
     0 = LateFill,
     1 = Overfill,
@@ -198,7 +198,7 @@ impl Codec for Depth {
         let (security, side) = (Codec::decode(from)?, Codec::decode(from)?);
         let [count] = from.array()?;
         from.check(count as usize <= DEPTH_LEVELS_MAX, DecodeProblem::Value)?;
-        let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
+        let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
         for level in &mut levels[..count as usize] {
             *level = Codec::decode(from)?;
         }
@@ -255,14 +255,14 @@ mod tests {
         };
         let report = Event { seq: 1, at: Timestamp(1), body: EventKind::Order(terms) }.report().unwrap();
         let plain = OrderTerms { sender: SenderId::NONE, ..terms };
-        let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
-        levels[0] = Level { price: Price::from_raw(1), qty: Qty::from_raw(2) };
+        let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
+        levels[0] = DepthLevel { price: Price::from_raw(1), qty: Qty::from_raw(2) };
         let refusal = Refusal {
             order,
             id,
             request_id: id,
             source,
-            request: Request::Replace,
+            request: RequestKind::Replace,
             status: Status::Filled,
             reason: Reason::OrderFinished,
         };

@@ -1,10 +1,10 @@
 //! How a desk hears: what the shards say about orders, and what follows from it.
 
 use super::names::NIL;
-use super::order_table::{Entry, Stage};
-use super::{Desk, FORGET_PER_POLL_MAX, Ids};
+use super::order_table::{DeskEntry, OrderStage};
+use super::{Desk, FORGET_PER_POLL_MAX, IdUse};
 use crate::command::{Command, CommandKind};
-use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, Refusal, Request};
+use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, Refusal, RequestKind};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::mesh::PortEnd;
 use crate::reason::Reason;
@@ -16,7 +16,7 @@ use crate::used_ids::UsedIds;
 const NEAR_MAX: usize = 4;
 
 /// What an order event says to a desk.
-pub struct Heard<'a> {
+pub struct ReportRef<'a> {
     order: OrderHandle,
     id: &'a IntId,
     orig_id: &'a IntId,
@@ -25,15 +25,15 @@ pub struct Heard<'a> {
     status: Status,
 }
 
-impl Heard<'_> {
-    pub fn of_order(order: &OrderTerms) -> Heard<'_> {
+impl ReportRef<'_> {
+    pub fn of_order(order: &OrderTerms) -> ReportRef<'_> {
         let OrderTerms { order, ref id, ref orig_id, source, what, status, .. } = *order;
-        Heard { order, id, orig_id, source, what, status }
+        ReportRef { order, id, orig_id, source, what, status }
     }
 
-    pub fn of_status(report: &OrderReport) -> Heard<'_> {
+    pub fn of_status(report: &OrderReport) -> ReportRef<'_> {
         let OrderReport { order, ref id, ref orig_id, source, what, status, .. } = *report;
-        Heard { order, id, orig_id, source, what, status }
+        ReportRef { order, id, orig_id, source, what, status }
     }
 }
 
@@ -42,8 +42,8 @@ impl Desk {
     /// order never was, gives the refusal, to be told as if a shard had said it.
     pub fn handle_event(&mut self, event: &Event) -> Option<Refusal> {
         match &event.body {
-            EventKind::Order(order) => self.handle_report(&Heard::of_order(order)),
-            EventKind::Status(report) => self.handle_report(&Heard::of_status(report)),
+            EventKind::Order(order) => self.handle_report(&ReportRef::of_order(order)),
+            EventKind::Status(report) => self.handle_report(&ReportRef::of_status(report)),
             EventKind::Refused(refusal) => {
                 self.handle_refusal(refusal);
                 None
@@ -98,27 +98,27 @@ impl Desk {
         }
         for _ in 0..self.stale.min(FORGET_PER_POLL_MAX) {
             let Some(oldest) = self.order_table.finished_first() else { break };
-            self.forget(oldest, Ids::Free);
+            self.forget(oldest, IdUse::Free);
             work += 1;
         }
         work
     }
 
-    fn handle_report(&mut self, heard: &Heard) -> Option<Refusal> {
-        if heard.source.port != self.settings.port {
+    fn handle_report(&mut self, report_ref: &ReportRef) -> Option<Refusal> {
+        if report_ref.source.port != self.settings.port {
             return None;
         }
-        let number = self.find(heard).or_else(|| self.adopt(heard))?;
+        let number = self.find(report_ref).or_else(|| self.adopt(report_ref))?;
         let entry = self.order_table.at_mut(number);
-        entry.status = heard.status;
+        entry.status = report_ref.status;
         let mut refusal = None;
-        if entry.stage == Stage::InFlight {
-            entry.handle = heard.order;
-            self.order_table.move_to(number, Stage::Working);
+        if entry.stage == OrderStage::InFlight {
+            entry.handle = report_ref.order;
+            self.order_table.move_to(number, OrderStage::Working);
             refusal = self.release(number);
         }
-        match heard.what {
-            ExecType::Replaced | ExecType::Snapshot => self.rename(number, heard.id),
+        match report_ref.what {
+            ExecType::Replaced | ExecType::Snapshot => self.rename(number, report_ref.id),
             ExecType::Entered
             | ExecType::Rejected
             | ExecType::Accepted
@@ -136,64 +136,64 @@ impl Desk {
 
     /// The entry that a report is about. The handle must be right: an id may have belonged to another order before.
     /// An entry in flight has no handle, and is told of first when it is entered or rejected.
-    pub(super) fn find(&self, heard: &Heard) -> Option<u32> {
-        let begins = matches!(heard.what, ExecType::Entered | ExecType::Rejected);
-        let is_meant = |number: &u32| {
+    pub(super) fn find(&self, report_ref: &ReportRef) -> Option<u32> {
+        let begins = matches!(report_ref.what, ExecType::Entered | ExecType::Rejected);
+        let matches = |number: &u32| {
             let entry = self.order_table.at(*number);
             match entry.stage {
-                Stage::InFlight => begins,
-                Stage::Working | Stage::Finished => entry.handle == heard.order,
-                Stage::Free => false,
+                OrderStage::InFlight => begins,
+                OrderStage::Working | OrderStage::Finished => entry.handle == report_ref.order,
+                OrderStage::Free => false,
             }
         };
-        let find = |id| self.names.find(heard.source.session, id).map(|name| self.names.at(name).order);
-        let found = self
-            .near(heard, begins)
-            .or_else(|| find(heard.id).filter(is_meant).or_else(|| find(heard.orig_id).filter(is_meant)))?;
+        let find = |id| self.names.find(report_ref.source.session, id).map(|name| self.names.at(name).order);
+        let found = self.find_near(report_ref, begins).or_else(|| {
+            find(report_ref.id).filter(matches).or_else(|| find(report_ref.orig_id).filter(matches))
+        })?;
         self.last.set(found);
         Some(found)
     }
 
     /// The same where it is easily found: the entry that was told of last, or one of the first in flight, since shards answer in
     /// the order they were asked. The index is large and its memory far away.
-    fn near(&self, heard: &Heard, begins: bool) -> Option<u32> {
+    fn find_near(&self, report_ref: &ReportRef, begins: bool) -> Option<u32> {
         let last = self.last.get();
-        if self.is_same(last, heard) {
+        if self.is_same(last, report_ref) {
             return Some(last);
         }
         if !begins {
             return None;
         }
-        let is_meant = |number: &u32| {
+        let matches = |number: &u32| {
             let name = self.names.at(self.order_table.at(*number).root);
-            name.session == heard.source.session && name.id == *heard.id
+            name.session == report_ref.source.session && name.id == *report_ref.id
         };
-        self.order_table.in_flight().take(NEAR_MAX).find(is_meant)
+        self.order_table.in_flight().take(NEAR_MAX).find(matches)
     }
 
     /// Whether a report is about this entry, by its handle and one of its names.
-    fn is_same(&self, number: u32, heard: &Heard) -> bool {
+    fn is_same(&self, number: u32, report_ref: &ReportRef) -> bool {
         let Some(entry) = self.order_table.get(number) else { return false };
-        let is_known = matches!(entry.stage, Stage::Working | Stage::Finished);
-        is_known && entry.handle == heard.order && heard.order != OrderHandle::NONE && {
+        let is_known = matches!(entry.stage, OrderStage::Working | OrderStage::Finished);
+        is_known && entry.handle == report_ref.order && report_ref.order != OrderHandle::NONE && {
             let now = &self.names.at(entry.current).id;
-            now == heard.id || now == heard.orig_id
+            now == report_ref.id || now == report_ref.orig_id
         }
     }
 
     /// Makes an entry for an order that did not come from this desk, or came before a restart.
-    fn adopt(&mut self, heard: &Heard) -> Option<u32> {
-        if !matches!(heard.what, ExecType::Entered | ExecType::Rejected | ExecType::Snapshot) {
+    fn adopt(&mut self, report_ref: &ReportRef) -> Option<u32> {
+        if !matches!(report_ref.what, ExecType::Entered | ExecType::Rejected | ExecType::Snapshot) {
             return None;
         }
-        let session = heard.source.session;
+        let session = report_ref.source.session;
         let is_free = |id: &IntId| !id.is_none() && self.names.find(session, id).is_none();
-        let root = [heard.orig_id, heard.id].into_iter().find(|id| is_free(id));
+        let root = [report_ref.orig_id, report_ref.id].into_iter().find(|id| is_free(id));
         let (Some(root), true) = (root, self.make_room(true)) else {
             self.untracked += 1;
             return None;
         };
-        let number = self.order_table.add(heard.source, 0);
+        let number = self.order_table.add(report_ref.source, 0);
         self.add_name(number, *root, false);
         Some(number)
     }
@@ -206,7 +206,7 @@ impl Desk {
             return None;
         }
         self.held -= 1;
-        let Entry { handle: order, source, held_token: token, held_sender: sender, .. } = *entry;
+        let DeskEntry { handle: order, source, held_token: token, held_sender: sender, .. } = *entry;
         let id = self.names.at(held).id;
         if order != OrderHandle::NONE {
             let command = Command { source, token, sender, body: CommandKind::Cancel { order, id } };
@@ -218,7 +218,7 @@ impl Desk {
             id: self.names.at(entry.current).id,
             request_id: id,
             source,
-            request: Request::Cancel,
+            request: RequestKind::Cancel,
             status: Status::Rejected,
             reason: Reason::OrderFinished,
         })
@@ -241,15 +241,15 @@ impl Desk {
 
     /// Puts an order where its status belongs, and forgets the oldest finished one if there are too many.
     fn settle(&mut self, number: u32) {
-        let Entry { status, stage, .. } = *self.order_table.at(number);
-        let right = if status.is_finished() { Stage::Finished } else { Stage::Working };
+        let DeskEntry { status, stage, .. } = *self.order_table.at(number);
+        let right = if status.is_finished() { OrderStage::Finished } else { OrderStage::Working };
         if stage != right {
             self.order_table.move_to(number, right);
         }
         if self.order_table.finished() > self.settings.finished_max
             && let Some(oldest) = self.order_table.finished_first()
         {
-            self.forget(oldest, Ids::StayUsed);
+            self.forget(oldest, IdUse::StayUsed);
         }
     }
 
@@ -279,7 +279,7 @@ impl Desk {
         }
         let Some(number) = self.number_of(source.session, id) else { return };
         let entry = self.order_table.at_mut(number);
-        if entry.handle == order && entry.stage == Stage::Finished {
+        if entry.handle == order && entry.stage == OrderStage::Finished {
             entry.handle = OrderHandle::NONE;
         }
     }
@@ -297,13 +297,13 @@ impl Desk {
             return None;
         }
         // Shards answer in the order they were asked, so the search ends early.
-        let is_meant = |number: &u32| {
+        let matches = |number: &u32| {
             let entry = self.order_table.at(*number);
             entry.source == source && entry.token == token
         };
-        let number = self.order_table.in_flight().find(is_meant)?;
+        let number = self.order_table.in_flight().find(matches)?;
         let refusal = self.release(number);
-        self.forget(number, Ids::Free);
+        self.forget(number, IdUse::Free);
         refusal
     }
 

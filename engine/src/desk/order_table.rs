@@ -8,7 +8,7 @@ use crate::terms::Status;
 
 /// How far an entry has come. The first two have their line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum OrderStage {
     /// Sent; its handle is not known yet.
     InFlight,
     Finished,
@@ -18,7 +18,7 @@ pub enum Stage {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct DeskEntry {
     /// None while in flight, and once the shard has forgotten the order.
     pub handle: OrderHandle,
     pub source: Source,
@@ -34,16 +34,16 @@ pub struct Entry {
     pub held_token: u32,
     pub held_sender: SenderId,
     pub status: Status,
-    pub stage: Stage,
+    pub stage: OrderStage,
     /// Neighbours in the line of the stage; of a free place, the next free one.
     prev: u32,
     next: u32,
 }
 
-const _: () = assert!(size_of::<Entry>() <= 64, "an entry has one cache line");
+const _: () = assert!(size_of::<DeskEntry>() <= 64, "an entry has one cache line");
 
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct EntryList {
     first: u32,
     last: u32,
     len: u32,
@@ -51,17 +51,17 @@ struct Line {
 
 #[derive(Debug)]
 pub struct OrderTable {
-    slab: Vec<Entry>,
+    slab: Vec<DeskEntry>,
     max: u32,
     len: u32,
     free: u32,
-    in_flight: Line,
-    finished: Line,
+    in_flight: EntryList,
+    finished: EntryList,
 }
 
 impl OrderTable {
     pub fn new(max: u32, pages: LargePages) -> OrderTable {
-        let line = Line { first: NIL, last: NIL, len: 0 };
+        let line = EntryList { first: NIL, last: NIL, len: 0 };
         let slab = pages.table(max as usize);
         OrderTable { slab, max, len: 0, free: NIL, in_flight: line, finished: line }
     }
@@ -77,7 +77,7 @@ impl OrderTable {
     /// Adds an entry in flight, without names.
     pub fn add(&mut self, source: Source, token: u32) -> u32 {
         assert!(self.has_room(), "the caller looks for room first");
-        let entry = Entry {
+        let entry = DeskEntry {
             handle: OrderHandle::NONE,
             source,
             token,
@@ -89,7 +89,7 @@ impl OrderTable {
             held_token: 0,
             held_sender: SenderId::NONE,
             status: Status::PendingNew,
-            stage: Stage::Free,
+            stage: OrderStage::Free,
             prev: NIL,
             next: NIL,
         };
@@ -102,27 +102,27 @@ impl OrderTable {
             number
         };
         self.len += 1;
-        self.move_to(number, Stage::InFlight);
+        self.move_to(number, OrderStage::InFlight);
         number
     }
 
     pub fn remove(&mut self, number: u32) {
-        self.move_to(number, Stage::Free);
+        self.move_to(number, OrderStage::Free);
         self.slab[number as usize].next = self.free;
         self.free = number;
         self.len -= 1;
     }
 
-    pub fn at(&self, number: u32) -> &Entry {
+    pub fn at(&self, number: u32) -> &DeskEntry {
         &self.slab[number as usize]
     }
 
     /// None: there never was such a place.
-    pub fn get(&self, number: u32) -> Option<&Entry> {
+    pub fn get(&self, number: u32) -> Option<&DeskEntry> {
         self.slab.get(number as usize)
     }
 
-    pub fn at_mut(&mut self, number: u32) -> &mut Entry {
+    pub fn at_mut(&mut self, number: u32) -> &mut DeskEntry {
         &mut self.slab[number as usize]
     }
 
@@ -145,8 +145,8 @@ impl OrderTable {
     }
 
     /// Takes an entry out of the line it is in, and puts it last into the line of its new stage.
-    pub fn move_to(&mut self, number: u32, stage: Stage) {
-        let Entry { prev, next, stage: old, .. } = self.slab[number as usize];
+    pub fn move_to(&mut self, number: u32, stage: OrderStage) {
+        let DeskEntry { prev, next, stage: old, .. } = self.slab[number as usize];
         if let Some(line) = self.line(old) {
             line.len -= 1;
             if prev == NIL {
@@ -179,11 +179,11 @@ impl OrderTable {
         }
     }
 
-    fn line(&mut self, stage: Stage) -> Option<&mut Line> {
+    fn line(&mut self, stage: OrderStage) -> Option<&mut EntryList> {
         match stage {
-            Stage::InFlight => Some(&mut self.in_flight),
-            Stage::Finished => Some(&mut self.finished),
-            Stage::Working | Stage::Free => None,
+            OrderStage::InFlight => Some(&mut self.in_flight),
+            OrderStage::Finished => Some(&mut self.finished),
+            OrderStage::Working | OrderStage::Free => None,
         }
     }
 }
@@ -198,9 +198,9 @@ mod tests {
         let numbers: Vec<_> = (0..4).map(|token| order_table.add(Source::default(), token)).collect();
         assert!(!order_table.has_room());
         assert_eq!(order_table.in_flight().collect::<Vec<_>>(), numbers);
-        order_table.move_to(1, Stage::Finished);
-        order_table.move_to(3, Stage::Working);
-        order_table.move_to(0, Stage::Finished);
+        order_table.move_to(1, OrderStage::Finished);
+        order_table.move_to(3, OrderStage::Working);
+        order_table.move_to(0, OrderStage::Finished);
         assert_eq!(order_table.in_flight().collect::<Vec<_>>(), [2]);
         assert_eq!((order_table.finished_first(), order_table.finished()), (Some(1), 2));
         order_table.remove(1);
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(order_table.add(Source::default(), 9), 2, "the place freed last is used first");
         assert_eq!(order_table.add(Source::default(), 9), 1);
         assert_eq!(order_table.in_flight().collect::<Vec<_>>(), [2, 1]);
-        order_table.move_to(0, Stage::Working);
+        order_table.move_to(0, OrderStage::Working);
         assert_eq!(order_table.finished_first(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! A desk, a port, and shards played by the test.
 
 use super::*;
-use crate::event::{Event, EventKind, ExecType, OrderTerms, Refusal, Request};
+use crate::event::{Event, EventKind, ExecType, OrderTerms, Refusal, RequestKind};
 use crate::id::Origin;
 use crate::mesh::{Depths, PortClass, ShardEnd, mesh};
 use crate::time::Timestamp;
@@ -140,7 +140,7 @@ impl Table {
         order
     }
 
-    fn refuse(&mut self, order: OrderHandle, ids: (&str, &str), request: Request, status: Status) {
+    fn refuse(&mut self, order: OrderHandle, ids: (&str, &str), request: RequestKind, status: Status) {
         let refusal = Refusal {
             order,
             id: id(ids.0),
@@ -182,7 +182,7 @@ fn an_order_goes_to_the_shard_of_its_security_under_the_id_given() {
 fn a_closing_order_is_an_order() {
     let mut table = table();
     let ticket = table.ticket("");
-    let closing = Closing { security: SecurityId(2), qty: Qty::from_raw(5), ..Closing::default() };
+    let closing = CloseRequest { security: SecurityId(2), qty: Qty::from_raw(5), ..CloseRequest::default() };
     let sent = table.desk.close(&mut table.port, ticket, closing).unwrap();
     let [CommandKind::Close { id, security, qty, .. }] = table.told()[..] else { panic!() };
     assert_eq!((id, security, qty), (sent, closing.security, closing.qty));
@@ -259,14 +259,14 @@ fn the_id_of_a_refused_modification_is_spent() {
     let mut table = table();
     let order = table.working("A");
     table.modify("A", "B").unwrap();
-    table.refuse(order, ("A", "B"), Request::Replace, Status::PartiallyFilled);
+    table.refuse(order, ("A", "B"), RequestKind::Replace, Status::PartiallyFilled);
     assert_eq!(table.known("B"), None);
     assert_eq!(table.submit("B"), Err(Reason::DuplicateId));
     assert_eq!(table.known("A").unwrap(), ("A".into(), "A".into(), Status::PartiallyFilled, false));
     // A refusal of another order, or of one nobody knows, changes nothing.
-    table.refuse(OrderHandle::NONE, ("A", "B"), Request::Cancel, Status::Rejected);
-    table.refuse(order, ("A", "Z"), Request::Cancel, Status::Rejected);
-    table.refuse(order, ("", "B"), Request::Cancel, Status::Rejected);
+    table.refuse(OrderHandle::NONE, ("A", "B"), RequestKind::Cancel, Status::Rejected);
+    table.refuse(order, ("A", "Z"), RequestKind::Cancel, Status::Rejected);
+    table.refuse(order, ("", "B"), RequestKind::Cancel, Status::Rejected);
     assert_eq!(table.known("A").unwrap().2, Status::PartiallyFilled);
 }
 
@@ -331,7 +331,7 @@ fn ids_made_here_are_numbered_and_modifications_versioned() {
     assert_eq!(table.submit("").as_deref(), Ok("n3"), "n2 was taken by the client");
     let order = table.enter("n1");
     assert_eq!(table.modify("n1", "").as_deref(), Ok("n1.1"));
-    table.refuse(order, ("n1", "n1.1"), Request::Replace, Status::New);
+    table.refuse(order, ("n1", "n1.1"), RequestKind::Replace, Status::New);
     assert_eq!(table.modify("n1", "").as_deref(), Ok("n1.2"));
     table.hear(order, ("n1.2", "n1"), ExecType::Replaced, Status::New);
     assert_eq!(table.modify("n1", "").as_deref(), Ok("n1.3"));
@@ -364,7 +364,7 @@ fn one_order_keeps_its_first_its_present_and_its_latest_ids() {
     for n in 0..200 {
         let request = format!("m{n}");
         assert_eq!(table.modify("A", &request).as_deref(), Ok(&*request));
-        table.refuse(order, ("B", &request), Request::Replace, Status::New);
+        table.refuse(order, ("B", &request), RequestKind::Replace, Status::New);
         table.told();
     }
     assert_eq!(table.known("A"), table.known("B"));
@@ -586,7 +586,7 @@ fn events_of_others_are_not_ours() {
         id: id("A"),
         request_id: id("A"),
         source: theirs.source,
-        request: Request::Cancel,
+        request: RequestKind::Cancel,
         status: Status::Filled,
         reason: Reason::None,
     };

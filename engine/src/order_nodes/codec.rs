@@ -1,14 +1,14 @@
 //! Nodes as bytes. A line is told by who stands behind whom; who stands first, and everything a ladder knows, follows.
 
-use super::{Node, Nodes, Place};
+use super::{Node, NodePlace, Nodes};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::order::NIL;
 use crate::pages::LargePages;
 
-codec!(enum Place {
+codec!(enum NodePlace {
     0 = Nowhere,
     1 = Book,
-    2 = Line,
+    2 = MarketQueue,
     3 = ParkedLimit,
     4 = ParkedMarket,
     5 = Taking,
@@ -21,9 +21,13 @@ impl Node {
         place.encode(out);
         match place {
             // Whatever is left of the last order here is nobody's.
-            Place::Nowhere => {}
-            Place::Stop => (self.side(), (self.ticks, self.next)).encode(out),
-            Place::Book | Place::Line | Place::ParkedLimit | Place::ParkedMarket | Place::Taking => {
+            NodePlace::Nowhere => {}
+            NodePlace::Stop => (self.side(), (self.ticks, self.next)).encode(out),
+            NodePlace::Book
+            | NodePlace::MarketQueue
+            | NodePlace::ParkedLimit
+            | NodePlace::ParkedMarket
+            | NodePlace::Taking => {
                 (self.side(), (self.ticks, self.next)).encode(out);
                 self.qty.encode(out);
                 self.book.encode(out);
@@ -34,13 +38,13 @@ impl Node {
     }
 
     fn load(from: &mut ByteReader<'_>) -> Result<Node, DecodeError> {
-        let place = Place::decode(from)?;
-        if place == Place::Nowhere {
+        let place = NodePlace::decode(from)?;
+        if place == NodePlace::Nowhere {
             return Ok(Node::default());
         }
         let (side, (ticks, next)) = Codec::decode(from)?;
         let mut node = Node { ticks, next, ..Node::new(place, side) };
-        if place != Place::Stop {
+        if place != NodePlace::Stop {
             node.qty = Codec::decode(from)?;
             node.book = Codec::decode(from)?;
             node.account = Codec::decode(from)?;
@@ -48,20 +52,25 @@ impl Node {
             from.check(node.qty.is_positive(), DecodeProblem::Value)?;
         }
         // Nobody trades between commands.
-        from.check(place != Place::Taking, DecodeProblem::Value)?;
+        from.check(place != NodePlace::Taking, DecodeProblem::Value)?;
         Ok(node)
     }
 
     /// Whether both stand in one line.
-    fn is_in_line_with(&self, other: &Node) -> bool {
+    fn is_queued_with(&self, other: &Node) -> bool {
         let same = self.side() == other.side() && self.book == other.book;
         match self.place() {
-            Place::Book | Place::Stop => same && self.place() == other.place() && self.ticks == other.ticks,
-            Place::Line => same && other.place() == Place::Line && self.ticks < other.ticks,
-            Place::ParkedLimit | Place::ParkedMarket => {
-                self.book == other.book && matches!(other.place(), Place::ParkedLimit | Place::ParkedMarket)
+            NodePlace::Book | NodePlace::Stop => {
+                same && self.place() == other.place() && self.ticks == other.ticks
             }
-            Place::Nowhere | Place::Taking => false,
+            NodePlace::MarketQueue => {
+                same && other.place() == NodePlace::MarketQueue && self.ticks < other.ticks
+            }
+            NodePlace::ParkedLimit | NodePlace::ParkedMarket => {
+                self.book == other.book
+                    && matches!(other.place(), NodePlace::ParkedLimit | NodePlace::ParkedMarket)
+            }
+            NodePlace::Nowhere | NodePlace::Taking => false,
         }
     }
 }
@@ -87,7 +96,7 @@ impl Nodes {
         let linked = nodes.link_back();
         from.check(linked.is_some(), DecodeProblem::Contradiction)?;
         let heads = nodes.heads();
-        let stand = nodes.slots.iter().filter(|node| !node.is_at(Place::Nowhere)).count();
+        let stand = nodes.slots.iter().filter(|node| !node.is_at(NodePlace::Nowhere)).count();
         let reached: usize = heads.iter().map(|&head| nodes.line_from(head).count()).sum();
         // Whoever stands in a ring has nobody first.
         from.check(reached == stand, DecodeProblem::Contradiction)?;
@@ -98,11 +107,11 @@ impl Nodes {
     fn link_back(&mut self) -> Option<()> {
         for slot in 0..self.slots.len() {
             let node = self.slots[slot];
-            if node.is_at(Place::Nowhere) || node.next == NIL {
+            if node.is_at(NodePlace::Nowhere) || node.next == NIL {
                 continue;
             }
             let next = self.slots.get_mut(node.next as usize)?;
-            if next.prev != NIL || !node.is_in_line_with(next) {
+            if next.prev != NIL || !node.is_queued_with(next) {
                 return None;
             }
             next.prev = slot as u32;
@@ -111,7 +120,7 @@ impl Nodes {
     }
 
     fn heads(&self) -> Vec<u32> {
-        let is_first = |node: &Node| !node.is_at(Place::Nowhere) && node.prev == NIL;
+        let is_first = |node: &Node| !node.is_at(NodePlace::Nowhere) && node.prev == NIL;
         (0..self.slots.len() as u32).filter(|&slot| is_first(&self[slot])).collect()
     }
 
@@ -122,6 +131,6 @@ impl Nodes {
 
     pub(crate) fn placed(&self) -> impl Iterator<Item = (u32, &Node)> {
         let all = (0..self.slots.len() as u32).zip(&self.slots);
-        all.filter(|(_, node)| !node.is_at(Place::Nowhere))
+        all.filter(|(_, node)| !node.is_at(NodePlace::Nowhere))
     }
 }

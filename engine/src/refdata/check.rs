@@ -555,13 +555,13 @@ mod tests {
     #[test]
     fn kinds_have_words() {
         for kind in SecurityKind::ALL {
-            assert_eq!(SecurityKind::from_word(kind.word()), Some(kind));
+            assert_eq!(SecurityKind::from_name(kind.name()), Some(kind));
         }
         for kind in [OptionKind::Call, OptionKind::Put] {
-            assert_eq!(OptionKind::from_word(kind.word()), Some(kind));
+            assert_eq!(OptionKind::from_name(kind.name()), Some(kind));
         }
-        assert_eq!(SecurityKind::from_word("stock"), None);
-        let mut words: Vec<_> = Table::ALL.iter().map(|table| table.word()).collect();
+        assert_eq!(SecurityKind::from_name("stock"), None);
+        let mut words: Vec<_> = Table::ALL.iter().map(|table| table.name()).collect();
         words.dedup();
         assert_eq!(words.len(), 5);
     }

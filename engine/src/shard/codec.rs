@@ -19,7 +19,7 @@ use crate::directory::Directory;
 use crate::id::{AdapterId, ShardId};
 use crate::ledger::Ledger;
 use crate::order::{Base, NIL, Order};
-use crate::order_nodes::{Node, Place};
+use crate::order_nodes::{Node, NodePlace};
 use crate::orders::Orders;
 use crate::refdata::RefData;
 use crate::sender::SenderId;
@@ -211,7 +211,7 @@ impl Shard {
             let order = self.orders.get(slot);
             !order.base.is_finished()
                 && order.terms.side == node.side()
-                && (order.local == node.book || node.is_at(Place::Stop))
+                && (order.local == node.book || node.is_at(NodePlace::Stop))
         };
         (0..self.orders.len()).filter(|&slot| held(slot)).all(|slot| belongs(self.orders.get(slot)))
             && self.venue.nodes().placed().all(|placed| held(placed.0) && stands(placed))

@@ -35,9 +35,9 @@ fn agree<T: PartialEq + Debug>(held: T, counted: T, what: &str) -> Consistency {
 
 impl Shard {
     /// Panics with words if something does not add up.
-    pub fn audit(&self) {
-        if let Err(words) = self.verify() {
-            panic!("{words}");
+    pub fn assert_consistent(&self) {
+        if let Err(text) = self.verify() {
+            panic!("{text}");
         }
     }
 

@@ -4,7 +4,7 @@
 use super::Shard;
 use super::closing::PendingClose;
 use crate::command::{Quote, Session};
-use crate::event::{Adjustment, Ask, EventKind};
+use crate::event::{Adjustment, EventKind, VenueRequest};
 use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
 use crate::number::Price;
 use crate::order::{NIL, Order};
@@ -423,8 +423,8 @@ impl Shard {
                 cursor,
                 |shard, order| order.at_venue && shard.matches_filter(OrderFilter::Adapter(adapter), order),
                 |shard, slot, out| match (connected, shard.orders.get(slot).unsure) {
-                    (true, true) => shard.instruct(slot, Ask::Status, out),
-                    (true, false) => shard.instruct(slot, Ask::Query, out),
+                    (true, true) => shard.instruct(slot, VenueRequest::Status, out),
+                    (true, false) => shard.instruct(slot, VenueRequest::Query, out),
                     (false, _) => shard.mark_in_doubt_if_pending(slot, out),
                 },
                 out,

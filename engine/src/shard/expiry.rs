@@ -12,7 +12,7 @@
 use super::Shard;
 use super::continuation::{ROWS_PER_STEP, Sweep};
 use crate::command::Session;
-use crate::event::{Alert, Ask, EventKind};
+use crate::event::{Alert, EventKind, VenueRequest};
 use crate::id::{ExchangeId, OrderHandle};
 use crate::number::Price;
 use crate::order::Step;
@@ -53,8 +53,8 @@ impl Shard {
     }
 
     /// What was on its way to the simulated venue arrives. An order for a security that expired meanwhile ends at its door.
-    pub(super) fn arrive(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
-        if ask == Ask::New && self.is_expired(self.orders.get(slot).local) {
+    pub(super) fn arrive(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
+        if ask == VenueRequest::New && self.is_expired(self.orders.get(slot).local) {
             return self.ended(slot, Step::Expire, Reason::SecurityExpired, out);
         }
         self.reach_venue(slot, ask);

@@ -13,7 +13,7 @@
 mod continuation;
 mod consistency;
 mod recovery;
-mod books;
+mod bookkeeping;
 mod closing;
 mod control;
 mod credit;
@@ -307,7 +307,7 @@ impl Shard {
             CommandKind::Report { order, report } => self.venue_report(*order, report, out),
             CommandKind::Timer => self.continuation.begin_timers(),
             CommandKind::Sender { id, part } => {
-                let sender = self.senders.tell(*id, *part);
+                let sender = self.senders.apply_part(*id, *part);
                 self.emit(EventKind::Sender { id: *id, sender }, out);
             }
             CommandKind::Subscribe { .. }

@@ -2,7 +2,7 @@
 
 use super::Shard;
 use super::risk_gate::AdmittedOrder;
-use crate::event::{Ask, EventKind, ExecType, Instruction, OrderTerms};
+use crate::event::{EventKind, ExecType, Instruction, OrderTerms, VenueRequest};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};
 use crate::order::{Base, NIL, Order};
@@ -13,7 +13,7 @@ use crate::sender::SentBy;
 use crate::terms::{OrderKind, Status, Terms, Tif};
 use crate::time::NS_PER_DAY;
 use crate::timers::Timed;
-use crate::venue::Entry;
+use crate::venue::OrderEntry;
 
 /// Days for which finished orders of outside venues are kept, so that a fill or a bust is booked that comes late: as long as a trade
 /// takes to settle anywhere, with a weekend and a holiday in it. Their number has a bound too, see
@@ -65,7 +65,7 @@ impl Shard {
         if terms.kind.has_stop() {
             self.await_trigger(slot, out)
         } else if !self.rest_at_once(slot, out) {
-            self.ask_venue(slot, Ask::New, out)
+            self.ask_venue(slot, VenueRequest::New, out)
         }
     }
 
@@ -140,7 +140,7 @@ impl Shard {
 
     /// Sends an order, or a request about it, on its way to its venue.
     #[inline]
-    pub(super) fn ask_venue(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
+    pub(super) fn ask_venue(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         if !self.is_simulated(local) {
             return self.instruct(slot, ask, out);
@@ -156,25 +156,25 @@ impl Shard {
 
     /// What was sent has arrived at the simulated venue.
     #[inline]
-    pub(super) fn reach_venue(&mut self, slot: u32, ask: Ask) {
+    pub(super) fn reach_venue(&mut self, slot: u32, ask: VenueRequest) {
         match ask {
-            Ask::New => {
+            VenueRequest::New => {
                 self.orders.get_mut(slot).at_venue = true;
                 self.venue.enter(&self.entry_of(slot));
             }
             // One that leaves moves nobody else, so a sweep may cancel in several securities in one step.
-            Ask::Cancel => return self.venue.cancel(slot),
-            Ask::Replace => self.reach_venue_replace(slot),
-            Ask::Query | Ask::Status => return,
+            VenueRequest::Cancel => return self.venue.cancel(slot),
+            VenueRequest::Replace => self.reach_venue_replace(slot),
+            VenueRequest::Query | VenueRequest::Status => return,
         }
         self.continuation.set_busy(self.orders.get(slot).local);
     }
 
     /// An order as the simulated venue takes it.
     #[inline]
-    fn entry_of(&self, slot: u32) -> Entry {
+    fn entry_of(&self, slot: u32) -> OrderEntry {
         let order = self.orders.get(slot);
-        Entry {
+        OrderEntry {
             slot,
             book: order.local,
             side: order.terms.side,
@@ -203,24 +203,24 @@ impl Shard {
     }
 
     /// Tells an outside venue's adapter what to do.
-    pub(super) fn instruct(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
+    pub(super) fn instruct(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         order.at_venue = true;
         match ask {
-            Ask::New => order.status_queried = false,
-            Ask::Query | Ask::Status => order.status_queried = true,
-            Ask::Cancel | Ask::Replace => {}
+            VenueRequest::New => order.status_queried = false,
+            VenueRequest::Query | VenueRequest::Status => order.status_queried = true,
+            VenueRequest::Cancel | VenueRequest::Replace => {}
         }
         let adapter = self.directory.locals[order.local as usize].adapter;
         let mut terms = order.terms;
         let requests = self.orders.requests(slot);
         let request_id = match ask {
-            Ask::Cancel => requests.and_then(|requests| requests.cancel).map(|cancel| cancel.id),
-            Ask::Replace => requests.and_then(|requests| requests.replace).map(|replace| {
+            VenueRequest::Cancel => requests.and_then(|requests| requests.cancel).map(|cancel| cancel.id),
+            VenueRequest::Replace => requests.and_then(|requests| requests.replace).map(|replace| {
                 terms = replace.terms;
                 replace.id
             }),
-            Ask::New | Ask::Query | Ask::Status => None,
+            VenueRequest::New | VenueRequest::Query | VenueRequest::Status => None,
         };
         let instruction = Instruction {
             adapter,

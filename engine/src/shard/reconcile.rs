@@ -8,7 +8,7 @@
 
 use super::Shard;
 use crate::command::{ExecRef, Report, VenueState};
-use crate::event::{Alert, Ask, EventKind, ExecType};
+use crate::event::{Alert, EventKind, ExecType, VenueRequest};
 use crate::ledger::Deal;
 use crate::number::{Notional, Price, Qty};
 use crate::order::{Base, Order, Step};
@@ -166,7 +166,7 @@ impl Shard {
         self.emit_terms_snapshot(slot, out);
         // The venue may have told of it while it was finished here, when differences were not asked for.
         if self.is_connected(self.directory.locals[order.local as usize].adapter) {
-            self.instruct(slot, Ask::Status, out);
+            self.instruct(slot, VenueRequest::Status, out);
         }
     }
 
@@ -223,7 +223,7 @@ impl Shard {
         let local = order.local;
         self.mark_unsure(slot, out);
         if self.is_connected(self.directory.locals[local as usize].adapter) {
-            self.instruct(slot, Ask::Status, out);
+            self.instruct(slot, VenueRequest::Status, out);
         }
     }
 
@@ -367,10 +367,11 @@ impl Shard {
         self.emit_status(slot, ExecType::Snapshot, Reason::None, out);
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         if let Some(replace) = requests.replace {
-            let ask = if replace.terms.qty <= order.cum { Ask::Cancel } else { Ask::Replace };
+            let ask =
+                if replace.terms.qty <= order.cum { VenueRequest::Cancel } else { VenueRequest::Replace };
             self.send_request(slot, ask, out);
         } else if requests.cancel.is_some() && order.base == Base::Working {
-            self.send_request(slot, Ask::Cancel, out);
+            self.send_request(slot, VenueRequest::Cancel, out);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Shard;
 use super::reconcile::Amendment;
 use crate::command::{ExecRef, MovementKind, Report};
-use crate::event::{Alert, EventKind, ExecType, Request};
+use crate::event::{Alert, EventKind, ExecType, RequestKind};
 use crate::id::{OrderHandle, SecurityId};
 use crate::ledger::Deal;
 use crate::number::{Money, Notional, Price, Qty};
@@ -12,7 +12,7 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
 use crate::timers::Timed;
-use crate::venue::Outcome;
+use crate::venue::VenueOutcome;
 
 impl Shard {
     /// An outside venue's report. The simulated venue never speaks this way.
@@ -35,7 +35,7 @@ impl Shard {
         self.venue.outcomes().iter().for_each(|&(slot, _)| self.orders.fetch(slot));
         while let Some(&(slot, outcome)) = self.venue.outcomes().get(handled) {
             handled += 1;
-            if matches!(outcome, Outcome::Filled { .. }) {
+            if matches!(outcome, VenueOutcome::Filled { .. }) {
                 // The market moves when the venue trades, however long the report takes.
                 self.continuation.mark_moved();
             }
@@ -49,21 +49,21 @@ impl Shard {
     }
 
     #[inline]
-    fn handle_outcome(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
+    fn handle_outcome(&mut self, slot: u32, outcome: VenueOutcome, out: &mut Outbox) {
         match outcome {
-            Outcome::Accepted => self.accepted(slot, out),
-            Outcome::Rejected(reason) => self.rejected(slot, reason, out),
-            Outcome::Filled { qty, price } => self.filled(slot, ExecRef(0), qty, price, out),
-            Outcome::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
-            Outcome::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
-            Outcome::CancelRefused(reason) => self.cancel_refused(slot, reason, out),
-            Outcome::Replaced => self.replaced_by_venue(slot, out),
-            Outcome::ReplaceRefused(reason) => self.replace_refused(slot, reason, out),
+            VenueOutcome::Accepted => self.accepted(slot, out),
+            VenueOutcome::Rejected(reason) => self.rejected(slot, reason, out),
+            VenueOutcome::Filled { qty, price } => self.filled(slot, ExecRef(0), qty, price, out),
+            VenueOutcome::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
+            VenueOutcome::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
+            VenueOutcome::CancelRefused(reason) => self.cancel_refused(slot, reason, out),
+            VenueOutcome::Replaced => self.replaced_by_venue(slot, out),
+            VenueOutcome::ReplaceRefused(reason) => self.replace_refused(slot, reason, out),
         }
     }
 
     /// What the venue has said is on its way, if the way takes time.
-    fn delay_outcome(&mut self, slot: u32, outcome: Outcome, out: &mut Outbox) {
+    fn delay_outcome(&mut self, slot: u32, outcome: VenueOutcome, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         let delays = self.delays(local);
         if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
@@ -335,7 +335,7 @@ impl Shard {
             Some(cancel) => {
                 self.orders.requests_mut(slot).cancel = None;
                 self.orders.release_answered(slot);
-                self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, reason, out);
+                self.refuse(slot, RequestKind::Cancel, &cancel.id, cancel.source, reason, out);
                 self.refuse_close(slot, reason);
                 self.query_after_refusal(slot, reason, out);
             }
@@ -356,7 +356,7 @@ impl Shard {
     fn replace_refused(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
         match self.drop_replace(slot, out) {
             Some(replace) => {
-                self.refuse(slot, Request::Replace, &replace.id, replace.source, reason, out);
+                self.refuse(slot, RequestKind::Replace, &replace.id, replace.source, reason, out);
                 self.query_after_refusal(slot, reason, out);
                 self.send_cancel(slot, out);
             }
@@ -389,13 +389,13 @@ impl Shard {
             self.count_credit_of(slot, out);
         }
         if let Some(replace) = replace {
-            self.refuse(slot, Request::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
+            self.refuse(slot, RequestKind::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
         }
         if has_requests && let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel)
         {
             self.orders.requests_mut(slot).cancel = None;
             self.orders.release_answered(slot);
-            self.refuse(slot, Request::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
+            self.refuse(slot, RequestKind::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
         }
         if !self.pending_closes.is_empty() {
             self.continuation.recheck_closes();
@@ -451,15 +451,15 @@ impl Shard {
     }
 }
 
-fn report_of(outcome: Outcome) -> Report {
+fn report_of(outcome: VenueOutcome) -> Report {
     match outcome {
-        Outcome::Accepted => Report::Accepted,
-        Outcome::Rejected(reason) => Report::Rejected(reason),
-        Outcome::Filled { qty, price } => Report::Filled { exec: ExecRef(0), qty, price },
-        Outcome::Canceled(reason) => Report::Canceled(reason),
-        Outcome::Expired(reason) => Report::Expired(reason),
-        Outcome::CancelRefused(reason) => Report::CancelRefused(reason),
-        Outcome::Replaced => Report::Replaced,
-        Outcome::ReplaceRefused(reason) => Report::ReplaceRefused(reason),
+        VenueOutcome::Accepted => Report::Accepted,
+        VenueOutcome::Rejected(reason) => Report::Rejected(reason),
+        VenueOutcome::Filled { qty, price } => Report::Filled { exec: ExecRef(0), qty, price },
+        VenueOutcome::Canceled(reason) => Report::Canceled(reason),
+        VenueOutcome::Expired(reason) => Report::Expired(reason),
+        VenueOutcome::CancelRefused(reason) => Report::CancelRefused(reason),
+        VenueOutcome::Replaced => Report::Replaced,
+        VenueOutcome::ReplaceRefused(reason) => Report::ReplaceRefused(reason),
     }
 }

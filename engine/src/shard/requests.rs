@@ -3,7 +3,7 @@
 use super::Shard;
 use super::credit::CreditRequest;
 use super::order_entry::limit_ticks;
-use crate::event::{Ask, EventKind, ExecType, Refusal, Request};
+use crate::event::{EventKind, ExecType, Refusal, RequestKind, VenueRequest};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::{Money, Qty};
 use crate::order::{Base, CancelRequest, NIL, Order, Replace, Step};
@@ -21,7 +21,7 @@ impl Shard {
         out: &mut Outbox,
     ) {
         let Some(slot) = self.orders.find(handle) else {
-            return self.refuse_unknown(source, handle, id, Request::Replace, out);
+            return self.refuse_unknown(source, handle, id, RequestKind::Replace, out);
         };
         let terms = changes.applied_to(&self.orders.get(slot).terms);
         match self.check_modify(slot, id, &terms, out) {
@@ -32,7 +32,7 @@ impl Shard {
                     self.begin_replace(slot, &replace, out)
                 }
             }
-            Err(reason) => self.refuse(slot, Request::Replace, id, source, reason, out),
+            Err(reason) => self.refuse(slot, RequestKind::Replace, id, source, reason, out),
         }
     }
 
@@ -144,19 +144,23 @@ impl Shard {
             }
             return;
         }
-        let ask = if stop_here && !self.is_simulated(order.local) { Ask::Cancel } else { Ask::Replace };
+        let ask = if stop_here && !self.is_simulated(order.local) {
+            VenueRequest::Cancel
+        } else {
+            VenueRequest::Replace
+        };
         self.send_request(slot, ask, out);
     }
 
     pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: &IntId, out: &mut Outbox) {
         let Some(slot) = self.orders.find(handle) else {
-            return self.refuse_unknown(source, handle, id, Request::Cancel, out);
+            return self.refuse_unknown(source, handle, id, RequestKind::Cancel, out);
         };
         let pending = self.orders.requests(slot).is_some_and(|requests| requests.cancel.is_some());
         if self.orders.get(slot).base.is_finished() {
-            self.refuse(slot, Request::Cancel, id, source, Reason::OrderFinished, out);
+            self.refuse(slot, RequestKind::Cancel, id, source, Reason::OrderFinished, out);
         } else if pending {
-            self.refuse(slot, Request::Cancel, id, source, Reason::RequestPending, out);
+            self.refuse(slot, RequestKind::Cancel, id, source, Reason::RequestPending, out);
         } else {
             self.begin_cancel(slot, id, source, Reason::Requested, out);
         }
@@ -224,12 +228,12 @@ impl Shard {
             return;
         };
         if !waits && !behind && !std::mem::replace(&mut cancel.sent, true) {
-            self.send_request(slot, Ask::Cancel, out);
+            self.send_request(slot, VenueRequest::Cancel, out);
         }
     }
 
     /// Sends a request; without a connection it waits for the reconciliation, in doubt.
-    pub(super) fn send_request(&mut self, slot: u32, ask: Ask, out: &mut Outbox) {
+    pub(super) fn send_request(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         if self.is_connected(self.directory.locals[local as usize].adapter) {
             return self.ask_venue(slot, ask, out);
@@ -331,7 +335,7 @@ impl Shard {
     pub(super) fn refuse(
         &mut self,
         slot: u32,
-        request: Request,
+        request: RequestKind,
         request_id: &IntId,
         source: Source,
         reason: Reason,
@@ -362,7 +366,7 @@ impl Shard {
     pub fn refusal(
         &self,
         order: OrderHandle,
-        request: Request,
+        request: RequestKind,
         request_id: IntId,
         source: Source,
         reason: Reason,
@@ -379,7 +383,7 @@ impl Shard {
         source: Source,
         order: OrderHandle,
         request_id: &IntId,
-        request: Request,
+        request: RequestKind,
         out: &mut Outbox,
     ) {
         let refusal = Refusal {

@@ -3,12 +3,12 @@
 
 use super::Shard;
 use crate::command::Session;
-use crate::event::{Ask, ExecType};
+use crate::event::{ExecType, VenueRequest};
 use crate::id::AdapterId;
 use crate::ladder::{Direction, Ladder};
 use crate::number::Price;
 use crate::order::{Base, Step};
-use crate::order_nodes::{Node, Nodes, Place};
+use crate::order_nodes::{Node, NodePlace, Nodes};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::settings::TriggerBy;
@@ -28,7 +28,7 @@ impl Stops {
             Box::new([Ladder::new(Direction::LowestFirst), Ladder::new(Direction::HighestFirst)])
         });
         // Quantities do not matter here, so that no sum can be too large.
-        nodes.set(slot, Node::new(Place::Stop, side));
+        nodes.set(slot, Node::new(NodePlace::Stop, side));
         ladders[side as usize].push_back(nodes, slot, ticks)
     }
 
@@ -83,7 +83,7 @@ impl Shard {
     /// Whether an order is a stop that waits with us.
     #[inline]
     pub(super) fn waits_here(&self, slot: u32) -> bool {
-        self.venue.nodes().place(slot) == Place::Stop
+        self.venue.nodes().place(slot) == NodePlace::Stop
     }
 
     /// Takes a waiting stop out of its line.
@@ -137,7 +137,7 @@ impl Shard {
         let order = self.orders.get_mut(slot);
         (order.triggered, order.acknowledged) = (true, false);
         self.emit_status(slot, ExecType::Triggered, Reason::Triggered, out);
-        self.ask_venue(slot, Ask::New, out);
+        self.ask_venue(slot, VenueRequest::New, out);
     }
 
     /// An adapter says whether it is connected: what it says holds for all its securities. Returns whether one of them

@@ -10,7 +10,7 @@ mod outside;
 
 use super::*;
 use crate::command::{Limits, Movement, MovementKind, Quote, Report, Scope, Session, Trade, Watch};
-use crate::event::{Ask, OrderReport};
+use crate::event::{OrderReport, VenueRequest};
 use crate::id::{AccountId, Currency, ExchangeId, FamilyId, OrderHandle, Origin, PortId, Uuid};
 use crate::number::{ContractSize, Money};
 use crate::refdata::{Account, Exchange, Family, Rows, Security, SecurityKind, Strategy};
@@ -132,7 +132,7 @@ impl Bench {
             }
             self.shard.resume(&mut self.out);
         }
-        self.shard.audit();
+        self.shard.assert_consistent();
         said
     }
 
@@ -283,7 +283,7 @@ fn a_large_order_takes_several_steps_and_loses_nothing() {
 fn an_outside_venue_is_asked_and_heard() {
     let mut bench = Bench::new();
     let (order, said) = bench.submit(outside("10"));
-    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::New)));
+    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::New)));
     assert_eq!(reason(&bench.modify(order, Changes::default())), Reason::NotAcknowledged);
     bench.report(order, Report::Accepted);
     let exec = |n| crate::command::ExecRef(n);
@@ -292,7 +292,9 @@ fn an_outside_venue_is_asked_and_heard() {
     let again = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
     assert_eq!(story(&again), []);
     let said = bench.modify(order, Changes::default().with_qty(qty("12")));
-    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Replace)));
+    assert!(
+        said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Replace))
+    );
     let said = bench.cancel(order);
     assert_eq!(story(&said), [(ExecType::CancelPending, Status::PendingCancel, qty("4"))]);
     assert!(
@@ -300,7 +302,9 @@ fn an_outside_venue_is_asked_and_heard() {
         "a cancel waits behind a replace"
     );
     let said = bench.report(order, Report::Replaced);
-    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Cancel)));
+    assert!(
+        said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
+    );
     let said = bench.report(order, Report::Canceled(Reason::Requested));
     assert_eq!(story(&said), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
     let said = bench.report(order, Report::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
@@ -327,11 +331,15 @@ fn what_was_under_way_when_the_connection_broke_is_in_doubt_until_the_venue_has_
     let said = bench.cancel(order);
     assert_eq!(story(&said)[0].1, Status::PendingCancel);
     let said = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
-    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Query)));
+    assert!(
+        said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Query))
+    );
     bench.report(order, Report::Accepted);
     let said = bench.report(order, Report::Reconciled);
     assert_eq!(in_doubt(&said), Some(false));
-    assert!(said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == Ask::Cancel)));
+    assert!(
+        said.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
+    );
 }
 
 #[test]

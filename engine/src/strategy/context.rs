@@ -1,13 +1,13 @@
 //! What a strategy sees and may do while it is told something.
 //!
-//! All it asks for is noted as an [`Ask`] and leaves when the call is over; so a strategy depends on messages only, and whoever
+//! All it asks for is noted as an [`StrategyRequest`] and leaves when the call is over; so a strategy depends on messages only, and whoever
 //! runs it takes them to a shard in this process or to a server elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::bars::BarMaker;
-use super::market::Market;
-use super::orders::{OpenOrder, Orders};
+use super::market::MarketCache;
+use super::orders::{OpenOrder, OpenOrders};
 use crate::command::Phase;
 use crate::desk::IdBlock;
 use crate::event::{PositionState, Tick};
@@ -19,7 +19,7 @@ use crate::terms::{Changes, OrderKind, Side, Terms};
 use crate::time::Timestamp;
 
 /// Requests that may wait to be sent: more than a strategy in good order asks for in one call, and those that waited for room.
-pub const ASKS_MAX: usize = 512;
+pub const REQUESTS_MAX: usize = 512;
 /// Timers and series of bars of one strategy: they are looked through one by one.
 pub const TIMERS_MAX: usize = 64;
 pub const BARS_MAX: usize = 64;
@@ -39,7 +39,7 @@ pub enum Operation {
 
 /// Something a strategy has asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum StrategyRequest {
     Submit { id: IntId, terms: Terms },
     Modify { id: IntId, changes: Changes },
     Cancel { id: IntId },
@@ -49,21 +49,25 @@ pub enum Ask {
 
 /// What is kept for one strategy between calls.
 #[derive(Debug, Default)]
-pub struct Book {
+pub struct StrategyState {
     pub(super) strategy: StrategyId,
-    pub(super) orders: Orders,
+    pub(super) orders: OpenOrders,
     pub(super) positions: BTreeMap<SecurityId, PositionState>,
     /// Each shard's part.
     pub(super) cash: BTreeMap<(Currency, ShardId), Money>,
     pub(super) followed: BTreeSet<SecurityId>,
     pub(super) bars: Vec<BarMaker>,
     pub(super) timers: Vec<(Timestamp, u32)>,
-    pub(super) asks: VecDeque<Ask>,
+    pub(super) requests: VecDeque<StrategyRequest>,
 }
 
-impl Book {
-    pub fn new(strategy: StrategyId) -> Book {
-        Book { strategy, asks: VecDeque::with_capacity(ASKS_MAX), ..Book::default() }
+impl StrategyState {
+    pub fn new(strategy: StrategyId) -> StrategyState {
+        StrategyState {
+            strategy,
+            requests: VecDeque::with_capacity(REQUESTS_MAX),
+            ..StrategyState::default()
+        }
     }
 
     /// When the next timer is due.
@@ -71,11 +75,11 @@ impl Book {
         self.timers.iter().map(|(at, _)| *at).min().unwrap_or(Timestamp::MAX)
     }
 
-    fn ask(&mut self, ask: Ask) -> Result<(), Reason> {
-        if self.asks.len() >= ASKS_MAX {
+    fn ask(&mut self, ask: StrategyRequest) -> Result<(), Reason> {
+        if self.requests.len() >= REQUESTS_MAX {
             return Err(Reason::LaneFull);
         }
-        self.asks.push_back(ask);
+        self.requests.push_back(ask);
         Ok(())
     }
 }
@@ -86,8 +90,8 @@ pub struct Context<'a> {
     pub(super) now: Timestamp,
     pub(super) phase: Phase,
     pub(super) operation: Operation,
-    pub(super) book: &'a mut Book,
-    pub(super) market: &'a Market,
+    pub(super) book: &'a mut StrategyState,
+    pub(super) market: &'a MarketCache,
     pub(super) reference: &'a RefData,
     pub(super) numbers: &'a mut IdBlock,
 }
@@ -197,7 +201,7 @@ impl Context<'_> {
         };
         let terms = Terms { strategy: self.book.strategy, account, ..terms };
         let id = self.new_id()?;
-        self.book.ask(Ask::Submit { id, terms })?;
+        self.book.ask(StrategyRequest::Submit { id, terms })?;
         self.book.orders.submit(id, &terms);
         Ok(id)
     }
@@ -208,13 +212,13 @@ impl Context<'_> {
         if self.phase != Phase::Running {
             return Err(Reason::StrategyNotRunning);
         }
-        self.book.ask(Ask::Modify { id: *id, changes })
+        self.book.ask(StrategyRequest::Modify { id: *id, changes })
     }
 
     /// Works in every phase.
     pub fn cancel(&mut self, id: &IntId) -> Result<(), Reason> {
         self.book.orders.find(id).ok_or(Reason::UnknownOrder)?;
-        self.book.ask(Ask::Cancel { id: *id })
+        self.book.ask(StrategyRequest::Cancel { id: *id })
     }
 
     /// Cancels all its orders that are open and not being cancelled; as many as there is room for.
@@ -242,7 +246,7 @@ impl Context<'_> {
         if !fits {
             return Err(Reason::Overflow);
         }
-        self.book.ask(Ask::Generic { name: name.into(), body: body.into() })
+        self.book.ask(StrategyRequest::Generic { name: name.into(), body: body.into() })
     }
 
     fn follow(&mut self, security: SecurityId, on: bool) -> Result<(), Reason> {
@@ -252,7 +256,7 @@ impl Context<'_> {
         if !on {
             self.book.bars.retain(|maker| maker.security() != security);
         }
-        if changes { self.book.ask(Ask::Subscribe { security, on }) } else { Ok(()) }
+        if changes { self.book.ask(StrategyRequest::Subscribe { security, on }) } else { Ok(()) }
     }
 
     fn account(&self, security: SecurityId) -> Result<AccountId, Reason> {
@@ -271,14 +275,15 @@ impl Context<'_> {
     }
 }
 
-impl Book {
+impl StrategyState {
     pub(super) fn cancel_all(&mut self) {
-        let Book { orders, asks, .. } = self;
+        let StrategyState { orders, requests, .. } = self;
         for order in orders.open() {
-            let is_asked = asks.iter().any(|ask| matches!(ask, Ask::Cancel { id } if *id == order.id));
+            let is_asked =
+                requests.iter().any(|ask| matches!(ask, StrategyRequest::Cancel { id } if *id == order.id));
             let is_pending = order.status == crate::terms::Status::PendingCancel;
-            if !is_asked && !is_pending && asks.len() < ASKS_MAX {
-                asks.push_back(Ask::Cancel { id: order.id });
+            if !is_asked && !is_pending && requests.len() < REQUESTS_MAX {
+                requests.push_back(StrategyRequest::Cancel { id: order.id });
             }
         }
     }
@@ -291,14 +296,14 @@ mod tests {
     use crate::strategy::orders::OPEN_MAX;
 
     fn with(look: impl FnOnce(&mut Context<'_>)) {
-        let mut book = Book::new(StrategyId(1));
+        let mut book = StrategyState::new(StrategyId(1));
         let reference = RefData::check(sample::sound()).unwrap();
         look(&mut Context {
             now: Timestamp(1),
             phase: Phase::Running,
             operation: Operation::RealTime,
             book: &mut book,
-            market: &Market::default(),
+            market: &MarketCache::default(),
             reference: &reference,
             numbers: &mut IdBlock { next: 1, end: 10_000 },
         });
@@ -307,7 +312,7 @@ mod tests {
     #[test]
     fn a_strategy_asks_for_no_more_than_there_is_room_for() {
         with(|context| {
-            for _ in 0..ASKS_MAX {
+            for _ in 0..REQUESTS_MAX {
                 assert_eq!(context.send_generic("a", b"1"), Ok(()));
             }
             assert_eq!(context.send_generic("a", b"1"), Err(Reason::LaneFull));

@@ -16,7 +16,7 @@ pub const LISTENERS_MAX: usize = 64;
 
 /// What events are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum EventClass {
     MarketData,
     /// An order was entered, or its terms have changed.
     Order,
@@ -30,18 +30,18 @@ pub enum Class {
     Generic,
 }
 
-impl Class {
-    pub const ALL: [Class; 10] = [
-        Class::MarketData,
-        Class::Order,
-        Class::OrderStatus,
-        Class::Position,
-        Class::Transaction,
-        Class::Cash,
-        Class::ExternalSession,
-        Class::LifeCycle,
-        Class::Log,
-        Class::Generic,
+impl EventClass {
+    pub const ALL: [EventClass; 10] = [
+        EventClass::MarketData,
+        EventClass::Order,
+        EventClass::OrderStatus,
+        EventClass::Position,
+        EventClass::Transaction,
+        EventClass::Cash,
+        EventClass::ExternalSession,
+        EventClass::LifeCycle,
+        EventClass::Log,
+        EventClass::Generic,
     ];
 
     fn bit(self) -> u16 {
@@ -51,14 +51,14 @@ impl Class {
 
 /// Who an external session is with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer<'a> {
+pub enum SessionPeer<'a> {
     Adapter(AdapterId),
     Session(&'a str),
 }
 
 /// What is told.
 #[derive(Clone, Copy, Debug)]
-pub enum Message<'a> {
+pub enum DispatchedEvent<'a> {
     Tick(&'a Tick),
     Depth(&'a Depth),
     Order(&'a OrderTerms),
@@ -77,7 +77,7 @@ pub enum Message<'a> {
         amount: Money,
     },
     ExternalSession {
-        peer: Peer<'a>,
+        peer: SessionPeer<'a>,
         connected: bool,
     },
     /// A shard says where a strategy is in its life; the reason is there if it failed.
@@ -88,7 +88,7 @@ pub enum Message<'a> {
     },
     Log {
         level: &'a str,
-        words: &'a str,
+        text: &'a str,
     },
     Generic {
         name: &'a str,
@@ -96,24 +96,24 @@ pub enum Message<'a> {
     },
 }
 
-impl Message<'_> {
-    pub fn class(&self) -> Class {
+impl DispatchedEvent<'_> {
+    pub fn class(&self) -> EventClass {
         match self {
-            Message::Tick(_) | Message::Depth(_) => Class::MarketData,
-            Message::Order(_) => Class::Order,
-            Message::OrderStatus(_) => Class::OrderStatus,
-            Message::Position { .. } => Class::Position,
-            Message::Transaction(_) => Class::Transaction,
-            Message::Cash { .. } => Class::Cash,
-            Message::ExternalSession { .. } => Class::ExternalSession,
-            Message::LifeCycle { .. } => Class::LifeCycle,
-            Message::Log { .. } => Class::Log,
-            Message::Generic { .. } => Class::Generic,
+            DispatchedEvent::Tick(_) | DispatchedEvent::Depth(_) => EventClass::MarketData,
+            DispatchedEvent::Order(_) => EventClass::Order,
+            DispatchedEvent::OrderStatus(_) => EventClass::OrderStatus,
+            DispatchedEvent::Position { .. } => EventClass::Position,
+            DispatchedEvent::Transaction(_) => EventClass::Transaction,
+            DispatchedEvent::Cash { .. } => EventClass::Cash,
+            DispatchedEvent::ExternalSession { .. } => EventClass::ExternalSession,
+            DispatchedEvent::LifeCycle { .. } => EventClass::LifeCycle,
+            DispatchedEvent::Log { .. } => EventClass::Log,
+            DispatchedEvent::Generic { .. } => EventClass::Generic,
         }
     }
 }
 
-pub type Listener = Box<dyn FnMut(Timestamp, &Message<'_>) + Send>;
+pub type EventListener = Box<dyn FnMut(Timestamp, &DispatchedEvent<'_>) + Send>;
 
 /// By which a listener leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub struct Dispatcher {
 struct Row {
     registration: Registration,
     classes: u16,
-    listener: Listener,
+    listener: EventListener,
 }
 
 impl fmt::Debug for Dispatcher {
@@ -142,7 +142,7 @@ impl fmt::Debug for Dispatcher {
 
 impl Dispatcher {
     /// From now on the listener hears events of these classes; None if there are too many.
-    pub fn register(&mut self, classes: &[Class], listener: Listener) -> Option<Registration> {
+    pub fn register(&mut self, classes: &[EventClass], listener: EventListener) -> Option<Registration> {
         if self.listeners.len() >= LISTENERS_MAX {
             return None;
         }
@@ -163,12 +163,12 @@ impl Dispatcher {
     }
 
     #[inline]
-    pub fn wants(&self, class: Class) -> bool {
+    pub fn wants(&self, class: EventClass) -> bool {
         self.wanted & class.bit() != 0
     }
 
     #[inline]
-    pub fn dispatch(&mut self, now: Timestamp, message: &Message<'_>) {
+    pub fn dispatch(&mut self, now: Timestamp, message: &DispatchedEvent<'_>) {
         let bit = message.class().bit();
         if self.wanted & bit == 0 {
             return;
@@ -187,35 +187,35 @@ impl Dispatcher {
         let now = event.at;
         if let Some(report) = event.report() {
             if let EventKind::Order(terms) = &event.body {
-                self.dispatch(now, &Message::Order(terms));
+                self.dispatch(now, &DispatchedEvent::Order(terms));
             }
-            return self.dispatch(now, &Message::OrderStatus(&report));
+            return self.dispatch(now, &DispatchedEvent::OrderStatus(&report));
         }
         match &event.body {
-            EventKind::Tick(tick) => self.dispatch(now, &Message::Tick(tick)),
-            EventKind::Depth(depth) => self.dispatch(now, &Message::Depth(depth)),
-            EventKind::Order(terms) => self.dispatch(now, &Message::Order(terms)),
+            EventKind::Tick(tick) => self.dispatch(now, &DispatchedEvent::Tick(tick)),
+            EventKind::Depth(depth) => self.dispatch(now, &DispatchedEvent::Depth(depth)),
+            EventKind::Order(terms) => self.dispatch(now, &DispatchedEvent::Order(terms)),
             EventKind::Booked(booking) => self.dispatch_booking(now, shard, booking),
             EventKind::Adjusted { strategy, what } => {
                 let strategy = *strategy;
                 match what {
                     Adjustment::Position { security, after, .. } => {
                         let (security, state) = (*security, after);
-                        self.dispatch(now, &Message::Position { strategy, security, state });
+                        self.dispatch(now, &DispatchedEvent::Position { strategy, security, state });
                     }
                     Adjustment::Cash { currency, after, .. } => {
                         let (currency, amount) = (*currency, *after);
-                        self.dispatch(now, &Message::Cash { strategy, currency, shard, amount });
+                        self.dispatch(now, &DispatchedEvent::Cash { strategy, currency, shard, amount });
                     }
                 }
             }
             EventKind::Phase { strategy, phase } => {
                 let (strategy, phase) = (*strategy, *phase);
-                self.dispatch(now, &Message::LifeCycle { strategy, phase, reason: None });
+                self.dispatch(now, &DispatchedEvent::LifeCycle { strategy, phase, reason: None });
             }
             EventKind::Adapter { adapter, connected } => {
-                let (peer, connected) = (Peer::Adapter(*adapter), *connected);
-                self.dispatch(now, &Message::ExternalSession { peer, connected });
+                let (peer, connected) = (SessionPeer::Adapter(*adapter), *connected);
+                self.dispatch(now, &DispatchedEvent::ExternalSession { peer, connected });
             }
             EventKind::Status(_)
             | EventKind::Refused(_)
@@ -242,11 +242,11 @@ impl Dispatcher {
 
     fn dispatch_booking(&mut self, now: Timestamp, shard: ShardId, booking: &Booking) {
         let Booking { strategy, currency, cash: amount, .. } = *booking;
-        self.dispatch(now, &Message::Transaction(booking));
+        self.dispatch(now, &DispatchedEvent::Transaction(booking));
         if let Some(security) = booking.security {
-            self.dispatch(now, &Message::Position { strategy, security, state: &booking.position });
+            self.dispatch(now, &DispatchedEvent::Position { strategy, security, state: &booking.position });
         }
-        self.dispatch(now, &Message::Cash { strategy, currency, shard, amount });
+        self.dispatch(now, &DispatchedEvent::Cash { strategy, currency, shard, amount });
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    fn count() -> (Arc<AtomicU32>, Listener) {
+    fn count() -> (Arc<AtomicU32>, EventListener) {
         let heard = Arc::new(AtomicU32::new(0));
         let counted = heard.clone();
         (heard, Box::new(move |_, _| _ = counted.fetch_add(1, Ordering::Relaxed)))
@@ -266,18 +266,18 @@ mod tests {
     #[test]
     fn a_listener_hears_its_classes_until_it_leaves() {
         let samples = [
-            Message::Tick(&Tick::default()),
-            Message::Position {
+            DispatchedEvent::Tick(&Tick::default()),
+            DispatchedEvent::Position {
                 strategy: StrategyId(1),
                 security: SecurityId(1),
                 state: &PositionState::default(),
             },
-            Message::ExternalSession { peer: Peer::Session("A"), connected: true },
-            Message::LifeCycle { strategy: StrategyId(1), phase: Phase::Stop, reason: Some("why") },
-            Message::Log { level: "WARN", words: "look" },
-            Message::Generic { name: "spread", body: b"{}" },
+            DispatchedEvent::ExternalSession { peer: SessionPeer::Session("A"), connected: true },
+            DispatchedEvent::LifeCycle { strategy: StrategyId(1), phase: Phase::Stop, reason: Some("why") },
+            DispatchedEvent::Log { level: "WARN", text: "look" },
+            DispatchedEvent::Generic { name: "spread", body: b"{}" },
         ];
-        for wanted in Class::ALL {
+        for wanted in EventClass::ALL {
             let mut dispatcher = Dispatcher::default();
             let (heard, listener) = count();
             let registration = dispatcher.register(&[wanted], listener).unwrap();
@@ -297,8 +297,8 @@ mod tests {
     fn there_is_a_most_of_listeners() {
         let mut dispatcher = Dispatcher::default();
         for _ in 0..LISTENERS_MAX {
-            assert!(dispatcher.register(&Class::ALL, count().1).is_some());
+            assert!(dispatcher.register(&EventClass::ALL, count().1).is_some());
         }
-        assert!(dispatcher.register(&Class::ALL, count().1).is_none());
+        assert!(dispatcher.register(&EventClass::ALL, count().1).is_none());
     }
 }

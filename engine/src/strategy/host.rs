@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::context::{Ask, Book, Context, Operation};
-use super::life;
-use super::market::Market;
+use super::context::{Context, Operation, StrategyRequest, StrategyState};
+use super::lifecycle;
+use super::market::MarketCache;
 use super::orders::Refused;
 use super::{Failure, Strategy};
 use crate::command::Phase;
@@ -17,11 +17,11 @@ use crate::sender::SenderId;
 use crate::time::Timestamp;
 
 /// Makes a strategy as it is at the beginning of its life.
-pub type Make = Box<dyn Fn() -> Box<dyn Strategy> + Send>;
+pub type StrategyFactory = Box<dyn Fn() -> Box<dyn Strategy> + Send>;
 
 /// Calls what it is given; an error says with what words it panicked. Whoever has threads gives one that catches panics; the
 /// pure one is [`unguarded`].
-pub type Guard = fn(&mut dyn FnMut()) -> Result<(), String>;
+pub type PanicGuard = fn(&mut dyn FnMut()) -> Result<(), String>;
 
 /// For tests and for whoever lets a panic end the process.
 pub fn unguarded(call: &mut dyn FnMut()) -> Result<(), String> {
@@ -33,24 +33,24 @@ pub fn unguarded(call: &mut dyn FnMut()) -> Result<(), String> {
 pub struct HostSettings {
     pub id: StrategyId,
     pub name: String,
-    pub make: Make,
+    pub make: StrategyFactory,
     /// Whether it runs as soon as the platform does.
     pub start: bool,
     pub cancel_on_failure: bool,
 }
 
 /// What all strategies of a runner see.
-pub struct World<'a> {
+pub struct HostEnvironment<'a> {
     pub now: Timestamp,
     pub operation: Operation,
-    pub market: &'a Market,
+    pub market: &'a MarketCache,
     pub reference: &'a RefData,
     pub numbers: &'a mut IdBlock,
-    pub guard: Guard,
+    pub guard: PanicGuard,
 }
 
 /// Invariant: there is a strategy in every phase but EXIT, unless it has failed.
-pub struct Host {
+pub struct StrategyHost {
     settings: HostSettings,
     strategy: Option<Box<dyn Strategy>>,
     phase: Phase,
@@ -58,14 +58,14 @@ pub struct Host {
     reason: Option<Arc<str>>,
     /// It has failed and nobody was told yet.
     failed: bool,
-    pub(super) book: Book,
+    pub(super) book: StrategyState,
     /// By which its port has named it; none: it has sent nothing yet.
     pub(super) sender: SenderId,
 }
 
-impl fmt::Debug for Host {
+impl fmt::Debug for StrategyHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Host { settings, phase, reason, .. } = self;
+        let StrategyHost { settings, phase, reason, .. } = self;
         f.debug_struct("Host")
             .field("name", &settings.name)
             .field("phase", phase)
@@ -74,12 +74,20 @@ impl fmt::Debug for Host {
     }
 }
 
-impl Host {
+impl StrategyHost {
     /// It has not begun to live: that is EXIT.
-    pub fn new(settings: HostSettings) -> Host {
-        let book = Book::new(settings.id);
+    pub fn new(settings: HostSettings) -> StrategyHost {
+        let book = StrategyState::new(settings.id);
         let sender = SenderId::NONE;
-        Host { settings, strategy: None, phase: Phase::Exit, reason: None, failed: false, book, sender }
+        StrategyHost {
+            settings,
+            strategy: None,
+            phase: Phase::Exit,
+            reason: None,
+            failed: false,
+            book,
+            sender,
+        }
     }
 
     pub fn id(&self) -> StrategyId {
@@ -114,10 +122,10 @@ impl Host {
     }
 
     /// Leads it through the phases to one of them; false if there is no way.
-    pub(super) fn lead(&mut self, world: &mut World<'_>, to: Phase) -> bool {
-        let Ok(way) = life::way(self.phase, to) else { return false };
+    pub(super) fn transition_to(&mut self, environment: &mut HostEnvironment<'_>, to: Phase) -> bool {
+        let Ok(way) = lifecycle::path(self.phase, to) else { return false };
         for phase in way {
-            if !self.enter(world, phase) {
+            if !self.enter(environment, phase) {
                 break;
             }
         }
@@ -125,7 +133,7 @@ impl Host {
     }
 
     /// One phase; false if the strategy failed in it.
-    fn enter(&mut self, world: &mut World<'_>, phase: Phase) -> bool {
+    fn enter(&mut self, environment: &mut HostEnvironment<'_>, phase: Phase) -> bool {
         self.phase = phase;
         if phase == Phase::Init {
             self.strategy = Some((self.settings.make)());
@@ -133,16 +141,16 @@ impl Host {
             self.book.timers.clear();
             self.book.bars.clear();
         }
-        let went_well = self.call(world, |strategy, context| strategy.on_phase(phase, context));
+        let succeeded = self.call(environment, |strategy, context| strategy.on_phase(phase, context));
         if phase == Phase::Exit {
             self.strategy = None;
             self.book.timers.clear();
         }
-        went_well
+        succeeded
     }
 
     #[inline]
-    pub(super) fn handle_tick(&mut self, world: &mut World<'_>, tick: &Tick) {
+    pub(super) fn handle_tick(&mut self, environment: &mut HostEnvironment<'_>, tick: &Tick) {
         if !matches!(self.phase, Phase::Prefeed | Phase::Running) {
             return;
         }
@@ -150,29 +158,39 @@ impl Host {
             let maker = &mut self.book.bars[at];
             if maker.security() == tick.security
                 && let Some(bar) = maker.handle(tick)
-                && !self.call(world, |strategy, context| strategy.on_bar(&bar, context))
+                && !self.call(environment, |strategy, context| strategy.on_bar(&bar, context))
             {
                 return;
             }
         }
-        self.call(world, |strategy, context| strategy.on_tick(tick, context));
+        self.call(environment, |strategy, context| strategy.on_tick(tick, context));
     }
 
-    pub(super) fn handle_status(&mut self, world: &mut World<'_>, id: &IntId, report: &OrderReport) {
+    pub(super) fn handle_status(
+        &mut self,
+        environment: &mut HostEnvironment<'_>,
+        id: &IntId,
+        report: &OrderReport,
+    ) {
         self.book.orders.handle_status(id, report);
-        self.call(world, |strategy, context| strategy.on_order_status(id, report, context));
+        self.call(environment, |strategy, context| strategy.on_order_status(id, report, context));
     }
 
-    pub(super) fn handle_refused(&mut self, world: &mut World<'_>, refused: &Refused) {
-        self.call(world, |strategy, context| strategy.on_refused(refused, context));
+    pub(super) fn handle_refused(&mut self, environment: &mut HostEnvironment<'_>, refused: &Refused) {
+        self.call(environment, |strategy, context| strategy.on_refused(refused, context));
     }
 
-    pub(super) fn handle_booking(&mut self, world: &mut World<'_>, shard: ShardId, booking: &Booking) {
+    pub(super) fn handle_booking(
+        &mut self,
+        environment: &mut HostEnvironment<'_>,
+        shard: ShardId,
+        booking: &Booking,
+    ) {
         if let Some(security) = booking.security {
             self.book.positions.insert(security, booking.position);
         }
         self.book.cash.insert((booking.currency, shard), booking.cash);
-        self.call(world, |strategy, context| strategy.on_transaction(booking, context));
+        self.call(environment, |strategy, context| strategy.on_transaction(booking, context));
     }
 
     /// A snapshot, or a reset that put something right.
@@ -183,37 +201,37 @@ impl Host {
         }
     }
 
-    pub(super) fn handle_generic(&mut self, world: &mut World<'_>, name: &str, body: &[u8]) {
+    pub(super) fn handle_generic(&mut self, environment: &mut HostEnvironment<'_>, name: &str, body: &[u8]) {
         if self.phase == Phase::Running {
-            self.call(world, |strategy, context| strategy.on_generic(name, body, context));
+            self.call(environment, |strategy, context| strategy.on_generic(name, body, context));
         }
     }
 
     /// Calls for every timer that is due, the earliest first; says how many.
-    pub(super) fn ring(&mut self, world: &mut World<'_>) -> usize {
-        let mut rung = 0;
+    pub(super) fn fire_timers(&mut self, environment: &mut HostEnvironment<'_>) -> usize {
+        let mut fired = 0;
         // Each timer once in a round, however often it sets itself for now.
         for _ in 0..self.book.timers.len() {
             let Some(&(at, timer)) = self.book.timers.iter().min() else { break };
-            if at > world.now {
+            if at > environment.now {
                 break;
             }
             self.book.timers.retain(|(_, other)| *other != timer);
-            rung += 1;
-            self.call(world, |strategy, context| strategy.on_timer(timer, context));
+            fired += 1;
+            self.call(environment, |strategy, context| strategy.on_timer(timer, context));
         }
-        rung
+        fired
     }
 
     /// Calls the strategy within its fence; false if it has failed, now or before.
     #[inline]
     fn call(
         &mut self,
-        world: &mut World<'_>,
+        environment: &mut HostEnvironment<'_>,
         call: impl FnOnce(&mut dyn Strategy, &mut Context<'_>) -> Result<(), Failure>,
     ) -> bool {
         let Some(strategy) = self.strategy.as_deref_mut() else { return self.phase == Phase::Exit };
-        let World { now, operation, market, reference, ref mut numbers, guard } = *world;
+        let HostEnvironment { now, operation, market, reference, ref mut numbers, guard } = *environment;
         let (phase, book) = (self.phase, &mut self.book);
         let mut context = Context { now, phase, operation, book, market, reference, numbers };
         let mut call = Some(call);
@@ -238,14 +256,16 @@ impl Host {
         let was_over = matches!(self.phase, Phase::Stop | Phase::Exit);
         self.phase = if was_over { self.phase } else { Phase::Stop };
         self.strategy = None;
-        self.reason = Some(failure.words().into());
+        self.reason = Some(failure.text().into());
         self.failed = true;
         self.book.timers.clear();
-        for ask in std::mem::take(&mut self.book.asks) {
+        for ask in std::mem::take(&mut self.book.requests) {
             match ask {
-                Ask::Submit { id, .. } => self.book.orders.withdraw(&id),
-                Ask::Modify { .. } | Ask::Cancel { .. } => {}
-                Ask::Subscribe { .. } | Ask::Generic { .. } => self.book.asks.push_back(ask),
+                StrategyRequest::Submit { id, .. } => self.book.orders.withdraw(&id),
+                StrategyRequest::Modify { .. } | StrategyRequest::Cancel { .. } => {}
+                StrategyRequest::Subscribe { .. } | StrategyRequest::Generic { .. } => {
+                    self.book.requests.push_back(ask)
+                }
             }
         }
         if self.settings.cancel_on_failure {

@@ -7,7 +7,7 @@ const NONE: u32 = u32::MAX;
 
 /// Of all strategies of a runner together.
 #[derive(Debug, Default)]
-pub struct Market {
+pub struct MarketCache {
     /// By security id: where its row is.
     places: Vec<u32>,
     rows: Vec<Row>,
@@ -21,7 +21,7 @@ struct Row {
     followers: Vec<u16>,
 }
 
-impl Market {
+impl MarketCache {
     /// The newest picture; None before the first.
     pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
         let row = self.rows.get(self.place(security)?)?;
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_first_follower_and_the_last_are_told_apart() {
-        let mut market = Market::default();
+        let mut market = MarketCache::default();
         let (one, two) = (SecurityId(7), SecurityId(3));
         assert!(market.follow(one, 1, true));
         assert!(!market.follow(one, 0, true));

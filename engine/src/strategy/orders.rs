@@ -34,7 +34,7 @@ impl OpenOrder {
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum StrategyRequestKind {
     Submit,
     Modify,
     Cancel,
@@ -45,17 +45,17 @@ pub enum Request {
 pub struct Refused {
     /// The order's, as it was submitted.
     pub id: IntId,
-    pub request: Request,
+    pub request: StrategyRequestKind,
     pub reason: Reason,
 }
 
 /// In the order they were submitted.
 #[derive(Debug, Default)]
-pub struct Orders {
+pub struct OpenOrders {
     open: Vec<OpenOrder>,
 }
 
-impl Orders {
+impl OpenOrders {
     pub fn open(&self) -> &[OpenOrder] {
         &self.open
     }
@@ -81,18 +81,18 @@ impl Orders {
     }
 
     /// The terms of an order, new ones or those of a snapshot. A snapshot may bring orders of an earlier life.
-    pub fn handle_terms(&mut self, id: IntId, told: &OrderTerms) {
-        let new = of_terms(id, told.order, &told.terms);
+    pub fn handle_terms(&mut self, id: IntId, terms_event: &OrderTerms) {
+        let new = of_terms(id, terms_event.order, &terms_event.terms);
         match self.open.iter_mut().find(|order| order.id == id) {
             Some(known) => {
-                *known = OpenOrder { cum_qty: known.cum_qty, status: told.status, ..new };
+                *known = OpenOrder { cum_qty: known.cum_qty, status: terms_event.status, ..new };
             }
-            None if matches!(told.what, ExecType::Snapshot | ExecType::Entered) => {
-                self.put(OpenOrder { status: told.status, ..new });
+            None if matches!(terms_event.what, ExecType::Snapshot | ExecType::Entered) => {
+                self.put(OpenOrder { status: terms_event.status, ..new });
             }
             None => {}
         }
-        self.settle(&id, told.status);
+        self.settle(&id, terms_event.status);
     }
 
     pub fn handle_status(&mut self, id: &IntId, report: &OrderReport) {

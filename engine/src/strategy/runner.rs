@@ -12,15 +12,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::context::{Ask, Operation};
-use super::dispatcher::{Dispatcher, Message};
-use super::host::{Guard, Host, HostSettings, World};
-use super::life;
-use super::market::Market;
-use super::orders::{Refused, Request};
+use super::context::{Operation, StrategyRequest};
+use super::dispatcher::{DispatchedEvent, Dispatcher};
+use super::host::{HostEnvironment, HostSettings, PanicGuard, StrategyHost};
+use super::lifecycle;
+use super::market::MarketCache;
+use super::orders::{Refused, StrategyRequestKind};
 use crate::command::{CommandKind, Phase, Watch};
 use crate::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
-use crate::event::{Event, EventKind, OrderReport, OrderTerms, Refusal, Request as Requested};
+use crate::event::{Event, EventKind, OrderReport, OrderTerms, Refusal, RequestKind};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
 use crate::mesh::{PortEnd, ShardMask};
 use crate::pages::LargePages;
@@ -38,7 +38,7 @@ const NOTICES_MAX: usize = 1_024;
 #[derive(Clone, Copy, Debug)]
 pub struct RunnerSettings {
     pub operation: Operation,
-    pub guard: Guard,
+    pub guard: PanicGuard,
     /// Orders known at once, finished ones included, and the most of those.
     pub orders_max: u32,
     pub finished_max: u32,
@@ -70,36 +70,36 @@ pub struct Runner {
     port: PortEnd,
     pending_commands: PendingCommands,
     desk: Desk,
-    hosts: Vec<Host>,
+    hosts: Vec<StrategyHost>,
     /// By host, by shard: what a shard said last of its phase.
     phases: Vec<Vec<Option<Phase>>>,
     /// By host: it has failed, and the shards do not all know yet.
     stopping: Vec<bool>,
-    scene: Scene,
+    shared: SharedState,
     dispatcher: Dispatcher,
     notices: VecDeque<Notice>,
     dropped: u64,
     /// Shards whose snapshot is not complete.
-    untold: u8,
+    snapshots_pending: u8,
     begun: bool,
     token: u32,
 }
 
 /// What the hosts share.
 #[derive(Debug)]
-struct Scene {
-    market: Market,
+struct SharedState {
+    market: MarketCache,
     reference: Arc<RefData>,
     numbers: IdBlock,
     operation: Operation,
-    guard: Guard,
+    guard: PanicGuard,
 }
 
-impl Scene {
+impl SharedState {
     #[inline]
-    fn world(&mut self, now: Timestamp) -> World<'_> {
-        let Scene { market, reference, numbers, operation, guard } = self;
-        World { now, operation: *operation, market, reference, numbers, guard: *guard }
+    fn environment(&mut self, now: Timestamp) -> HostEnvironment<'_> {
+        let SharedState { market, reference, numbers, operation, guard } = self;
+        HostEnvironment { now, operation: *operation, market, reference, numbers, guard: *guard }
     }
 }
 
@@ -114,8 +114,8 @@ impl Runner {
         let (id, shards) = (port.id(), port.shards());
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        pending_commands.tell_all(CommandKind::Watch { port: id, what: Watch::Orders, on: true });
-        pending_commands.tell_all(CommandKind::Snapshot { port: id });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Orders, on: true });
+        pending_commands.push_all(CommandKind::Snapshot { port: id });
         let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed, pages } = settings;
         let desk = DeskSettings {
             port: id,
@@ -128,7 +128,7 @@ impl Runner {
             seed,
             pages,
         };
-        let hosts: Vec<Host> = hosts.into_iter().map(Host::new).collect();
+        let hosts: Vec<StrategyHost> = hosts.into_iter().map(StrategyHost::new).collect();
         Runner {
             port,
             pending_commands,
@@ -136,22 +136,22 @@ impl Runner {
             phases: vec![vec![None; shards as usize]; hosts.len()],
             stopping: vec![false; hosts.len()],
             hosts,
-            scene: Scene { market: Market::default(), reference, numbers, operation, guard },
+            shared: SharedState { market: MarketCache::default(), reference, numbers, operation, guard },
             dispatcher: Dispatcher::default(),
             notices: VecDeque::new(),
             dropped: 0,
-            untold: shards,
+            snapshots_pending: shards,
             begun: false,
             token: 0,
         }
     }
 
-    pub fn hosts(&self) -> &[Host] {
+    pub fn hosts(&self) -> &[StrategyHost] {
         &self.hosts
     }
 
-    pub fn market(&self) -> &Market {
-        &self.scene.market
+    pub fn market(&self) -> &MarketCache {
+        &self.shared.market
     }
 
     /// Where listeners register.
@@ -161,19 +161,19 @@ impl Runner {
 
     /// New reference data hold from now on.
     pub fn adopt(&mut self, reference: Arc<RefData>) {
-        self.scene.reference = reference;
+        self.shared.reference = reference;
     }
 
     /// Whether it knows what was before it came, so that it may begin.
     pub fn is_ready(&self) -> bool {
-        self.untold == 0
+        self.snapshots_pending == 0
     }
 
     /// Whether something waits for room.
     pub fn is_waiting(&self) -> bool {
         !self.pending_commands.is_empty()
             || self.desk.has_requests()
-            || self.hosts.iter().any(|host| !host.book.asks.is_empty())
+            || self.hosts.iter().any(|host| !host.book.requests.is_empty())
     }
 
     /// When a timer is due.
@@ -181,8 +181,8 @@ impl Runner {
         self.hosts.iter().map(|host| host.book.deadline()).min().unwrap_or(Timestamp::MAX)
     }
 
-    pub fn take_called(&mut self) -> ShardMask {
-        self.port.take_called()
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        self.port.take_wakeups()
     }
 
     pub fn poll_notice(&mut self) -> Option<Notice> {
@@ -198,7 +198,7 @@ impl Runner {
 /// What it hears.
 impl Runner {
     /// Hears what the shards say, up to a bound.
-    pub fn hear(&mut self, now: Timestamp, most: usize) -> usize {
+    pub fn drain_events(&mut self, now: Timestamp, most: usize) -> usize {
         for heard in 0..most {
             let Some((shard, event)) = self.port.poll_event() else { return heard };
             self.handle(now, shard, &event);
@@ -209,10 +209,10 @@ impl Runner {
     #[inline]
     fn handle(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         if let EventKind::Tick(tick) = &event.body {
-            let Some(place) = self.scene.market.put(tick) else { return };
+            let Some(place) = self.shared.market.put(tick) else { return };
             let mut at = 0;
-            while let Some(follower) = self.scene.market.follower(place, at) {
-                self.hosts[follower as usize].handle_tick(&mut self.scene.world(now), tick);
+            while let Some(follower) = self.shared.market.follower(place, at) {
+                self.hosts[follower as usize].handle_tick(&mut self.shared.environment(now), tick);
                 at += 1;
             }
             return self.dispatcher.dispatch_event(shard, event);
@@ -226,15 +226,17 @@ impl Runner {
             self.handle_refusal(now, &refusal);
         }
         match &event.body {
-            EventKind::Order(told) if self.is_ours(told.source) => self.handle_terms(now, told, event),
+            EventKind::Order(terms_event) if self.is_ours(terms_event.source) => {
+                self.handle_terms(now, terms_event, event)
+            }
             EventKind::Status(report) if self.is_ours(report.source) => {
                 let root = self.root_of(report);
-                self.tell_status(now, &root, report);
+                self.handle_order_status(now, &root, report);
             }
             EventKind::Refused(refusal) if self.is_ours(refusal.source) => self.handle_refusal(now, refusal),
             EventKind::Booked(booking) => {
                 if let Some(at) = self.place(booking.strategy) {
-                    self.hosts[at].handle_booking(&mut self.scene.world(now), shard, booking);
+                    self.hosts[at].handle_booking(&mut self.shared.environment(now), shard, booking);
                 }
             }
             EventKind::Adjusted { strategy, what } => {
@@ -244,7 +246,7 @@ impl Runner {
             }
             EventKind::Phase { strategy, phase } => self.handle_phase(now, shard, *strategy, *phase),
             EventKind::SnapshotEnd { port } if *port == self.port.id() => {
-                self.untold = self.untold.saturating_sub(1);
+                self.snapshots_pending = self.snapshots_pending.saturating_sub(1);
             }
             EventKind::Order(_)
             | EventKind::Status(_)
@@ -273,21 +275,24 @@ impl Runner {
         }
     }
 
-    fn handle_terms(&mut self, now: Timestamp, told: &OrderTerms, event: &Event) {
-        let session = told.source.session;
-        let known = self.desk.order(session, &told.id).or_else(|| self.desk.order(session, &told.orig_id));
-        let root = known.map_or(told.id, |known| known.root);
+    fn handle_terms(&mut self, now: Timestamp, terms_event: &OrderTerms, event: &Event) {
+        let session = terms_event.source.session;
+        let known = self
+            .desk
+            .order(session, &terms_event.id)
+            .or_else(|| self.desk.order(session, &terms_event.orig_id));
+        let root = known.map_or(terms_event.id, |known| known.root);
         if let Some(at) = self.place(StrategyId(session)) {
-            self.hosts[at].book.orders.handle_terms(root, told);
+            self.hosts[at].book.orders.handle_terms(root, terms_event);
         }
         if let Some(report) = event.report() {
-            self.tell_status(now, &root, &report);
+            self.handle_order_status(now, &root, &report);
         }
     }
 
-    fn tell_status(&mut self, now: Timestamp, root: &IntId, report: &OrderReport) {
+    fn handle_order_status(&mut self, now: Timestamp, root: &IntId, report: &OrderReport) {
         if let Some(at) = self.place(StrategyId(report.source.session)) {
-            self.hosts[at].handle_status(&mut self.scene.world(now), root, report);
+            self.hosts[at].handle_status(&mut self.shared.environment(now), root, report);
         }
     }
 
@@ -295,32 +300,32 @@ impl Runner {
         let session = refusal.source.session;
         let known = self.desk.order(session, &refusal.id);
         let request = match refusal.request {
-            Requested::Cancel => Request::Cancel,
-            Requested::Replace => Request::Modify,
+            RequestKind::Cancel => StrategyRequestKind::Cancel,
+            RequestKind::Replace => StrategyRequestKind::Modify,
         };
         let id = known.map_or(refusal.id, |known| known.root);
-        self.tell_refused(now, StrategyId(session), &Refused { id, request, reason: refusal.reason });
+        self.emit_refused(now, StrategyId(session), &Refused { id, request, reason: refusal.reason });
     }
 
-    fn tell_refused(&mut self, now: Timestamp, strategy: StrategyId, refused: &Refused) {
+    fn emit_refused(&mut self, now: Timestamp, strategy: StrategyId, refused: &Refused) {
         if let Some(at) = self.place(strategy) {
-            self.hosts[at].handle_refused(&mut self.scene.world(now), refused);
+            self.hosts[at].handle_refused(&mut self.shared.environment(now), refused);
         }
     }
 
     /// An event of a client or of a strategy elsewhere.
     pub fn handle_generic(&mut self, now: Timestamp, name: &str, body: &[u8]) {
-        self.tell_generic(now, usize::MAX, name, body);
+        self.dispatch_generic(now, usize::MAX, name, body);
     }
 
     /// Everybody but whoever said it.
-    fn tell_generic(&mut self, now: Timestamp, from: usize, name: &str, body: &[u8]) {
+    fn dispatch_generic(&mut self, now: Timestamp, from: usize, name: &str, body: &[u8]) {
         for (at, host) in self.hosts.iter_mut().enumerate() {
             if at != from {
-                host.handle_generic(&mut self.scene.world(now), name, body);
+                host.handle_generic(&mut self.shared.environment(now), name, body);
             }
         }
-        self.dispatcher.dispatch(now, &Message::Generic { name, body });
+        self.dispatcher.dispatch(now, &DispatchedEvent::Generic { name, body });
     }
 
     fn is_ours(&self, source: Source) -> bool {
@@ -345,24 +350,24 @@ impl Runner {
         }
         self.begun = true;
         for at in 0..self.hosts.len() {
-            let runs = self.hosts[at].starts() && self.scene.operation == Operation::RealTime;
-            self.tell_way(at, Phase::Exit, if runs { Phase::Running } else { Phase::Init });
+            let runs = self.hosts[at].starts() && self.shared.operation == Operation::RealTime;
+            self.push_path(at, Phase::Exit, if runs { Phase::Running } else { Phase::Init });
         }
     }
 
     /// Has a strategy led to a phase; by way of the shards, so it takes a while.
-    pub fn lead(&mut self, strategy: StrategyId, to: Phase) -> Result<(), life::WrongPhase> {
+    pub fn request_phase(&mut self, strategy: StrategyId, to: Phase) -> Result<(), lifecycle::WrongPhase> {
         let Some(at) = self.place(strategy) else { return Ok(()) };
         let from = self.hosts[at].phase();
-        life::way(from, to)?;
-        self.tell_way(at, from, to);
+        lifecycle::path(from, to)?;
+        self.push_path(at, from, to);
         Ok(())
     }
 
-    fn tell_way(&mut self, at: usize, from: Phase, to: Phase) {
+    fn push_path(&mut self, at: usize, from: Phase, to: Phase) {
         let strategy = self.hosts[at].id();
-        for phase in life::way(from, to).unwrap_or_default() {
-            self.pending_commands.tell_all(CommandKind::Phase { strategy, phase });
+        for phase in lifecycle::path(from, to).unwrap_or_default() {
+            self.pending_commands.push_all(CommandKind::Phase { strategy, phase });
         }
     }
 
@@ -378,28 +383,29 @@ impl Runner {
             return;
         }
         self.stopping[at] = false;
-        self.hosts[at].lead(&mut self.scene.world(now), phase);
+        self.hosts[at].transition_to(&mut self.shared.environment(now), phase);
     }
 
     /// The end is near: every strategy stops and exits at once, and the shards are told.
-    pub fn wind_down(&mut self, now: Timestamp) {
+    pub fn stop_all(&mut self, now: Timestamp) {
         for at in 0..self.hosts.len() {
             let from = self.hosts[at].phase();
-            self.hosts[at].lead(&mut self.scene.world(now), Phase::Exit);
+            self.hosts[at].transition_to(&mut self.shared.environment(now), Phase::Exit);
             self.stopping[at] = true;
-            self.tell_way(at, from, Phase::Exit);
+            self.push_path(at, from, Phase::Exit);
         }
     }
 
     /// Tells of strategies that have failed.
-    fn tell_failures(&mut self, now: Timestamp) {
+    fn report_failures(&mut self, now: Timestamp) {
         for at in 0..self.hosts.len() {
             let Some(reason) = self.hosts[at].take_failure() else { continue };
             self.stopping[at] = true;
             let (strategy, name) = (self.hosts[at].id(), Arc::from(self.hosts[at].name()));
-            self.pending_commands.tell_all(CommandKind::Phase { strategy, phase: Phase::Stop });
-            let told = Message::LifeCycle { strategy, phase: Phase::Stop, reason: Some(&reason) };
-            self.dispatcher.dispatch(now, &told);
+            self.pending_commands.push_all(CommandKind::Phase { strategy, phase: Phase::Stop });
+            let terms_event =
+                DispatchedEvent::LifeCycle { strategy, phase: Phase::Stop, reason: Some(&reason) };
+            self.dispatcher.dispatch(now, &terms_event);
             self.notify(Notice::Failed { strategy, name, reason });
         }
     }
@@ -420,11 +426,11 @@ impl Runner {
         let mut work = self.pending_commands.poll(&mut self.port) + self.desk.poll(&mut self.port);
         for at in 0..self.hosts.len() {
             if self.hosts[at].book.deadline() <= now {
-                work += self.hosts[at].ring(&mut self.scene.world(now));
+                work += self.hosts[at].fire_timers(&mut self.shared.environment(now));
             }
             work += self.send(now, at);
         }
-        self.tell_failures(now);
+        self.report_failures(now);
         work + self.pending_commands.poll(&mut self.port)
     }
 
@@ -432,10 +438,10 @@ impl Runner {
     fn send(&mut self, now: Timestamp, at: usize) -> usize {
         let mut sent = 0;
         // What it asks for while it is told of a refusal is for the next round.
-        for _ in 0..self.hosts[at].book.asks.len() {
-            let Some(ask) = self.hosts[at].book.asks.pop_front() else { break };
-            if let Err(ask) = self.carry_out(now, at, ask) {
-                self.hosts[at].book.asks.push_front(ask);
+        for _ in 0..self.hosts[at].book.requests.len() {
+            let Some(ask) = self.hosts[at].book.requests.pop_front() else { break };
+            if let Err(ask) = self.execute(now, at, ask) {
+                self.hosts[at].book.requests.push_front(ask);
                 break;
             }
             sent += 1;
@@ -448,40 +454,45 @@ impl Runner {
         let host = &mut self.hosts[at];
         if host.sender == SenderId::NONE {
             let login = SenderText::new(host.name());
-            host.sender =
-                self.port.name_sender(Sender { protocol: Protocol::Strategy, login, ..Sender::default() });
+            host.sender = self.port.register_sender(Sender {
+                protocol: Protocol::Strategy,
+                login,
+                ..Sender::default()
+            });
         }
         host.sender
     }
 
-    fn carry_out(&mut self, now: Timestamp, at: usize, ask: Ask) -> Result<(), Ask> {
+    fn execute(&mut self, now: Timestamp, at: usize, ask: StrategyRequest) -> Result<(), StrategyRequest> {
         let strategy = self.hosts[at].id();
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: self.port.id(), session: strategy.0 };
         let sender = self.sender_of(at);
         let ticket = Ticket { source, token: self.token, id: IntId::NONE, sender };
         let (id, request, asked) = match &ask {
-            Ask::Submit { id, terms } => {
+            StrategyRequest::Submit { id, terms } => {
                 let asked = self.desk.submit(&mut self.port, Ticket { id: *id, ..ticket }, *terms);
-                (*id, Request::Submit, asked)
+                (*id, StrategyRequestKind::Submit, asked)
             }
-            Ask::Modify { id, changes } => {
-                (*id, Request::Modify, self.desk.modify(&mut self.port, ticket, id, *changes))
+            StrategyRequest::Modify { id, changes } => {
+                (*id, StrategyRequestKind::Modify, self.desk.modify(&mut self.port, ticket, id, *changes))
             }
-            Ask::Cancel { id } => (*id, Request::Cancel, self.desk.cancel(&mut self.port, ticket, id)),
-            Ask::Subscribe { security, on } => {
+            StrategyRequest::Cancel { id } => {
+                (*id, StrategyRequestKind::Cancel, self.desk.cancel(&mut self.port, ticket, id))
+            }
+            StrategyRequest::Subscribe { security, on } => {
                 let (security, on) = (*security, *on);
                 let shard = shard_of(security, self.port.shards());
-                self.pending_commands.tell(shard, CommandKind::Subscribe { strategy, security, on });
-                if self.scene.market.follow(security, at as u16, on) {
+                self.pending_commands.push(shard, CommandKind::Subscribe { strategy, security, on });
+                if self.shared.market.follow(security, at as u16, on) {
                     let port: PortId = self.port.id();
                     self.pending_commands
-                        .tell(shard, CommandKind::Watch { port, what: Watch::Ticks(security), on });
+                        .push(shard, CommandKind::Watch { port, what: Watch::Ticks(security), on });
                 }
                 return Ok(());
             }
-            Ask::Generic { name, body } => {
-                self.tell_generic(now, at, name, body);
+            StrategyRequest::Generic { name, body } => {
+                self.dispatch_generic(now, at, name, body);
                 self.notify(Notice::Generic { name: Arc::from(&**name), body: Arc::from(&**body) });
                 return Ok(());
             }
@@ -490,10 +501,10 @@ impl Runner {
             Ok(_) => Ok(()),
             Err(Declined { reason: Reason::LaneFull, .. }) => Err(ask),
             Err(Declined { reason, .. }) => {
-                if request == Request::Submit {
+                if request == StrategyRequestKind::Submit {
                     self.hosts[at].book.orders.withdraw(&id);
                 }
-                self.tell_refused(now, strategy, &Refused { id, request, reason });
+                self.emit_refused(now, strategy, &Refused { id, request, reason });
                 Ok(())
             }
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rtrb::{Consumer, RingBuffer};
 
-use super::host::{HostSettings, Make, unguarded};
-use super::kinds::Kind;
+use super::host::{HostSettings, StrategyFactory, unguarded};
 use super::parameters::Parameters;
+use super::registry::StrategyKind;
 use super::runner::{Notice, Runner, RunnerSettings};
 use super::*;
 use crate::command::{Command, CommandKind, Quote, Trade};
@@ -77,12 +77,12 @@ impl Rig {
         };
         let mut runner = Runner::new(ports.remove(0), reference, settings, hosts);
         let (mut tell, told) = RingBuffer::new(100_000);
-        let listener = Box::new(move |_: Timestamp, message: &dispatcher::Message<'_>| {
-            if let dispatcher::Message::OrderStatus(report) = message {
+        let listener = Box::new(move |_: Timestamp, message: &dispatcher::DispatchedEvent<'_>| {
+            if let dispatcher::DispatchedEvent::OrderStatus(report) = message {
                 let _ = tell.push(format!("{} {:?} {:?}", report.id, report.what, report.status));
             }
         });
-        runner.dispatcher_mut().register(&[dispatcher::Class::OrderStatus], listener).unwrap();
+        runner.dispatcher_mut().register(&[dispatcher::EventClass::OrderStatus], listener).unwrap();
         let mut rig = Rig { workers, feed, runner, now: Timestamp(NS_PER_S), told };
         rig.pump();
         rig.runner.begin();
@@ -93,7 +93,7 @@ impl Rig {
     fn pump(&mut self) {
         loop {
             let mut work: usize = self.workers.iter_mut().map(|worker| worker.poll(self.now)).sum();
-            work += self.runner.hear(self.now, 1_000) + self.runner.poll(self.now);
+            work += self.runner.drain_events(self.now, 1_000) + self.runner.poll(self.now);
             while self.feed.poll_event().is_some() {}
             if work == 0 {
                 return;
@@ -123,8 +123,8 @@ impl Rig {
         self.tell(security, CommandKind::Tick { security, quote, trade });
     }
 
-    fn lead(&mut self, strategy: StrategyId, phase: Phase) {
-        self.runner.lead(strategy, phase).unwrap();
+    fn transition_to(&mut self, strategy: StrategyId, phase: Phase) {
+        self.runner.request_phase(strategy, phase).unwrap();
         self.pump();
     }
 
@@ -138,15 +138,15 @@ impl Rig {
 
     /// What scripted strategies said since the last time.
     fn said(&mut self) -> Vec<String> {
-        let words = |notice| match notice {
+        let text = |notice| match notice {
             Notice::Generic { body, .. } => String::from_utf8_lossy(&body).into_owned(),
             Notice::Failed { reason, .. } => format!("failed: {reason}"),
         };
-        std::iter::from_fn(|| self.runner.poll_notice()).map(words).collect()
+        std::iter::from_fn(|| self.runner.poll_notice()).map(text).collect()
     }
 }
 
-fn host(id: StrategyId, make: Make) -> HostSettings {
+fn host(id: StrategyId, make: StrategyFactory) -> HostSettings {
     let name = if id == FIRST { "momentum" } else { "second" };
     HostSettings { id, name: name.into(), make, start: true, cancel_on_failure: true }
 }
@@ -172,8 +172,8 @@ struct Script {
 }
 
 /// A strategy speaks by events, like any other.
-fn say(context: &mut Context<'_>, words: impl ToString) {
-    context.send_generic("said", words.to_string().as_bytes()).unwrap();
+fn say(context: &mut Context<'_>, text: impl ToString) {
+    context.send_generic("said", text.to_string().as_bytes()).unwrap();
 }
 
 impl Strategy for Script {
@@ -209,7 +209,7 @@ impl Strategy for Script {
     }
 }
 
-fn script(act: Act) -> Make {
+fn script(act: Act) -> StrategyFactory {
     Box::new(move || Box::new(Script { act, order: None, ticks: 0 }))
 }
 
@@ -223,11 +223,11 @@ fn a_strategy_goes_through_its_phases_and_begins_anew() {
     });
     let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.said().join(" "), "Init Prefeed Start Running");
-    rig.lead(FIRST, Phase::Stop);
-    rig.lead(FIRST, Phase::Running);
+    rig.transition_to(FIRST, Phase::Stop);
+    rig.transition_to(FIRST, Phase::Running);
     assert_eq!(rig.said().join(" "), "Stop Init Prefeed Start Running");
-    assert!(rig.runner.lead(FIRST, Phase::Init).is_err());
-    rig.runner.wind_down(rig.now);
+    assert!(rig.runner.request_phase(FIRST, Phase::Init).is_err());
+    rig.runner.stop_all(rig.now);
     rig.pump();
     assert_eq!((rig.said().join(" ").as_str(), rig.phase(FIRST)), ("Stop Exit", Phase::Exit));
 }
@@ -263,7 +263,7 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
     let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
     rig.quote(STOCK, "10.00", "10.03");
-    let words = rig.said();
+    let text = rig.said();
     let expected = [
         "Entered PendingNew",
         "Accepted New",
@@ -272,7 +272,7 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
         "Filled Filled",
         "10 at 10.03, now 10",
     ];
-    assert_eq!(words, expected);
+    assert_eq!(text, expected);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
     rig.quote(OPTION, "1.00", "1.01");
     assert_eq!(rig.runner.market().tick(OPTION), None, "nobody asked for it");
@@ -307,9 +307,9 @@ fn what_comes_to_nothing_is_told() {
     });
     let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
-    let mut words = rig.said();
-    words.sort();
-    assert_eq!(words, ["Cancel order-finished", "bad-tick"]);
+    let mut text = rig.said();
+    text.sort();
+    assert_eq!(text, ["Cancel order-finished", "bad-tick"]);
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     assert!(told.iter().any(|line| line.ends_with("Canceled Canceled")), "{told:?}");
     assert!(!told.iter().any(|line| line.starts_with("s2")), "what was asked in the failed call is not sent");
     // It is made anew, and forgets why it failed.
-    rig.lead(FIRST, Phase::Running);
+    rig.transition_to(FIRST, Phase::Running);
     assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (Phase::Running, None));
 }
 
@@ -387,18 +387,18 @@ fn prefeed_tells_the_past_and_takes_no_orders() {
     let mut rig = Rig::new(vec![host(FIRST, make)], Operation::Simulation);
     assert_eq!(rig.phase(FIRST), Phase::Init);
     rig.quote(STOCK, "10.00", "10.02");
-    rig.lead(FIRST, Phase::Prefeed);
+    rig.transition_to(FIRST, Phase::Prefeed);
     let shown = rig.said();
     assert!(shown.is_empty(), "in INIT nothing is told: {shown:?}");
     rig.quote(STOCK, "10.00", "10.02");
     rig.quote(STOCK, "10.00", "10.03");
-    rig.lead(FIRST, Phase::Running);
+    rig.transition_to(FIRST, Phase::Running);
     rig.quote(STOCK, "10.00", "10.02");
-    let words = rig.said();
+    let text = rig.said();
     let expected =
         ["Prefeed strategy-not-running", "bar of 1", "Prefeed strategy-not-running", "Running sent"];
-    assert!(words.iter().take(3).eq(expected[..3].iter()), "{words:?}");
-    assert!(words.contains(&expected[3].to_string()), "{words:?}");
+    assert!(text.iter().take(3).eq(expected[..3].iter()), "{text:?}");
+    assert!(text.contains(&expected[3].to_string()), "{text:?}");
 }
 
 #[test]
@@ -450,9 +450,9 @@ fn an_event_between_strategies_reaches_the_others() {
     assert_eq!(rig.said(), [r#"{"wide":true}"#, r#"spread {"wide":true}"#]);
 }
 
-fn example(kind: &str, texts: &[(&str, &str)]) -> Make {
+fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
     let texts: BTreeMap<String, String> = texts.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let Ok(make) = Kind::find(kind).unwrap().make(&[STOCK], &Parameters::new(texts)) else {
+    let Ok(make) = StrategyKind::find(kind).unwrap().make(&[STOCK], &Parameters::new(texts)) else {
         panic!("{kind}")
     };
     make
@@ -509,7 +509,7 @@ fn the_market_maker_quotes_both_sides_within_its_bounds() {
     assert!(both > 250, "{both}");
     assert!(rig.told().iter().any(|line| line.contains(&format!("{:?}", ExecType::Filled))));
     // Stopped, nothing is left in the market.
-    rig.lead(FIRST, Phase::Stop);
+    rig.transition_to(FIRST, Phase::Stop);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
 }
 

@@ -3,13 +3,13 @@
 use crate::command::Session;
 use crate::number::Qty;
 use crate::order::NIL;
-use crate::order_nodes::Place;
+use crate::order_nodes::NodePlace;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
 
 use super::book::Mode;
 use super::matching::entry_of;
-use super::{EFFORT_TOLD, Entry, Outcome, Venue, Work};
+use super::{EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome, Work};
 
 /// A price at which what collected could trade: what is bid and offered at exactly this price.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Candidate {
 
 /// Which orders are over, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pass {
+pub(super) enum ExpiryPass {
     Ato,
     Atc,
     Day,
@@ -31,7 +31,7 @@ pub(super) enum Pass {
 
 /// Where a pass looks for them, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shelf {
+pub(super) enum OrderSet {
     Bids,
     Asks,
     Buyers,
@@ -41,7 +41,7 @@ pub(super) enum Shelf {
 
 /// Who is next to trade in an uncross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Party {
+enum UncrossParty {
     Waiting(u32),
     Resting(u32),
     Quote,
@@ -50,53 +50,53 @@ enum Party {
 impl Venue {
     /// Whether the exchange holds auctions from now on.
     pub fn set_auctions(&mut self, book: u32, auctions: bool) {
-        self.backs[book as usize].spec.auctions = auctions;
+        self.details[book as usize].spec.auctions = auctions;
     }
 
     /// Whether an order for this auction may come now.
     pub(super) fn auction_ahead(&self, book: u32, tif: Tif) -> bool {
-        let back = &self.backs[book as usize];
-        let collects = match back.session {
+        let detail = &self.details[book as usize];
+        let collects = match detail.session {
             Session::Closed | Session::OpeningAuction => true,
             Session::Continuous | Session::ClosingAuction => false,
         };
-        back.spec.auctions && (tif == Tif::Atc || collects)
+        detail.spec.auctions && (tif == Tif::Atc || collects)
     }
 
     /// Keeps an ATC order aside.
-    pub(super) fn park(&mut self, entry: &Entry) {
-        let place = if entry.limit.is_some() { Place::ParkedLimit } else { Place::ParkedMarket };
+    pub(super) fn park(&mut self, entry: &OrderEntry) {
+        let place = if entry.limit.is_some() { NodePlace::ParkedLimit } else { NodePlace::ParkedMarket };
         self.nodes.set(entry.slot, entry.node(place, entry.limit.unwrap_or_default(), entry.qty));
-        self.backs[entry.book as usize].parked.push_back(&mut self.nodes, entry.slot);
+        self.details[entry.book as usize].parked.push_back(&mut self.nodes, entry.slot);
     }
 
     pub(super) fn remember_auction(&mut self, book: u32, tif: Tif) {
-        let back = &mut self.backs[book as usize];
-        back.ato |= tif == Tif::Ato;
-        back.atc |= tif == Tif::Atc;
+        let detail = &mut self.details[book as usize];
+        detail.ato |= tif == Tif::Ato;
+        detail.atc |= tif == Tif::Atc;
     }
 
     pub(super) fn change_session(&mut self, book: u32, session: Session) {
-        let back = &mut self.backs[book as usize];
-        let old = std::mem::replace(&mut back.session, session);
+        let detail = &mut self.details[book as usize];
+        let old = std::mem::replace(&mut detail.session, session);
         if old == session {
             return;
         }
-        let halted = back.halted;
+        let halted = detail.halted;
         self.update_collecting(book);
         if session == Session::ClosingAuction {
             self.set_work(book, Work::Join);
         } else if !halted && (session == Session::Continuous || old == Session::ClosingAuction) {
             self.start_uncross(book);
         } else {
-            self.start_pass(book, Some(Pass::Ato));
+            self.start_pass(book, Some(ExpiryPass::Ato));
         }
     }
 
     pub(super) fn change_halt(&mut self, book: u32, on: bool) {
-        let back = &mut self.backs[book as usize];
-        let old = std::mem::replace(&mut back.halted, on);
-        let reopens = old && !on && back.session == Session::Continuous;
+        let detail = &mut self.details[book as usize];
+        let old = std::mem::replace(&mut detail.halted, on);
+        let reopens = old && !on && detail.session == Session::Continuous;
         self.update_collecting(book);
         if reopens {
             self.start_uncross(book);
@@ -104,23 +104,23 @@ impl Venue {
     }
 
     pub(super) fn update_collecting(&mut self, book: u32) {
-        let back = &self.backs[book as usize];
-        let collecting = back.session != Session::Continuous || back.halted;
+        let detail = &self.details[book as usize];
+        let collecting = detail.session != Session::Continuous || detail.halted;
         self.books[book as usize].mode.set(Mode::COLLECTING, collecting);
     }
 
     /// One piece of [`Work::Join`]: a parked order goes where it would have gone.
     pub(super) fn work_join(&mut self, book: u32) -> u32 {
-        let Some(slot) = self.backs[book as usize].parked.front() else {
+        let Some(slot) = self.details[book as usize].parked.front() else {
             self.set_work(book, Work::None);
             return 0;
         };
         let node = self.nodes[slot];
-        let entry = entry_of(slot, &node, node.place() == Place::ParkedMarket);
-        self.leave(slot).expect("it was parked");
+        let entry = entry_of(slot, &node, node.place() == NodePlace::ParkedMarket);
+        self.take_out(slot).expect("it was parked");
         self.remember_auction(book, entry.tif);
-        self.settle(&entry, entry.qty);
-        EFFORT_TOLD
+        self.enqueue(&entry, entry.qty);
+        EFFORT_REPORTED
     }
 }
 
@@ -156,11 +156,11 @@ impl Venue {
 
     /// Collects the candidates, lowest price first: limits in the book, the quote, the last price.
     fn gather(&mut self, book: u32) {
-        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let candidates = &mut self.scratch;
         candidates.clear();
         for side in Side::BOTH {
-            let shown = &back.shown[side as usize];
+            let shown = &detail.shown[side as usize];
             let quote = Some((shown.ticks, shown.first())).filter(|(_, qty)| qty.is_positive());
             for (ticks, qty) in front.sides[side as usize].levels(&self.nodes).chain(quote) {
                 let qty = qty.raw() as i128;
@@ -181,7 +181,7 @@ impl Venue {
 
     /// What market orders of one side want.
     fn waiting(&self, book: u32, side: Side) -> i128 {
-        let first = self.backs[book as usize].lines[side as usize].front();
+        let first = self.details[book as usize].market_queues[side as usize].front();
         let line = std::iter::successors(first, |&slot| self.nodes[slot].next());
         line.map(|slot| self.nodes[slot].qty.raw() as i128).sum()
     }
@@ -189,57 +189,57 @@ impl Venue {
     /// One piece of [`Work::Uncross`]: the next buyer trades with the next seller.
     pub(super) fn work_uncross(&mut self, book: u32, ticks: i64, left: i128) -> u32 {
         let parties = match left > 0 {
-            true => self.party(book, Side::Buy, ticks).zip(self.party(book, Side::Sell, ticks)),
+            true => self.next_party(book, Side::Buy, ticks).zip(self.next_party(book, Side::Sell, ticks)),
             false => None,
         };
         let Some((buyer, seller)) = parties else {
             assert!(left == 0, "the volume was counted before");
-            self.start_pass(book, Some(Pass::Ato));
+            self.start_pass(book, Some(ExpiryPass::Ato));
             return 1;
         };
         let qty = self.party_qty(book, Side::Buy, buyer).min(self.party_qty(book, Side::Sell, seller));
         let qty = Qty::from_raw(left.min(qty.raw() as i128) as i64);
         self.party_trades(book, Side::Buy, buyer, qty, ticks);
         self.party_trades(book, Side::Sell, seller, qty, ticks);
-        if (buyer, seller) != (Party::Quote, Party::Quote) {
+        if (buyer, seller) != (UncrossParty::Quote, UncrossParty::Quote) {
             let price = self.books[book as usize].price(ticks);
             self.markets[book as usize].print(price, qty);
         }
         self.set_work(book, Work::Uncross { ticks, left: left - qty.raw() as i128 });
-        EFFORT_TOLD
+        EFFORT_REPORTED
     }
 
     /// Market orders first, then better limits, then arrival; the quote behind the clients at its price.
-    fn party(&self, book: u32, side: Side, ticks: i64) -> Option<Party> {
-        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
-        if let Some(slot) = back.lines[side as usize].front() {
-            return Some(Party::Waiting(slot));
+    fn next_party(&self, book: u32, side: Side, ticks: i64) -> Option<UncrossParty> {
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
+        if let Some(slot) = detail.market_queues[side as usize].front() {
+            return Some(UncrossParty::Waiting(slot));
         }
         let ladder = &front.sides[side as usize];
-        let shown = &back.shown[side as usize];
+        let shown = &detail.shown[side as usize];
         let quoted = if shown.first().is_positive() { ladder.rank(shown.ticks) } else { i64::MAX };
         let best = ladder.best_rank();
         match best.min(quoted) <= ladder.rank(ticks) {
             false => None,
-            true if best <= quoted => ladder.best_front(&self.nodes).map(Party::Resting),
-            true => Some(Party::Quote),
+            true if best <= quoted => ladder.best_front(&self.nodes).map(UncrossParty::Resting),
+            true => Some(UncrossParty::Quote),
         }
     }
 
-    fn party_qty(&self, book: u32, side: Side, party: Party) -> Qty {
-        match party {
-            Party::Waiting(slot) | Party::Resting(slot) => self.nodes[slot].qty,
-            Party::Quote => self.backs[book as usize].shown[side as usize].first(),
+    fn party_qty(&self, book: u32, side: Side, next_party: UncrossParty) -> Qty {
+        match next_party {
+            UncrossParty::Waiting(slot) | UncrossParty::Resting(slot) => self.nodes[slot].qty,
+            UncrossParty::Quote => self.details[book as usize].shown[side as usize].first(),
         }
     }
 
-    fn party_trades(&mut self, book: u32, side: Side, party: Party, qty: Qty, ticks: i64) {
+    fn party_trades(&mut self, book: u32, side: Side, next_party: UncrossParty, qty: Qty, ticks: i64) {
         let front = &mut self.books[book as usize];
         let price = front.price(ticks);
-        match party {
-            Party::Waiting(slot) => self.fill_waiting(slot, qty, price),
-            Party::Resting(slot) => front.fill(&mut self.nodes, &mut self.outcomes, slot, qty, price),
-            Party::Quote => self.backs[book as usize].shown[side as usize].take(qty),
+        match next_party {
+            UncrossParty::Waiting(slot) => self.fill_waiting(slot, qty, price),
+            UncrossParty::Resting(slot) => front.fill(&mut self.nodes, &mut self.outcomes, slot, qty, price),
+            UncrossParty::Quote => self.details[book as usize].shown[side as usize].take(qty),
         }
     }
 }
@@ -247,69 +247,69 @@ impl Venue {
 /// Orders that are over.
 impl Venue {
     /// Starts the first pass from this one on that is due; after the last, market orders that wait meet the quote.
-    fn start_pass(&mut self, book: u32, first: Option<Pass>) {
+    fn start_pass(&mut self, book: u32, first: Option<ExpiryPass>) {
         let mut pass = first;
         while let Some(this) = pass {
             if self.is_due(book, this) {
-                let shelf = if this == Pass::Parked { Shelf::Parked } else { Shelf::Bids };
-                let slot = self.first_on(book, shelf);
-                return self.set_work(book, Work::Expire { pass: this, shelf, slot });
+                let set = if this == ExpiryPass::Parked { OrderSet::Parked } else { OrderSet::Bids };
+                let slot = self.first_in(book, set);
+                return self.set_work(book, Work::Expire { pass: this, set, slot });
             }
             pass = this.next();
         }
         match self.books[book as usize].mode.has(Mode::COLLECTING) {
             true => self.set_work(book, Work::None),
-            false => self.start_line(book),
+            false => self.start_market_queue(book),
         }
     }
 
-    fn is_due(&mut self, book: u32, pass: Pass) -> bool {
+    fn is_due(&mut self, book: u32, pass: ExpiryPass) -> bool {
         let open = !self.books[book as usize].mode.has(Mode::COLLECTING);
-        let back = &mut self.backs[book as usize];
+        let detail = &mut self.details[book as usize];
         match pass {
-            Pass::Ato => open && std::mem::take(&mut back.ato),
-            Pass::Atc => std::mem::take(&mut back.atc),
-            Pass::Day | Pass::Parked => back.session == Session::Closed,
+            ExpiryPass::Ato => open && std::mem::take(&mut detail.ato),
+            ExpiryPass::Atc => std::mem::take(&mut detail.atc),
+            ExpiryPass::Day | ExpiryPass::Parked => detail.session == Session::Closed,
         }
     }
 
     /// One piece of [`Work::Expire`].
-    pub(super) fn work_expire(&mut self, book: u32, pass: Pass, shelf: Shelf, slot: u32) -> u32 {
+    pub(super) fn work_expire(&mut self, book: u32, pass: ExpiryPass, set: OrderSet, slot: u32) -> u32 {
         if slot == NIL {
-            match shelf.next() {
-                Some(shelf) => {
-                    let slot = self.first_on(book, shelf);
-                    self.set_work(book, Work::Expire { pass, shelf, slot });
+            match set.next() {
+                Some(set) => {
+                    let slot = self.first_in(book, set);
+                    self.set_work(book, Work::Expire { pass, set, slot });
                 }
                 None => self.start_pass(book, pass.next()),
             }
             return 1;
         }
-        let next = self.after(book, shelf, slot);
-        self.set_work(book, Work::Expire { pass, shelf, slot: next });
+        let next = self.after(book, set, slot);
+        self.set_work(book, Work::Expire { pass, set, slot: next });
         let (tif, reason) = pass.ends();
         if self.nodes[slot].tif != tif {
             return 1;
         }
-        self.leave(slot).expect("it stood on its shelf");
-        self.say(slot, Outcome::Expired(reason));
-        EFFORT_TOLD
+        self.take_out(slot).expect("it stood on its shelf");
+        self.push_outcome(slot, VenueOutcome::Expired(reason));
+        EFFORT_REPORTED
     }
 
-    fn first_on(&self, book: u32, shelf: Shelf) -> u32 {
-        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
-        let first = match shelf {
-            Shelf::Bids => front.sides[0].best_front(&self.nodes),
-            Shelf::Asks => front.sides[1].best_front(&self.nodes),
-            Shelf::Buyers => back.lines[0].front(),
-            Shelf::Sellers => back.lines[1].front(),
-            Shelf::Parked => back.parked.front(),
+    fn first_in(&self, book: u32, set: OrderSet) -> u32 {
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
+        let first = match set {
+            OrderSet::Bids => front.sides[0].best_front(&self.nodes),
+            OrderSet::Asks => front.sides[1].best_front(&self.nodes),
+            OrderSet::Buyers => detail.market_queues[0].front(),
+            OrderSet::Sellers => detail.market_queues[1].front(),
+            OrderSet::Parked => detail.parked.front(),
         };
         first.unwrap_or(NIL)
     }
 
     /// The order that follows on a shelf.
-    fn after(&self, book: u32, shelf: Shelf, slot: u32) -> u32 {
+    fn after(&self, book: u32, set: OrderSet, slot: u32) -> u32 {
         let front = &self.books[book as usize];
         let behind = |side: usize| {
             let ladder = &front.sides[side];
@@ -317,42 +317,42 @@ impl Venue {
                 .worse(&self.nodes, self.nodes[slot].ticks)
                 .and_then(|ticks| ladder.front(&self.nodes, ticks))
         };
-        let next = self.nodes[slot].next().or_else(|| match shelf {
-            Shelf::Bids => behind(0),
-            Shelf::Asks => behind(1),
-            Shelf::Buyers | Shelf::Sellers | Shelf::Parked => None,
+        let next = self.nodes[slot].next().or_else(|| match set {
+            OrderSet::Bids => behind(0),
+            OrderSet::Asks => behind(1),
+            OrderSet::Buyers | OrderSet::Sellers | OrderSet::Parked => None,
         });
         next.unwrap_or(NIL)
     }
 }
 
-impl Pass {
-    fn next(self) -> Option<Pass> {
+impl ExpiryPass {
+    fn next(self) -> Option<ExpiryPass> {
         match self {
-            Pass::Ato => Some(Pass::Atc),
-            Pass::Atc => Some(Pass::Day),
-            Pass::Day => Some(Pass::Parked),
-            Pass::Parked => None,
+            ExpiryPass::Ato => Some(ExpiryPass::Atc),
+            ExpiryPass::Atc => Some(ExpiryPass::Day),
+            ExpiryPass::Day => Some(ExpiryPass::Parked),
+            ExpiryPass::Parked => None,
         }
     }
 
     /// Which orders it ends, and why.
     fn ends(self) -> (Tif, Reason) {
         match self {
-            Pass::Ato => (Tif::Ato, Reason::ExpiredAuction),
-            Pass::Atc | Pass::Parked => (Tif::Atc, Reason::ExpiredAuction),
-            Pass::Day => (Tif::Day, Reason::ExpiredDay),
+            ExpiryPass::Ato => (Tif::Ato, Reason::ExpiredAuction),
+            ExpiryPass::Atc | ExpiryPass::Parked => (Tif::Atc, Reason::ExpiredAuction),
+            ExpiryPass::Day => (Tif::Day, Reason::ExpiredDay),
         }
     }
 }
 
-impl Shelf {
-    fn next(self) -> Option<Shelf> {
+impl OrderSet {
+    fn next(self) -> Option<OrderSet> {
         match self {
-            Shelf::Bids => Some(Shelf::Asks),
-            Shelf::Asks => Some(Shelf::Buyers),
-            Shelf::Buyers => Some(Shelf::Sellers),
-            Shelf::Sellers | Shelf::Parked => None,
+            OrderSet::Bids => Some(OrderSet::Asks),
+            OrderSet::Asks => Some(OrderSet::Buyers),
+            OrderSet::Buyers => Some(OrderSet::Sellers),
+            OrderSet::Sellers | OrderSet::Parked => None,
         }
     }
 }

@@ -5,17 +5,17 @@ use crate::command::Quote;
 use crate::id::AccountId;
 use crate::ladder::{Direction, Ladder};
 use crate::number::{Price, Qty};
-use crate::order_nodes::{Nodes, Place};
+use crate::order_nodes::{NodePlace, Nodes};
 use crate::settings::{SelfTrade, VenueSettings};
 use crate::terms::Side;
 use crate::time::Timestamp;
 
-use super::{BookSpec, Entry, FILLS_PER_STEP, Outcome};
+use super::{BookSpec, FILLS_PER_STEP, OrderEntry, VenueOutcome};
 
 /// What is needed at every order, side by side in memory.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct Book {
+pub(super) struct OrderBook {
     /// Bids, asks.
     pub sides: [Ladder; 2],
     /// Of the price, in its raw units.
@@ -24,12 +24,12 @@ pub(super) struct Book {
     self_trade: SelfTrade,
 }
 
-const _: () = assert!(size_of::<Book>() == 64, "a book is a cache line");
+const _: () = assert!(size_of::<OrderBook>() == 64, "a book is a cache line");
 
 /// The picture of a market. The last price is there once `traded` says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Market {
+pub struct MarketState {
     pub last: Price,
     pub last_size: Qty,
     /// Traded today; stays at the largest number there is.
@@ -40,7 +40,7 @@ pub struct Market {
     pub at: Timestamp,
 }
 
-impl Market {
+impl MarketState {
     #[inline]
     pub(super) fn print(&mut self, price: Price, qty: Qty) {
         self.last = price;
@@ -62,7 +62,7 @@ impl Mode {
     /// Market orders wait.
     pub const WAITING: Mode = Mode(4);
     pub const BANDED: Mode = Mode(8);
-    pub const DICED: Mode = Mode(16);
+    pub const RANDOM_REJECTS: Mode = Mode(16);
     /// A step left something to do.
     pub const WORKING: Mode = Mode(32);
 
@@ -95,30 +95,30 @@ pub(super) struct Taker {
 
 impl Taker {
     #[inline]
-    pub fn of(entry: &Entry) -> Taker {
-        let Entry { slot, side, limit, qty, account, .. } = *entry;
+    pub fn of(entry: &OrderEntry) -> Taker {
+        let OrderEntry { slot, side, limit, qty, account, .. } = *entry;
         Taker { slot, side, account, limit, left: qty }
     }
 }
 
 /// Why a taker takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum SweepEnd {
     Filled,
     /// There is nothing more within its limit.
-    Dry,
+    NoLiquidity,
     /// The next is an order of the same account.
-    Own,
+    OwnOrder,
     /// Enough for one step.
-    Tired,
+    StepDone,
 }
 
-impl Book {
-    pub fn new(spec: &BookSpec, nodes: &mut Nodes) -> Book {
+impl OrderBook {
+    pub fn new(spec: &BookSpec, nodes: &mut Nodes) -> OrderBook {
         let mut mode = Mode::default();
         mode.set(Mode::BANDED, spec.settings.band_bp > 0);
-        mode.set(Mode::DICED, spec.settings.reject_permille > 0);
-        Book {
+        mode.set(Mode::RANDOM_REJECTS, spec.settings.reject_permille > 0);
+        OrderBook {
             sides: [Direction::HighestFirst, Direction::LowestFirst]
                 .map(|direction| Ladder::with_ring(direction, nodes)),
             tick: spec.tick_size.raw(),
@@ -178,48 +178,48 @@ impl Book {
     #[inline(never)]
     pub fn sweep(
         &mut self,
-        market: &mut Market,
+        market: &mut MarketState,
         nodes: &mut Nodes,
-        outcomes: &mut Vec<(u32, Outcome)>,
+        outcomes: &mut Vec<(u32, VenueOutcome)>,
         taker: &mut Taker,
-    ) -> Stop {
+    ) -> SweepEnd {
         let bound = self.bound(taker);
         let other = taker.side.opposite() as usize;
         for _ in 0..FILLS_PER_STEP {
             let ladder = &self.sides[other];
             if ladder.best_rank() > bound {
-                return Stop::Dry;
+                return SweepEnd::NoLiquidity;
             }
             let Some(maker) = ladder.best_front(nodes) else {
-                return Stop::Dry;
+                return SweepEnd::NoLiquidity;
             };
             if self.is_own(taker.account, nodes[maker].account) {
-                return Stop::Own;
+                return SweepEnd::OwnOrder;
             }
             // Whoever stands behind is met next, if anything is left.
             nodes.fetch(nodes[maker].next);
-            let (qty, price) = self.meet(nodes, outcomes, taker, maker);
+            let (qty, price) = self.trade_with(nodes, outcomes, taker, maker);
             market.print(price, qty);
             if taker.left.is_zero() {
-                return Stop::Filled;
+                return SweepEnd::Filled;
             }
         }
-        Stop::Tired
+        SweepEnd::StepDone
     }
 
     /// A taker trades with the order that rests first on the other side, at its price.
     #[inline]
-    pub fn meet(
+    pub fn trade_with(
         &mut self,
         nodes: &mut Nodes,
-        outcomes: &mut Vec<(u32, Outcome)>,
+        outcomes: &mut Vec<(u32, VenueOutcome)>,
         taker: &mut Taker,
         maker: u32,
     ) -> (Qty, Price) {
         let qty = taker.left.min(nodes[maker].qty);
         let price = self.price(nodes[maker].ticks);
         taker.left = Qty::from_raw(taker.left.raw() - qty.raw());
-        outcomes.push((taker.slot, Outcome::Filled { qty, price }));
+        outcomes.push((taker.slot, VenueOutcome::Filled { qty, price }));
         self.fill(nodes, outcomes, maker, qty, price);
         (qty, price)
     }
@@ -229,18 +229,18 @@ impl Book {
     pub fn fill(
         &mut self,
         nodes: &mut Nodes,
-        outcomes: &mut Vec<(u32, Outcome)>,
+        outcomes: &mut Vec<(u32, VenueOutcome)>,
         maker: u32,
         qty: Qty,
         price: Price,
     ) {
         let node = &mut nodes[maker];
         let ladder = &mut self.sides[node.side() as usize];
-        outcomes.push((maker, Outcome::Filled { qty, price }));
+        outcomes.push((maker, VenueOutcome::Filled { qty, price }));
         if qty < node.qty {
             ladder.reduce(nodes, maker, qty);
         } else {
-            node.set_place(Place::Nowhere);
+            node.set_place(NodePlace::Nowhere);
             ladder.remove(nodes, maker);
         }
     }
@@ -248,7 +248,7 @@ impl Book {
 
 /// One side of the feed's quote as the book uses it up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct QuoteSide {
     pub ticks: i64,
     /// Zero: nothing is shown.
     pub size: Qty,
@@ -257,11 +257,11 @@ pub(super) struct Shown {
     taken: Qty,
 }
 
-codec!(Shown { ticks, size, portion, taken });
+codec!(QuoteSide { ticks, size, portion, taken });
 
-impl Shown {
-    pub fn new(ticks: i64, size: Qty) -> Shown {
-        Shown { ticks, size, portion: 0, taken: Qty::ZERO }
+impl QuoteSide {
+    pub fn new(ticks: i64, size: Qty) -> QuoteSide {
+        QuoteSide { ticks, size, portion: 0, taken: Qty::ZERO }
     }
 
     pub fn is_sound(&self, settings: &VenueSettings) -> bool {
@@ -294,7 +294,7 @@ impl Shown {
         let mut rest = *self;
         std::iter::from_fn(move || {
             let portion = rest.portion(side, settings)?;
-            rest.pass();
+            rest.next_portion();
             Some(portion)
         })
     }
@@ -311,12 +311,12 @@ impl Shown {
         self.taken = Qty::from_raw(self.taken.raw() + qty.raw());
         assert!(self.taken <= self.size, "a portion has its size");
         if self.taken == self.size {
-            self.pass();
+            self.next_portion();
         }
     }
 
     /// What is left of the portion is gone.
-    pub fn pass(&mut self) {
+    pub fn next_portion(&mut self) {
         self.portion += 1;
         self.taken = Qty::ZERO;
     }
@@ -338,15 +338,15 @@ fn portions(settings: &VenueSettings) -> u32 {
 
 /// The feed's own orders ahead of the clients' at one price: 0 ≤ `ahead` ≤ `shown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Queue {
+pub(super) struct FeedQueue {
     pub ticks: i64,
     pub ahead: Qty,
     pub shown: Qty,
 }
 
-impl Queue {
-    pub fn new(ticks: i64, shown: Qty) -> Queue {
-        Queue { ticks, ahead: shown, shown }
+impl FeedQueue {
+    pub fn new(ticks: i64, shown: Qty) -> FeedQueue {
+        FeedQueue { ticks, ahead: shown, shown }
     }
 
     pub fn is_sound(&self) -> bool {
@@ -364,7 +364,7 @@ impl Queue {
     }
 
     /// A trade takes from it first; what is left of the trade.
-    pub fn pass(&mut self, traded: Qty) -> Qty {
+    pub fn consume(&mut self, traded: Qty) -> Qty {
         let taken = traded.min(self.ahead);
         self.ahead = Qty::from_raw(self.ahead.raw() - taken.raw());
         self.shown = Qty::from_raw(self.shown.raw() - taken.raw());

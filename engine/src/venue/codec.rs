@@ -1,28 +1,28 @@
 //! The books of a shard as bytes. What rests in them is told by the nodes alone: ladders, sums and modes follow from those.
 
-use super::book::{Market, Mode, Queue};
+use super::book::{FeedQueue, MarketState, Mode};
 use super::{BookSpec, Venue, Work};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
-use crate::order_nodes::{Node, Nodes, Place};
+use crate::order_nodes::{Node, NodePlace, Nodes};
 use crate::pages::LargePages;
 
-codec!(Market { last, last_size, volume, traded, quote, at });
-codec!(Queue { ticks, ahead, shown });
+codec!(MarketState { last, last_size, volume, traded, quote, at });
+codec!(FeedQueue { ticks, ahead, shown });
 
 impl Venue {
     pub(crate) fn save(&self, out: &mut impl ByteSink) {
-        for (market, back) in self.markets.iter().zip(&self.backs) {
-            assert!(back.work == Work::None, "an image is made between commands");
+        for (market, detail) in self.markets.iter().zip(&self.details) {
+            assert!(detail.work == Work::None, "an image is made between commands");
             market.encode(out);
-            back.spec.auctions.encode(out);
-            back.session.encode(out);
-            back.halted.encode(out);
-            back.shown.encode(out);
-            back.queues.encode(out);
-            back.arrivals.encode(out);
-            [back.ato, back.atc].encode(out);
-            back.band.encode(out);
-            back.rng.encode(out);
+            detail.spec.auctions.encode(out);
+            detail.session.encode(out);
+            detail.halted.encode(out);
+            detail.shown.encode(out);
+            detail.queues.encode(out);
+            detail.arrivals.encode(out);
+            [detail.ato, detail.atc].encode(out);
+            detail.band.encode(out);
+            detail.rng.encode(out);
         }
         self.nodes.save(out);
     }
@@ -40,13 +40,13 @@ impl Venue {
         }
         let (nodes, mut heads) = Nodes::load(from, capacity, pages)?;
         venue.nodes = Nodes { rings: std::mem::take(&mut venue.nodes.rings), ..nodes };
-        let stops = heads.extract_if(.., |head| venue.nodes.place(*head) == Place::Stop).collect();
+        let stops = heads.extract_if(.., |head| venue.nodes.place(*head) == NodePlace::Stop).collect();
         let known = heads.iter().all(|&head| (venue.nodes[head].book as usize) < venue.books.len());
         from.check(known, DecodeProblem::Contradiction)?;
         // The best price of a book first, so that its ring begins where the market is.
         heads.sort_by_cached_key(|&head| venue.rank_of(&venue.nodes[head]));
         for head in heads {
-            let sound = venue.line_up(head);
+            let sound = venue.restore_queue(head);
             from.check(sound, DecodeProblem::Contradiction)?;
         }
         (0..venue.books.len() as u32).for_each(|book| venue.update_mode(book));
@@ -55,19 +55,19 @@ impl Venue {
 
     fn load_book(&mut self, from: &mut ByteReader<'_>, book: usize) -> Result<(), DecodeError> {
         self.markets[book] = Codec::decode(from)?;
-        let back = &mut self.backs[book];
-        back.spec.auctions = Codec::decode(from)?;
-        back.session = Codec::decode(from)?;
-        back.halted = Codec::decode(from)?;
-        back.shown = Codec::decode(from)?;
-        back.queues = Codec::decode(from)?;
-        back.arrivals = Codec::decode(from)?;
-        [back.ato, back.atc] = Codec::decode(from)?;
-        back.band = Codec::decode(from)?;
-        back.rng = Codec::decode(from)?;
-        let sound = back.shown.iter().all(|shown| shown.is_sound(&back.spec.settings))
-            && back.queues.iter().flatten().all(Queue::is_sound)
-            && back.arrivals >= 0;
+        let detail = &mut self.details[book];
+        detail.spec.auctions = Codec::decode(from)?;
+        detail.session = Codec::decode(from)?;
+        detail.halted = Codec::decode(from)?;
+        detail.shown = Codec::decode(from)?;
+        detail.queues = Codec::decode(from)?;
+        detail.arrivals = Codec::decode(from)?;
+        [detail.ato, detail.atc] = Codec::decode(from)?;
+        detail.band = Codec::decode(from)?;
+        detail.rng = Codec::decode(from)?;
+        let sound = detail.shown.iter().all(|shown| shown.is_sound(&detail.spec.settings))
+            && detail.queues.iter().flatten().all(FeedQueue::is_sound)
+            && detail.arrivals >= 0;
         from.check(sound, DecodeProblem::Contradiction)
     }
 
@@ -76,50 +76,51 @@ impl Venue {
     }
 
     /// Puts a whole line where it belongs. False if it cannot be there, or another one is.
-    fn line_up(&mut self, head: u32) -> bool {
+    fn restore_queue(&mut self, head: u32) -> bool {
         let node = self.nodes[head];
         let (book, side) = (node.book as usize, node.side() as usize);
         let slots: Vec<u32> = self.nodes.line_from(head).collect();
         match node.place() {
-            Place::Book => {
+            NodePlace::Book => {
                 let (front, nodes) = (&mut self.books[book], &mut self.nodes);
                 front.is_price(node.ticks)
                     && front.sides[side].front(nodes, node.ticks).is_none()
                     && slots.into_iter().all(|slot| front.sides[side].push_back(nodes, slot, node.ticks))
             }
-            Place::Line | Place::ParkedLimit | Place::ParkedMarket => {
-                let (back, nodes) = (&mut self.backs[book], &mut self.nodes);
+            NodePlace::MarketQueue | NodePlace::ParkedLimit | NodePlace::ParkedMarket => {
+                let (detail, nodes) = (&mut self.details[book], &mut self.nodes);
                 let line = match node.place() {
-                    Place::Line => &mut back.lines[side],
-                    _ => &mut back.parked,
+                    NodePlace::MarketQueue => &mut detail.market_queues[side],
+                    _ => &mut detail.parked,
                 };
                 let arrived = slots.iter().all(|&slot| {
-                    nodes.place(slot) != Place::Line || (1..=back.arrivals).contains(&nodes[slot].ticks)
+                    nodes.place(slot) != NodePlace::MarketQueue
+                        || (1..=detail.arrivals).contains(&nodes[slot].ticks)
                 });
                 let alone = line.front().is_none();
                 slots.into_iter().for_each(|slot| line.push_back(nodes, slot));
                 alone && arrived
             }
-            Place::Nowhere | Place::Taking | Place::Stop => false,
+            NodePlace::Nowhere | NodePlace::Taking | NodePlace::Stop => false,
         }
     }
 
     /// The mode of a book in which nothing is going on.
     pub(super) fn update_mode(&mut self, book: u32) {
         self.update_collecting(book);
-        let (front, back) = (&mut self.books[book as usize], &self.backs[book as usize]);
-        front.mode.set(Mode::QUOTED, back.shown.iter().any(|shown| shown.size.is_positive()));
-        front.mode.set(Mode::WAITING, back.lines.iter().any(|line| line.front().is_some()));
-        front.mode.set(Mode::BANDED, back.spec.settings.band_bp > 0);
-        front.mode.set(Mode::DICED, back.spec.settings.reject_permille > 0);
+        let (front, detail) = (&mut self.books[book as usize], &self.details[book as usize]);
+        front.mode.set(Mode::QUOTED, detail.shown.iter().any(|shown| shown.size.is_positive()));
+        front.mode.set(Mode::WAITING, detail.market_queues.iter().any(|line| line.front().is_some()));
+        front.mode.set(Mode::BANDED, detail.spec.settings.band_bp > 0);
+        front.mode.set(Mode::RANDOM_REJECTS, detail.spec.settings.reject_permille > 0);
     }
 
     /// Last prices and the dice.
     pub(crate) fn fold(&self, sum: &mut Digest) {
-        for (market, back) in self.markets.iter().zip(&self.backs) {
+        for (market, detail) in self.markets.iter().zip(&self.details) {
             market.encode(sum);
-            back.arrivals.encode(sum);
-            back.rng.encode(sum);
+            detail.arrivals.encode(sum);
+            detail.rng.encode(sum);
         }
     }
 }

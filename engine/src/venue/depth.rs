@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{DEPTH_LEVELS_MAX, Level};
+use crate::event::{DEPTH_LEVELS_MAX, DepthLevel};
 use crate::number::Qty;
 use crate::terms::Side;
 
@@ -11,43 +11,43 @@ use super::Venue;
 
 /// The books that are followed, and which of them may have changed since they were last looked at.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
+pub(super) struct WatchedBooks {
     /// By book; empty while nobody follows any, so that an order asks nothing but that.
-    marks: Vec<Mark>,
+    marks: Vec<WatchMark>,
     /// How many are followed.
     count: usize,
-    /// Those at [`Mark::Touched`], in the order in which they were; there is room for every one that is followed.
+    /// Those at [`WatchMark::Touched`], in the order in which they were; there is room for every one that is followed.
     touched: VecDeque<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+enum WatchMark {
     Ignored,
     Still,
     Touched,
 }
 
-impl Followed {
+impl WatchedBooks {
     fn set(&mut self, book: u32, on: bool) {
         let at = book as usize;
         if self.marks.len() <= at {
-            self.marks.resize(at + 1, Mark::Ignored);
+            self.marks.resize(at + 1, WatchMark::Ignored);
         }
         match (self.marks[at], on) {
-            (Mark::Ignored, true) => {
-                self.marks[at] = Mark::Still;
+            (WatchMark::Ignored, true) => {
+                self.marks[at] = WatchMark::Still;
                 self.count += 1;
                 self.touched.reserve(self.count - self.touched.len());
             }
-            (Mark::Still | Mark::Touched, false) => {
-                self.marks[at] = Mark::Ignored;
+            (WatchMark::Still | WatchMark::Touched, false) => {
+                self.marks[at] = WatchMark::Ignored;
                 self.touched.retain(|touched| *touched != book);
                 self.count -= 1;
             }
-            (Mark::Ignored, false) | (Mark::Still | Mark::Touched, true) => {}
+            (WatchMark::Ignored, false) | (WatchMark::Still | WatchMark::Touched, true) => {}
         }
         if self.count == 0 {
-            *self = Followed::default();
+            *self = WatchedBooks::default();
         }
     }
 
@@ -61,15 +61,15 @@ impl Followed {
     #[cold]
     #[inline(never)]
     fn note(&mut self, book: u32) {
-        if let Some(mark @ Mark::Still) = self.marks.get_mut(book as usize) {
-            *mark = Mark::Touched;
+        if let Some(mark @ WatchMark::Still) = self.marks.get_mut(book as usize) {
+            *mark = WatchMark::Touched;
             self.touched.push_back(book);
         }
     }
 
     fn take(&mut self) -> Option<u32> {
         let book = self.touched.pop_front()?;
-        self.marks[book as usize] = Mark::Still;
+        self.marks[book as usize] = WatchMark::Still;
         Some(book)
     }
 }
@@ -77,38 +77,38 @@ impl Followed {
 impl Venue {
     /// Whether changes of a book are to be noted from now on.
     pub fn follow(&mut self, book: u32, on: bool) {
-        self.followed.set(book, on);
+        self.watched.set(book, on);
     }
 
     /// Nobody follows any book.
     pub fn follow_none(&mut self) {
-        self.followed = Followed::default();
+        self.watched = WatchedBooks::default();
     }
 
     /// Whether a book that is followed may have changed.
     #[inline]
     pub fn has_touched(&self) -> bool {
-        !self.followed.touched.is_empty()
+        !self.watched.touched.is_empty()
     }
 
     /// A book that is followed and may have changed since it was last taken; the one that waits longest.
     pub fn take_touched(&mut self) -> Option<u32> {
-        self.followed.take()
+        self.watched.take()
     }
 
     /// Has a book looked at again.
     pub fn touch(&mut self, book: u32) {
-        self.followed.touch(book);
+        self.watched.touch(book);
     }
 
     /// What somebody who takes from this side would find, best first: orders of clients, and what is left of the feed's quote.
-    pub fn levels(&self, book: u32, side: Side) -> ([Level; DEPTH_LEVELS_MAX], usize) {
-        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
+    pub fn levels(&self, book: u32, side: Side) -> ([DepthLevel; DEPTH_LEVELS_MAX], usize) {
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let ladder = &front.sides[side as usize];
         let mut clients = ladder.levels(&self.nodes).peekable();
-        let portions = back.shown[side as usize].portions(side, &back.spec.settings);
+        let portions = detail.shown[side as usize].portions(side, &detail.spec.settings);
         let mut portions = portions.take_while(|(ticks, _)| front.is_price(*ticks)).peekable();
-        let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
+        let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
         for (count, level) in levels.iter_mut().enumerate() {
             let next = |next: Option<&(i64, Qty)>| next.map(|(ticks, _)| ladder.rank(*ticks));
             let ranks = [next(clients.peek()), next(portions.peek())];
@@ -118,7 +118,7 @@ impl Venue {
             let sum = [client, portion].into_iter().flatten().map(|(_, qty)| qty.raw());
             // Both are counted; together they may be more than can be.
             let qty = Qty::from_raw(sum.fold(0, i64::saturating_add));
-            *level = Level { price: front.price(ladder.rank(best)), qty };
+            *level = DepthLevel { price: front.price(ladder.rank(best)), qty };
         }
         (levels, DEPTH_LEVELS_MAX)
     }

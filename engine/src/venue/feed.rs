@@ -6,9 +6,9 @@ use crate::number::{Price, Qty};
 use crate::settings::FillModel;
 use crate::terms::Side;
 
-use super::book::{Mode, Queue, Shown};
+use super::book::{FeedQueue, Mode, QuoteSide};
 use super::matching::ticks_up;
-use super::{EFFORT_TOLD, Venue, Work};
+use super::{EFFORT_REPORTED, Venue, Work};
 
 impl Venue {
     /// Takes a quote into the picture, and starts what it fills.
@@ -19,13 +19,13 @@ impl Venue {
         let tick = self.books[book as usize].tick().raw();
         if (old.bid, old.bid_size) != (quote.bid, quote.bid_size) {
             let ticks = quote.bid.raw().div_euclid(tick);
-            self.show_side(book, Side::Buy, Shown::new(ticks, quote.bid_size.max(Qty::ZERO)));
+            self.show_side(book, Side::Buy, QuoteSide::new(ticks, quote.bid_size.max(Qty::ZERO)));
         }
         if (old.ask, old.ask_size) != (quote.ask, quote.ask_size) {
             let ticks = ticks_up(quote.ask.raw(), tick);
-            self.show_side(book, Side::Sell, Shown::new(ticks, quote.ask_size.max(Qty::ZERO)));
+            self.show_side(book, Side::Sell, QuoteSide::new(ticks, quote.ask_size.max(Qty::ZERO)));
         }
-        let quoted = self.backs[book as usize].shown.iter().any(|shown| shown.size.is_positive());
+        let quoted = self.details[book as usize].shown.iter().any(|shown| shown.size.is_positive());
         let front = &mut self.books[book as usize];
         front.mode.set(Mode::QUOTED, quoted);
         if !front.mode.has(Mode::COLLECTING) {
@@ -34,41 +34,41 @@ impl Venue {
     }
 
     /// One side of the quote has changed: what was taken is there again, and the queue follows.
-    fn show_side(&mut self, book: u32, side: Side, shown: Shown) {
-        let (front, back) = (&self.books[book as usize], &mut self.backs[book as usize]);
+    fn show_side(&mut self, book: u32, side: Side, shown: QuoteSide) {
+        let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
         // A price that is none, once it is on the grid, shows nothing.
         let priced = shown.ticks.checked_mul(front.tick().raw()).is_some();
-        let shown = if priced { shown } else { Shown::default() };
-        back.shown[side as usize] = shown;
-        let queue = &mut back.queues[side as usize];
+        let shown = if priced { shown } else { QuoteSide::default() };
+        detail.shown[side as usize] = shown;
+        let queue = &mut detail.queues[side as usize];
         match queue {
             Some(queue) if shown.size.is_positive() && queue.ticks == shown.ticks => queue.resize(shown.size),
             _ => {
                 let rests = shown.size.is_positive()
                     && front.sides[side as usize].front(&self.nodes, shown.ticks).is_some();
-                *queue = rests.then(|| Queue::new(shown.ticks, shown.size));
+                *queue = rests.then(|| FeedQueue::new(shown.ticks, shown.size));
             }
         }
     }
 
     /// A client's order comes to rest: the first one at the very quote has the feed's orders ahead.
-    pub(super) fn queue_up(&mut self, book: u32, side: Side, ticks: i64) {
-        let (front, back) = (&self.books[book as usize], &mut self.backs[book as usize]);
-        let shown = &back.shown[side as usize];
+    pub(super) fn add_queue_ahead(&mut self, book: u32, side: Side, ticks: i64) {
+        let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
+        let shown = &detail.shown[side as usize];
         let at_quote = shown.size.is_positive() && shown.ticks == ticks;
         if at_quote && front.sides[side as usize].front(&self.nodes, ticks).is_none() {
-            back.queues[side as usize] = Some(Queue::new(ticks, shown.first()));
+            detail.queues[side as usize] = Some(FeedQueue::new(ticks, shown.first()));
         }
     }
 
     /// One piece of [`Work::Through`]: orders that the opposite quote has gone through fill at their limit, out of
     /// the shown size.
     pub(super) fn work_through(&mut self, book: u32, side: Side) -> u32 {
-        let (front, back) = (&mut self.books[book as usize], &mut self.backs[book as usize]);
+        let (front, detail) = (&mut self.books[book as usize], &mut self.details[book as usize]);
         let ladder = &front.sides[side as usize];
-        let shown = &mut back.shown[side.opposite() as usize];
+        let shown = &mut detail.shown[side.opposite() as usize];
         let reach = ladder.rank(shown.ticks);
-        let touch = back.spec.settings.fill_model == FillModel::Touch;
+        let touch = detail.spec.settings.fill_model == FillModel::Touch;
         let reached = ladder.best_rank() < reach || touch && ladder.best_rank() == reach;
         let maker = ladder.best_front(&self.nodes).filter(|_| reached && shown.first().is_positive());
         if let Some(maker) = maker {
@@ -77,11 +77,11 @@ impl Venue {
             shown.take(qty);
             front.fill(&mut self.nodes, &mut self.outcomes, maker, qty, price);
             self.markets[book as usize].print(price, qty);
-            return EFFORT_TOLD;
+            return EFFORT_REPORTED;
         }
         match side {
             Side::Buy => self.set_work(book, Work::Through { side: Side::Sell }),
-            Side::Sell => self.start_line(book),
+            Side::Sell => self.start_market_queue(book),
         }
         1
     }
@@ -127,10 +127,10 @@ impl Venue {
             self.markets[book as usize].print(price_of_maker, qty);
             let left = if size.is_zero() { left } else { Qty::from_raw(left.raw() - qty.raw()) };
             self.set_work(book, Work::Print { side, price, size, left, queued });
-            return EFFORT_TOLD;
+            return EFFORT_REPORTED;
         }
         if !queued && price.raw().rem_euclid(tick) == 0 {
-            let left = self.behind_queue(book, side, ticks, size, left);
+            let left = self.left_behind_queue(book, side, ticks, size, left);
             self.set_work(book, Work::Print { side, price, size, left, queued: true });
             return 1;
         }
@@ -142,18 +142,18 @@ impl Venue {
     }
 
     /// What a trade has left for the clients at its very price.
-    fn behind_queue(&mut self, book: u32, side: Side, ticks: i64, size: Qty, left: Qty) -> Qty {
-        let (front, back) = (&self.books[book as usize], &mut self.backs[book as usize]);
+    fn left_behind_queue(&mut self, book: u32, side: Side, ticks: i64, size: Qty, left: Qty) -> Qty {
+        let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
         let ladder = &front.sides[side as usize];
-        let shown = &back.shown[side as usize];
+        let shown = &detail.shown[side as usize];
         let behind_quote = shown.size.is_positive() && ladder.rank(shown.ticks) < ladder.rank(ticks);
-        let queue = back.queues[side as usize].as_mut().filter(|queue| queue.ticks == ticks);
-        match (back.spec.settings.fill_model, queue) {
+        let queue = detail.queues[side as usize].as_mut().filter(|queue| queue.ticks == ticks);
+        match (detail.spec.settings.fill_model, queue) {
             (FillModel::Through, _) => Qty::ZERO,
             (FillModel::Touch, _) => left,
             (FillModel::Queue, _) if behind_quote => Qty::ZERO,
             (FillModel::Queue, None) => left,
-            (FillModel::Queue, Some(queue)) if !size.is_zero() => queue.pass(left),
+            (FillModel::Queue, Some(queue)) if !size.is_zero() => queue.consume(left),
             // A trade of unknown size does not tell how far the queue has moved.
             (FillModel::Queue, Some(queue)) if queue.ahead.is_positive() => Qty::ZERO,
             (FillModel::Queue, Some(_)) => left,

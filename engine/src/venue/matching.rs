@@ -3,17 +3,17 @@
 use crate::command::Session;
 use crate::number::{Price, Qty};
 use crate::order::NIL;
-use crate::order_nodes::{Node, Place};
+use crate::order_nodes::{Node, NodePlace};
 use crate::reason::Reason;
 use crate::settings::SelfTrade;
 use crate::terms::{Side, Tif};
 
 use super::book::{Mode, Taker};
-use super::{EFFORT_TOLD, Entry, Outcome, Venue, Work};
+use super::{EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome, Work};
 
 /// What a taker meets next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum Counterparty {
     /// A market order that waits, at the taker's own limit.
     Waiting(u32),
     /// An order that rests at its limit.
@@ -30,23 +30,23 @@ enum Next {
 impl Venue {
     /// An order comes to a book in which there is more than clients, or is one that asks for more.
     #[cold]
-    pub(super) fn arrive_richly(&mut self, entry: &Entry) {
+    pub(super) fn arrive_slow(&mut self, entry: &OrderEntry) {
         let book = entry.book;
-        if entry.tif == Tif::Atc && self.backs[book as usize].session != Session::ClosingAuction {
+        if entry.tif == Tif::Atc && self.details[book as usize].session != Session::ClosingAuction {
             return self.park(entry);
         }
         self.remember_auction(book, entry.tif);
         if self.books[book as usize].mode.has(Mode::COLLECTING) {
             return match entry.tif.is_immediate() {
-                true => self.say(entry.slot, Outcome::Canceled(Reason::NoLiquidity)),
-                false => self.settle(entry, entry.qty),
+                true => self.push_outcome(entry.slot, VenueOutcome::Canceled(Reason::NoLiquidity)),
+                false => self.enqueue(entry, entry.qty),
             };
         }
-        self.backs[book as usize].band = self.band(book);
-        if entry.tif == Tif::Fok && !self.can_fill_whole(book, &Taker::of(entry)) {
-            return self.say(entry.slot, Outcome::Canceled(Reason::Fok));
+        self.details[book as usize].band = self.band(book);
+        if entry.tif == Tif::Fok && !self.is_fully_fillable(book, &Taker::of(entry)) {
+            return self.push_outcome(entry.slot, VenueOutcome::Canceled(Reason::Fok));
         }
-        self.nodes.set(entry.slot, entry.node(Place::Taking, entry.limit.unwrap_or_default(), entry.qty));
+        self.nodes.set(entry.slot, entry.node(NodePlace::Taking, entry.limit.unwrap_or_default(), entry.qty));
         self.set_work(book, Work::Take { slot: entry.slot, market: entry.limit.is_none() });
         self.run(book);
     }
@@ -57,77 +57,77 @@ impl Venue {
         let next = self.next_for(book, &taker);
         let node = self.nodes[slot];
         let end = match next {
-            Next::Waiting(_) | Next::Resting(_) | Next::Portion(..) => {
+            Counterparty::Waiting(_) | Counterparty::Resting(_) | Counterparty::Portion(..) => {
                 let left = self.take_next(book, taker, next);
                 self.nodes[slot].qty = left;
                 if left.is_positive() {
-                    return EFFORT_TOLD;
+                    return EFFORT_REPORTED;
                 }
                 None
             }
-            Next::Own => Some(Reason::SelfTrade),
-            Next::Band => Some(Reason::PriceBand),
-            Next::Nothing => {
+            Counterparty::Own => Some(Reason::SelfTrade),
+            Counterparty::Band => Some(Reason::PriceBand),
+            Counterparty::Nothing => {
                 self.set_work(book, Work::None);
-                self.nodes[slot].set_place(Place::Nowhere);
-                self.stay(&entry_of(slot, &node, market), node.qty);
-                return EFFORT_TOLD;
+                self.nodes[slot].set_place(NodePlace::Nowhere);
+                self.rest_or_cancel(&entry_of(slot, &node, market), node.qty);
+                return EFFORT_REPORTED;
             }
         };
         self.set_work(book, Work::None);
-        self.nodes[slot].set_place(Place::Nowhere);
+        self.nodes[slot].set_place(NodePlace::Nowhere);
         if let Some(reason) = end {
-            self.say(slot, Outcome::Canceled(reason));
+            self.push_outcome(slot, VenueOutcome::Canceled(reason));
         }
-        EFFORT_TOLD
+        EFFORT_REPORTED
     }
 
-    /// One piece of [`Work::Line`]: market orders that wait trade as if they arrived now, the oldest first.
-    pub(super) fn work_line(&mut self, book: u32, taking: u32, mut next: [u32; 2]) -> u32 {
+    /// One piece of [`Work::MarketQueue`]: market orders that wait trade as if they arrived now, the oldest first.
+    pub(super) fn work_market_queue(&mut self, book: u32, taking: u32, mut next: [u32; 2]) -> u32 {
         if taking == NIL {
-            let Some(slot) = self.oldest(next) else {
+            let Some(slot) = self.older_of(next) else {
                 self.set_work(book, Work::None);
                 return 0;
             };
             next[self.nodes[slot].side() as usize] = self.nodes[slot].next().unwrap_or(NIL);
-            self.backs[book as usize].band = self.band(book);
-            self.set_work(book, Work::Line { taking: slot, next });
+            self.details[book as usize].band = self.band(book);
+            self.set_work(book, Work::MarketQueue { taking: slot, next });
             return 1;
         }
         let taker = self.taker(taking, true);
         let met = self.next_for(book, &taker);
         let end = match met {
-            Next::Waiting(_) | Next::Resting(_) | Next::Portion(..) => {
+            Counterparty::Waiting(_) | Counterparty::Resting(_) | Counterparty::Portion(..) => {
                 let left = self.take_next(book, taker, met);
                 if left.is_positive() {
                     self.nodes[taking].qty = left;
-                    return EFFORT_TOLD;
+                    return EFFORT_REPORTED;
                 }
                 None
             }
-            Next::Own => Some(Reason::SelfTrade),
-            Next::Band => Some(Reason::PriceBand),
-            Next::Nothing => {
-                self.set_work(book, Work::Line { taking: NIL, next });
+            Counterparty::Own => Some(Reason::SelfTrade),
+            Counterparty::Band => Some(Reason::PriceBand),
+            Counterparty::Nothing => {
+                self.set_work(book, Work::MarketQueue { taking: NIL, next });
                 return 1;
             }
         };
-        self.leave(taking).expect("it stands in the line");
+        self.take_out(taking).expect("it stands in the line");
         if let Some(reason) = end {
-            self.say(taking, Outcome::Canceled(reason));
+            self.push_outcome(taking, VenueOutcome::Canceled(reason));
         }
-        self.set_work(book, Work::Line { taking: NIL, next });
-        EFFORT_TOLD
+        self.set_work(book, Work::MarketQueue { taking: NIL, next });
+        EFFORT_REPORTED
     }
 
     /// Lets the market orders that wait take what they can.
-    pub(super) fn start_line(&mut self, book: u32) {
-        let next = self.backs[book as usize].lines.map(|line| line.front().unwrap_or(NIL));
-        self.set_work(book, Work::Line { taking: NIL, next });
+    pub(super) fn start_market_queue(&mut self, book: u32) {
+        let next = self.details[book as usize].market_queues.map(|line| line.front().unwrap_or(NIL));
+        self.set_work(book, Work::MarketQueue { taking: NIL, next });
     }
 
     /// Whoever came first of the two.
-    fn oldest(&self, next: [u32; 2]) -> Option<u32> {
+    fn older_of(&self, next: [u32; 2]) -> Option<u32> {
         let waiting = next.into_iter().filter(|&slot| slot != NIL);
         waiting.min_by_key(|&slot| self.nodes[slot].ticks)
     }
@@ -138,84 +138,84 @@ impl Venue {
         Taker { slot, side: node.side(), account: node.account, limit, left: node.qty }
     }
 
-    fn next_for(&self, book: u32, taker: &Taker) -> Next {
-        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
-        let (low, high) = back.band;
+    fn next_for(&self, book: u32, taker: &Taker) -> Counterparty {
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
+        let (low, high) = detail.band;
         let other = taker.side.opposite();
         let own = |slot: u32| front.is_own(taker.account, self.nodes[slot].account);
-        if let (Some(limit), Some(slot)) = (taker.limit, back.lines[other as usize].front()) {
+        if let (Some(limit), Some(slot)) = (taker.limit, detail.market_queues[other as usize].front()) {
             return match (low <= limit && limit <= high, own(slot)) {
-                (false, _) => Next::Band,
-                (true, true) => Next::Own,
-                (true, false) => Next::Waiting(slot),
+                (false, _) => Counterparty::Band,
+                (true, true) => Counterparty::Own,
+                (true, false) => Counterparty::Waiting(slot),
             };
         }
         let ladder = &front.sides[other as usize];
-        let portion = back.shown[other as usize].portion(other, &back.spec.settings);
+        let portion = detail.shown[other as usize].portion(other, &detail.spec.settings);
         let quoted = portion.map_or(i64::MAX, |(ticks, _)| ladder.rank(ticks));
         let best = quoted.min(ladder.best_rank());
         let ticks = ladder.rank(best);
         if best > front.bound(taker) {
-            return Next::Nothing;
+            return Counterparty::Nothing;
         }
         if ticks < low || ticks > high {
-            return Next::Band;
+            return Counterparty::Band;
         }
         match (portion, ladder.best_front(&self.nodes)) {
-            (Some((ticks, left)), _) if quoted == best => Next::Portion(ticks, left),
-            (_, Some(slot)) if own(slot) => Next::Own,
-            (_, Some(slot)) => Next::Resting(slot),
-            (_, None) => Next::Nothing,
+            (Some((ticks, left)), _) if quoted == best => Counterparty::Portion(ticks, left),
+            (_, Some(slot)) if own(slot) => Counterparty::Own,
+            (_, Some(slot)) => Counterparty::Resting(slot),
+            (_, None) => Counterparty::Nothing,
         }
     }
 
     /// Trades once; what the taker has left.
-    fn take_next(&mut self, book: u32, mut taker: Taker, next: Next) -> Qty {
+    fn take_next(&mut self, book: u32, mut taker: Taker, next: Counterparty) -> Qty {
         let b = book as usize;
         match next {
-            Next::Resting(maker) => {
+            Counterparty::Resting(maker) => {
                 let book = &mut self.books[b];
-                let (qty, price) = book.meet(&mut self.nodes, &mut self.outcomes, &mut taker, maker);
+                let (qty, price) = book.trade_with(&mut self.nodes, &mut self.outcomes, &mut taker, maker);
                 self.markets[b].print(price, qty);
                 taker.left
             }
-            Next::Waiting(maker) => {
+            Counterparty::Waiting(maker) => {
                 let limit = taker.limit.expect("only a limit order meets those who wait");
                 let (price, qty) = (self.books[b].price(limit), taker.left.min(self.nodes[maker].qty));
-                self.say(taker.slot, Outcome::Filled { qty, price });
+                self.push_outcome(taker.slot, VenueOutcome::Filled { qty, price });
                 self.fill_waiting(maker, qty, price);
                 self.markets[b].print(price, qty);
                 Qty::from_raw(taker.left.raw() - qty.raw())
             }
-            Next::Portion(ticks, left) => {
+            Counterparty::Portion(ticks, left) => {
                 let qty = self.take_portion(book, &taker, left);
                 let price = self.books[b].price(ticks);
-                self.say(taker.slot, Outcome::Filled { qty, price });
+                self.push_outcome(taker.slot, VenueOutcome::Filled { qty, price });
                 self.markets[b].print(price, qty);
                 Qty::from_raw(taker.left.raw() - qty.raw())
             }
-            Next::Nothing | Next::Own | Next::Band => taker.left,
+            Counterparty::Nothing | Counterparty::Own | Counterparty::Band => taker.left,
         }
     }
 
     /// How much of a portion the taker gets. With dice, what it does not get is gone too: somebody else was faster.
     fn take_portion(&mut self, book: u32, taker: &Taker, left: Qty) -> Qty {
-        let back = &mut self.backs[book as usize];
-        let shown = &mut back.shown[taker.side.opposite() as usize];
+        let detail = &mut self.details[book as usize];
+        let shown = &mut detail.shown[taker.side.opposite() as usize];
         // FOK has been promised the whole.
-        if !back.spec.settings.partial_fill || self.nodes[taker.slot].tif == Tif::Fok {
+        if !detail.spec.settings.partial_fill || self.nodes[taker.slot].tif == Tif::Fok {
             let qty = left.min(taker.left);
             shown.take(qty);
             return qty;
         }
-        let lot = back.spec.lot.raw();
+        let lot = detail.spec.lot.raw();
         let lots = (left.raw() / lot).max(1) as u64;
-        let drawn = (back.rng.below(lots) as i64 + 1).saturating_mul(lot).min(left.raw());
+        let drawn = (detail.rng.below(lots) as i64 + 1).saturating_mul(lot).min(left.raw());
         if taker.left.raw() < drawn {
             shown.take(taker.left);
             return taker.left;
         }
-        shown.pass();
+        shown.next_portion();
         Qty::from_raw(drawn)
     }
 
@@ -224,16 +224,16 @@ impl Venue {
         let node = &mut self.nodes[slot];
         let left = Qty::from_raw(node.qty.raw() - qty.raw());
         node.qty = left;
-        self.say(slot, Outcome::Filled { qty, price });
+        self.push_outcome(slot, VenueOutcome::Filled { qty, price });
         if left.is_zero() {
-            self.leave(slot).expect("it stands in the line");
+            self.take_out(slot).expect("it stands in the line");
         }
     }
 
     /// The lowest and the highest price, in ticks, that the band allows now.
     fn band(&self, book: u32) -> (i64, i64) {
-        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
-        let bp = back.spec.settings.band_bp;
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
+        let bp = detail.spec.settings.band_bp;
         let market = &self.markets[book as usize];
         if bp == 0 || !market.traded {
             return (i64::MIN, i64::MAX);
@@ -250,22 +250,22 @@ impl Venue {
 /// Looking ahead for FOK.
 impl Venue {
     /// Whether the whole quantity can be had in one go, without meeting an own order.
-    fn can_fill_whole(&self, book: u32, taker: &Taker) -> bool {
-        let back = &self.backs[book as usize];
+    fn is_fully_fillable(&self, book: u32, taker: &Taker) -> bool {
+        let detail = &self.details[book as usize];
         let want = taker.left.raw() as i128;
-        let Some(waiting) = self.can_have_waiting(book, taker, want) else {
+        let Some(waiting) = self.fillable_from_waiting(book, taker, want) else {
             return false;
         };
-        let own_matters = back.spec.settings.self_trade == SelfTrade::CancelNewest;
+        let own_matters = detail.spec.settings.self_trade == SelfTrade::CancelNewest;
         let bound = self.bound_in_band(book, taker);
         let ladder = &self.books[book as usize].sides[taker.side.opposite() as usize];
         // A price can also be too good for the band; then nothing behind it is reached.
-        let portion =
-            back.shown[taker.side.opposite() as usize].portion(taker.side.opposite(), &back.spec.settings);
+        let portion = detail.shown[taker.side.opposite() as usize]
+            .portion(taker.side.opposite(), &detail.spec.settings);
         let quoted = portion.map_or(i64::MAX, |(ticks, _)| ladder.rank(ticks));
         let good_edge = match taker.side {
-            Side::Buy => back.band.0,
-            Side::Sell => back.band.1,
+            Side::Buy => detail.band.0,
+            Side::Sell => detail.band.1,
         };
         if waiting < want && quoted.min(ladder.best_rank()) < ladder.rank(good_edge) {
             return false;
@@ -285,14 +285,14 @@ impl Venue {
     }
 
     /// What market orders that wait give to a limit order, up to `want`; None if one of them is its own.
-    fn can_have_waiting(&self, book: u32, taker: &Taker, want: i128) -> Option<i128> {
-        let back = &self.backs[book as usize];
+    fn fillable_from_waiting(&self, book: u32, taker: &Taker, want: i128) -> Option<i128> {
+        let detail = &self.details[book as usize];
         let Some(limit) = taker.limit else {
             return Some(0);
         };
-        let mut next = back.lines[taker.side.opposite() as usize].front();
+        let mut next = detail.market_queues[taker.side.opposite() as usize].front();
         let mut have = 0;
-        if next.is_some() && !(back.band.0..=back.band.1).contains(&limit) {
+        if next.is_some() && !(detail.band.0..=detail.band.1).contains(&limit) {
             return None;
         }
         while let Some(slot) = next.filter(|_| have < want) {
@@ -321,9 +321,9 @@ impl Venue {
 
     /// What the quote has at this rank and better.
     fn quoted_within(&self, book: u32, taker: &Taker, rank: i64) -> i128 {
-        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
-        let (side, settings) = (taker.side.opposite(), &back.spec.settings);
-        let shown = &back.shown[side as usize];
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
+        let (side, settings) = (taker.side.opposite(), &detail.spec.settings);
+        let shown = &detail.shown[side as usize];
         let Some((ticks, _)) = shown.portion(side, settings) else {
             return 0;
         };
@@ -336,18 +336,18 @@ impl Venue {
 
     /// The worst rank a taker accepts and the band allows.
     fn bound_in_band(&self, book: u32, taker: &Taker) -> i64 {
-        let (front, back) = (&self.books[book as usize], &self.backs[book as usize]);
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let ladder = &front.sides[taker.side.opposite() as usize];
         let edge = match taker.side {
-            Side::Buy => back.band.1,
-            Side::Sell => back.band.0,
+            Side::Buy => detail.band.1,
+            Side::Sell => detail.band.0,
         };
         front.bound(taker).min(ladder.rank(edge))
     }
 }
 
-pub(super) fn entry_of(slot: u32, node: &Node, market: bool) -> Entry {
-    Entry {
+pub(super) fn entry_of(slot: u32, node: &Node, market: bool) -> OrderEntry {
+    OrderEntry {
         slot,
         book: node.book,
         side: node.side(),

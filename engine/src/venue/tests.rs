@@ -13,8 +13,8 @@ use crate::order::NIL;
 use crate::settings::{FillModel, SelfTrade};
 use crate::time::Timestamp;
 
-use Outcome::*;
 use Side::{Buy, Sell};
+use VenueOutcome::*;
 
 /// One book with a tick of 1 and whole quantities, and everything that was said.
 struct Desk {
@@ -30,7 +30,7 @@ fn price(price: i64) -> Price {
     Price::whole(price).unwrap()
 }
 
-fn filled(slot: u32, quantity: i64, at: i64) -> (u32, Outcome) {
+fn filled(slot: u32, quantity: i64, at: i64) -> (u32, VenueOutcome) {
     (slot, Filled { qty: qty(quantity), price: price(at) })
 }
 
@@ -59,7 +59,7 @@ impl Desk {
 
     fn order_of(&mut self, account: u16, slot: u32, side: Side, quantity: i64, limit: Option<i64>, tif: Tif) {
         let account = AccountId(account);
-        self.venue.enter(&Entry { slot, book: 0, side, limit, qty: qty(quantity), tif, account });
+        self.venue.enter(&OrderEntry { slot, book: 0, side, limit, qty: qty(quantity), tif, account });
     }
 
     fn limit(&mut self, slot: u32, side: Side, quantity: i64, limit: i64) {
@@ -87,11 +87,11 @@ impl Desk {
     }
 
     /// All that was said, without acceptances, after all work is done.
-    fn told(&mut self) -> Vec<(u32, Outcome)> {
+    fn told(&mut self) -> Vec<(u32, VenueOutcome)> {
         self.said().into_iter().filter(|(_, outcome)| *outcome != Accepted).collect()
     }
 
-    fn said(&mut self) -> Vec<(u32, Outcome)> {
+    fn said(&mut self) -> Vec<(u32, VenueOutcome)> {
         while self.venue.work(0) {}
         let said = self.venue.outcomes().to_vec();
         self.venue.clear_outcomes();

@@ -12,13 +12,13 @@
 
 use super::slab::{NONE, Slab};
 use crate::id::IntId;
+use crate::keyed_hash::KeyedHash;
 use crate::prefetch;
-use crate::scatter::Scatter;
 
 /// One id of one order.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Entry {
+struct IdEntry {
     id: IntId,
     older: u32,
     newer: u32,
@@ -26,7 +26,7 @@ struct Entry {
     order: u32,
 }
 
-const _: () = assert!(size_of::<Entry>() == 64, "an id has one cache line");
+const _: () = assert!(size_of::<IdEntry>() == 64, "an id has one cache line");
 
 /// The first entry of a bucket and its hash, so that a bucket of one, as most are, is divided without a look elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -66,34 +66,34 @@ struct Link {
 }
 
 #[derive(Debug)]
-pub(super) struct Ids {
-    entries: Slab<Entry>,
+pub(super) struct IdChains {
+    entries: Slab<IdEntry>,
     /// By entry: both have the same place.
     links: Slab<Link>,
     /// At least one.
     buckets: Vec<Bucket>,
-    scatter: Scatter,
+    keyed_hash: KeyedHash,
 }
 
-impl Ids {
-    pub(super) fn new(seed: u64) -> Ids {
-        Ids {
+impl IdChains {
+    pub(super) fn new(seed: u64) -> IdChains {
+        IdChains {
             entries: Slab::new(),
             links: Slab::new(),
             buckets: vec![Bucket::EMPTY],
-            scatter: Scatter::new(seed),
+            keyed_hash: KeyedHash::new(seed),
         }
     }
 
     /// Has memory brought near for a new order of this id.
     pub(super) fn prefetch(&self, id: &IntId) {
-        prefetch::fetch(&self.buckets[self.bucket(self.scatter.hash(0, id))]);
+        prefetch::fetch(&self.buckets[self.bucket(self.keyed_hash.hash(0, id))]);
     }
 
     /// The chain of a new order with one id: its only entry.
     pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
-        let at = self.entries.insert(Entry { id, older: NONE, newer: NONE, order });
-        let same = self.links.insert(Link { hash: self.scatter.hash(0, &id), next: NONE });
+        let at = self.entries.insert(IdEntry { id, older: NONE, newer: NONE, order });
+        let same = self.links.insert(Link { hash: self.keyed_hash.hash(0, &id), next: NONE });
         assert!(at == same, "both come and go together");
         self.link(at);
         if self.entries.len() > self.buckets.len() {
@@ -144,7 +144,7 @@ impl Ids {
 
     /// The records of all orders that have this id in their chain, in no order that means anything.
     pub(super) fn find(&self, id: &IntId) -> impl Iterator<Item = u32> {
-        let hash = self.scatter.hash(0, id);
+        let hash = self.keyed_hash.hash(0, id);
         let mut next = self.buckets[self.bucket(hash)].first();
         std::iter::from_fn(move || {
             while next != NONE {
@@ -237,7 +237,7 @@ mod tests {
         IntId::numbered(b'n', number)
     }
 
-    fn found(ids: &Ids, id: &IntId) -> Vec<u32> {
+    fn found(ids: &IdChains, id: &IntId) -> Vec<u32> {
         let mut found: Vec<u32> = ids.find(id).collect();
         found.sort_unstable();
         found
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn every_id_of_a_chain_finds_its_order_until_the_chain_goes() {
-        let mut ids = Ids::new(1);
+        let mut ids = IdChains::new(1);
         let first = ids.insert(id(1), 7);
         let second = ids.append(first, id(2));
         let third = ids.append(second, id(3));
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn the_index_agrees_with_a_sorted_map_through_growth_and_removal() {
         let mut chance = Rng::new(3);
-        let mut ids = Ids::new(9);
+        let mut ids = IdChains::new(9);
         let mut twin: BTreeMap<u32, (IntId, u32)> = BTreeMap::new();
         for order in 0..5_000u32 {
             let text = id(chance.below(1_500));
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn texts_spread_over_the_buckets() {
-        let mut ids = Ids::new(5);
+        let mut ids = IdChains::new(5);
         for n in 0..100_000 {
             ids.insert(id(n), n as u32);
         }
@@ -292,9 +292,9 @@ mod tests {
         assert!(longest < 16, "a bucket holds {longest}");
     }
 
-    impl Ids {
+    impl IdChains {
         fn buckets_walked(&self, id: &IntId) -> usize {
-            let mut at = self.buckets[self.bucket(self.scatter.hash(0, id))].first();
+            let mut at = self.buckets[self.bucket(self.keyed_hash.hash(0, id))].first();
             let mut count = 0;
             while at != NONE {
                 at = self.links[at].next;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::{Mark, Told, View};
+use super::{ShardFacts, SnapshotMark, View};
 use crate::command::{ExecRef, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{
@@ -115,15 +115,15 @@ impl View {
 }
 
 #[derive(Debug)]
-pub(super) struct Ledger {
-    positions: Told<PositionId, Position>,
+pub(super) struct LedgerView {
+    positions: ShardFacts<PositionId, Position>,
     /// Each shard's part.
-    cash: Told<(StrategyId, Currency, ShardId), Money>,
+    cash: ShardFacts<(StrategyId, Currency, ShardId), Money>,
     transactions: Transactions,
 }
 
-impl Ledger {
-    pub(super) fn new(transactions_max: usize) -> Ledger {
+impl LedgerView {
+    pub(super) fn new(transactions_max: usize) -> LedgerView {
         let transactions = Transactions {
             by_time: BTreeMap::new(),
             times: BTreeMap::new(),
@@ -131,10 +131,10 @@ impl Ledger {
             len_max: transactions_max,
             dropped: 0,
         };
-        Ledger { positions: Told::default(), cash: Told::default(), transactions }
+        LedgerView { positions: ShardFacts::default(), cash: ShardFacts::default(), transactions }
     }
 
-    pub(super) fn booked(&mut self, at: Timestamp, seq: u64, booking: &Booking, mark: Mark) {
+    pub(super) fn booked(&mut self, at: Timestamp, seq: u64, booking: &Booking, mark: SnapshotMark) {
         if let Some(security) = booking.security {
             self.position_is(at, booking.strategy, security, booking.position, mark);
         }
@@ -164,14 +164,20 @@ impl Ledger {
         strategy: StrategyId,
         security: SecurityId,
         state: PositionState,
-        mark: Mark,
+        mark: SnapshotMark,
     ) {
         let id = PositionId::new(strategy, security);
-        self.positions.tell(id, Position { id, state, updated: at }, mark);
+        self.positions.set(id, Position { id, state, updated: at }, mark);
     }
 
-    pub(super) fn cash_is(&mut self, strategy: StrategyId, currency: Currency, part: Money, mark: Mark) {
-        self.cash.tell((strategy, currency, mark.shard), part, mark);
+    pub(super) fn cash_is(
+        &mut self,
+        strategy: StrategyId,
+        currency: Currency,
+        part: Money,
+        mark: SnapshotMark,
+    ) {
+        self.cash.set((strategy, currency, mark.shard), part, mark);
     }
 
     pub(super) fn cash_parts(&self) -> impl Iterator<Item = ((StrategyId, Currency, ShardId), &Money)> {
@@ -192,7 +198,7 @@ impl Ledger {
         self.transactions.drop_all_of(shard);
     }
 
-    pub(super) fn sweep(&mut self, mark: Mark) {
+    pub(super) fn sweep(&mut self, mark: SnapshotMark) {
         self.positions.sweep(mark);
         self.cash.sweep(mark);
     }

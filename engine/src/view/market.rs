@@ -1,6 +1,6 @@
 //! The newest tick of each security, who subscribed to it, and whether it is halted.
 
-use super::{Mark, Told, View};
+use super::{ShardFacts, SnapshotMark, View};
 use crate::event::Tick;
 use crate::id::{SecurityId, ShardId, StrategyId};
 use crate::number::{Price, Qty};
@@ -57,18 +57,18 @@ impl View {
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
-pub(super) struct Market {
+pub(super) struct MarketView {
     /// By security: where its tick is. Security ids have 20 bits, so this is at most 4 MiB.
     places: Vec<u32>,
     /// In the order the securities were first seen; dropped ones are empty.
-    ticks: Vec<(Option<Tick>, Mark)>,
-    subscriptions: Told<(SecurityId, StrategyId), ()>,
-    subscribers: Told<SecurityId, u32>,
-    halts: Told<SecurityId, ()>,
+    ticks: Vec<(Option<Tick>, SnapshotMark)>,
+    subscriptions: ShardFacts<(SecurityId, StrategyId), ()>,
+    subscribers: ShardFacts<SecurityId, u32>,
+    halts: ShardFacts<SecurityId, ()>,
 }
 
-impl Market {
-    pub(super) fn tick(&mut self, tick: &Tick, mark: Mark) {
+impl MarketView {
+    pub(super) fn tick(&mut self, tick: &Tick, mark: SnapshotMark) {
         assert!(tick.security.0 <= SecurityId::MAX, "a security id has 20 bits");
         let security = tick.security.0 as usize;
         if security >= self.places.len() {
@@ -89,28 +89,28 @@ impl Market {
         security: SecurityId,
         on: bool,
         subscribers: u32,
-        mark: Mark,
+        mark: SnapshotMark,
     ) {
-        self.subscriptions.tell_if(on, (security, strategy), (), mark);
-        self.subscribers.tell_if(subscribers > 0, security, subscribers, mark);
+        self.subscriptions.set_if(on, (security, strategy), (), mark);
+        self.subscribers.set_if(subscribers > 0, security, subscribers, mark);
     }
 
-    pub(super) fn halt(&mut self, security: SecurityId, on: bool, mark: Mark) {
-        self.halts.tell_if(on, security, (), mark);
+    pub(super) fn halt(&mut self, security: SecurityId, on: bool, mark: SnapshotMark) {
+        self.halts.set_if(on, security, (), mark);
     }
 
     /// A new day: a shard counts its volumes from zero, and does not say so tick by tick.
     pub(super) fn day_begins(&mut self, shard: ShardId) {
-        for (tick, told) in &mut self.ticks {
-            if let Some(tick) = tick.as_mut().filter(|_| told.shard == shard) {
+        for (tick, marked) in &mut self.ticks {
+            if let Some(tick) = tick.as_mut().filter(|_| marked.shard == shard) {
                 tick.volume = Qty::ZERO;
             }
         }
     }
 
-    pub(super) fn sweep(&mut self, mark: Mark) {
-        for (tick, told) in &mut self.ticks {
-            if told.shard == mark.shard && *told != mark {
+    pub(super) fn sweep(&mut self, mark: SnapshotMark) {
+        for (tick, marked) in &mut self.ticks {
+            if marked.shard == mark.shard && *marked != mark {
                 *tick = None;
             }
         }

@@ -1,6 +1,6 @@
 //! One order: as readers see it, and as it is kept.
 
-use super::ids::Ids;
+use super::ids::IdChains;
 use super::slab::NONE;
 use crate::event::OrderTerms;
 use crate::id::{IntId, OrderHandle, Source};
@@ -46,7 +46,7 @@ impl Order {
     }
 
     /// Both halves of what is kept, put together.
-    pub(super) fn of(live: &Live, record: &Record, ids: &Ids) -> Order {
+    pub(super) fn of(live: &LiveOrder, record: &OrderRecord, ids: &IdChains) -> Order {
         Order {
             handle: record.handle,
             id: ids.id(live.current),
@@ -71,7 +71,7 @@ impl Order {
 /// What a status change touches of an order, apart from the rest so that it is one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(super) struct Live {
+pub(super) struct LiveOrder {
     pub(super) qty: Qty,
     pub(super) cum_qty: Qty,
     pub(super) avg_price: Price,
@@ -90,11 +90,11 @@ pub(super) struct Live {
     pub(super) mapped: bool,
 }
 
-impl Live {
+impl LiveOrder {
     /// Of an order that nothing has happened to, and that has no ids yet.
-    pub(super) fn new(at: Timestamp, told: &OrderTerms, epoch: u32) -> Live {
-        Live {
-            qty: told.terms.qty,
+    pub(super) fn new(at: Timestamp, event: &OrderTerms, epoch: u32) -> LiveOrder {
+        LiveOrder {
+            qty: event.terms.qty,
             cum_qty: Qty::ZERO,
             avg_price: Price::ZERO,
             last_qty: Qty::ZERO,
@@ -103,17 +103,17 @@ impl Live {
             epoch,
             current: NONE,
             versions: 1,
-            status: told.status,
-            reason: told.reason,
+            status: event.status,
+            reason: event.reason,
             in_doubt: false,
             mapped: true,
         }
     }
 }
 
-/// The rest of it. Its ids are entries of [`Ids`].
+/// The rest of it. Its ids are entries of [`IdChains`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
+pub(super) struct OrderRecord {
     pub(super) handle: OrderHandle,
     /// But for the quantity.
     pub(super) terms: Terms,
@@ -126,15 +126,15 @@ pub(super) struct Record {
     pub(super) next: u32,
 }
 
-impl Record {
+impl OrderRecord {
     /// Of an order that is in no list and has no ids yet.
-    pub(super) fn new(at: Timestamp, told: &OrderTerms) -> Record {
-        Record {
-            handle: told.order,
-            terms: told.terms,
+    pub(super) fn new(at: Timestamp, event: &OrderTerms) -> OrderRecord {
+        OrderRecord {
+            handle: event.order,
+            terms: event.terms,
             submitted: at,
-            source: told.source,
-            sent: SentBy { submitted: told.sender, ..SentBy::default() },
+            source: event.source,
+            sent: SentBy { submitted: event.sender, ..SentBy::default() },
             first: NONE,
             before: NONE,
             next: NONE,
@@ -142,5 +142,6 @@ impl Record {
     }
 }
 
-const _: () = assert!(size_of::<Live>() == 64, "one cache line");
-const _: () = assert!(size_of::<Record>() <= 96, "an order, its id, its slot and its bucket take 246 bytes");
+const _: () = assert!(size_of::<LiveOrder>() == 64, "one cache line");
+const _: () =
+    assert!(size_of::<OrderRecord>() <= 96, "an order, its id, its slot and its bucket take 246 bytes");

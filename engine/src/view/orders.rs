@@ -8,11 +8,11 @@
 //!
 //! A status change touches its slot and its record, nothing else. The rest is done when an order comes or ends.
 
-use super::ids::Ids;
-use super::order::{Live, Order, Record};
+use super::ids::IdChains;
+use super::order::{LiveOrder, Order, OrderRecord};
 use super::slab::{NONE, Slab};
 use super::walk::{Walk, Walks};
-use super::{Mark, ViewSettings};
+use super::{SnapshotMark, ViewSettings};
 use crate::event::{ExecType, OrderReport, OrderTerms, Refusal};
 use crate::id::{IntId, OrderHandle, ShardId};
 use crate::reason::Reason;
@@ -41,11 +41,11 @@ impl List {
 }
 
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct OrderStore {
     /// Both halves of an order have the same place.
-    live: Slab<Live>,
-    records: Slab<Record>,
-    ids: Ids,
+    live: Slab<LiveOrder>,
+    records: Slab<OrderRecord>,
+    ids: IdChains,
     /// By shard, then slot.
     slots: Vec<Vec<Slot>>,
     /// By shard, in the order they were submitted.
@@ -56,12 +56,12 @@ pub(super) struct Orders {
     walks: Walks,
 }
 
-impl Orders {
-    pub(super) fn new(shards: u8, settings: &ViewSettings) -> Orders {
-        Orders {
+impl OrderStore {
+    pub(super) fn new(shards: u8, settings: &ViewSettings) -> OrderStore {
+        OrderStore {
             live: Slab::new(),
             records: Slab::new(),
-            ids: Ids::new(settings.seed),
+            ids: IdChains::new(settings.seed),
             slots: vec![Vec::new(); shards as usize],
             open: vec![List::EMPTY; shards as usize],
             finished: List::EMPTY,
@@ -73,65 +73,65 @@ impl Orders {
 }
 
 /// What events do.
-impl Orders {
+impl OrderStore {
     /// Has memory brought near for an order that will be told of soon.
-    pub(super) fn prefetch(&self, told: &OrderTerms) {
-        if told.what == ExecType::Entered {
-            self.ids.prefetch(&told.id);
+    pub(super) fn prefetch(&self, event: &OrderTerms) {
+        if event.what == ExecType::Entered {
+            self.ids.prefetch(&event.id);
         }
     }
 
     /// An order is entered, its terms have changed, or this is its image.
-    pub(super) fn terms(&mut self, at: Timestamp, told: &OrderTerms, mark: Mark) {
+    pub(super) fn terms(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) {
         // A refused order may never have had a place; then there is nothing to keep.
-        if told.order == OrderHandle::NONE {
+        if event.order == OrderHandle::NONE {
             return;
         }
-        let Some(index) = self.mapped(told.order) else {
-            return self.enter(at, told, mark);
+        let Some(index) = self.mapped(event.order) else {
+            return self.enter(at, event, mark);
         };
-        self.records[index].terms = told.terms;
+        self.records[index].terms = event.terms;
         let live = &mut self.live[index];
-        live.qty = told.terms.qty;
-        live.reason = told.reason;
+        live.qty = event.terms.qty;
+        live.reason = event.reason;
         live.updated = live.updated.max(at);
         live.epoch = mark.epoch;
         // A snapshot tells an order that was modified more than once under an earlier id first.
         let is_former =
-            told.what == ExecType::Snapshot && self.ids.find(&told.id).any(|found| found == index);
+            event.what == ExecType::Snapshot && self.ids.find(&event.id).any(|found| found == index);
         if !is_former {
-            self.rename(index, told.id);
+            self.rename(index, event.id);
         }
-        self.set_status(index, told.status);
+        self.set_status(index, event.status);
     }
 
     /// Something happened to an order. One that is not known has its image still to come.
-    pub(super) fn status(&mut self, at: Timestamp, told: &OrderReport, mark: Mark) {
-        let Some(index) = self.mapped(told.order) else {
+    pub(super) fn status(&mut self, at: Timestamp, event: &OrderReport, mark: SnapshotMark) {
+        let Some(index) = self.mapped(event.order) else {
             return;
         };
-        match told.what {
-            ExecType::CancelPending => self.records[index].sent.canceled = told.sender,
-            ExecType::ReplacePending => self.records[index].sent.modified = told.sender,
+        match event.what {
+            ExecType::CancelPending => self.records[index].sent.canceled = event.sender,
+            ExecType::ReplacePending => self.records[index].sent.modified = event.sender,
             _ => {}
         }
         let live = &mut self.live[index];
-        live.qty = told.qty;
-        live.cum_qty = told.cum_qty;
-        live.avg_price = told.avg_price;
+        live.qty = event.qty;
+        live.cum_qty = event.cum_qty;
+        live.avg_price = event.avg_price;
         // Of an order of which all fills were taken back there is no last one.
-        if !told.last_qty.is_zero() || told.cum_qty.is_zero() {
-            (live.last_qty, live.last_price) = (told.last_qty, told.last_price);
+        if !event.last_qty.is_zero() || event.cum_qty.is_zero() {
+            (live.last_qty, live.last_price) = (event.last_qty, event.last_price);
         }
-        live.reason = told.reason;
-        live.in_doubt = told.in_doubt;
+        live.reason = event.reason;
+        live.in_doubt = event.in_doubt;
         live.updated = live.updated.max(at);
         live.epoch = mark.epoch;
         // Other reports may carry the id of a request, which is not the order's.
-        if told.what == ExecType::Replaced {
-            self.rename(index, told.id);
+        if event.what == ExecType::Replaced {
+            self.rename(index, event.id);
         }
-        self.set_status(index, told.status);
+        self.set_status(index, event.status);
     }
 
     /// Who asked for what of an order that was told before.
@@ -142,21 +142,21 @@ impl Orders {
     }
 
     /// A request came to nothing, so the order no longer shows it as pending.
-    pub(super) fn refused(&mut self, at: Timestamp, told: &Refusal, mark: Mark) {
+    pub(super) fn refused(&mut self, at: Timestamp, event: &Refusal, mark: SnapshotMark) {
         // To a stranger an order is unknown, whatever it is. A venue may say so too, of an order that has its name.
-        if told.reason == Reason::UnknownOrder && told.id.is_none() {
+        if event.reason == Reason::UnknownOrder && event.id.is_none() {
             return;
         }
-        let Some(index) = self.mapped(told.order) else {
+        let Some(index) = self.mapped(event.order) else {
             return;
         };
         let live = &mut self.live[index];
         // Of what was not stored, or did not get there, the order itself knows nothing.
-        if !told.reason.is_in_its_place() {
+        if !event.reason.is_substitute() {
             live.updated = live.updated.max(at);
         }
         live.epoch = mark.epoch;
-        self.set_status(index, told.status);
+        self.set_status(index, event.status);
     }
 
     /// The shard uses the slot again. A finished order stays readable.
@@ -185,7 +185,7 @@ impl Orders {
     }
 
     /// A snapshot has ended: what the shard did not mention is gone, and what it told came in any order.
-    pub(super) fn sweep(&mut self, mark: Mark) {
+    pub(super) fn sweep(&mut self, mark: SnapshotMark) {
         let shard = mark.shard.0 as usize;
         for slot in 0..self.slots[shard].len() {
             let index = self.slots[shard][slot].record;
@@ -199,7 +199,7 @@ impl Orders {
 }
 
 /// What readers ask.
-impl Orders {
+impl OrderStore {
     pub(super) fn order(&self, handle: OrderHandle) -> Option<Order> {
         self.mapped(handle).map(|index| self.read(index))
     }
@@ -285,19 +285,19 @@ impl Orders {
 }
 
 /// Coming, changing, going.
-impl Orders {
-    fn enter(&mut self, at: Timestamp, told: &OrderTerms, mark: Mark) {
-        self.clear_slot(told.order);
-        let index = self.live.insert(Live::new(at, told, mark.epoch));
-        let same = self.records.insert(Record::new(at, told));
+impl OrderStore {
+    fn enter(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) {
+        self.clear_slot(event.order);
+        let index = self.live.insert(LiveOrder::new(at, event, mark.epoch));
+        let same = self.records.insert(OrderRecord::new(at, event));
         assert!(index == same, "both halves come and go together");
-        let modified = !told.orig_id.is_none() && told.orig_id != told.id;
-        let first = self.ids.insert(if modified { told.orig_id } else { told.id }, index);
+        let modified = !event.orig_id.is_none() && event.orig_id != event.id;
+        let first = self.ids.insert(if modified { event.orig_id } else { event.id }, index);
         self.records[index].first = first;
         self.live[index].current = first;
-        self.rename(index, told.id);
-        let slot = &mut self.slots[told.order.shard().0 as usize][told.order.slot() as usize];
-        *slot = Slot { generation: told.order.generation(), record: index };
+        self.rename(index, event.id);
+        let slot = &mut self.slots[event.order.shard().0 as usize][event.order.slot() as usize];
+        *slot = Slot { generation: event.order.generation(), record: index };
         self.join(index);
     }
 
@@ -358,7 +358,7 @@ impl Orders {
         if !self.walks.is_empty() {
             self.walks.leave(index, self.after(index));
         }
-        let Record { before, next, .. } = self.records[index];
+        let OrderRecord { before, next, .. } = self.records[index];
         let list = self.list_of(index);
         list.len -= 1;
         if before == NONE {

@@ -1,7 +1,7 @@
 //! Desks for the tests of each part: a view, and events to feed it with.
 
-mod board;
-mod figures;
+mod control;
+mod valuation;
 mod ledger;
 mod market;
 mod orders;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::command::{ExecRef, Limits, MovementKind, Phase, Scope, Session};
 use crate::event::{
-    Alert, Ask, Booking, BudgetUse, ExecType, Instruction, OrderReport, OrderTerms, PositionState, Refusal,
-    Request, Tick,
+    Alert, Booking, BudgetUse, ExecType, Instruction, OrderReport, OrderTerms, PositionState, Refusal,
+    RequestKind, Tick, VenueRequest,
 };
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, Origin, PortId, PositionId, SecurityId,

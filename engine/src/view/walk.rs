@@ -16,12 +16,12 @@ pub struct Walk(usize);
 #[derive(Debug, Default)]
 pub(super) struct Walks {
     /// At most [`WALKS_MAX`]; None: free.
-    under_way: Vec<Option<Standing>>,
+    running: Vec<Option<WalkState>>,
     len: usize,
 }
 
 #[derive(Debug)]
-struct Standing {
+struct WalkState {
     /// The record to be read next of each list.
     places: Vec<u32>,
     /// Records submitted later are not read: a walk has an end, however many come.
@@ -35,31 +35,31 @@ impl Walks {
     }
 
     pub(super) fn begin(&mut self, places: Vec<u32>, until: Timestamp) -> Option<Walk> {
-        let free = self.under_way.iter().position(Option::is_none);
+        let free = self.running.iter().position(Option::is_none);
         let at = free.or_else(|| {
-            (self.under_way.len() < WALKS_MAX).then(|| {
-                self.under_way.push(None);
-                self.under_way.len() - 1
+            (self.running.len() < WALKS_MAX).then(|| {
+                self.running.push(None);
+                self.running.len() - 1
             })
         })?;
-        self.under_way[at] = Some(Standing { places, until });
+        self.running[at] = Some(WalkState { places, until });
         self.len += 1;
         Some(Walk(at))
     }
 
     pub(super) fn places(&self, walk: Walk) -> Option<(&[u32], Timestamp)> {
-        let standing = self.under_way.get(walk.0)?.as_ref()?;
-        Some((&standing.places, standing.until))
+        let state = self.running.get(walk.0)?.as_ref()?;
+        Some((&state.places, state.until))
     }
 
     pub(super) fn step(&mut self, walk: Walk, list: usize, next: u32) {
-        if let Some(Some(standing)) = self.under_way.get_mut(walk.0) {
-            standing.places[list] = next;
+        if let Some(Some(state)) = self.running.get_mut(walk.0) {
+            state.places[list] = next;
         }
     }
 
     pub(super) fn end(&mut self, walk: Walk) {
-        if self.under_way.get_mut(walk.0).is_some_and(|place| place.take().is_some()) {
+        if self.running.get_mut(walk.0).is_some_and(|place| place.take().is_some()) {
             self.len -= 1;
         }
     }
@@ -67,8 +67,8 @@ impl Walks {
     /// A record leaves its list; behind it is `next`.
     pub(super) fn leave(&mut self, record: u32, next: u32) {
         assert!(record != NONE, "a record has its place");
-        for standing in self.under_way.iter_mut().flatten() {
-            standing.places.iter_mut().filter(|place| **place == record).for_each(|place| *place = next);
+        for state in self.running.iter_mut().flatten() {
+            state.places.iter_mut().filter(|place| **place == record).for_each(|place| *place = next);
         }
     }
 }

@@ -54,7 +54,7 @@ fn a_command_is_answered_in_the_poll_that_takes_it() {
     assert_eq!(worker.poll(Timestamp(5)), 4);
     assert_eq!(done(&mut ports[1]), [(7, 1, 5), (8, 2, 5)]);
     assert_eq!(done(&mut ports[0]), []);
-    assert_eq!(worker.counts(), Counts { commands: 2, events: 2, ..Counts::default() });
+    assert_eq!(worker.counts(), WorkerCounts { commands: 2, events: 2, ..WorkerCounts::default() });
     assert_eq!((worker.seq(), worker.has_work(), worker.shard().id()), (2, false, ShardId(0)));
 }
 
@@ -128,7 +128,7 @@ fn the_journal_sees_each_command_before_anybody_hears_of_it() {
         let heard = heard.map(|(_, event)| event.seq);
         assert_eq!(shard.applied() + 1, number);
         journal.push((number, now, command.token, heard));
-        Taken::Yes
+        JournalOutcome::Accepted
     });
     let at = Timestamp(9);
     assert_eq!(journal, [(1, at, 0, None), (2, at, 1, Some(1)), (3, at, 2, Some(2))]);
@@ -141,7 +141,7 @@ fn what_is_not_stored_is_not_spoken_of_and_work_goes_on() {
         let mut numbers = Vec::new();
         worker.poll_with(Timestamp(1), stored, |number, _, _, _| {
             numbers.push(number);
-            Taken::Yes
+            JournalOutcome::Accepted
         });
         numbers
     };
@@ -164,12 +164,12 @@ fn a_worker_that_waits_too_long_takes_no_more() {
     while worker.counts().waits == 0 {
         let _ = ports[0].send(ShardId(0), command(0, token));
         token += 1;
-        worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::Yes);
+        worker.poll_with(Timestamp(1), 0, |_, _, _, _| JournalOutcome::Accepted);
         assert!(token < 2 * EVENTS_WAITING_MAX as u32, "there is a bound");
     }
     let taken = worker.counts().commands;
     assert_eq!(taken as usize, EVENTS_WAITING_MAX - EVENTS_PER_COMMAND_MAX + 1);
-    assert_eq!(worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::Yes), 0);
+    assert_eq!(worker.poll_with(Timestamp(1), 0, |_, _, _, _| JournalOutcome::Accepted), 0);
     while worker.poll(Timestamp(1)) > 0 {}
     assert_eq!(done(&mut ports[0]).len(), token as usize);
 }
@@ -208,7 +208,7 @@ fn a_shut_journal_refuses_without_touching_the_shard() {
     worker.poll_with(Timestamp(2), ALL_STORED, |number, _, _, _| {
         offered += 1;
         assert_eq!(number, 2, "the number of the next command that is taken");
-        Taken::No
+        JournalOutcome::Refused
     });
     assert_eq!(offered, bodies.len());
     let answers = said(&mut ports[0]);
@@ -244,16 +244,16 @@ fn what_cannot_be_refused_is_kept_while_the_journal_is_shut() {
     let budget = Budget { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
     ports[1].send(ShardId(0), told(1, 3, CommandKind::Budget(budget))).unwrap();
     let mut offered = 0;
-    let mut shut = |worker: &mut Worker| {
+    let mut deferred = |worker: &mut Worker| {
         worker.poll_with(Timestamp(1), ALL_STORED, |_, _, _, _| {
             offered += 1;
-            Taken::No
+            JournalOutcome::Refused
         })
     };
-    shut(&mut worker);
+    deferred(&mut worker);
     // A client is still answered, and of what is kept the oldest is offered once in a poll.
     send(&mut ports[0], 5..6);
-    shut(&mut worker);
+    deferred(&mut worker);
     assert_eq!(offered, 1 + 2);
     assert_eq!(done(&mut ports[0]).len(), 1);
     assert_eq!(done(&mut ports[1]), []);
@@ -273,7 +273,7 @@ fn a_journal_without_room_yet_is_offered_the_same_command_again() {
     for patience in [0, 2, 0, 9] {
         worker.poll_with(Timestamp(1), ALL_STORED, |number, _, command, _| {
             offered.push((number, command.token));
-            if offered.len() % 10 > patience { Taken::Wait } else { Taken::Yes }
+            if offered.len() % 10 > patience { JournalOutcome::Retry } else { JournalOutcome::Accepted }
         });
     }
     assert_eq!(offered, [(1, 1), (1, 1), (2, 2), (2, 2), (2, 2), (3, 3)]);
@@ -286,14 +286,14 @@ fn a_journal_without_room_yet_is_offered_the_same_command_again() {
 fn a_refusal_waits_only_for_what_it_tells() {
     let (mut ports, mut worker) = platform(1, Depths::default());
     send(&mut ports[0], 0..1);
-    worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::Yes);
+    worker.poll_with(Timestamp(1), 0, |_, _, _, _| JournalOutcome::Accepted);
     let (order, id) = (OrderHandle::from_raw(7), IntId::numbered(b'o', 1));
     ports[0].send(ShardId(0), told(0, 1, CommandKind::Cancel { order, id })).unwrap();
     ports[0].send(ShardId(0), told(0, 2, CommandKind::ResetCash)).unwrap();
-    worker.poll_with(Timestamp(1), 0, |_, _, _, _| Taken::No);
+    worker.poll_with(Timestamp(1), 0, |_, _, _, _| JournalOutcome::Refused);
     let heard = said(&mut ports[0]);
     assert!(matches!(heard[..], [Event { body: EventKind::Done { token: 2, .. }, .. }]), "{heard:?}");
-    worker.poll_with(Timestamp(1), 1, |_, _, _, _| Taken::No);
+    worker.poll_with(Timestamp(1), 1, |_, _, _, _| JournalOutcome::Refused);
     let heard = said(&mut ports[0]);
     let [Event { body: EventKind::Done { token: 0, .. }, .. }, Event { body: EventKind::Refused(_), .. }] =
         heard[..]

@@ -1,15 +1,18 @@
-//! Anchors: where the chain had come to, kept outside of the folder of the log.
+//! Anchors: the position of the end of the chain, stored outside of the log folder.
 //!
 //! ```text
-//! Scribe: lines, synced ─► <data>/audit-anchor, at once
-//!                       └► http thread ─ Body::AuditAnchor ─► journal of the first shard here, and a line of the log
+//! AuditWriter: lines, synced ─► <data>/audit-anchor, at once
+//!                            └► http thread ─ CommandKind::AuditAnchor ─► journal of the first shard here, and a line of the log
 //! ```
 //!
-//! The chain of hashes tells a line that was changed. It cannot tell that its end was cut off, that its beginning or the
-//! whole folder was removed, or that all hashes were made again. An anchor does: it names a line and its hash. It is written
-//! after the line is on disk, so after a crash the chain may be longer than its newest anchor, and never shorter.
+//! The chain of hashes detects a line that was changed. It cannot detect that its end was cut off,
+//! that its beginning or the whole folder was removed, or that all hashes were recomputed. An
+//! anchor can: it holds a line number and the hash of that line. The anchor is written after the
+//! line is on disk, so after a crash the chain may be longer than its newest anchor, and never
+//! shorter.
 //!
-//! The two servers of a standby pair have one journal and a log each, so an anchor names its log.
+//! The two servers of a standby pair share one journal and have a log each, so an anchor identifies
+//! its log.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,12 +22,12 @@ use super::chain::Link;
 use super::files;
 use crate::journal::disk::Disk;
 
-/// Where the chain of a log had come to.
+/// The position of the end of a log's chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
-    /// The log: the time at which it was begun.
+    /// Identifier of the log: the time at which it was created.
     pub log: u64,
-    /// Number of the last line; zero: there was none.
+    /// Number of the last line; zero if the log is empty.
     pub line: u64,
     pub hash: Link,
 }
@@ -40,7 +43,7 @@ pub fn path(data: &Path) -> PathBuf {
 }
 
 impl Anchor {
-    /// The anchor beside the folder of the log; none: there is no such file.
+    /// Reads the anchor beside the log folder; `None` if there is no such file.
     pub fn read(data: &Path) -> Result<Option<Anchor>, AuditError> {
         let path = path(data);
         match std::fs::read_to_string(&path) {
@@ -53,14 +56,14 @@ impl Anchor {
         }
     }
 
-    /// On disk when this returns: after a crash the old or the new one is there.
+    /// Writes the anchor durably: after a crash the file holds the old or the new one.
     pub fn write(&self, data: &Path) -> Result<(), AuditError> {
         let path = path(data);
         let text = format!("{} {} {}\n", self.log, self.line, self.hash);
         Disk::Real.put(&path, text.as_bytes()).map_err(|error| AuditError::Io(path, error))
     }
 
-    /// Whether the log has the line with this hash.
+    /// Checks that the log has this line with this hash.
     pub fn check(&self, data: &Path) -> Result<(), AuditError> {
         if self.line == 0 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Lines, and how each holds the one before.
+//! Lines of the audit log, each with the hash of the previous one.
 
 use std::fmt;
 
@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::{ACT_BYTES_MAX, Act};
 
-/// Longest line: a description and a body in which every byte is escaped, a name, an address, two hashes.
+/// Maximum length of a line in bytes: a description and a body in which every byte is escaped, a
+/// name, an address, two hashes.
 pub const LINE_BYTES_MAX: usize = 16 * ACT_BYTES_MAX;
 
 /// The hash of a line.
@@ -16,7 +17,7 @@ pub const LINE_BYTES_MAX: usize = 16 * ACT_BYTES_MAX;
 pub struct Link(pub [u8; 32]);
 
 impl Link {
-    /// As it is written: 64 hexadecimal digits.
+    /// Parses the written form: 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Link> {
         let digits = text.as_bytes();
         let is_hex = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
@@ -37,24 +38,24 @@ impl fmt::Display for Link {
     }
 }
 
-/// Where the chain ends: what the next line must know.
+/// The end of the chain: what is needed to append the next line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Of the last line; zero before the first.
+    /// Number of the last line; zero before the first.
     pub seq: u64,
     pub link: Link,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     Act(Act),
-    /// What came of the act with this number.
+    /// The outcome of the act with this number.
     Outcome {
         of: u64,
         outcome: String,
     },
-    /// The service itself has something to say.
+    /// A note of the service itself.
     Remark(String),
 }
 
@@ -83,13 +84,13 @@ struct Line<'a> {
     prev: String,
 }
 
-/// What stands before a line's own hash, and after it.
+/// The text before a line's own hash, and the text after it.
 const HASH: &str = ",\"hash\":\"";
 const CLOSE: &str = "\"}";
 const LINK_DIGITS: usize = 64;
 
 impl End {
-    /// The next line, without its line end, and where the chain ends then.
+    /// Returns the next line, without its line end, and the new end of the chain.
     pub fn append(self, now: Timestamp, entry: &Entry) -> (String, End) {
         let seq = self.seq + 1;
         let mut line = Line {
@@ -116,13 +117,13 @@ impl End {
             Entry::Remark(text) => line.remark = Some(text),
         }
         let mut text = serde_json::to_string(&line).expect("text and numbers are always JSON");
-        // The closing brace comes after the hash.
+        // The closing brace follows the hash.
         text.pop();
         let link = Link(Sha256::digest(&text).into());
         (format!("{text}{HASH}{link}{CLOSE}"), End { seq, link })
     }
 
-    /// Where the chain ends after this line, if it follows.
+    /// Returns the end of the chain after this line, if the line continues the chain.
     pub fn follow(self, line: &str) -> Result<End, &'static str> {
         let fact = facts(line)?;
         if fact.seq != self.seq + 1 {
@@ -134,7 +135,8 @@ impl End {
         Ok(End { seq: fact.seq, link: fact.link })
     }
 
-    /// Where the chain ends after this line, whatever was before it: what is older was put away.
+    /// Returns the end of the chain after this line without checking the predecessor: older files
+    /// may have been archived.
     pub fn begin(line: &str) -> Result<End, &'static str> {
         facts(line).map(|fact| End { seq: fact.seq, link: fact.link })
     }
@@ -146,7 +148,7 @@ struct Facts {
     link: Link,
 }
 
-/// What a line says of its place, once its own hash is found right.
+/// Returns the position that a line states, after its own hash has been verified.
 fn facts(line: &str) -> Result<Facts, &'static str> {
     let tail = HASH.len() + LINK_DIGITS + CLOSE.len();
     let cut = line.len().checked_sub(tail).filter(|at| line.is_char_boundary(*at));
@@ -156,7 +158,7 @@ fn facts(line: &str) -> Result<Facts, &'static str> {
         return Err("its hash is wrong");
     }
     let line: serde_json::Value = serde_json::from_str(line).map_err(|_| "it is not JSON")?;
-    // The first is one, and there is always a next.
+    // The first number is one, and there must be a next number.
     let seq = line["seq"].as_u64().filter(|seq| (1..u64::MAX).contains(seq)).ok_or("it has no number")?;
     let prev = line["prev"].as_str().ok_or("it holds no line before")?.to_string();
     Ok(Facts { seq, prev, link })

@@ -1,21 +1,23 @@
-//! How a thread has something written down: acts go one way, their numbers come back, what came of them follows.
+//! Handle through which a thread submits audit records and receives their sequence numbers; the
+//! outcome is recorded afterwards.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::{Act, Anchor};
 use crate::wakeup::Wakeup;
 
-/// Acts of one thread on their way, with what comes of them. Administrators are few, and a sync takes a millisecond.
+/// Acts of one thread in transit, including their outcomes. Administrators are few, and a sync
+/// takes a millisecond.
 pub const SLIPS_MAX: usize = 128;
 
-/// Anchors on their way to the thread that takes them to the journal. Newer ones replace older ones.
+/// Anchors in transit to the thread that writes them to the journal. Newer ones replace older ones.
 pub const ANCHORS_MAX: usize = 16;
 
-/// Too much is on its way: later.
+/// Too many requests are in transit: try again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
-/// What becomes of an act that was to be noted: its number, or nothing, and then it must not be done.
+/// The act could not be recorded and must not be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
@@ -33,17 +35,17 @@ pub struct AuditClient {
     slips: Producer<AuditRequest>,
     noted: Consumer<(u64, Noted)>,
     scribe: Wakeup,
-    /// Places kept on the lane for what will come of acts.
+    /// Slots of the lane that are reserved for the outcomes of acts.
     reserved: usize,
-    /// Of the one thread that sees to it that the journal has them.
+    /// Only for the one thread that writes the anchors to the journal.
     pub(super) anchors: Option<Consumer<Anchor>>,
 }
 
-/// The scribe's end.
+/// The end of the audit writer.
 #[derive(Debug)]
 pub struct AuditQueue {
     pub slips: Consumer<AuditRequest>,
-    /// Has room for every act that is on its way.
+    /// Holds the answers to all acts in transit.
     pub noted: Producer<(u64, Noted)>,
     pub bell: Wakeup,
 }
@@ -58,7 +60,8 @@ pub(super) fn pair(scribe: Wakeup, bell: Wakeup) -> (AuditClient, AuditQueue) {
 }
 
 impl AuditClient {
-    /// Has an act noted. Its number comes by [`AuditClient::poll`] under the same ticket; only then may it be done.
+    /// Submits an act. [`AuditClient::poll`] returns its number under the same ticket; only then
+    /// may the act be executed.
     pub fn note(&mut self, ticket: u64, act: Act) -> Result<(), Busy> {
         if self.slips.slots() < self.reserved + 2 {
             return Err(Busy);
@@ -69,13 +72,13 @@ impl AuditClient {
         Ok(())
     }
 
-    /// Where the chain has come to, if that is new: the newest that there is.
+    /// Returns the newest anchor, if there is a new one.
     pub fn poll_anchor(&mut self) -> Option<Anchor> {
         let anchors = self.anchors.as_mut()?;
         std::iter::from_fn(|| anchors.pop().ok()).last()
     }
 
-    /// The next act that was noted, or could not be.
+    /// Returns the next act that was recorded or could not be.
     pub fn poll(&mut self) -> Option<(u64, Noted)> {
         let (ticket, noted) = self.noted.pop().ok()?;
         if noted.is_err() {
@@ -84,7 +87,7 @@ impl AuditClient {
         Some((ticket, noted))
     }
 
-    /// What came of an act that was noted. Once for each, also where nothing is known of it.
+    /// Records the outcome of an act. Called once per recorded act, even if the outcome is unknown.
     pub fn conclude(&mut self, of: u64, outcome: impl Into<String>) {
         self.reserved -= 1;
         self.slips

@@ -1,4 +1,5 @@
-//! The files of the log: `audit/000001.jsonl` and so on in the data folder. The chain goes on from one to the next.
+//! The files of the log: `audit/000001.jsonl` and so on in the data folder. The chain continues
+//! from one file to the next.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -11,17 +12,18 @@ use super::AuditError;
 use super::chain::{End, LINE_BYTES_MAX, Link};
 use crate::fault;
 
-/// Size at which the next file begins: some 50,000 acts.
+/// Size in bytes at which the next file starts: some 50,000 acts.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Files there may be. Sixteen gigabytes of administration are an attack or a broken script; nothing is thrown away for them.
+/// Maximum number of files. Sixteen gigabytes of administrative acts are an attack or a broken
+/// script; the log does not delete files to make space for them.
 pub const FILES_MAX: usize = 1_024;
 
-/// The folder of the log in the data folder.
+/// Returns the log folder in the data folder.
 pub fn folder(data: &Path) -> PathBuf {
     data.join("audit")
 }
 
-/// The files that are there, in order.
+/// Returns the existing files in order.
 pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -39,7 +41,7 @@ fn number_of(path: &Path) -> Option<u64> {
     (name.len() == 6 && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok())?
 }
 
-/// The file that is written to, and where the chain ends.
+/// The file being written, and the end of the chain.
 #[derive(Debug)]
 pub struct Trail {
     folder: PathBuf,
@@ -47,12 +49,13 @@ pub struct Trail {
     file: File,
     bytes: u64,
     pub end: End,
-    /// Bytes of a line that was cut off by the end of an earlier process: it was never acted upon.
+    /// Length in bytes of a torn last line that the open removed. Its act was never executed.
     pub dropped: u64,
 }
 
 impl Trail {
-    /// Goes on with the newest file, or begins the first. Nobody else may have it open.
+    /// Opens the newest file for appending, or creates the first. Fails if another process has it
+    /// open.
     pub fn open(data: &Path) -> Result<Trail, AuditError> {
         let folder = folder(data);
         let failed = |path: &Path| {
@@ -88,13 +91,13 @@ impl Trail {
         Ok(Trail { folder, path, file, bytes: 0, end, dropped: 0 })
     }
 
-    /// Begins the next file if this one is complete.
+    /// Starts the next file if this one is full.
     pub fn make_room(&mut self) -> Result<(), AuditError> {
         if self.bytes >= FILE_BYTES_MAX { self.turn_over() } else { Ok(()) }
     }
 
-    /// Writes lines that lead to this end, and syncs. When it fails nothing may be written to this file any more. Without
-    /// [`Trail::make_room`] before it the file may grow beyond its size.
+    /// Writes lines that lead to this end, and syncs. After a failure this file must not be written
+    /// again. Unless [`Trail::make_room`] is called first, the file may exceed its maximum size.
     pub fn write(&mut self, lines: &str, end: End) -> Result<(), AuditError> {
         let written = fault::before_note()
             .and_then(|()| self.file.write_all(lines.as_bytes()))
@@ -120,47 +123,49 @@ fn lock(file: &File) -> io::Result<()> {
     file.try_lock().map_err(|_| io::Error::other("another process writes to it"))
 }
 
-/// Room for the whole file, so that a disk that runs full does not stop the acts that would mend it.
+/// Reserves the disk space of the whole file, so that a full disk does not block the administrative
+/// acts that would repair it.
 fn reserve(file: &File) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, FILE_BYTES_MAX) {
-        // A file system that cannot reserve has to be trusted; one that is full already has what it has.
+        // A file system that cannot reserve space is used as it is, and so is one that is already
+        // full.
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSPC) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What a file comes to.
+/// The result of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     pub end: End,
     pub lines: u64,
     pub sound_bytes: u64,
-    /// After the last whole line.
+    /// Length of the incomplete text after the last complete line.
     pub torn_bytes: u64,
 }
 
-/// The end of the chain before the newest file; none if that is the only one.
+/// Returns the end of the chain before the newest file; `None` if that is the only one.
 fn before(all: &[PathBuf]) -> Result<Option<End>, AuditError> {
     let [.., previous, _newest] = all else { return Ok(None) };
-    // Its own beginning is for `pitlane audit verify`, which reads everything.
+    // The beginning of that file is left to `pitlane audit verify`, which reads all files.
     read(previous, None).map(|read| Some(read.end))
 }
 
-/// Where a line is.
+/// The location of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     At(Link),
-    /// The log begins behind it.
+    /// The log starts after this line.
     Before {
         first: u64,
     },
-    /// The log ends before it.
+    /// The log ends before this line.
     Behind {
         last: u64,
     },
 }
 
-/// Looks for a line, in the newest file first.
+/// Searches for a line, in the newest file first.
 pub fn find(folder: &Path, line: u64) -> Result<Place, AuditError> {
     let all = match files(folder) {
         Ok(all) => all,
@@ -178,7 +183,7 @@ pub fn find(folder: &Path, line: u64) -> Result<Place, AuditError> {
         match (link, first) {
             (Some(link), _) => return Ok(Place::At(link)),
             (None, Some(first)) if first > line => place = Place::Before { first },
-            // It is neither in this file nor in a later one.
+            // The line is neither in this file nor in a later one.
             (None, Some(_)) if place == (Place::Behind { last: 0 }) => return Ok(Place::Behind { last }),
             (None, Some(_)) => return Ok(place),
             (None, None) => {}
@@ -187,12 +192,12 @@ pub fn find(folder: &Path, line: u64) -> Result<Place, AuditError> {
     Ok(place)
 }
 
-/// Follows the chain through a file, from this end or from wherever the file begins.
+/// Follows the chain through a file, starting at this end, or at the file's first line.
 pub fn read(path: &Path, from: Option<End>) -> Result<Found, AuditError> {
     read_with(path, from, &mut |_| {})
 }
 
-/// The same, and tells of each line.
+/// Follows the chain as `read` does, and calls `heard` with the end after each line.
 pub fn read_with(path: &Path, from: Option<End>, heard: &mut impl FnMut(End)) -> Result<Found, AuditError> {
     let failed = |error| AuditError::Io(path.to_path_buf(), error);
     let mut lines = BufReader::new(File::open(path).map_err(failed)?);
@@ -213,7 +218,8 @@ pub fn read_with(path: &Path, from: Option<End>, heard: &mut impl FnMut(End)) ->
         let text = str::from_utf8(text).map_err(|_| broken("it is not text"))?;
         let next = match end {
             Some(end) => end.follow(text),
-            // The first line of all has nothing before it; if older files were put away, that is for the reader to know.
+            // The first line of the log has no predecessor. Archived older files are for the reader
+            // to know.
             None => End::begin(text),
         };
         let next = next.map_err(broken)?;

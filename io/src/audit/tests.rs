@@ -35,7 +35,7 @@ impl Folder {
         (sound, String::from_utf8(out).unwrap())
     }
 
-    /// As if there had never been one.
+    /// Removes the anchor file.
     fn remove_anchor(&self) {
         fs::remove_file(super::anchor::path(&self.0)).unwrap();
     }
@@ -64,7 +64,7 @@ fn act(what: &str) -> Act {
     }
 }
 
-/// Has an act noted and done.
+/// Submits an act, and records its outcome.
 fn perform(scribe: &mut AuditWriter, pen: &mut AuditClient, what: &str) -> u64 {
     pen.note(3, act(what)).unwrap();
     scribe.poll(NOW);
@@ -74,7 +74,7 @@ fn perform(scribe: &mut AuditWriter, pen: &mut AuditClient, what: &str) -> u64 {
     seq
 }
 
-/// It takes no act, however often it is asked.
+/// Checks that acts are refused, repeatedly.
 fn refuse(scribe: &mut AuditWriter, pen: &mut AuditClient) {
     for _ in 0..2 {
         pen.note(4, act("b")).unwrap();
@@ -84,7 +84,7 @@ fn refuse(scribe: &mut AuditWriter, pen: &mut AuditClient) {
 }
 
 #[test]
-fn an_act_is_on_disk_before_its_number_is_told_and_its_outcome_follows() {
+fn an_act_is_on_disk_before_its_number_is_returned_and_its_outcome_follows() {
     let folder = Folder::new();
     let (mut scribe, mut pen) = folder.scribe();
     pen.note(9, act("POST /rest/runtime/exit-vm")).unwrap();
@@ -107,7 +107,7 @@ fn an_act_is_on_disk_before_its_number_is_told_and_its_outcome_follows() {
 }
 
 #[test]
-fn the_chain_goes_on_after_a_restart_and_in_the_next_file() {
+fn the_chain_continues_after_a_restart_and_in_the_next_file() {
     let folder = Folder::new();
     for life in 0..3 {
         let (mut scribe, mut pen) = folder.scribe();
@@ -128,7 +128,7 @@ fn the_chain_goes_on_after_a_restart_and_in_the_next_file() {
     drop(trail);
     let (sound, told) = folder.verify();
     assert!(sound && told.contains("in 3 files"), "{told}");
-    // A file in the middle is missed, the oldest is not.
+    // The removal of a middle file is detected, the removal of the oldest is not.
     let middle = fs::read(folder.file(2)).unwrap();
     fs::remove_file(folder.file(2)).unwrap();
     assert!(folder.verify().1.contains("000003.jsonl:1: its number does not follow"));
@@ -144,7 +144,7 @@ fn the_chain_goes_on_after_a_restart_and_in_the_next_file() {
 }
 
 #[test]
-fn no_change_goes_unseen() {
+fn every_change_is_detected() {
     let folder = Folder::new();
     let (mut scribe, mut pen) = folder.scribe();
     for n in 0..3 {
@@ -159,7 +159,7 @@ fn no_change_goes_unseen() {
     for at in 0..good.len() {
         let mut bad = good.clone();
         bad[at] ^= 1;
-        // A last line without its end looks cut off, and is told as that.
+        // A last line without its line end looks torn, and is reported as such.
         assert!(broken(&bad) || at == good.len() - 1, "byte {at}");
     }
     let lines: Vec<&[u8]> = good.split_inclusive(|byte| *byte == b'\n').collect();
@@ -174,7 +174,7 @@ fn no_change_goes_unseen() {
         twice.insert(at, lines[at]);
         assert!(broken(&twice.concat()), "line {at} twice");
     }
-    // What is broken is not written on.
+    // A broken log is not continued.
     let mut bad = good.clone();
     bad[10] ^= 1;
     fs::write(folder.file(1), &bad).unwrap();
@@ -184,7 +184,7 @@ fn no_change_goes_unseen() {
 }
 
 #[test]
-fn a_line_that_was_cut_off_is_dropped_and_told() {
+fn a_torn_line_is_dropped_and_reported() {
     let folder = Folder::new();
     let (mut scribe, mut pen) = folder.scribe();
     perform(&mut scribe, &mut pen, "a");
@@ -192,7 +192,7 @@ fn a_line_that_was_cut_off_is_dropped_and_told() {
     let good = fs::read(folder.file(1)).unwrap();
     let start = good[..good.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
     for cut in [start + 1, good.len() - 1] {
-        // The line was being written, so no anchor has it.
+        // The line was being written, so no anchor refers to it.
         folder.remove_anchor();
         fs::write(folder.file(1), &good[..cut]).unwrap();
         assert!(folder.verify().1.contains("the last line is cut off"));
@@ -203,9 +203,9 @@ fn a_line_that_was_cut_off_is_dropped_and_told() {
     }
 }
 
-/// Of each thing that somebody may do to the files.
+/// Covers each way to tamper with the files.
 #[test]
-fn what_was_removed_or_made_again_is_told_by_the_anchors_and_not_started() {
+fn anchors_detect_removed_or_recomputed_lines_and_the_writer_does_not_start() {
     let folder = Folder::new();
     let (mut scribe, mut pen) = folder.scribe();
     for n in 0..3 {
@@ -242,11 +242,11 @@ fn what_was_removed_or_made_again_is_told_by_the_anchors_and_not_started() {
     let (sound, told) = folder.verify();
     assert!(!sound && told.contains("missing: lines 1 to 6: "), "{told}");
     assert!(AuditWriter::open(&folder.0, NOW).is_err());
-    // With the file beside it gone as well, the journal tells it.
+    // Without the anchor file, the anchor in the journal detects the loss.
     folder.remove_anchor();
     let (sound, told) = folder.verify_against(&journal);
     assert!(!sound && told.contains("missing: lines 1 to 6: the journal has line 6"), "{told}");
-    // A log is known by the time at which it was begun.
+    // The creation time identifies a log.
     let mut scribe = AuditWriter::open(&folder.0, NOW.plus(1)).unwrap();
     let mut pen = scribe.pen(Wakeup::new(|| {}), Wakeup::new(|| {}));
     perform(&mut scribe, &mut pen, "a new log");
@@ -257,9 +257,9 @@ fn what_was_removed_or_made_again_is_told_by_the_anchors_and_not_started() {
     assert!(folder.verify_against(&pair).0, "the other server of a pair has a log of its own");
 }
 
-/// The anchor is written behind the line, so a crash between the two leaves a longer chain.
+/// The anchor is written after the line, so a crash between the two leaves a longer chain.
 #[test]
-fn a_chain_that_is_longer_than_its_anchor_goes_on() {
+fn a_chain_that_is_longer_than_its_anchor_continues() {
     let folder = Folder::new();
     let (mut scribe, mut pen) = folder.scribe();
     perform(&mut scribe, &mut pen, "a");
@@ -274,7 +274,7 @@ fn a_chain_that_is_longer_than_its_anchor_goes_on() {
 }
 
 #[test]
-fn anchors_go_to_one_thread_and_the_newest_counts() {
+fn anchors_go_to_one_thread_which_reads_the_newest() {
     let folder = Folder::new();
     let mut scribe = AuditWriter::open(&folder.0, NOW).unwrap();
     let mut pen = scribe.pen_with_anchors(Wakeup::new(|| {}), Wakeup::new(|| {}));
@@ -283,7 +283,7 @@ fn anchors_go_to_one_thread_and_the_newest_counts() {
         perform(&mut scribe, &mut pen, "a");
     }
     assert!(pen.poll_anchor().is_some());
-    // What found no room is told when there is some.
+    // An anchor that did not fit is sent when there is space.
     scribe.poll(NOW);
     assert_eq!(pen.poll_anchor(), Some(scribe.anchor()));
     assert_eq!(pen.poll_anchor(), None);
@@ -300,7 +300,7 @@ fn two_processes_do_not_write_one_log() {
     folder.scribe();
 }
 
-/// Lines of a first file, as many as make this size or a little more.
+/// Returns lines of a first file with at least this total size.
 fn lines_of(bytes: u64) -> String {
     let (mut lines, mut end) = (String::new(), End::default());
     while (lines.len() as u64) < bytes {
@@ -313,12 +313,12 @@ fn lines_of(bytes: u64) -> String {
 }
 
 #[test]
-fn there_are_so_many_files_and_no_act_without_room_for_it() {
+fn the_number_of_files_is_bounded_and_acts_beyond_it_are_refused() {
     let folder = Folder::new();
     drop(folder.scribe());
     fs::write(folder.file(1), lines_of(FILE_BYTES_MAX - 5_000)).unwrap();
     let (mut scribe, mut pen) = folder.scribe();
-    // The second is still to come.
+    // The second file does not exist yet.
     let others = 3..FILES_MAX as u32 + 2;
     others.clone().for_each(|number| fs::write(folder.file(number), "").unwrap());
     pen.note(3, act("slow")).unwrap();
@@ -327,13 +327,13 @@ fn there_are_so_many_files_and_no_act_without_room_for_it() {
     while fs::metadata(folder.file(1)).unwrap().len() < FILE_BYTES_MAX {
         perform(&mut scribe, &mut pen, "a");
     }
-    // What came of an act is written even beside one that is refused.
+    // An outcome is written even in the same batch as a refused act.
     pen.conclude(slow, "204");
     refuse(&mut scribe, &mut pen);
     let text = fs::read_to_string(folder.file(1)).unwrap();
     let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!((&last["of"], &last["outcome"]), (&slow.into(), &"204".into()));
-    // When an older one is put away there is room again, and the chain goes on.
+    // When an older file is archived, the log accepts acts again, and the chain continues.
     fs::remove_file(folder.file(3)).unwrap();
     perform(&mut scribe, &mut pen, "c");
     assert!(folder.file(2).exists());
@@ -344,7 +344,7 @@ fn there_are_so_many_files_and_no_act_without_room_for_it() {
 }
 
 #[test]
-fn when_it_cannot_be_written_nothing_may_be_done() {
+fn acts_are_refused_when_the_log_cannot_be_written() {
     let folder = Folder::new();
     let (mut scribe, mut pen) = folder.scribe();
     perform(&mut scribe, &mut pen, "a");
@@ -352,13 +352,13 @@ fn when_it_cannot_be_written_nothing_may_be_done() {
     fs::write(folder.file(1), lines_of(FILE_BYTES_MAX)).unwrap();
     folder.remove_anchor();
     let (mut scribe, mut pen) = folder.scribe();
-    // The file is full, and the folder takes no other.
+    // The file is full, and no other can be created in the folder.
     fs::remove_dir_all(folder.0.join("audit")).unwrap();
     refuse(&mut scribe, &mut pen);
 }
 
 #[test]
-fn a_pen_keeps_a_place_for_what_comes_of_each_act() {
+fn a_client_reserves_a_slot_for_the_outcome_of_each_act() {
     let folder = Folder::new();
     let (mut scribe, mut pen) = folder.scribe();
     let mut noted = 0;
@@ -372,14 +372,14 @@ fn a_pen_keeps_a_place_for_what_comes_of_each_act() {
     while pen.note(noted, act("a")).is_ok() {
         noted += 1;
     }
-    // However many came since, there is room for these.
+    // The reserved slots suffice, no matter how many acts followed.
     numbers.iter().for_each(|seq| pen.conclude(*seq, "200"));
     scribe.poll(NOW);
     assert!(folder.verify().0);
 }
 
 #[test]
-fn what_is_too_long_is_cut_at_a_letter() {
+fn a_long_text_is_truncated_at_a_character_boundary() {
     let (line, end) = End::default().append(NOW, &Entry::Act(act(&"\u{e9}\u{1}".repeat(5_000))));
     assert!(line.len() < LINE_BYTES_MAX, "{}", line.len());
     assert_eq!(End::default().follow(&line), Ok(end));

@@ -21,24 +21,25 @@ impl From<io::Error> for VerifyError {
     }
 }
 
-/// What the log is compared with.
+/// The evidence that the log is compared with.
 #[derive(Clone, Debug, Default)]
 pub struct Against {
-    /// Anchors of the journal.
+    /// Anchors found in the journal.
     pub journal: Vec<Anchor>,
-    /// Whether another server may have led, which has a log of its own and the same journal.
+    /// Whether another server, which has a log of its own and the same journal, may have led.
     pub is_standby: bool,
-    /// The first line, where older files were put away.
+    /// The number of the first line, where older files were archived.
     pub begins_with: Option<u64>,
 }
 
-/// Says what is there and what is missing; true if every line follows from the one before and nothing is missing.
+/// Reports what is present and what is missing. Returns true if every line continues the chain and
+/// nothing is missing.
 pub fn verify(data: &Path, against: &Against, out: &mut impl Write) -> Result<bool, VerifyError> {
     let beside = Anchor::read(data).map_err(VerifyError::Audit)?;
     let Some(chain) = follow(data, out)? else { return Ok(false) };
     let mut is_sound = chain.begins_right(against.begins_with, out)?;
     let log = beside.map(|anchor| anchor.log);
-    // Without the file beside it, the folder may be of any log that the journal knows.
+    // Without the anchor file, the folder may belong to any log that the journal knows.
     let is_own = |anchor: &&Anchor| log.is_none_or(|log| log == anchor.log);
     if let Some(anchor) = &beside {
         is_sound &= chain.has(anchor, "the file audit-anchor", out)?;
@@ -69,7 +70,7 @@ pub fn verify(data: &Path, against: &Against, out: &mut impl Write) -> Result<bo
     Ok(true)
 }
 
-/// The lines that are there.
+/// The lines that are present.
 struct Chain {
     links: BTreeMap<u64, Link>,
     end: End,
@@ -78,7 +79,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// Whether the log begins with its first line, or with the one that the caller named.
+    /// Returns whether the log starts with its first line, or with the line that the caller named.
     fn begins_right(&self, begins_with: Option<u64>, out: &mut impl Write) -> io::Result<bool> {
         let Some((&first, _)) = self.links.first_key_value() else { return Ok(true) };
         let expected = begins_with.unwrap_or(1);
@@ -92,7 +93,7 @@ impl Chain {
         Ok(first <= expected)
     }
 
-    /// Whether a line that was anchored is there as it was. Lines that were put away cannot be looked at.
+    /// Returns whether an anchored line is present and unchanged. Archived lines cannot be checked.
     fn has(&self, anchor: &Anchor, place: &str, out: &mut impl Write) -> io::Result<bool> {
         let first = self.links.first_key_value().map_or(1, |(first, _)| *first);
         if anchor.line == 0 || anchor.line < first {
@@ -113,7 +114,7 @@ impl Chain {
     }
 }
 
-/// Follows the chain through all files; none: it is broken, which was told.
+/// Follows the chain through all files; `None` if it is broken, which has then been reported.
 fn follow(data: &Path, out: &mut impl Write) -> Result<Option<Chain>, VerifyError> {
     let folder = files::folder(data);
     let files = match files::files(&folder) {

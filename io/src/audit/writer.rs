@@ -1,4 +1,5 @@
-//! The scribe: writes down what it is handed, syncs once for all that wait, and says so. A duty of the thread `auth`.
+//! Writes audit records, syncs once per batch, and confirms each record. A duty of the thread
+//! `auth`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,18 +17,20 @@ use crate::wakeup::Wakeup;
 pub struct AuditWriter {
     trail: Trail,
     inkwells: Vec<AuditQueue>,
-    /// After a write or a sync has failed nothing more is written: what the file holds then is not known.
+    /// Whether a write or a sync has failed. Nothing more is written then, because the content of
+    /// the file is unknown.
     has_failed: bool,
     data: PathBuf,
-    /// Which log this is, for its anchors.
+    /// Identifier of this log, for its anchors.
     log: u64,
-    /// Where anchors go, and whether the newest is still to be told.
+    /// The lane for anchors and the wake-up of its reader; `is_untold` is set while the newest
+    /// anchor has not been sent.
     anchors: Option<(Producer<Anchor>, Wakeup)>,
     is_untold: bool,
 }
 
 impl AuditWriter {
-    /// Goes on with the log in this data folder.
+    /// Continues the log in this data folder, or creates it.
     pub fn open(data: &Path, now: Timestamp) -> Result<AuditWriter, AuditError> {
         let anchor = Anchor::read(data)?;
         anchor.map_or(Ok(()), |anchor| anchor.check(data))?;
@@ -48,7 +51,7 @@ impl AuditWriter {
         if scribe.trail.dropped > 0 {
             let text = format!("a line was cut off and never acted upon: {} bytes", scribe.trail.dropped);
             let (line, end) = scribe.trail.end.append(now, &Entry::Remark(text));
-            // The folder may be full: this line is written all the same, like an outcome.
+            // The folder may be full: this line is written nevertheless, like an outcome.
             scribe.trail.write(&format!("{line}\n"), end)?;
         }
         scribe.anchor().write(data)?;
@@ -59,14 +62,14 @@ impl AuditWriter {
         Ok(scribe)
     }
 
-    /// Where the chain has come to.
+    /// Returns an anchor for the current end of the chain.
     pub fn anchor(&self) -> Anchor {
         let End { seq, link } = self.trail.end;
         Anchor { log: self.log, line: seq, hash: link }
     }
 
-    /// Compares the log with the newest anchor of the journal. In a standby pair the other server may have led, which has a log
-    /// of its own.
+    /// Compares the log with the newest anchor of the journal. In a standby pair the other server,
+    /// which has a log of its own, may have led.
     pub fn compare(&self, anchored: Anchor, is_standby: bool) -> Result<(), AuditError> {
         if anchored.log == self.log {
             return anchored.check(&self.data);
@@ -81,7 +84,7 @@ impl AuditWriter {
         Ok(())
     }
 
-    /// A pen whose thread takes anchors to the journal.
+    /// Creates a client whose thread writes the anchors to the journal.
     pub fn pen_with_anchors(&mut self, scribe: Wakeup, bell: Wakeup) -> AuditClient {
         let (producer, consumer) = RingBuffer::new(ANCHORS_MAX);
         self.anchors = Some((producer, bell.clone()));
@@ -90,7 +93,8 @@ impl AuditWriter {
         pen
     }
 
-    /// Writes where the chain has come to beside its folder, and tells the journal.
+    /// Writes the current end of the chain to the anchor file, and marks it to be sent to the
+    /// journal.
     fn drop_anchor(&mut self) {
         let anchor = self.anchor();
         if let Err(error) = anchor.write(&self.data) {
@@ -109,7 +113,8 @@ impl AuditWriter {
         }
     }
 
-    /// A pen for a thread with this bell; `scribe` is the bell of the thread that will have this duty.
+    /// Creates a client for a thread with the wake-up `bell`; `scribe` wakes the thread that runs
+    /// this writer.
     pub fn pen(&mut self, scribe: Wakeup, bell: Wakeup) -> AuditClient {
         let (pen, inkwell) = client::pair(scribe, bell);
         self.inkwells.push(inkwell);
@@ -136,7 +141,7 @@ impl AuditWriter {
             inkwell.noted.push((ticket, noted)).expect("a pen has no more acts on their way than fit");
             inkwell.bell.wake();
         }
-        // Behind the answers: nobody waits for an anchor.
+        // After the answers, because no thread waits for an anchor.
         if is_kept && !page.lines.is_empty() {
             self.drop_anchor();
             self.tell_anchor();
@@ -144,7 +149,7 @@ impl AuditWriter {
         page.work
     }
 
-    /// Whether there is room for acts. What came of acts that were noted before is written in any case.
+    /// Returns whether the log accepts acts. The outcomes of recorded acts are written in any case.
     fn make_room(&mut self) -> bool {
         let room = self.trail.make_room();
         room.map_err(|error| self.fail(&error)).is_ok()
@@ -159,14 +164,15 @@ impl AuditWriter {
     }
 
     fn fail(&mut self, error: &AuditError) {
-        // Of a folder that is full nothing was written: there is room again when older files are put away.
+        // A full folder leaves the file intact: the log accepts acts again when older files are
+        // archived.
         self.has_failed = !matches!(error, AuditError::Full(_));
         tracing::error!(%error, "the audit log cannot be written: administrative acts are refused from now on");
     }
 }
 
 impl Drop for AuditWriter {
-    /// The last word in the log of the service: whoever keeps that elsewhere can compare.
+    /// Logs the last anchor, so that an operator who stores the service log elsewhere can compare.
     fn drop(&mut self) {
         let anchor = self.anchor();
         if anchor.line > 0 {
@@ -175,14 +181,15 @@ impl Drop for AuditWriter {
     }
 }
 
-/// What is written in one go.
+/// The records of one write.
 #[derive(Default)]
 struct AuditBatch {
     end: End,
     lines: String,
-    /// Whether acts are written; otherwise they are refused, and only outcomes are.
+    /// Whether acts are written; otherwise they are refused, and only outcomes are written.
     takes_acts: bool,
-    /// Whom to tell: the pen, its ticket, the number of the line; none if it was refused.
+    /// The answers: index of the client, its ticket, the line number; `None` if the act was
+    /// refused.
     noted: Vec<(usize, u64, Option<u64>)>,
     work: usize,
 }

@@ -1,4 +1,4 @@
-//! The clerk: holds the books and says who somebody is. The duty of the thread `auth`.
+//! Verifies credentials against the files of users and tokens. A duty of the thread `auth`.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -22,16 +22,17 @@ pub struct Authenticator {
     settings: AuthSettings,
     books: Books,
     desks: Vec<AuthServerPort>,
-    /// Verified in place of a user who does not exist, so that an answer takes as long.
+    /// A hash that is verified for users that do not exist, so that the answer takes equally long.
     decoy: Hash,
     shared: Arc<Shared>,
-    /// What this duty notes with that the books change; none: nobody keeps an audit log.
+    /// Client of the audit log, which records changes of the credentials; `None` without an audit
+    /// log.
     pen: Option<AuditClient>,
-    /// Books that were read and come into force when that has been noted.
+    /// Credentials that were read and become effective when the audit log has recorded the change.
     next: Option<Books>,
 }
 
-/// There is one reload at a time.
+/// A constant ticket: there is one reload at a time.
 const TICKET: u64 = 0;
 
 #[derive(Debug, Default)]
@@ -55,7 +56,8 @@ impl Authenticator {
         Ok(Authenticator { settings, books, desks: Vec::new(), decoy, shared, pen: None, next: None })
     }
 
-    /// From now on every change of the books is noted before it is in force.
+    /// Enables auditing: from now on every change of the credentials is recorded before it is
+    /// effective.
     pub fn set_pen(&mut self, pen: AuditClient) {
         self.pen = Some(pen);
     }
@@ -64,14 +66,16 @@ impl Authenticator {
         self.desks.push(desk);
     }
 
-    /// One question of each desk, so that a thread with many does not hold up the others.
+    /// Answers one question per client, so that a thread with many questions does not delay the
+    /// others.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         let work = usize::from(self.reload_if_asked()) + usize::from(self.adopt_if_noted());
         self.shared.tell_failures(now);
         work + self.answer(now, Authenticator::judge)
     }
 
-    /// The same when the service ends: a long line of passwords would outlast the time for that, and nobody needs to come in any more.
+    /// Refuses the questions instead, when the service stops: verifying a long queue of passwords
+    /// would exceed the time for the shutdown, and no login is needed any more.
     pub fn close(&mut self, now: Timestamp) -> usize {
         self.answer(now, |_, _, _| Err(Refusal::Ending))
     }
@@ -98,10 +102,10 @@ impl Authenticator {
 
     pub fn judge(&mut self, now: Timestamp, credentials: &Credentials) -> Verdict {
         let (login, peer) = (login_of(credentials), credentials.peer);
-        // Once more: what waited before it in the queue may have failed.
+        // Checked once more, because questions that were ahead in the queue may have failed.
         let checked = self.shared.lockout().check(now, login, peer);
         checked.map_err(|wait_s| Refusal::Locked { wait_s })?;
-        // Not under the lock of the table: this takes 20 ms.
+        // The table is not locked here: this takes 20 ms.
         let found = self.find(credentials.login.as_deref(), credentials.secret.reveal());
         match (&found, login) {
             (Some(_), Some(login)) => self.shared.lockout().succeeded(now, login, peer),
@@ -131,9 +135,9 @@ impl Authenticator {
         user.filter(|_| is_right).map(|user| user.identity.clone())
     }
 
-    /// If anything is wrong with the files, what was known stays known.
+    /// Reads the files again if requested. If a file has a fault, the current credentials remain.
     fn reload_if_asked(&mut self) -> bool {
-        // One that is asked for meanwhile comes after the one that is being noted.
+        // A request that arrives while a reload is being recorded is served after it.
         if self.next.is_some() || !self.shared.reload.swap(false, Ordering::Acquire) {
             return false;
         }
@@ -151,7 +155,7 @@ impl Authenticator {
             .concat()
             .join("; ");
         let act = Act {
-            // Whoever may send signals to the process is whoever runs it.
+            // A process that may send signals to this one belongs to the operator.
             who: "local".into(),
             role: Role::Admin,
             from: Ipv4Addr::LOCALHOST.into(),
@@ -185,9 +189,10 @@ impl Authenticator {
         let generation = self.shared.generation.load(Ordering::Relaxed) + 1;
         books.tell(&self.books, &self.shared, generation);
         self.books = books;
-        // After the books: a verdict by the old ones is never taken for one by the new.
+        // The credentials are published first: a verdict by the old ones is never taken for one by
+        // the new.
         self.shared.generation.store(generation, Ordering::Release);
-        // Whoever was struck off may have a session open.
+        // An identity that was revoked may have an open session.
         self.desks.iter().for_each(|desk| desk.bell.wake());
         tracing::info!(users, tokens, "users and tokens read again");
     }
@@ -214,7 +219,7 @@ impl Books {
         if faults.is_empty() { Ok(Books { users, tokens }) } else { Err(faults) }
     }
 
-    /// Lets everybody know who is in them.
+    /// Publishes the names and tokens to the other threads.
     fn tell(&self, before: &Books, shared: &Shared, generation: u64) {
         let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
         let (old, new) = ([&before.users, &before.tokens], [&self.users, &self.tokens]);

@@ -1,4 +1,5 @@
-//! Credentials that were verified a moment ago, so that whoever sends them with each request is recognised at once.
+//! Cache of verified credentials, so that a client that sends them with each request is recognised
+//! at once.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,19 +8,20 @@ use sha2::{Digest, Sha256};
 
 use super::{Credentials, Identity};
 
-/// Credentials remembered by one thread: more clients than connections it usually has.
+/// Maximum number of cached credentials per thread: more than it usually has connections.
 pub const REMEMBERED_MAX: usize = 4_096;
-/// How long: a working day, so that a user who is logged in goes on while others guess at the login from the same address. A user who
-/// was removed is gone at once when the books are read again; this only bounds the rest.
+/// Lifetime of an entry: a working day, so that a logged-in user keeps working while others guess
+/// at the login from the same address. A removed user is gone at once when the files are read
+/// again; this only bounds the rest.
 pub const LIFE_NS: u64 = 12 * 3_600 * NS_PER_S;
 
-/// A keyed sum of login and secret. Who gives it came from is no part of it.
+/// A keyed hash of login and secret. The client's address is not part of it.
 pub type Mark = [u8; 32];
 
 pub fn mark(key: &[u8; 32], credentials: &Credentials) -> Mark {
     let mut sum = Sha256::new();
     sum.update(key);
-    // With its length before it no login runs into the secret.
+    // The length comes first, so that the login and the secret cannot run into each other.
     let login = credentials.login.as_deref();
     sum.update(login.map_or(u64::MAX, |login| login.len() as u64).to_le_bytes());
     sum.update(login.unwrap_or_default());
@@ -27,12 +29,12 @@ pub fn mark(key: &[u8; 32], credentials: &Credentials) -> Mark {
     sum.finalize().into()
 }
 
-/// All of it is of one generation of the books.
+/// The cache. All entries belong to one generation of the credentials.
 #[derive(Debug, Default)]
 pub struct Memory {
     generation: u64,
     known: BTreeMap<Mark, (Identity, Timestamp)>,
-    /// In the order they were learned, which is that of their end.
+    /// Entries in the order of insertion, which is the order of expiry.
     order: VecDeque<(Mark, Timestamp)>,
 }
 
@@ -42,7 +44,7 @@ impl Memory {
         self.known.get(mark).filter(|(_, until)| now < *until).map(|(identity, _)| identity)
     }
 
-    /// What was verified at this time against the books of this generation.
+    /// Stores credentials that were verified at this time against this generation.
     pub fn learn(&mut self, verified: Timestamp, generation: u64, mark: Mark, identity: Identity) {
         if generation < self.generation {
             return;
@@ -60,7 +62,7 @@ impl Memory {
 
     fn forget_oldest(&mut self) {
         let Some((mark, until)) = self.order.pop_front() else { return };
-        // Learned again since, it has a later place too.
+        // An entry that was stored again occurs later in the order too.
         if self.known.get(&mark).is_some_and(|(_, newest)| *newest == until) {
             self.known.remove(&mark);
         }
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_of_login_and_secret_and_the_key() {
+    fn a_mark_depends_on_login_secret_and_key() {
         let of = |key: u8, login: Option<&str>, secret: &str| {
             let peer = [127, 0, 0, 1].into();
             mark(
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_known_for_a_while_and_until_the_books_change() {
+    fn an_entry_is_valid_until_it_expires_or_the_credentials_change() {
         let mut memory = Memory::default();
         let start = Timestamp(NS_PER_S);
         memory.learn(start, 0, number(1), identity("a"));
@@ -118,17 +120,17 @@ mod tests {
         assert!(memory.recall(Timestamp(start.0 + LIFE_NS - 1), 0, &number(1)).is_some());
         assert!(memory.recall(Timestamp(start.0 + LIFE_NS), 0, &number(1)).is_none());
         assert!(memory.recall(start, 1, &number(1)).is_none());
-        // A verdict that was under way when the books changed.
+        // A verdict that was in transit when the credentials changed.
         memory.learn(start, 0, number(1), identity("a"));
         assert!(memory.recall(start, 1, &number(1)).is_none());
     }
 
     #[test]
-    fn it_remembers_only_so_many() {
+    fn the_cache_is_bounded() {
         let mut memory = Memory::default();
         for n in 0..REMEMBERED_MAX + 10 {
             memory.learn(Timestamp(n as u64), 0, number(n), identity("a"));
-            // Again and again the same takes no more room.
+            // Storing the same credentials repeatedly takes no more space.
             memory.learn(Timestamp(n as u64), 0, number(n), identity("a"));
             assert!(memory.order.len() <= REMEMBERED_MAX && memory.known.len() <= memory.order.len());
         }

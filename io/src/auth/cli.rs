@@ -1,5 +1,6 @@
-//! `pitlane user` and `pitlane token`: changing the files of users and tokens. Comments and order stay as they are; a file is
-//! replaced whole or not at all, and nobody but its owner may read it. A running service reads it again on SIGHUP.
+//! `pitlane user` and `pitlane token`: changes the files of users and tokens. Comments and the
+//! order of lines stay as they are; a file is replaced atomically, and only its owner may read it.
+//! A running service reads it again on SIGHUP.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -16,10 +17,10 @@ use crate::refdata::Faults;
 const HEAD_USERS: &str = "# name role strategies password; changed by `pitlane user`, read again on SIGHUP\n";
 const HEAD_TOKENS: &str = "# name role strategies token; changed by `pitlane token`, read again on SIGHUP\n";
 
-/// Why a file was not changed.
+/// The reason why a file was not changed.
 #[derive(Debug)]
 pub enum VerbError {
-    /// The file as it is cannot be read.
+    /// The existing file cannot be read.
     Faults(Faults),
     Refused(String),
     Io(PathBuf, io::Error),
@@ -59,7 +60,7 @@ pub fn change_password(path: &Path, name: &str) -> Result<(), VerbError> {
     page.replace(name, Some(&line))
 }
 
-/// Gives the token, which is written down nowhere.
+/// Adds a token and returns it. The token itself is stored nowhere.
 pub fn create_token(
     path: &Path,
     name: &str,
@@ -77,7 +78,7 @@ pub fn remove(kind: Kind, path: &Path, name: &str) -> Result<(), VerbError> {
     Page::open(kind, path)?.replace(name, None)
 }
 
-/// Everybody in the file, without what must stay secret.
+/// Lists all entries of the file without their secrets.
 pub fn list(kind: Kind, path: &Path, out: &mut impl Write) -> Result<(), VerbError> {
     let book = CredentialStore::open(kind, path).map_err(VerbError::Faults)?;
     for entry in &book.entries {
@@ -92,17 +93,17 @@ fn ask_password(name: &str) -> Result<String, VerbError> {
     Ok(Hash::make(password.as_bytes(), random()).to_string())
 }
 
-/// A file on the desk: nobody else changes it meanwhile.
+/// A file that is being changed under a lock.
 struct Page<'a> {
     path: &'a Path,
     text: String,
     book: CredentialStore,
-    /// Held on the folder, since the file itself is replaced.
+    /// The lock is on the folder, because the file itself is replaced.
     _lock: File,
 }
 
 impl Page<'_> {
-    /// A file that is not there is empty.
+    /// Opens the file under a lock. A missing file counts as empty.
     fn open(kind: Kind, path: &Path) -> Result<Page<'_>, VerbError> {
         let folder = folder_of(path);
         let lock = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
@@ -143,7 +144,7 @@ impl Page<'_> {
         self.write(&format!("{text}{line}\n"))
     }
 
-    /// Puts another line in the place of somebody's, or none.
+    /// Replaces the line of a name, or removes it.
     fn replace(&self, name: &str, line: Option<&str>) -> Result<(), VerbError> {
         let at = self.book.entries[self.place(name)?].line;
         let mut text = String::with_capacity(self.text.len());
@@ -166,12 +167,13 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Written beside, synced, and moved into place. The owner stays who he was, so that the service can still read it.
+/// Replaces a file: writes a new one beside it, syncs it, and renames it. The owner is kept, so
+/// that the service can still read the file.
 fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_os_string();
     name.push(".new");
     let fresh = path.with_file_name(name);
-    // A leftover of a change that was cut off may have any mode.
+    // A leftover of an interrupted change may have any mode.
     let _ = fs::remove_file(&fresh);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
     if let Ok(before) = fs::metadata(path) {

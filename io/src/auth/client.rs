@@ -1,4 +1,5 @@
-//! A thread's place at the clerk's desk: questions go one way, verdicts come back, and the bells are rung.
+//! A thread's connection to the authenticator: questions go one way, verdicts come back, and each
+//! side wakes the other.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -15,11 +16,11 @@ use super::queue::{Queue, Share};
 use super::{Credentials, Identity, Refusal, RevocationWatch, Shared, Verdict};
 use crate::wakeup::Wakeup;
 
-/// Questions of one thread on the lane to the clerk and back: one that is looked at, and the next. The others wait in the queue, where
-/// each address has its share.
+/// Questions of one thread on the lanes to the authenticator and back: the one being verified and
+/// the next. The others wait in the queue, where each address has a share.
 const IN_FLIGHT_MAX: usize = 2;
 
-/// Too many questions are on their way: later.
+/// Too many questions are waiting: try again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
@@ -35,7 +36,7 @@ pub struct Answer {
     pub ticket: u64,
     pub mark: Mark,
     pub verdict: Verdict,
-    /// When it was given, and of which generation of the books.
+    /// Time of the verdict; `generation` is that of the credentials it was based on.
     pub given: Timestamp,
     pub generation: u64,
 }
@@ -49,19 +50,19 @@ pub struct AuthClient {
     answers: Consumer<Answer>,
     clerk: Wakeup,
     memory: Memory,
-    /// Verdicts that needed no password to be verified: at most one for each client that waits.
+    /// Verdicts that did not require verifying a password: at most one per waiting client.
     ready: VecDeque<(u64, Verdict)>,
-    /// Passwords that wait for their turn.
+    /// Passwords that wait to be sent.
     queue: Queue<Question>,
     /// Questions on the lane and answers not yet polled, at most [`IN_FLIGHT_MAX`].
     in_flight: usize,
 }
 
-/// The clerk's end.
+/// The authenticator's end.
 #[derive(Debug)]
 pub struct AuthServerPort {
     pub questions: Consumer<Question>,
-    /// Has room for every question that is on its way.
+    /// Holds the answers to all questions in flight.
     pub answers: Producer<Answer>,
     pub bell: Wakeup,
 }
@@ -80,13 +81,15 @@ pub(super) fn pair(
 }
 
 impl AuthClient {
-    /// What everybody is, where nobody must log in. Then there is nothing to ask.
+    /// Returns the identity of every client where no login is required. Then there is nothing to
+    /// ask.
     pub fn anybody(&self) -> Option<&Identity> {
         self.anybody.as_ref()
     }
 
-    /// Returns who shows these, if no password must be verified to know: the token is in the books, or the password was found right
-    /// before. Nothing that others do delays either, but for guesses at the same login from the same address.
+    /// Returns the identity if no password must be verified to know it: the token is valid, or the
+    /// password was verified before. Other clients delay neither, except by guessing at the same
+    /// login from the same address.
     pub fn recall(&mut self, now: Timestamp, credentials: &Credentials) -> Option<Identity> {
         if let Some(identity) = self.shared.find_token(credentials) {
             return Some(identity);
@@ -95,17 +98,17 @@ impl AuthClient {
         let mark = cache::mark(&self.shared.key, credentials);
         let generation = self.generation();
         let known = self.memory.recall(now, generation, &mark).cloned();
-        // Asked for a guess too, so that guesses are counted.
+        // Called for unknown credentials too, so that guesses are counted.
         let may = self.shared.lockout().may_recall(now, login, credentials.peer);
         known.filter(|_| may)
     }
 
-    /// Returns the verdict, if no password must be verified for it.
+    /// Returns the verdict if no password must be verified for it.
     pub fn judge_at_once(&mut self, now: Timestamp, credentials: &Credentials) -> Option<Verdict> {
         if let Some(identity) = self.anybody.clone().or_else(|| self.recall(now, credentials)) {
             return Some(Ok(identity));
         }
-        // A token that is not in the books. It is not counted: 256 random bits are not guessed.
+        // An unknown token. It is not counted, because 256 random bits cannot be guessed.
         if credentials.login.is_none() {
             return Some(Err(Refusal::Wrong));
         }
@@ -113,7 +116,8 @@ impl AuthClient {
         checked.err().map(|wait_s| Err(Refusal::Locked { wait_s }))
     }
 
-    /// Asks who shows these. The verdict comes by [`AuthClient::poll`] under the same ticket, whatever becomes of it.
+    /// Asks for the identity of these credentials. [`AuthClient::poll`] returns the verdict under
+    /// the same ticket, whatever it is.
     pub fn ask(&mut self, now: Timestamp, ticket: u64, credentials: Credentials) -> Result<(), Busy> {
         if let Some(verdict) = self.judge_at_once(now, &credentials) {
             self.ready.push_back((ticket, verdict));
@@ -132,7 +136,8 @@ impl AuthClient {
         Ok(())
     }
 
-    /// Judges a password that the caller has compared itself, as of a FIX session in the config: counted like the others.
+    /// Counts a password that the caller has compared itself, such as that of a FIX session in the
+    /// config, under the same limits as the others.
     pub fn admit(
         &mut self,
         now: Timestamp,
@@ -154,7 +159,7 @@ impl AuthClient {
         Err(Refusal::Wrong)
     }
 
-    /// The next verdict that has come.
+    /// Returns the next verdict.
     pub fn poll(&mut self) -> Option<(u64, Verdict)> {
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
@@ -168,7 +173,7 @@ impl AuthClient {
         Some((ticket, verdict))
     }
 
-    /// Puts waiting questions on the lane, as far as there is room.
+    /// Sends waiting questions while the lane accepts them.
     fn send(&mut self) {
         let mut is_sent = false;
         while self.in_flight < IN_FLIGHT_MAX
@@ -183,18 +188,19 @@ impl AuthClient {
         }
     }
 
-    /// For whoever keeps a session open for somebody.
+    /// Returns a watch for threads that keep sessions open.
     pub fn roll(&self) -> RevocationWatch {
         RevocationWatch::new(self.shared.clone(), self.anybody.is_some())
     }
 
-    /// Rises when the books have changed.
+    /// Returns the generation of the credentials, which is incremented when they change.
     pub fn generation(&self) -> u64 {
         self.shared.generation.load(Ordering::Acquire)
     }
 }
 
-/// The login if it is short enough to be one. A longer text belongs to no user and takes no place in a table.
+/// Returns the login if it is short enough to be valid. A longer text belongs to no user and takes
+/// no slot in a table.
 pub(super) fn login_of(credentials: &Credentials) -> Option<&str> {
     credentials.login.as_deref().filter(|login| login.len() <= NAME_BYTES_MAX)
 }

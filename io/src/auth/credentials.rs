@@ -1,4 +1,4 @@
-//! The files of users and tokens, one line each, read strictly.
+//! The files of users and tokens, one entry per line, parsed strictly.
 //!
 //! ```text
 //! # name   role    strategies       proof
@@ -19,16 +19,16 @@ use super::{Identity, Role, Strategies};
 use crate::faults::suggestion;
 use crate::refdata::Faults;
 
-/// Lines of one file that name somebody. A larger house has a directory service.
+/// Maximum number of entries in one file. A larger organisation has a directory service.
 pub const ENTRIES_MAX: usize = 10_000;
-/// The largest file: every entry with a line as long as they come, and comments.
+/// Maximum size of a file in bytes: every entry with a line of maximum length, and comments.
 const FILE_BYTES_MAX: u64 = 8 << 20;
-/// Longest name of a user or token.
+/// Maximum length in bytes of the name of a user or token.
 pub const NAME_BYTES_MAX: usize = 64;
-/// Strategies in one list; beyond that `*` is meant.
+/// Maximum number of strategies in one list; a longer list should be `*`.
 const STRATEGIES_MAX: usize = 256;
 
-/// Which of the two files.
+/// One of the two files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Users,
@@ -48,7 +48,7 @@ impl Kind {
 pub struct Entry {
     pub identity: Identity,
     pub proof: Proof,
-    /// Where it stands in the file, from 1.
+    /// Line number in the file, from 1.
     pub line: usize,
 }
 
@@ -65,13 +65,13 @@ pub struct CredentialStore {
 }
 
 impl CredentialStore {
-    /// The book in this file, or all that is wrong with it.
+    /// Reads this file, or returns all of its faults.
     pub fn open(kind: Kind, path: &Path) -> Result<CredentialStore, Faults> {
         writable::check(path)?;
         CredentialStore::parse(kind, &path.display().to_string(), &text_of(path)?)
     }
 
-    /// The book in this text, or all that is wrong with it under the name of its file.
+    /// Parses this text, or returns all of its faults under the name of the file.
     pub fn parse(kind: Kind, file: &str, text: &str) -> Result<CredentialStore, Faults> {
         let mut reader = Reader { kind, file, faults: Faults::default(), names: BTreeSet::new() };
         let mut entries = Vec::new();
@@ -92,7 +92,7 @@ impl CredentialStore {
         self.entries.iter().find(|entry| &*entry.identity.name == name)
     }
 
-    /// What is other in a newer book, a word or two for each name, without secrets.
+    /// Describes the differences to a newer file, a few words per name, without secrets.
     pub fn changes_to(&self, what: &str, newer: &CredentialStore) -> Vec<String> {
         let by_name = |book: &CredentialStore| -> BTreeMap<Arc<str>, Entry> {
             book.entries.iter().map(|entry| (entry.identity.name.clone(), entry.clone())).collect()
@@ -117,7 +117,7 @@ impl CredentialStore {
         changes
     }
 
-    /// Tells of strategies that nobody has heard of.
+    /// Adds a fault for each strategy that does not exist.
     pub fn check_strategies(&self, file: &str, known: &[String], faults: &mut Faults) {
         let words: Vec<&str> = known.iter().map(String::as_str).collect();
         for entry in &self.entries {
@@ -130,7 +130,7 @@ impl CredentialStore {
     }
 }
 
-/// All of a file, if it is not larger than any sane one.
+/// Reads a file of at most [`FILE_BYTES_MAX`].
 pub fn text_of(path: &Path) -> Result<String, Faults> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
@@ -144,7 +144,7 @@ pub fn text_of(path: &Path) -> Result<String, Faults> {
     Err(faults)
 }
 
-/// Whether somebody may be called so. Without a colon, since Basic puts one after the name.
+/// Checks the name of a user or token. It has no colon, because HTTP Basic puts one after the name.
 pub fn check_name(name: &str) -> Result<(), String> {
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte));
     if is_plain && (1..=NAME_BYTES_MAX).contains(&name.len()) {
@@ -161,7 +161,7 @@ pub fn parse_role(word: &str) -> Result<Role, String> {
     })
 }
 
-/// `*`, or names with commas between.
+/// Parses `*`, or names separated by commas.
 pub fn parse_strategies(text: &str) -> Result<Strategies, String> {
     if text == "*" {
         return Ok(Strategies::All);
@@ -176,7 +176,7 @@ pub fn parse_strategies(text: &str) -> Result<Strategies, String> {
     Ok(Strategies::Only(names.into()))
 }
 
-/// One line of a file.
+/// Formats one line of a file.
 pub fn line_of(name: &str, role: Role, strategies: &Strategies, proof: &str) -> String {
     format!("{name} {role} {strategies} {proof}")
 }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_somebody() {
+    fn a_line_is_one_identity() {
         let text = format!("# ours\n\nalice  admin * {HASH}\nb.o-b@x trade\tPAIRS,SERVER {HASH}\r\n");
         let book = CredentialStore::parse(Kind::Users, "f", &text).unwrap();
         let [alice, bob] = &book.entries[..] else { panic!() };
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_with_line_and_column() {
+    fn every_fault_is_reported_with_line_and_column() {
         let text = format!("a read *\nb: raed ,x {SUM}\nc read * {SUM}\nc read * {SUM}x\n");
         assert_eq!(
             complaints(Kind::Tokens, &text),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many() {
+    fn the_number_of_entries_is_bounded() {
         let text: String = (0..=ENTRIES_MAX).map(|n| format!("a{n} read * {SUM}\n")).collect();
         assert_eq!(complaints(Kind::Tokens, &text), "f:10001: there may be 10000 entries");
     }

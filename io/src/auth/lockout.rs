@@ -1,4 +1,4 @@
-//! Slows down guessing at passwords, without letting a stranger keep a user out.
+//! Slows down guessing at passwords, without letting a stranger lock a user out.
 //!
 //! ```text
 //! failures of          slow down                                          from    wait in s
@@ -7,15 +7,18 @@
 //! login                addresses from which this login never succeeded    20      1 to 30
 //! ```
 //!
-//! - A login that has succeeded from an address is *known* there: only failures of the same login from the same address slow it
-//!   down. So nothing that another address does delays it.
-//! - A login counts at most [`PAIR`]`.failures_free` failures of one address. So one guesser does not slow down the login for
-//!   others; many addresses that guess at one login do, since they would otherwise guess as fast as they are many.
-//! - The wait of a login is served by each address for itself, from its first attempt on: an address that waits it out is looked
-//!   at, whatever others do meanwhile. So the wait is a delay and not a lock.
-//! - Tokens are not counted at all: 256 random bits are not guessed.
+//! - A login that has succeeded from an address is *known* there: only failures of the same login
+//!   from the same address slow it down. So nothing that another address does delays it.
+//! - A login counts at most [`PAIR`]`.failures_free` failures of one address. So one guesser does
+//!   not slow down the login for others; many addresses that guess at one login do, since they
+//!   would otherwise guess as fast as they are many.
+//! - Each address serves the wait of a login separately, starting with its first attempt: the
+//!   password of an address that has waited is verified, whatever other addresses do meanwhile. So
+//!   the wait is a delay and not a lock.
+//! - Tokens are not counted at all: 256 random bits cannot be guessed.
 //!
-//! Logins that do not exist are counted like those that do, so that an attempt does not show which is which.
+//! Logins that do not exist are counted like those that do, so that an attempt does not reveal
+//! which logins exist.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -23,21 +26,22 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::recent::Recent;
 
-/// Counters of failures. Each takes some hundred bytes; the one that failed longest ago makes room.
+/// Maximum number of failure counters. Each takes some hundred bytes; the one with the oldest
+/// failure is evicted.
 pub const MARKS_MAX: usize = 16_384;
-/// Pairs of address and login that have succeeded: more than a house has users and places. Only a right password adds one, so a
-/// stranger cannot drive others out.
+/// Maximum number of pairs of address and login that have succeeded: more than an organisation has
+/// users and locations. Only a right password adds one, so a stranger cannot evict others.
 pub const KNOWN_MAX: usize = 16_384;
-/// Failures without a wait: people mistype.
+/// Failures of a pair without a wait: people mistype.
 const PAIR: Patience = Patience { failures_free: 5, wait_s_max: 60 };
-/// Behind one address may be an office, so it may fail more often.
+/// An address may be that of an office, so it may fail more often.
 const ADDRESS: Patience = Patience { failures_free: 20, wait_s_max: 60 };
-/// Four addresses reach it together. A user at a new address waits for so long at most.
+/// Four addresses reach this together. A user at a new address waits for `wait_s_max` at most.
 const LOGIN: Patience = Patience { failures_free: 20, wait_s_max: 30 };
-/// After so long without a failure all is forgiven.
+/// Time without a failure after which a counter expires.
 const FORGIVEN_NS: u64 = 3_600 * NS_PER_S;
-/// While a known pair waits: how often remembered credentials are looked up. A client that is logged in goes on while its login is
-/// attacked from its own address, and the attacker's guesses are few.
+/// Maximum number of cache look-ups while a known pair waits. A logged-in client keeps working
+/// while its login is attacked from its own address, and the attacker has few guesses.
 const RECALLS_MAX: u32 = 100;
 
 struct Patience {
@@ -64,9 +68,10 @@ enum Key {
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     failures: u32,
-    /// Until then no password is looked at. Unused for a login, whose wait each address serves for itself.
+    /// No password is verified before this time. Unused for a login, whose wait each address serves
+    /// separately.
     until: Timestamp,
-    /// Remembered credentials looked up since the last failure.
+    /// Cache look-ups since the last failure.
     recalls: u32,
 }
 
@@ -83,7 +88,8 @@ impl Default for Lockout {
 }
 
 impl Lockout {
-    /// Whether a password of this login from this address may be looked at now; if not, the seconds to wait, rounded up.
+    /// Returns whether a password of this login from this address may be verified now; if not, the
+    /// seconds to wait, rounded up.
     pub fn check(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) -> Result<(), u32> {
         let network = network(peer);
         let is_known = login.is_some_and(|login| self.is_known(login, peer));
@@ -93,7 +99,7 @@ impl Lockout {
             let delay_ns =
                 if is_known { 0 } else { LOGIN.wait_ns(self.failures(now, &Key::Login(login.into()))) };
             if delay_ns > 0 && self.mark(now, &pair).is_none() {
-                // Its delay begins now.
+                // The wait of this address starts now.
                 self.marks.put(now, pair.clone(), Mark { until: now.plus(delay_ns), ..Mark::default() });
             }
             until = self.until(now, &pair);
@@ -134,20 +140,22 @@ impl Lockout {
         self.check(now, login, peer).err()
     }
 
-    /// Notes a right password: the login is known at this address from now on. Failures of the address and of the login stay: a
-    /// client with an account of its own could otherwise guess at others for ever.
+    /// Records a right password: the login is known at this address from now on. Failures of the
+    /// address and of the login stay: a client with an account of its own could otherwise guess at
+    /// others without limit.
     pub fn succeeded(&mut self, now: Timestamp, login: &str, peer: IpAddr) {
         let pair: (IpAddr, Box<str>) = (network(peer), login.into());
         self.marks.remove(&Key::Pair(pair.0, pair.1.clone()));
         self.known.put(now, pair, ());
     }
 
-    /// Whether this login has succeeded from this address.
+    /// Returns whether this login has succeeded from this address.
     pub fn is_known(&self, login: &str, peer: IpAddr) -> bool {
         self.known.get(&(network(peer), login.into())).is_some()
     }
 
-    /// Whether credentials that were found right before may be looked up, though a password might not be looked at now.
+    /// Returns whether cached credentials may be looked up, even if a password may not be verified
+    /// now.
     pub fn may_recall(&mut self, now: Timestamp, login: &str, peer: IpAddr) -> bool {
         let pair = Key::Pair(network(peer), login.into());
         if self.check(now, Some(login), peer).is_ok() {
@@ -172,12 +180,14 @@ impl Lockout {
     }
 }
 
-/// Whether an address is counted by itself. Loopback is not: behind it stand a proxy's clients, or everybody on this machine.
+/// Returns whether an address has a counter of its own. Loopback has none: it stands for the
+/// clients of a proxy, or for all users of this machine.
 fn is_counted(network: IpAddr) -> bool {
     !network.is_loopback()
 }
 
-/// Returns the network that an address is counted under: a host with IPv6 usually has a /64 of its own.
+/// Returns the network that an address is counted under: a host with IPv6 usually has a /64 of its
+/// own.
 pub fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -201,7 +211,7 @@ mod tests {
         IpAddr::from([10, 0, 0, n])
     }
 
-    /// Fails so often, each time when it may.
+    /// Counts this number of failures.
     fn guess(lockout: &mut Lockout, now: Timestamp, login: &str, peer: IpAddr, times: usize) {
         for _ in 0..times {
             lockout.failed(now, Some(login), peer);
@@ -227,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn one_guesser_slows_down_nobody_else() {
+    fn one_guesser_does_not_slow_down_others() {
         let mut lockout = Lockout::default();
         for n in 0..1_000 {
             lockout.failed(at(n), Some("alice"), far(1));
@@ -245,7 +255,8 @@ mod tests {
         }
         assert_eq!(lockout.check(START, Some("alice"), far(100)), Ok(()));
         assert_eq!(lockout.check(START, Some("bob"), far(101)), Ok(()));
-        // A new address waits from its first attempt on, and others who fail meanwhile do not prolong it.
+        // A new address waits from its first attempt on, and failures of others do not prolong its
+        // wait.
         assert_eq!(lockout.check(START, Some("alice"), far(101)), Err(30));
         for n in 0..29 {
             lockout.failed(at(n), Some("alice"), far(200));
@@ -272,7 +283,7 @@ mod tests {
         assert_eq!(lockout.check(START, Some("new"), far(1)), Err(1));
         assert_eq!(lockout.check(START, Some("new"), far(2)), Ok(()));
         assert_eq!(lockout.check(START, Some("mine"), far(1)), Ok(()));
-        // A login of one's own does not help with others.
+        // A login of its own does not help an address with other logins.
         lockout.succeeded(START, "mine", far(1));
         assert_eq!(lockout.failed(START, None, far(1)), Some(2));
         for _ in 0..30 {
@@ -285,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_looked_up_so_often_while_its_pair_waits() {
+    fn cache_look_ups_are_bounded_while_their_pair_waits() {
         let mut lockout = Lockout::default();
         guess(&mut lockout, START, "alice", HERE, 5);
         assert!(!lockout.may_recall(START, "alice", HERE), "it was never right here");
@@ -299,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_version_six_counts_as_one() {
+    fn an_ipv6_network_counts_as_one_address() {
         let mut lockout = Lockout::default();
         for n in 0..20u16 {
             lockout.failed(START, None, IpAddr::from([0x2001, 0xdb8, 0, 1, n, 0, 0, n]));
@@ -312,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_do_not_grow_and_forget_the_oldest() {
+    fn the_tables_are_bounded_and_evict_the_oldest() {
         let mut lockout = Lockout::default();
         guess(&mut lockout, START, "alice", HERE, 6);
         for n in 0..MARKS_MAX {

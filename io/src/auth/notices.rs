@@ -1,5 +1,6 @@
-//! What is logged of failed logins. The line with login and address goes to the log alone (target [`LOGINS`]); all who read
-//! `log-event.warn` are told how many logins failed, and no more. Both are limited in number, since strangers cause them.
+//! Log lines about failed logins. The line with login and address goes to the log only (target
+//! [`LOGINS`]); subscribers of `log-event.warn` receive only the number of failed logins. Both are
+//! rate-limited, since strangers cause them.
 
 use std::net::IpAddr;
 
@@ -7,19 +8,19 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use crate::log::{LOGINS, LineLimit};
 
-/// How often all readers are told.
+/// Interval of the lines for all subscribers.
 const TELL_NS: u64 = 60 * NS_PER_S;
 
 #[derive(Debug, Default)]
 pub struct Notices {
     lines: LineLimit,
-    /// Failures that led to a wait and were not told yet, since when, and when was told last.
+    /// Failures that led to a wait and are not reported yet; `told` is the time of the last report.
     untold: u64,
     told: Timestamp,
 }
 
 impl Notices {
-    /// A password was wrong; the next one of the same kind has to wait for so long.
+    /// Counts a wrong password after which the next attempt has to wait for `wait_s`.
     pub fn failed(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr, wait_s: Option<u32>) {
         let Some(wait_s) = wait_s else { return };
         self.untold += 1;

@@ -1,4 +1,4 @@
-//! Passwords as they are kept: argon2id in the usual text form, which other tools read and write too.
+//! Stored passwords: argon2id in its usual text form, which other tools read and write too.
 //!
 //! ```text
 //! $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH        memory in KiB, passes, lanes; base64 without padding
@@ -10,15 +10,16 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use base64ct::{Base64Unpadded, Encoding};
 use subtle::ConstantTimeEq;
 
-/// What a new hash costs: 19 MiB and two passes, some 20 ms here. Above it a burst of logins would hold up the thread.
+/// Cost of a new hash: 19 MiB and two passes, some 20 ms here. With a higher cost, a burst of
+/// logins would delay the thread.
 const COST: Cost = Cost { memory_kib: 19_456, passes: 2, lanes: 1 };
-/// Most that a hash from elsewhere may cost: a quarter of a gigabyte, a second or two.
+/// Maximum cost of a hash from another tool: a quarter of a gigabyte, a second or two.
 const COST_MAX: Cost = Cost { memory_kib: 262_144, passes: 10, lanes: 8 };
 pub const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
-/// Longest salt and hash that are read; ours are shorter.
+/// Maximum length of a salt or hash in a file; ours are shorter.
 const BYTES_MAX: usize = 64;
-/// Longest password. Argon2 would take more; nobody types more.
+/// Maximum length of a password in bytes. Argon2 accepts longer ones, but people do not type them.
 pub const PASSWORD_BYTES_MAX: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ struct Cost {
     lanes: u32,
 }
 
-/// A password that can be recognised and not be read.
+/// The hash of a password: it verifies the password without revealing it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hash {
     cost: Cost,
@@ -37,13 +38,14 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// Of a password of at most [`PASSWORD_BYTES_MAX`]; the salt is new for each.
+    /// Hashes a password of at most [`PASSWORD_BYTES_MAX`]; each hash needs a new salt.
     pub fn make(password: &[u8], salt: [u8; SALT_BYTES]) -> Hash {
         let hash = derive(COST, password, &salt, HASH_BYTES).expect("our own cost and sizes are in range");
         Hash { cost: COST, salt: salt.to_vec(), hash }
     }
 
-    /// Costs what it says. False for what is longer than any password.
+    /// Verifies a password, at the cost stored in the hash. Returns false for a text longer than
+    /// any password.
     pub fn is_of(&self, password: &[u8]) -> bool {
         if password.len() > PASSWORD_BYTES_MAX {
             return false;
@@ -109,7 +111,7 @@ impl fmt::Display for Hash {
     }
 }
 
-/// Not even the hash belongs into a log.
+/// Hides even the hash from logs.
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
@@ -120,12 +122,13 @@ impl fmt::Debug for Hash {
 mod tests {
     use super::*;
 
-    /// Made by the reference implementation: `echo -n password | argon2 somesalt -id -t 2 -m 16 -p 1`, from its test suite.
+    /// A hash by the reference implementation, from its test suite: `echo -n password | argon2
+    /// somesalt -id -t 2 -m 16 -p 1`.
     const FOREIGN: &str =
         "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
     #[test]
-    fn a_hash_knows_its_password_and_no_other() {
+    fn a_hash_verifies_its_password_and_no_other() {
         let hash = Hash::make(b"correct horse", [7; SALT_BYTES]);
         assert!(hash.is_of(b"correct horse"));
         for wrong in [&b""[..], b"correct hors", b"correct horse ", &[b'x'; PASSWORD_BYTES_MAX + 1]] {
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn others_write_the_same() {
+    fn hashes_of_other_tools_are_compatible() {
         let hash = Hash::parse(FOREIGN).unwrap();
         assert_eq!(hash.to_string(), FOREIGN);
         assert!(hash.is_of(b"password"));
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_or_costs_too_much_is_refused() {
+    fn invalid_and_too_costly_hashes_are_rejected() {
         let changed = |from: &str, to: &str| FOREIGN.replace(from, to);
         for text in [
             String::new(),

@@ -1,5 +1,5 @@
-//! A password, typed without echo, or the first line of standard input where nobody types. Never from the command line, where
-//! every process of the machine could read it.
+//! Reads a password: typed without echo, or the first line of standard input if that is no
+//! terminal. Never from the command line, which every process of the machine can read.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
@@ -7,10 +7,10 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use super::password::PASSWORD_BYTES_MAX;
 
-/// Shorter ones are guessed.
+/// Minimum length of a password in bytes; shorter ones can be guessed.
 pub const PASSWORD_BYTES_MIN: usize = 12;
 
-/// A new password; typed twice if somebody types.
+/// Reads a new password; on a terminal it has to be typed twice.
 pub fn new_password(name: &str) -> io::Result<String> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
@@ -34,7 +34,7 @@ fn ask(words: &str) -> io::Result<String> {
 
 fn line(input: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
-    // One more than is allowed, and the line's end.
+    // One byte more than allowed, and the line end.
     input.take(PASSWORD_BYTES_MAX as u64 + 3).read_line(&mut line)?;
     let text = line.strip_suffix('\n').unwrap_or(&line);
     Ok(text.strip_suffix('\r').unwrap_or(text).to_string())
@@ -49,7 +49,7 @@ fn check(password: String) -> io::Result<String> {
     }
 }
 
-/// The terminal shows nothing of what is typed until this is dropped.
+/// Disables the echo of the terminal until it is dropped.
 struct Silence {
     before: Termios,
 }
@@ -66,7 +66,7 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        // If the terminal has gone there is nobody to be seen.
+        // If the terminal is gone, there is no echo to restore.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_neither_short_nor_endless() {
+    fn the_length_of_a_password_is_bounded() {
         for (length, good) in [(0, false), (11, false), (12, true), (1_024, true), (1_025, false)] {
             assert_eq!(check("x".repeat(length)).is_ok(), good, "{length}");
         }

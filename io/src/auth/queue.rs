@@ -1,25 +1,27 @@
-//! Passwords of one thread that wait to be verified. Each address has its share: the queue is served in turns by address, and when
-//! it is full, the address that fills it gives way.
+//! Passwords of one thread that wait to be verified. Each address has a share: the queue serves the
+//! shares in turn, and when it is full, the largest share loses an entry.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-/// Passwords that wait. At 20 ms each a longer queue would only keep clients waiting that have given up.
+/// Maximum number of waiting passwords. At 20 ms each, a longer queue would only serve clients that
+/// have given up.
 pub const QUESTIONS_MAX: usize = 64;
 
-/// Who shares one turn.
+/// The owner of one share of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Share {
-    /// All of an address (or /64 network) that never logged in from there.
+    /// All logins of an address (or /64 network) that never succeeded from there.
     Address(IpAddr),
-    /// A login that succeeded from this address before: it does not wait behind strangers at the same address.
+    /// A login that succeeded from this address before: it does not wait behind strangers at the
+    /// same address.
     Known(IpAddr, Box<str>),
 }
 
 #[derive(Debug)]
 pub struct Queue<T> {
     shares: BTreeMap<Share, VecDeque<T>>,
-    /// Whose turn is next; each share that waits stands here once.
+    /// The shares in the order of their turns; each waiting share occurs once.
     turns: VecDeque<Share>,
     len: usize,
 }
@@ -31,8 +33,9 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Appends a question. If the queue is full, the newest question of the largest share gives way and is returned; an error: the
-    /// share itself is among the largest, and the question is returned.
+    /// Appends a question. If the queue is full, evicts and returns the newest question of the
+    /// largest share; if the own share is among the largest, returns the question itself as the
+    /// error.
     pub fn push(&mut self, share: Share, question: T) -> Result<Option<T>, T> {
         let mut evicted = None;
         if self.len == QUESTIONS_MAX {
@@ -43,7 +46,7 @@ impl<T> Queue<T> {
             else {
                 return Err(question);
             };
-            // More than one waits there, so the share keeps its turn.
+            // More than one question waits there, so the share keeps its turn.
             evicted = self.shares.get_mut(&largest).and_then(VecDeque::pop_back);
             self.len -= 1;
         }
@@ -93,13 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_fills_the_queue_gives_way() {
+    fn the_largest_share_loses_an_entry() {
         let mut queue = Queue::default();
         for n in 0..QUESTIONS_MAX {
             assert_eq!(queue.push(from(1), (1, n)), Ok(None));
         }
         assert_eq!(queue.push(from(1), (1, 99)), Err((1, 99)));
-        // Another address finds room until both have the same share.
+        // Another address gets slots until both have equal shares.
         for n in 0..QUESTIONS_MAX / 2 {
             assert_eq!(queue.push(from(2), (2, n)), Ok(Some((1, QUESTIONS_MAX - 1 - n))));
         }
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn among_equals_the_last_one_is_refused() {
+    fn among_equal_shares_the_new_question_is_refused() {
         let mut queue = Queue::default();
         for n in 0..QUESTIONS_MAX as u8 {
             queue.push(from(n), n).unwrap();

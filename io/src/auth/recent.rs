@@ -1,4 +1,4 @@
-//! A bounded table that forgets the entry which was written longest ago.
+//! A bounded table that evicts the entry with the oldest write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use pitlane_engine::time::Timestamp;
 pub struct Recent<K, V> {
     len_max: usize,
     entries: BTreeMap<K, (Timestamp, V)>,
-    /// The keys again, by when they were written.
+    /// The keys, ordered by the time of their write.
     by_time: BTreeSet<(Timestamp, K)>,
 }
 
@@ -17,12 +17,12 @@ impl<K: Ord + Clone, V> Recent<K, V> {
         Recent { len_max, entries: BTreeMap::new(), by_time: BTreeSet::new() }
     }
 
-    /// Returns the value and when it was written.
+    /// Returns the value and the time of its write.
     pub fn get(&self, key: &K) -> Option<(Timestamp, &V)> {
         self.entries.get(key).map(|(written, value)| (*written, value))
     }
 
-    /// Returns the value, which keeps its place.
+    /// Returns the value without changing the time of its write.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.entries.get_mut(key).map(|(_, value)| value)
     }

@@ -1,5 +1,6 @@
-//! Who is in the books, for whoever keeps a session open: would somebody who was let in a while ago still be? Sessions last for days, and
-//! one whose login was struck off, or changed in any way, must not go on by what it once was.
+//! Lets threads with open sessions check whether an identity that was authenticated earlier is
+//! still valid. Sessions last for days, and a session whose login was removed or changed in any way
+//! must not continue with its old rights.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -8,14 +9,15 @@ use std::sync::{Arc, PoisonError};
 use super::Shared;
 use super::credentials::{CredentialStore, Entry};
 
-/// Names in the books, and since which generation each means what it does: role, strategies, secret.
+/// The valid names, and the generation since which role, strategies and secret of each are
+/// unchanged.
 pub type Names = BTreeMap<Arc<str>, u64>;
 
-/// A thread's view of the books.
+/// A thread's view of the valid names.
 #[derive(Debug)]
 pub struct RevocationWatch {
     shared: Arc<Shared>,
-    /// Where nobody must log in, nobody is in the books, and nobody is struck off.
+    /// Whether no login is required. Then no name is in the files, and no session is revoked.
     is_open: bool,
     seen: u64,
 }
@@ -26,25 +28,27 @@ impl RevocationWatch {
         RevocationWatch { shared, is_open, seen }
     }
 
-    /// Of the books in force. To be asked before the question whether somebody may come in.
+    /// Returns the current generation of the credentials. A caller reads it before it asks for a
+    /// verdict.
     pub fn generation(&self) -> u64 {
         self.shared.generation.load(Ordering::Acquire)
     }
 
-    /// Whether the books are others than at the last look.
+    /// Returns whether the credentials have changed since the last call.
     pub fn has_changed(&mut self) -> bool {
         let generation = self.generation();
         std::mem::replace(&mut self.seen, generation) != generation
     }
 
-    /// Whether somebody who was let in by the books of a generation is not in those of today, or is another.
+    /// Returns whether an identity that was authenticated in a generation has been removed or
+    /// changed since.
     pub fn is_revoked(&self, name: &str, generation: u64) -> bool {
         let names = self.shared.names.read().unwrap_or_else(PoisonError::into_inner).clone();
         !self.is_open && names.get(name).is_none_or(|since| *since > generation)
     }
 }
 
-/// The names of new books. Who is in them as before keeps his generation.
+/// Returns the names of the new credentials. An unchanged name keeps its generation.
 pub fn names(
     old: [&CredentialStore; 2],
     known: &Names,

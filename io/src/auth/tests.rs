@@ -14,7 +14,7 @@ const START: Timestamp = Timestamp(1_700_000_000 * NS_PER_S);
 const TOKEN: &str = "pit_abc";
 const PASSWORD: &str = "correct horse battery";
 
-/// Files of users and tokens, gone at the end of the test.
+/// Files of users and tokens, removed at the end of the test.
 struct Files(PathBuf);
 
 impl Files {
@@ -54,7 +54,7 @@ fn shown(login: Option<&str>, secret: &str) -> Credentials {
     Credentials { login: login.map(str::to_string), secret: Secret::new(secret), peer }
 }
 
-/// One question and its verdict, at this time.
+/// Asks one question at this time and returns the verdict.
 fn ask(
     seat: &mut AuthClient,
     clerk: &mut Authenticator,
@@ -74,7 +74,7 @@ fn name(verdict: Verdict) -> Result<String, Refusal> {
 }
 
 #[test]
-fn a_user_shows_a_password_and_a_machine_its_token() {
+fn a_user_logs_in_by_password_and_a_machine_by_token() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
     assert_eq!(auth.anybody(), None);
@@ -103,7 +103,7 @@ fn a_user_shows_a_password_and_a_machine_its_token() {
 }
 
 #[test]
-fn guessing_is_locked_out_and_waits_it_out() {
+fn guessing_is_delayed_and_allowed_after_the_wait() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
     let mut seat = auth.seat(bell());
@@ -117,7 +117,7 @@ fn guessing_is_locked_out_and_waits_it_out() {
     assert!(ask(&mut seat, &mut clerk, START, None, TOKEN).is_ok(), "others go on");
     let later = START.plus(NS_PER_S);
     assert!(ask(&mut seat, &mut clerk, later, Some("alice"), PASSWORD).is_ok());
-    // Whoever was verified goes on while somebody guesses at his login.
+    // A verified user keeps working while an attacker guesses at the same login.
     for _ in 0..9 {
         let _ = ask(&mut seat, &mut clerk, later, Some("alice"), "guess");
     }
@@ -125,7 +125,7 @@ fn guessing_is_locked_out_and_waits_it_out() {
 }
 
 #[test]
-fn what_was_verified_is_remembered_until_the_books_change() {
+fn verified_credentials_are_cached_until_the_files_change() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
     let (mut seat, mut other) = (auth.seat(bell()), auth.seat(bell()));
@@ -139,7 +139,7 @@ fn what_was_verified_is_remembered_until_the_books_change() {
     assert_eq!(clerk.poll(START), 0, "it was not asked again");
     assert!(matches!(seat.poll(), Some((1, Ok(_)))));
 
-    // A verdict by the old books that is read after the new ones hold is not remembered.
+    // A verdict by the old credentials that is read after the new ones are effective is not cached.
     other.ask(START, 2, alice()).unwrap();
     clerk.poll(START);
     files.write("users", "");
@@ -152,7 +152,7 @@ fn what_was_verified_is_remembered_until_the_books_change() {
         assert_eq!(seat.generation(), 1);
     }
 
-    // Files that cannot be read change nothing.
+    // Files with faults change nothing.
     files.write("users", "alice");
     reload.ask();
     clerk.poll(START);
@@ -161,7 +161,7 @@ fn what_was_verified_is_remembered_until_the_books_change() {
 }
 
 #[test]
-fn a_token_waits_for_nobody_and_is_never_locked_out() {
+fn a_token_never_waits_and_is_never_locked_out() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
     let mut seat = auth.seat(bell());
@@ -170,7 +170,7 @@ fn a_token_waits_for_nobody_and_is_never_locked_out() {
     for ticket in 0..QUESTIONS_MAX as u64 {
         seat.ask(START, ticket, shown(Some("nobody"), "wrong")).unwrap();
     }
-    // The clerk has not looked at any of them.
+    // The authenticator has not verified any of them.
     for (login, secret) in [(None, TOKEN), (Some("robot"), TOKEN)] {
         assert!(seat.judge_at_once(START, &shown(login, secret)).is_some_and(|verdict| verdict.is_ok()));
         seat.ask(START, 99, shown(login, secret)).unwrap();
@@ -188,7 +188,7 @@ fn a_token_waits_for_nobody_and_is_never_locked_out() {
 }
 
 #[test]
-fn a_seat_has_so_many_questions_and_each_is_answered_in_its_turn() {
+fn a_client_has_a_bounded_queue_and_every_question_is_answered_in_turn() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
     let (mut seat, mut other) = (auth.seat(bell()), auth.seat(bell()));
@@ -204,10 +204,11 @@ fn a_seat_has_so_many_questions_and_each_is_answered_in_its_turn() {
         seat.ask(START, ticket, from(1, ticket)).unwrap();
     }
     assert_eq!(seat.ask(START, 99, from(1, 99)), Err(Busy));
-    // Another address finds room, and the one that fills the queue is told.
+    // Another address gets a slot, and the address that fills the queue loses one.
     seat.ask(START, 100, from(2, 100)).unwrap();
     assert_eq!(seat.poll(), Some((all - 1, Err(Refusal::Busy))));
-    // One of each desk at a time: whoever comes late does not wait behind a crowd at another.
+    // One question per client at a time: a late one does not wait behind the queue of another
+    // thread.
     other.ask(START, 1, from(1, 1)).unwrap();
     assert_eq!(clerk.close(START), 2);
     assert!(matches!(other.poll(), Some((1, Err(Refusal::Ending)))));
@@ -225,7 +226,7 @@ fn a_seat_has_so_many_questions_and_each_is_answered_in_its_turn() {
 }
 
 #[test]
-fn where_nobody_must_log_in_everybody_is_local() {
+fn without_logins_every_client_is_local() {
     let mut auth = Auth::open(AuthSettings::off()).unwrap();
     let mut seat = auth.seat(bell());
     let local = seat.anybody().unwrap().clone();
@@ -235,7 +236,7 @@ fn where_nobody_must_log_in_everybody_is_local() {
 }
 
 #[test]
-fn files_that_let_nobody_in_or_are_wrong_refuse_the_start() {
+fn empty_or_faulty_files_prevent_the_start() {
     let files = Files::new();
     let refused = || Auth::open(files.settings()).expect_err("it must not start").to_string();
     files.write("users", "# nobody\n");
@@ -254,7 +255,7 @@ fn files_that_let_nobody_in_or_are_wrong_refuse_the_start() {
 }
 
 #[test]
-fn who_is_struck_off_or_changed_is_known_to_those_who_keep_sessions() {
+fn sessions_of_removed_or_changed_logins_are_revoked() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
     let mut roll = auth.seat(bell()).roll();
@@ -267,20 +268,20 @@ fn who_is_struck_off_or_changed_is_known_to_those_who_keep_sessions() {
     assert!(!roll.has_changed());
     assert!(!roll.is_revoked("alice", 0) && !roll.is_revoked("robot", 0));
     assert!(roll.is_revoked("nobody", 0));
-    // The same once more, on other lines.
+    // The same entries on other lines.
     let users = fs::read_to_string(files.0.join("users")).unwrap();
     files.write("users", &format!("# people\n{users}"));
     read_again();
     assert!(roll.has_changed() && !roll.has_changed());
     assert!(!roll.is_revoked("alice", 0) && !roll.is_revoked("robot", 0));
-    // Another role, and gone.
+    // Another role, and a removed token.
     let hash = users.split_whitespace().last().unwrap();
     files.write("users", &line_of("alice", Role::Read, &Strategies::All, hash));
     files.write("tokens", "");
     read_again();
     assert!(roll.is_revoked("alice", 1) && !roll.is_revoked("alice", 2), "who came in since is as he is");
     assert!(roll.is_revoked("robot", 2));
-    // Another secret, and back again: whoever was here before must come in anew.
+    // Another secret, and a token that is back: sessions from before must log in again.
     let other = Hash::make(b"another horse battery", [4; 16]).to_string();
     files.write("users", &line_of("alice", Role::Read, &Strategies::All, &other));
     files.write("tokens", &line_of("robot", Role::Trade, &Strategies::All, &Sum::of(TOKEN).to_string()));
@@ -292,9 +293,9 @@ fn who_is_struck_off_or_changed_is_known_to_those_who_keep_sessions() {
     assert!(!open.is_revoked("local", 0), "where nobody must log in");
 }
 
-/// Two hundred wrong passwords once held the end up for longer than it may take.
+/// Two hundred wrong passwords once delayed the shutdown beyond its time limit.
 #[test]
-fn when_the_service_ends_nobody_is_looked_at_any_more() {
+fn no_password_is_verified_during_shutdown() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
     let mut seat = auth.seat(bell());

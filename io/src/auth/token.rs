@@ -1,4 +1,5 @@
-//! Tokens: 256 random bits for machines. Kept is only their SHA-256, which is enough since nobody guesses 256 bits.
+//! Tokens: 256 random bits for machines. Only their SHA-256 is stored, which suffices because 256
+//! bits cannot be guessed.
 
 use std::fmt;
 
@@ -6,16 +7,16 @@ use base64ct::{Base64UrlUnpadded, Encoding};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// What every token begins with, so that scanners of source code recognise one that was left lying about.
+/// Prefix of every token, so that source code scanners recognise a leaked one.
 const PREFIX: &str = "pit_";
 pub const TOKEN_BYTES: usize = 32;
 
-/// The token as it is shown once, from so many random bytes.
+/// Formats the token from random bytes, to be displayed once.
 pub fn show(random: [u8; TOKEN_BYTES]) -> String {
     format!("{PREFIX}{}", Base64UrlUnpadded::encode_string(&random))
 }
 
-/// A token that can be recognised and not be read: the SHA-256 of its whole text.
+/// The SHA-256 of the whole text of a token: it identifies the token without revealing it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum([u8; 32]);
 
@@ -28,7 +29,7 @@ impl Sum {
         self.0.ct_eq(&other.0).into()
     }
 
-    /// 64 digits, lower case.
+    /// Parses 64 lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Result<Sum, &'static str> {
         let bad = "it must be a SHA-256: 64 digits of 0-9 and a-f";
         if text.len() != 64 {

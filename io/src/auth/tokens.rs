@@ -1,4 +1,5 @@
-//! The tokens of the books by their sums: looked up by every thread itself, so that a token never waits behind passwords.
+//! The valid tokens by their hashes. Every thread looks them up itself, so that a token never waits
+//! behind passwords.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +21,10 @@ impl Tokens {
         Tokens(tokens.collect())
     }
 
-    /// Returns whose token this is. With a login it must be the token of that name.
+    /// Returns the owner of this token. With a login, the token must be the one of that name.
     pub fn find(&self, login: Option<&str>, secret: &str) -> Option<&Identity> {
-        // How long the search takes shows something of the sums only, from which no token is found.
+        // The time of the search reveals something about the hashes only, from which no token can
+        // be derived.
         let identity = self.0.get(&Sum::of(secret))?;
         login.is_none_or(|name| *name == *identity.name).then_some(identity)
     }

@@ -1,4 +1,5 @@
-//! Whether anybody on the machine could write a file of users or tokens, and so give themselves any right.
+//! Checks whether any user of the machine could write a file of users or tokens, and so gain any
+//! right.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -6,12 +7,13 @@ use std::path::Path;
 
 use crate::refdata::Faults;
 
-/// Everybody may write.
+/// Mode bit: all users may write.
 const OTHERS_WRITE: u32 = 0o002;
-/// In such a folder only the owner of a file may replace it.
+/// Mode bit of a folder in which only the owner of a file may replace it.
 const STICKY: u32 = 0o1000;
 
-/// Refuses a file that everybody may write, or replace in its folder. What cannot be looked at is left to the reader of the file.
+/// Rejects a file that all users may write, or replace in its folder. Metadata that cannot be read
+/// is left to the reader of the file.
 pub fn check(path: &Path) -> Result<(), Faults> {
     let may_write = |about: &Metadata| about.mode() & OTHERS_WRITE != 0;
     let problem = match (fs::metadata(path), fs::metadata(folder_of(path))) {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use pitlane_engine::id::{ExchangeId, SecurityId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
-use pitlane_engine::strategy::host::Make;
-use pitlane_engine::strategy::kinds::{KINDS, Kind};
+use pitlane_engine::strategy::host::StrategyFactory;
 use pitlane_engine::strategy::parameters::{BadParameter, Parameters};
+use pitlane_engine::strategy::registry::{STRATEGY_KINDS, StrategyKind};
 
 use super::fault::Faults;
 use super::params::Params;
@@ -68,7 +68,7 @@ impl Config {
     /// Each strategy is known, runs once, and is set up as its kind wants it.
     fn check_strategies(&self, reference: &RefData, check: &mut Names<'_>) {
         let names: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
-        let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        let kinds: Vec<&str> = STRATEGY_KINDS.iter().map(|kind| kind.name).collect();
         for (at, strategy) in self.strategies.iter().enumerate() {
             let key = |key: &str| format!("strategy.{at}.{key}");
             let name = strategy.name.as_str();
@@ -113,8 +113,8 @@ impl Strategy {
     }
 
     /// What makes it; or what is wrong with its parameters, or nothing if its kind is unknown.
-    pub fn make(&self, reference: &RefData) -> Result<Make, Option<BadParameter>> {
-        let kind = Kind::find(&self.kind).ok_or(None)?;
+    pub fn make(&self, reference: &RefData) -> Result<StrategyFactory, Option<BadParameter>> {
+        let kind = StrategyKind::find(&self.kind).ok_or(None)?;
         let parameters = Parameters::new(self.parameters.clone());
         kind.make(&self.security_ids(reference), &parameters).map_err(Some)
     }

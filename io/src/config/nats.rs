@@ -1,4 +1,4 @@
-//! Strategies in processes of their own: the broker between them and the server, `[nats]`, and how they are kept, `[outposts]`.
+//! Strategies in processes of their own: the broker between them and the server, `[nats]`, and how they are kept, `[remote_strategies]`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ pub enum OnReturn {
 
 /// How strategies elsewhere are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outposts {
+pub struct RemoteStrategySettings {
     pub lease_ms: u32,
     pub on_return: OnReturn,
     /// By strategy, in memory.
@@ -133,9 +133,9 @@ pub struct Outposts {
     pub record_dir: Option<PathBuf>,
 }
 
-impl Outposts {
-    pub(super) fn read(section: &mut Section<'_>) -> Outposts {
-        Outposts {
+impl RemoteStrategySettings {
+    pub(super) fn read(section: &mut Section<'_>) -> RemoteStrategySettings {
+        RemoteStrategySettings {
             lease_ms: section.number("lease_ms", 100..=LEASE_MS_MAX),
             on_return: section
                 .word("on_return", &[("stay_stopped", OnReturn::StayStopped), ("start", OnReturn::Start)]),

@@ -1,4 +1,5 @@
-//! `[[adapter]]` as a session with a venue needs it: where to call, and what the session is like.
+//! Settings of `[[adapter]]` for a venue session: the addresses to connect to, and the parameters
+//! of the session.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -20,16 +21,16 @@ use crate::net::settings::{Call, Limits};
 use crate::tls::provider;
 use crate::zone::Zone;
 
-/// Addresses of one host that are tried; more are nobody's.
+/// Maximum number of addresses of one host that are tried; no host needs more.
 const ADDRESSES_MAX: usize = 16;
 
-/// One venue, checked and complete.
+/// The settings of one venue, checked and complete.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub id: AdapterId,
     config: Adapter,
     zone: Zone,
-    /// One for each address of the host: they are tried in turn.
+    /// One entry per address of the host; they are tried in turn.
     pub calls: Vec<Call>,
     pub store_folder: PathBuf,
     pub store_bytes: usize,
@@ -39,7 +40,7 @@ pub struct Caller {
     instance: u64,
 }
 
-/// Why a venue cannot be called.
+/// The reason why a venue cannot be connected to.
 #[derive(Debug)]
 pub struct NoCaller {
     pub key: String,
@@ -53,7 +54,7 @@ impl fmt::Display for NoCaller {
 }
 
 impl Caller {
-    /// All that are configured; names of hosts are looked up here, once.
+    /// Returns all configured venues. Host names are resolved here, once.
     pub fn all(config: &Config) -> Result<Vec<Caller>, NoCaller> {
         config.adapters.iter().enumerate().map(|(at, adapter)| Caller::of(config, at, adapter)).collect()
     }
@@ -65,7 +66,7 @@ impl Caller {
         let addresses = addresses.map_err(|told| wrong("SocketConnectHost", told))?;
         let tls = match (adapter.usual.tls, &adapter.usual.tls_ca) {
             (true, Some(path)) => Some(tls_to(host, path).map_err(|told| wrong("tls_ca", told))?),
-            // One without the other was refused with the config.
+            // The config check rejects one without the other.
             (true, None) | (false, _) => None,
         };
         let limits = Limits {
@@ -128,7 +129,7 @@ impl Caller {
     }
 }
 
-/// At least one.
+/// Returns at least one address.
 fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
     tried_of(found).ok_or_else(|| format!("{host}: it has no address"))
@@ -139,7 +140,7 @@ fn tried_of(found: impl Iterator<Item = SocketAddr>) -> Option<Vec<SocketAddr>> 
     (!tried.is_empty()).then_some(tried)
 }
 
-/// How to know that it is the venue.
+/// Builds the TLS settings that authenticate the venue.
 fn tls_to(host: &str, path: &std::path::Path) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
     let told = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
     let mut roots = RootCertStore::empty();
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_addresses_of_a_host_are_tried() {
+    fn the_number_of_tried_addresses_is_bounded() {
         let found = |count: usize| (0..count).map(|n| SocketAddr::from(([10, 0, 0, n as u8], 9_880)));
         for (count, tried) in [(1, 1), (ADDRESSES_MAX, ADDRESSES_MAX), (ADDRESSES_MAX + 1, ADDRESSES_MAX)] {
             assert_eq!(

@@ -1,4 +1,5 @@
-//! The way between gateways: a connection whose session lives elsewhere is handed over once its Logon has told so.
+//! Lanes between gateways: a connection whose session belongs to another gateway is handed over
+//! once its Logon identifies the session.
 
 use std::sync::Arc;
 
@@ -7,15 +8,17 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::net::detached::Detached;
 use crate::wakeup::Wakeup;
 
-/// Connections on their way from one gateway to another. More at once are closed: they may come again.
+/// Maximum number of connections in transit from one gateway to another. Further ones are closed;
+/// their clients may reconnect.
 const PASSING_MAX: usize = 256;
 
-/// Which session a client may log on to.
+/// The session that a client may log on to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// Of the session.
+    /// Name of the session.
     pub name: String,
-    /// By whose login, and by which generation of the books; none: by none of the books.
+    /// The login and the generation of the credentials it was verified against; `None` if the
+    /// session needs no login of the credential files.
     pub login: Option<(Arc<str>, u64)>,
 }
 
@@ -26,16 +29,16 @@ pub struct Handoff {
     pub detached: Detached,
 }
 
-/// One gateway's ends.
+/// One gateway's ends of the lanes.
 #[derive(Debug, Default)]
 pub struct ConnectionHandoff {
-    /// By gateway; none to itself.
+    /// By gateway; `None` for the gateway itself.
     out: Vec<Option<(Producer<Handoff>, Wakeup)>>,
     into: Vec<Consumer<Handoff>>,
 }
 
 impl ConnectionHandoff {
-    /// The ends of all gateways, by their bells.
+    /// Creates the ends of all gateways from their wake-ups.
     pub fn between(bells: &[Wakeup]) -> Vec<ConnectionHandoff> {
         let mut ends: Vec<ConnectionHandoff> = bells.iter().map(|_| ConnectionHandoff::default()).collect();
         for from in 0..bells.len() {
@@ -50,7 +53,8 @@ impl ConnectionHandoff {
         ends
     }
 
-    /// Sends a connection to its home. Answers whether there was room; if not, it is closed.
+    /// Sends a connection to the gateway of its session. Returns false if the lane is full; the
+    /// connection is then closed.
     pub fn send(&mut self, gateway: u8, passing: Handoff) -> bool {
         let Some(Some((way, bell))) = self.out.get_mut(gateway as usize) else { return false };
         let sent = way.push(passing).is_ok();

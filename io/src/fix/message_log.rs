@@ -1,9 +1,10 @@
-//! The clerk: writes message logs (`FileLogPath`) and syncs stores, in a thread of its own. Gateways hand it copies over a bounded lane;
-//! what does not fit is counted and told in the log, never waited for. Secrets are masked before anything is written.
+//! Writes message logs (`FileLogPath`) and syncs stores on a thread of its own. Gateways send
+//! copies over a bounded lane. Messages that do not fit are counted and reported in the log; a
+//! gateway never waits. Secrets are masked before anything is written.
 //!
 //! ```text
-//! gateway ─ bytes of messages, one after the other ─► Clerk ─► FileLogPath/PITLANE-CLIENT1.log
-//!         ─ stores to be synced ────────────────────►       ─► fdatasync, while there is something new
+//! gateway ─ bytes of messages, one after the other ─► FixLogWriter ─► FileLogPath/PITLANE-CLIENT1.log
+//!         ─ stores to be synced ────────────────────►              ─► fdatasync, while there is something new
 //! ```
 
 use std::collections::BTreeMap;
@@ -25,20 +26,20 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::journal::disk::File;
 
-/// Bytes of messages under way to the clerk: a burst of some ten thousand.
+/// Capacity in bytes of the lane for messages: a burst of some ten thousand.
 const LANE_BYTES: usize = 4 << 20;
-/// Stores and logs under way.
+/// Maximum number of requests in transit to open a log or to sync a store.
 const ERRANDS_MAX: usize = 4_096;
-/// How often it looks: a log is for people, and a store is synced this often at level `disk`.
+/// Poll interval: logs are read by people, and at level `disk` a store is synced this often.
 const EVERY: Duration = Duration::from_millis(20);
-/// The same while there is no log and no store to look after.
+/// Poll interval while there is no log and no store.
 const EVERY_IDLE: Duration = Duration::from_secs(1);
-/// Longest message that is logged: longer ones are refused by every session.
+/// Maximum length of a logged message: every session rejects longer ones.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Bytes before each message on the lane: session, direction, length, time.
 const HEAD_BYTES: usize = 16;
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     In,
@@ -64,17 +65,18 @@ impl std::fmt::Debug for FixLogHandle {
 }
 
 impl FixLogHandle {
-    /// From now on messages of this session go to this file. Answers whether there was room to ask for it.
+    /// Starts logging the messages of this session to this file. Returns whether the request fitted
+    /// into the lane.
     pub fn open_log(&mut self, session: u16, path: PathBuf) -> bool {
         self.pending_commands.push(Errand::Log { session, path }).is_ok()
     }
 
-    /// From now on this store is synced.
+    /// Starts syncing this store. Returns whether the request fitted into the lane.
     pub fn sync(&mut self, file: Arc<File>) -> bool {
         self.pending_commands.push(Errand::Sync { file }).is_ok()
     }
 
-    /// Hands over a copy of a message.
+    /// Sends a copy of a message.
     pub fn log(&mut self, session: u16, way: Way, now: Timestamp, message: &[u8]) {
         let bytes = HEAD_BYTES + message.len();
         let Ok(chunk) = self.bytes.write_chunk_uninit(bytes) else {
@@ -90,7 +92,7 @@ impl FixLogHandle {
     }
 }
 
-/// The thread's end of one gateway.
+/// The writer's end of one gateway.
 struct Tray {
     bytes: Consumer<u8>,
     pending_commands: Consumer<Errand>,
@@ -98,17 +100,17 @@ struct Tray {
     told_dropped: u64,
     logs: BTreeMap<u16, BufWriter<fs::File>>,
     stores: Vec<Arc<File>>,
-    /// By session and way: bytes of a message whose rest has not come.
+    /// By session and direction: bytes of a message whose rest has not arrived.
     partial: BTreeMap<(u16, u8), Vec<u8>>,
 }
 
-/// A clerk that has not begun.
+/// A writer that has not been started.
 #[derive(Default)]
 pub struct FixLogWriter {
     trays: Vec<Tray>,
 }
 
-/// The running clerk. Dropped, it writes what it has and ends.
+/// The running writer. Dropping it writes the remaining messages and ends the thread.
 #[derive(Debug)]
 pub struct AtWork {
     stop: Arc<AtomicBool>,
@@ -120,14 +122,14 @@ impl Drop for AtWork {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A clerk that failed has said so.
+            // A panic of the writer has already been logged.
             let _ = thread.join();
         }
     }
 }
 
 impl FixLogWriter {
-    /// A desk for one more gateway.
+    /// Creates a handle for one more gateway.
     pub fn desk(&mut self) -> FixLogHandle {
         let (bytes, theirs) = RingBuffer::new(LANE_BYTES);
         let (pending_commands, orders) = RingBuffer::new(ERRANDS_MAX);
@@ -204,7 +206,7 @@ impl Tray {
         }
     }
 
-    /// Writes the next message, if it is there as a whole.
+    /// Writes the next message if it has arrived completely.
     fn take_one(&mut self) -> bool {
         let Ok(head) = self.bytes.read_chunk(HEAD_BYTES) else { return false };
         let mut fields = [0; HEAD_BYTES];
@@ -212,7 +214,7 @@ impl Tray {
         let session = u16::from_le_bytes([fields[0], fields[1]]);
         let length = u32::from_le_bytes([fields[4], fields[5], fields[6], fields[7]]) as usize;
         let now = Timestamp(u64::from_le_bytes(fields[8..16].try_into().expect("eight bytes")));
-        // Head and message were handed over at once.
+        // Head and message were sent at once.
         let Ok(body) = self.bytes.read_chunk(length) else { return false };
         let partial = self.partial.entry((session, fields[2])).or_default();
         partial.extend(body);
@@ -230,7 +232,8 @@ impl Tray {
     }
 }
 
-/// Writes whole messages and leaves the rest: a secret that was cut in two is not known for one.
+/// Writes complete messages and leaves the rest: a secret that is split in two could not be
+/// recognised.
 fn write_messages(partial: &mut Vec<u8>, begin: &[u8], log: &mut impl Write) -> io::Result<()> {
     let mut done = 0;
     while done < partial.len() {
@@ -254,8 +257,9 @@ fn write_messages(partial: &mut Vec<u8>, begin: &[u8], log: &mut impl Write) -> 
     Ok(())
 }
 
-/// A message as it may be read by people: the values of Password (554), NewPassword (925) and RawData (96) are not shown, and what
-/// is no printable ASCII is a question mark, so that a line stays one.
+/// Formats a message for people: hides the values of Password (554), NewPassword (925) and RawData
+/// (96), and replaces bytes that are not printable ASCII by a question mark, so that a message
+/// stays on one line.
 fn masked(message: frame::FixFrame<'_>, line: &mut Vec<u8>) {
     let mut fields = Fields::default();
     let begin = message.begin_string;
@@ -281,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_written_in_their_order_without_secrets() {
+    fn messages_are_written_in_order_without_secrets() {
         let folder = std::env::temp_dir().join(format!("pitlane-clerk-{}", std::process::id()));
         let path = folder.join("logs/A-B.log");
         let mut clerk = FixLogWriter::default();
@@ -296,7 +300,7 @@ mod tests {
             bytes
         };
         let logon = sealed("35=A|553=me|554=secret|95=7|96=raw|raw|");
-        // Cut in the middle of the password.
+        // Split in the middle of the password.
         let cut = logon.windows(3).position(|bytes| bytes == b"cre").unwrap();
         desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &logon[..cut]);
         desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &[&logon[cut..], b"554=secret"].concat());
@@ -314,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_is_full_makes_nobody_wait() {
+    fn a_full_lane_does_not_block_the_sender() {
         let mut clerk = FixLogWriter::default();
         let mut desk = clerk.desk();
         for _ in 0..100 {

@@ -1,5 +1,5 @@
-//! Which session is which: every CompID pair has one home gateway and one number there, for ever. Orders in the journal know their
-//! session by these two.
+//! Assigns sessions to gateways and numbers: every CompID pair has one gateway and one number
+//! there, permanently. Orders in the journal refer to their session by these two.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use crate::config::GATEWAYS_MAX;
 use crate::journal::metadata::JournalMetadata;
 use crate::journal::{Fault, What};
 
-/// Sessions of one gateway, those that were ever admitted by a family included. Each has a store.
+/// Maximum number of sessions of one gateway, including all that a family ever admitted. Each has a
+/// store.
 pub const SESSIONS_MAX: usize = 4_096;
 
-/// Longest name of a session: two CompIDs.
+/// Maximum length in bytes of a session name: two CompIDs.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// Where a session lives.
+/// The gateway and number of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     pub gateway: u8,
-    /// On the gateway's port.
+    /// Session number on the gateway's port.
     pub number: u16,
 }
 
-/// All homes, as they were when the service started: the same for every gateway.
+/// All assignments as of the start of the service: the same for every gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Homes {
     gateways: u8,
@@ -29,7 +30,7 @@ pub struct Homes {
 }
 
 impl Homes {
-    /// Without a journal nothing is remembered.
+    /// Reads the assignments; without a journal there are none.
     pub fn read(notes: Option<&JournalMetadata>, gateways: u8) -> Result<Homes, Fault> {
         let mut known = BTreeMap::new();
         for gateway in 0..GATEWAYS_MAX {
@@ -37,7 +38,7 @@ impl Homes {
                 if gateway < gateways {
                     known.insert(name, Home { gateway, number: at as u16 + 1 });
                 } else {
-                    // Its orders stay, but reports of them reach nobody by FIX.
+                    // Its orders remain, but their reports reach no client over FIX.
                     tracing::warn!(
                         session = name,
                         gateway,
@@ -53,7 +54,7 @@ impl Homes {
         self.known.iter().map(|(name, home)| (name.as_str(), *home))
     }
 
-    /// The gateway of a session. One that was never here is spread by its name.
+    /// Returns the gateway of a session. New sessions are distributed by a hash of their name.
     pub fn gateway(&self, name: &str) -> u8 {
         let spread = || (xxhash_rust::xxh3::xxh3_64(name.as_bytes()) % self.gateways.max(1) as u64) as u8;
         self.known.get(name).map_or_else(spread, |home| home.gateway)
@@ -65,7 +66,7 @@ impl Homes {
 pub struct SessionRegistry {
     notes: Option<JournalMetadata>,
     gateway: u8,
-    /// Number one is the first.
+    /// Names by number; the first has number one.
     names: Vec<String>,
 }
 
@@ -75,7 +76,7 @@ impl SessionRegistry {
         Ok(SessionRegistry { notes, gateway, names })
     }
 
-    /// Sessions that have a number.
+    /// Returns the number of registered sessions.
     pub fn len(&self) -> usize {
         self.names.len()
     }
@@ -84,12 +85,13 @@ impl SessionRegistry {
         self.names.is_empty()
     }
 
-    /// The session of a number.
+    /// Returns the session name of a number.
     pub fn name(&self, number: u16) -> Option<&str> {
         self.names.get((number as usize).checked_sub(1)?).map(String::as_str)
     }
 
-    /// The number of a session; a new one is remembered before it is used. None: there are too many.
+    /// Returns the number of a session. A new number is persisted before it is used. `None` if
+    /// there are too many sessions.
     pub fn number(&mut self, name: &str) -> Result<Option<u16>, Fault> {
         if let Some(at) = self.names.iter().position(|known| known == name) {
             return Ok(Some(at as u16 + 1));
@@ -105,7 +107,7 @@ impl SessionRegistry {
     }
 }
 
-/// Whether this can be the name of a session: it becomes part of a file's name.
+/// Returns whether this is a valid session name: it becomes part of a file name.
 pub fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(plain)
@@ -138,7 +140,7 @@ mod tests {
     use crate::journal::simulated_disk::Simulated;
 
     #[test]
-    fn a_session_keeps_home_and_number() {
+    fn a_session_keeps_its_gateway_and_number() {
         let disk = Disk::Simulated(Simulated::new(1));
         let notes = JournalMetadata::open(&disk, Path::new("data")).unwrap();
         let homes = Homes::read(Some(&notes), 3).unwrap();
@@ -148,14 +150,14 @@ mod tests {
         assert_eq!(ledger.number("PITLANE-CLIENT1").unwrap(), Some(2));
         let mut again = SessionRegistry::open(Some(notes.clone()), home).unwrap();
         assert_eq!(again.number("PITLANE-CLIENT1").unwrap(), Some(2));
-        // Another number of gateways does not move it, as long as its own is there.
+        // Another number of gateways does not move the session, as long as its own gateway exists.
         let homes = Homes::read(Some(&notes), home + 1).unwrap();
         assert_eq!(homes.gateway("PITLANE-CLIENT1"), home);
         assert_eq!(homes.known().count(), 2);
     }
 
     #[test]
-    fn a_gateway_has_so_many_sessions() {
+    fn the_number_of_sessions_per_gateway_is_bounded() {
         let mut ledger = SessionRegistry::open(None, 0).unwrap();
         for number in 1..=SESSIONS_MAX {
             assert_eq!(ledger.number(&format!("PITLANE-C{number}")).unwrap(), Some(number as u16));
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_lead_out_of_a_folder_is_no_name() {
+    fn names_that_could_leave_the_folder_are_invalid() {
         assert!(is_plain("PITLANE-BENCH17"));
         for name in ["", "a/b", "a b", "a\n", "é", "a\0"] {
             assert!(!is_plain(name), "{name:?}");

@@ -1,4 +1,5 @@
-//! `[fix]` and `[[fix.session]]` as the acceptor needs them: who may come, and what a session is like once its client is known.
+//! Settings of `[fix]` and `[[fix.session]]` for the acceptor: which clients may connect, and the
+//! parameters of their sessions.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -17,36 +18,37 @@ use super::session_registry::is_plain;
 use crate::config::{Config, ExecTypes, FixSession, Secret};
 use crate::zone::Zone;
 
-/// Of all sessions.
+/// Settings common to all sessions.
 #[derive(Clone, Debug)]
 pub struct FixSettings {
     pub instance: u64,
     pub profile: FixProfile,
     pub message_bytes_max: usize,
     pub sending_time_ns_max: u64,
-    /// From the connection to a whole Logon.
+    /// Time from the connection to a complete Logon, in nanoseconds.
     pub logon_ns_max: u64,
     pub logon_bytes_max: usize,
-    /// Of the store of each session.
+    /// Maximum size in bytes of the store of each session.
     pub store_bytes: usize,
     pub families: Vec<Family>,
 }
 
-/// A configured session: one client, or all whose names begin alike.
+/// A configured session: one client, or all clients with a common name prefix.
 #[derive(Clone, Debug)]
 pub struct Family {
     config: FixSession,
-    /// Of its times.
+    /// Time zone of the session's schedule.
     zone: Zone,
     strategy: StrategyId,
-    /// Whether its Logon must carry name and secret of somebody in the books. Two names that anybody may guess are no proof of who
-    /// it is: where one must log in, a client has a password of its own, comes from an address that is named, or is asked.
+    /// Whether its Logon must carry the name and secret of a user or token. Two CompIDs that anyone
+    /// can guess prove nothing: where a login is required, a client needs a password of its own, an
+    /// allowed address, or a login.
     by_the_books: bool,
     pub store_folder: PathBuf,
     pub log_folder: Option<PathBuf>,
 }
 
-/// What a client shows beside its names and its address, in its Logon.
+/// The proof that a Logon must carry beside the CompIDs and the address.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
     None,
@@ -56,11 +58,11 @@ pub enum Proof<'a> {
     Books,
 }
 
-/// Where a connection comes from and to.
+/// The two ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub peer: IpAddr,
-    /// The port it came to.
+    /// The local port.
     pub port: u16,
 }
 
@@ -101,7 +103,8 @@ impl FixSettings {
         }
     }
 
-    /// The family that a client belongs to, by the names in its Logon; one that is named in full comes before those with a `*`.
+    /// Returns the family of a client by the CompIDs in its Logon; an exact name takes precedence
+    /// over one with a `*`.
     pub fn family(&self, sender_comp_id: &[u8], target_comp_id: &[u8]) -> Option<&Family> {
         let is_meant = |family: &&Family| {
             family.config.sender_comp_id.as_bytes() == target_comp_id
@@ -112,7 +115,7 @@ impl FixSettings {
         if first.is_single() { Some(first) } else { meant.find(|family| family.is_single()).or(Some(first)) }
     }
 
-    /// The family of a session that was here before.
+    /// Returns the family of a session that exists already.
     pub fn family_of(&self, name: &str) -> Option<(&Family, String)> {
         self.families.iter().find_map(|family| {
             let client = name.strip_prefix(family.config.sender_comp_id.as_str())?.strip_prefix('-')?;
@@ -127,31 +130,32 @@ impl Family {
         !self.config.target_comp_id.ends_with('*')
     }
 
-    /// The client, where there is only one.
+    /// Returns the client's CompID, if the family has only one client.
     pub fn single(&self) -> Option<&str> {
         self.is_single().then_some(self.config.target_comp_id.as_str())
     }
 
-    /// What the session of this client is called; none if the client calls itself something that is no name.
+    /// Returns the name of this client's session; `None` if the client's CompID is not a valid
+    /// name.
     pub fn name(&self, client: &str) -> Option<String> {
         is_plain(client)
             .then(|| format!("{}-{client}", self.config.sender_comp_id))
             .filter(|name| is_plain(name))
     }
 
-    /// Whether somebody may come from there, and to that door.
+    /// Returns whether a client may connect from this address to this port.
     pub fn admits(&self, arrival: Arrival) -> bool {
         let addresses = &self.config.addresses_allowed;
         let from = addresses.is_empty() || addresses.iter().any(|allowed| allowed.contains(arrival.peer));
         from && self.config.socket_accept_port.is_none_or(|port| port == arrival.port)
     }
 
-    /// Our own name in its sessions.
+    /// Returns our own CompID in its sessions.
     pub fn sender_comp_id(&self) -> &str {
         &self.config.sender_comp_id
     }
 
-    /// What a Logon must prove.
+    /// Returns the proof that a Logon must carry.
     pub fn proof(&self) -> Proof<'_> {
         match &self.config.password {
             Some(password) => Proof::Config(self.config.username.as_deref().unwrap_or_default(), password),
@@ -160,7 +164,7 @@ impl Family {
         }
     }
 
-    /// Its hours, with the clocks of its zone as they go around this time.
+    /// Returns the schedule of the session, with the UTC offsets of its zone around this time.
     pub fn schedule(&self, now: Timestamp) -> SessionSchedule {
         schedule_in(&self.zone, self.config.start_time, self.config.end_time, now)
     }
@@ -180,7 +184,7 @@ impl Family {
             reset_on_logon: config.reset_on_logon,
             refresh_on_logon: config.refresh_on_logon,
             validate: config.use_data_dictionary && config.validate_incoming_message,
-            // It has been checked before the session hears of the connection.
+            // The gateway checks the login before the session receives the connection.
             login: false,
             sending_time_ns_max: fix.sending_time_ns_max,
             report_open_orders: config.report_open_orders,
@@ -198,7 +202,7 @@ impl Family {
     }
 }
 
-/// Hours by the clocks of a zone, as they go around this time.
+/// Returns a schedule in a time zone, with the UTC offsets around this time.
 pub fn schedule_in(zone: &Zone, start: TimeOfDay, end: TimeOfDay, now: Timestamp) -> SessionSchedule {
     let ahead_s = |at| (zone.ahead_ns(at) / NS_PER_S as i64) as i32;
     let (changed, changes) = (zone.changed(now), zone.changes(now));

@@ -1,22 +1,25 @@
-//! A session's store: one mapped file with the numbers and a ring of the messages sent. Keeping a message is a copy in memory, without
-//! a call to the system; what was copied outlives the process.
+//! A session's store: one memory-mapped file with the sequence numbers and a ring of the messages
+//! sent. Storing a message is a copy in memory, without a system call; the copy survives the
+//! process.
 //!
 //! ```text
-//! 0          256        320        1024               4096
-//! ┌──────────┬──────────┬──────────┬──────────────────┬───────────────────────────────────┐
-//! │ whose    │ slot A   │ slot B   │ last event heard │ ring: record, record, …           │
-//! │          │ numbers  │ numbers  │ of each shard    │ the oldest give way to the newest │
-//! └──────────┴──────────┴──────────┴──────────────────┴───────────────────────────────────┘
+//! 0          256        320        1024                4096
+//! ┌──────────┬──────────┬──────────┬───────────────────┬───────────────────────────────────┐
+//! │ session  │ slot A   │ slot B   │ last event        │ ring: record, record, …           │
+//! │ name     │ numbers  │ numbers  │ of each shard     │ the newest replace the oldest     │
+//! └──────────┴──────────┴──────────┴───────────────────┴───────────────────────────────────┘
 //! ```
 //!
-//! The slots take turns, so one of them is always whole. A record is there when its sum is right, and it knows its place in the
-//! endless stream of which the ring holds the last part; so a record that is newer than the slots is found, and one of an earlier
-//! lap is not taken for a new one.
+//! The slots are written alternately, so one of them is always intact. A record is valid if its
+//! checksum is right. It holds its position in the endless stream whose last part is in the ring;
+//! so a record that is newer than the slots is found, and a record of an earlier lap is not taken
+//! for a new one.
 //!
-//! Opening it reads the file, and goes on in a fresh copy that takes its name: nothing that is mapped was ever torn. A new
-//! store has [`FIRST_BYTES`]; in its first round through the ring it grows by steps, up to the limit of the settings, and from then on
-//! the oldest messages give way. The copy is as long as the file was: a shorter one would leave pages in the stream of a standby that
-//! are taken for its own when it grows again.
+//! Opening a store reads the file and continues in a new copy that replaces it, so no mapped page
+//! was ever torn. A new store has [`FIRST_BYTES`]; in its first lap through the ring it grows in
+//! steps up to the limit of the settings, and from then on the oldest messages are evicted. The
+//! copy is as long as the file was: a shorter one would leave pages in the stream of a standby that
+//! it would take for its own when it grows again.
 
 mod reading;
 
@@ -33,10 +36,10 @@ use crate::journal::Level;
 use crate::journal::disk::{Disk, File, PAGE_BYTES, Region};
 use crate::journal::{Fault, What};
 
-/// Of the names of stores.
+/// File extension of stores.
 pub const ENDING: &str = "store";
-/// Beside stores that came from another machine when that was lost: one that was made there last may be missing, though it has sent
-/// something.
+/// Marker file beside stores that came from another machine when that was lost: the store that was
+/// created there last may be missing, although its session has sent messages.
 pub const TAKEN_OVER: &str = "taken-over";
 const MAGIC: [u8; 8] = *b"PITFIX01";
 const NAME_AT: usize = 32;
@@ -48,15 +51,17 @@ const SHARDS_MAX: usize = ShardId::MAX as usize + 1;
 const RING_AT: usize = PAGE_BYTES;
 const HEAD_BYTES: usize = 40;
 
-/// Of a new store: some 170 reports. A client that only looks in takes no more.
+/// Size of a new store: some 170 reports. A client that only connects briefly takes no more.
 const FIRST_BYTES: usize = 16 * PAGE_BYTES;
-/// By which a store grows: some 370 reports. Reserving it takes a call to the system and 32 pages, some tens of microseconds.
+/// Growth step of a store: some 370 reports. Reserving it takes a system call and 32 pages, some
+/// tens of microseconds.
 const GROW_BYTES: usize = 32 * PAGE_BYTES;
 
-/// Of the ring, so much is given up at once when it is full: then the slots need not follow each message.
+/// Fraction of the ring that is evicted at once when it is full, so that the slots need not be
+/// written with each message.
 const EVICT_PARTS: u64 = 16;
-/// Numbers passed over after a loss of power, of which some may have been sent and not stored: more than a session sends between two
-/// syncs. The client is told of them by a gap fill.
+/// Sequence numbers skipped after a power loss, because some may have been sent and not stored:
+/// more than a session sends between two syncs. A gap fill informs the client.
 const NUMBERS_PASSED_OVER: u64 = 100_000;
 
 const _: () = assert!(NAME_AT + NAME_BYTES_MAX <= SLOT_AT);
@@ -67,20 +72,20 @@ pub struct FileStore {
     region: Region,
     file: Arc<File>,
     numbers: SequenceNumbers,
-    /// Bytes of the ring, and how many it may have.
+    /// Size of the ring in bytes, and its maximum.
     capacity: u64,
     capacity_max: u64,
-    /// Whether there was no room for more: then the oldest messages give way earlier.
+    /// Whether the disk had no space to grow: then the oldest messages are evicted earlier.
     is_stunted: bool,
-    /// Where the oldest message begins and the newest ends, in the endless stream.
+    /// Stream positions of the start of the oldest message and the end of the newest.
     tail: u64,
     head: u64,
-    /// Of all messages that are kept, by number.
+    /// All stored messages, by number.
     index: VecDeque<Entry>,
-    /// Slots written.
+    /// Number of slot writes.
     turn: u64,
     heard: Box<[u64; SHARDS_MAX]>,
-    /// Whether numbers were passed over because the machine lost its power.
+    /// Whether sequence numbers were skipped because the machine lost its power.
     pub lost_power: bool,
 }
 
@@ -97,31 +102,32 @@ impl fmt::Debug for FileStore {
     }
 }
 
-/// Where a store lies and how large it is.
+/// The location and size of a store.
 #[derive(Clone, Debug)]
 pub struct Place<'a> {
     pub disk: &'a Disk,
     pub path: PathBuf,
-    /// Of the session.
+    /// Name of the session.
     pub name: &'a str,
-    /// Most that the store may have: some whole pages.
+    /// Maximum size in bytes, a multiple of the page size.
     pub bytes: usize,
     pub level: Level,
 }
 
-/// What was read from a file.
+/// The content of a file.
 #[derive(Debug)]
 struct Kept {
     numbers: SequenceNumbers,
     heard: Box<[u64; SHARDS_MAX]>,
     messages: Vec<(u64, Option<ReportedEvent>, Vec<u8>)>,
     lost_power: bool,
-    /// Length of the file, in whole pages.
+    /// Length of the file, rounded up to whole pages.
     file_bytes: usize,
 }
 
 impl FileStore {
-    /// Opens the store, or makes one: then everything that shards have said up to `heard` is an old story.
+    /// Opens the store, or creates one: then all events of the shards up to `heard` count as
+    /// reported.
     pub fn open(place: &Place<'_>, now: Timestamp, heard: &[u64]) -> Result<FileStore, Fault> {
         let Place { disk, path, .. } = place;
         let kept = match disk.read(path) {
@@ -141,7 +147,7 @@ impl FileStore {
         FileStore::begin(place, kept).map_err(Fault::io(path))
     }
 
-    /// The last event of each shard that was reported, by what the file says; none if there is no file.
+    /// Returns the last reported event of each shard from the file; `None` if there is no file.
     pub fn peek(place: &Place<'_>) -> Result<Option<Vec<u64>>, Fault> {
         match place.disk.read(&place.path) {
             Ok(bytes) => Ok(Some(reading::read(place, &bytes)?.heard.to_vec())),
@@ -150,7 +156,8 @@ impl FileStore {
         }
     }
 
-    /// The same by the first page alone, which may know of one event less of each shard. After a loss of power all of the file is read.
+    /// Returns the same from the first page alone, which may lack one event of each shard. After a
+    /// power loss the whole file is read.
     pub fn peek_head(place: &Place<'_>) -> Result<Option<Vec<u64>>, Fault> {
         match place.disk.read_head(&place.path, PAGE_BYTES) {
             Ok(page) => reading::heard_of_head(place, &page)
@@ -160,7 +167,7 @@ impl FileStore {
         }
     }
 
-    /// For whoever syncs it.
+    /// Returns the file, for the thread that syncs it.
     pub fn file(&self) -> &Arc<File> {
         &self.file
     }
@@ -195,13 +202,13 @@ impl FileStore {
             lost_power: kept.lost_power,
         };
         for (number, cause, message) in &kept.messages {
-            // One that was kept in a larger file may not fit any more; it is the oldest.
+            // A message that fitted into a larger file may no longer fit; it is the oldest.
             let _ = store.save(*number, message, *cause);
         }
         for (shard, &seq) in store.heard.clone().iter().enumerate().filter(|(_, seq)| **seq > 0) {
             store.region.write(HEARD_AT + shard * 8, &seq.to_le_bytes());
         }
-        // Twice, so that both slots are ours.
+        // Twice, so that both slots are valid.
         store.write_slot();
         store.write_slot();
         if synced {
@@ -225,8 +232,8 @@ impl FileStore {
         self.region.write(SLOT_AT + (self.turn % 2) as usize * SLOT_BYTES, &slot);
     }
 
-    /// Makes the ring longer, if it is in its first round and may be longer: then no record stands where another length would have it
-    /// elsewhere.
+    /// Enlarges the ring, if it is in its first lap and below its maximum: then the position of no
+    /// record depends on the length.
     fn grow(&mut self, bytes: u64) {
         let needed = self.head + bytes;
         let is_first_round = self.head <= self.capacity;
@@ -245,7 +252,7 @@ impl FileStore {
         }
     }
 
-    /// Makes room for so many bytes behind the head, without a break.
+    /// Evicts messages until this many contiguous bytes are free after the head.
     fn make_room(&mut self, bytes: u64) {
         let left = self.capacity - self.head % self.capacity;
         let padding = if left < bytes { left } else { 0 };
@@ -259,7 +266,7 @@ impl FileStore {
             if self.index.is_empty() {
                 self.tail = self.head;
             }
-            // Before anything is overwritten that the slots would lead to.
+            // Before anything is overwritten that the slots refer to.
             self.write_slot();
         }
         if padding > 0 {
@@ -310,7 +317,7 @@ impl MessageStore for FileStore {
         self.region.write(at, &head);
         self.index.push_back(Entry { number, at: self.head, bytes: message.len() as u32 });
         self.head += bytes;
-        // A start finds the record, though the slots may not know of it yet.
+        // Recovery finds the record even if the slots do not include it yet.
         self.numbers.next_sender_msg_seq_num = self.numbers.next_sender_msg_seq_num.max(number + 1);
         if let Some(ReportedEvent { shard, seq }) = cause {
             self.heard[shard.0 as usize] = seq;
@@ -339,23 +346,24 @@ impl MessageStore for FileStore {
     }
 
     fn refresh(&mut self) -> Result<(), StoreFailed> {
-        // Nobody else writes: the service has the folder to itself.
+        // There is no other writer: the service has exclusive use of the folder.
         Ok(())
     }
 }
 
 fn record_bytes(message: usize) -> u64 {
-    // So what is left at the end of the ring has room for the mark that says so.
+    // The multiple of 16 guarantees that the rest of the ring has space for the padding mark.
     (HEAD_BYTES + message).next_multiple_of(16) as u64
 }
 
-/// Where the store of a session lies in a folder. The names were checked: letters, digits and a few signs.
+/// Returns the path of a session's store in a folder. The name has been checked: letters, digits
+/// and a few signs.
 pub fn path_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.{ENDING}"))
 }
 
-/// For a copy that came from another machine: in which start of this one it is taken to have been written. With zero, in none: then the
-/// last of it may be missing, as after a loss of power.
+/// Sets the boot id in which a copy from another machine counts as written. Zero stands for none:
+/// then its end may be missing, as after a power loss.
 pub fn set_boot(path: &Path, boot: u128) -> std::io::Result<()> {
     let file = std::fs::OpenOptions::new().write(true).open(path)?;
     std::os::unix::fs::FileExt::write_all_at(&file, &boot.to_le_bytes(), 8)

@@ -1,4 +1,4 @@
-//! What the service is made of: its settings, its addresses, its ways to venues.
+//! Properties of the service: its settings, its addresses, its adapters to venues.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +17,8 @@ use super::response::Answer;
 use crate::auth::Role;
 use crate::config::Rate;
 
-/// Every effective setting, by its dotted name; secrets are `***`. Rates are those in force, which may have changed since the start.
+/// Returns every effective setting, by its dotted name; secrets are `***`. Rates are those in
+/// force, which may have changed since the start.
 pub fn params(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let mut params = house.settings.params.clone();
@@ -31,7 +32,7 @@ pub fn params(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Prob
     Ok(Answer::json(&params))
 }
 
-/// Who asks, and what he may do, so that a client can leave out what would be refused.
+/// Returns the caller's name and role, so that a client can hide what would be refused.
 pub fn identity(ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (name, role) = match ask.who {
@@ -41,7 +42,8 @@ pub fn identity(ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     Ok(Answer::json(&IdentityVO { name, role: role.to_string() }))
 }
 
-/// Where STOMP is spoken over TCP: behind TLS for those who came so, and where there is no other listener.
+/// Returns the address of STOMP over TCP: with TLS for callers that use TLS, and where there is no
+/// other listener.
 pub fn broker_main(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let find = |name, set: Option<SocketAddr>| house.listener(name).or(set).map(|address| address.port());
@@ -55,16 +57,17 @@ pub fn broker_main(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer,
     Ok(Answer::json(&format!("{scheme}://{}:{port}", host(house, ask))))
 }
 
-/// Where STOMP is spoken over WebSocket: here.
+/// Returns the address of STOMP over WebSocket, which is this listener.
 pub fn broker_ws(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let scheme = if ask.visit.tls { "wss" } else { "ws" };
-    // The port that the client used, since somebody may stand between.
+    // The port that the client used, since there may be a proxy in between.
     let port = authority(ask).1.unwrap_or_else(|| ask.visit.local.port().to_string());
     Ok(Answer::json(&format!("{scheme}://{}:{port}/stomp", host(house, ask))))
 }
 
-/// The ways to venues that the reference data use. The simulated venue is part of the shards and always there.
+/// Lists the adapters that the reference data use. The simulated venue is part of the shards and
+/// always connected.
 pub fn adapters(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (reference, view) = (house.floor.reference(), house.floor.view());
@@ -83,7 +86,7 @@ pub fn adapters(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Pr
     Ok(Answer::list(adapters.into_values()))
 }
 
-/// The host by which the client reached us, unless the settings name one.
+/// Returns the host by which the client reached us, unless the settings name one.
 fn host(house: &AppState, ask: &RequestContext<'_>) -> String {
     match &house.settings.public_host {
         Some(host) if host.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) => format!("[{host}]"),
@@ -92,7 +95,7 @@ fn host(house: &AppState, ask: &RequestContext<'_>) -> String {
     }
 }
 
-/// Host and port as the client wrote them; the guard has seen to it that they are such.
+/// Returns host and port as the client wrote them; the guard has validated them.
 fn authority(ask: &RequestContext<'_>) -> (String, Option<String>) {
     let text = ask.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     match text.rsplit_once(':') {

@@ -1,19 +1,23 @@
-//! Which connections there may be: in all, from each address, and which one is closed when there is no room.
+//! Limits connections: in all, and from each address. Decides which one is closed when there is no
+//! room.
 //!
 //! ```text
 //! general = max - reserve
 //!
-//! new connection ─┬─ its address is at its limit ──► close the oldest resting one of that address, or refuse
-//!                 ├─ fewer than `general` ─────────► take it
-//!                 ├─ a resting one without login ──► close it, take the new one
-//!                 ├─ fewer than `max` ─────────────► take it on probation: only the reserve is left
-//!                 └─ any resting one ──────────────► close the oldest, on probation before known; or refuse
+//! new connection ─┬─ its address is at its limit ──► close the oldest resting one of that address,
+//!                 │                                  or refuse
+//!                 ├─ fewer than `general` ─────────► accept it
+//!                 ├─ a resting one without login ──► close it, accept the new one
+//!                 ├─ fewer than `max` ─────────────► accept on probation: only the reserve is left
+//!                 └─ any resting one ──────────────► close the oldest, on probation before known;
+//!                                                    or refuse
 //! ```
 //!
-//! A connection rests while no request of it is being answered: it is idle, or the head of a request has not come
-//! completely. A connection on probation may ask for the health of the service and may log in. Anything else is
-//! answered with 503. A connection that has sent a valid login is known; strangers never push it out while
-//! another one rests. So a crowd of connections without login keeps out neither clients with a login nor health checks.
+//! A connection rests while no request of it is being answered: it is idle, or the head of a
+//! request has not arrived completely. A connection on probation may request the health of the
+//! service and may log in. Anything else is answered with 503. A connection that has sent a valid
+//! login is known; connections without login never evict it while another one rests. So many
+//! connections without login keep out neither clients with a login nor health checks.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -27,19 +31,21 @@ use tokio::time::Instant;
 
 use crate::auth::network;
 
-/// One in so many connections is closed at a time when room is needed, so that finding the oldest, which looks at all
-/// of them, is paid for once per batch and not by every new connection.
+/// Divisor of `max` that gives the number of connections closed at a time when room is needed.
+/// Finding the oldest scans all of them, so the scan is paid for once per batch and not by every
+/// new connection.
 const BATCH_SHARE: usize = 64;
-/// Addresses that are remembered to have logged in. A desk has hundreds; the oldest are forgotten.
+/// Maximum number of networks that are remembered to have logged in. A trading desk has hundreds;
+/// the oldest are forgotten.
 const KNOWN_MAX: usize = 4_096;
 
-/// How many connections there may be.
+/// Limits of the number of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     pub max: usize,
-    /// From one address; of IPv6 from one /64 network.
+    /// Maximum from one address; for IPv6 from one /64 network.
     pub per_peer_max: usize,
-    /// Of `max`, for known clients and health checks.
+    /// Part of `max` that is reserved for known clients and health checks.
     pub reserve: usize,
 }
 
@@ -66,11 +72,12 @@ struct ConnectionTable {
     logins: u64,
 }
 
-/// What is known of a connection here.
+/// State of a connection.
 #[derive(Debug)]
 struct ConnectionRecord {
     network: IpAddr,
-    /// Since when no request is being answered; None: one is, or the connection is no longer HTTP.
+    /// Time since which no request is being answered; `None` if one is, or the connection is no
+    /// longer HTTP.
     rests_since: Cell<Option<Instant>>,
     trust: Cell<Trust>,
     task: RefCell<Option<AbortHandle>>,
@@ -78,14 +85,14 @@ struct ConnectionRecord {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Trust {
-    /// Only the reserve was left when it came.
+    /// Only the reserve was left when it was accepted.
     Probation,
     Stranger,
     /// It has sent a valid login.
     Known,
 }
 
-/// A connection's place, held for as long as it lasts, an upgraded one included.
+/// A connection's slot, held for as long as the connection lasts, also after an upgrade.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     admission: Admission,
@@ -93,7 +100,7 @@ pub struct ConnectionSlot {
     connection: Rc<ConnectionRecord>,
 }
 
-/// A connection that was taken, and how many were closed for it.
+/// A connection that was accepted, and how many were closed for it.
 #[derive(Debug)]
 pub struct Admitted {
     pub slot: ConnectionSlot,
@@ -106,7 +113,7 @@ impl Admission {
         Admission { shared: Rc::new(shared) }
     }
 
-    /// Takes a new connection, if need be in place of others; None: there is no room.
+    /// Accepts a new connection, if need be in place of others; `None` if there is no room.
     pub fn admit(&self, peer: IpAddr, now: Instant) -> Option<Admitted> {
         let network = network(peer);
         let mut table = self.shared.table.borrow_mut();
@@ -118,7 +125,7 @@ impl Admission {
         Some(Admitted { slot: ConnectionSlot { admission: self.clone(), id, connection }, evicted })
     }
 
-    /// A client at this address has logged in, by whatever protocol.
+    /// Records that a client at this address has logged in, by whatever protocol.
     pub fn remember(&self, peer: IpAddr) {
         self.shared.table.borrow_mut().remember(network(peer));
     }
@@ -135,7 +142,8 @@ impl Admission {
 }
 
 impl ConnectionTable {
-    /// Finds room for a connection from this network. Returns how far it is trusted, and how many were closed for it.
+    /// Finds room for a connection from this network. Returns its trust, and how many were closed
+    /// for it.
     fn make_room(&mut self, limits: &ConnectionLimits, network: IpAddr) -> Option<(Trust, usize)> {
         let ConnectionLimits { max, per_peer_max, reserve } = *limits;
         let mut evicted = 0;
@@ -166,8 +174,9 @@ impl ConnectionTable {
         (self.connections.len() < max).then_some((Trust::Probation, evicted))
     }
 
-    /// Closes up to `count` resting connections of a kind: of the address with the most connections first, and of those
-    /// the ones that have rested longest. So a crowd pushes out its own members before anybody else's.
+    /// Closes up to `count` resting connections that `is_meant` selects: those of the address with
+    /// the most connections first, and among them the ones that have rested longest. So an address
+    /// with many connections loses its own before those of others.
     fn evict(&mut self, count: usize, is_meant: impl Fn(&ConnectionRecord) -> bool) -> usize {
         let meant = self.connections.iter().filter(|(_, connection)| is_meant(connection));
         let mut resting: Vec<(Reverse<usize>, Instant, u64)> = meant
@@ -199,7 +208,7 @@ impl ConnectionTable {
         id
     }
 
-    /// Gives the place back, once.
+    /// Releases the slot, once.
     fn remove(&mut self, id: u64) -> Option<Rc<ConnectionRecord>> {
         let connection = self.connections.remove(&id)?;
         if let Some(present) = self.by_network.get_mut(&connection.network) {
@@ -224,36 +233,38 @@ impl ConnectionTable {
 }
 
 impl ConnectionSlot {
-    /// A handle for the task that serves the connection, which ends with that task when room is needed.
+    /// Returns a function that sets the task serving the connection. The task is aborted when room
+    /// is needed.
     pub fn task_setter(&self) -> impl FnOnce(AbortHandle) + use<> {
         let connection = self.connection.clone();
         move |task| *connection.task.borrow_mut() = Some(task)
     }
 
-    /// Since when no request of the connection is being answered; None: one is.
+    /// Sets the time since which no request of the connection is being answered; `None` if one is.
     pub fn set_resting(&self, since: Option<Instant>) {
         self.connection.rests_since.set(since);
     }
 
-    /// The connection is no longer HTTP: it has deadlines and limits of its own and is not closed for others.
+    /// Marks the connection as no longer HTTP: it has deadlines and limits of its own and is not
+    /// closed for others.
     pub fn set_upgraded(&self) {
         self.connection.rests_since.set(None);
         self.connection.task.take();
     }
 
-    /// A valid login came over this connection.
+    /// Records that a valid login came over this connection.
     pub fn set_known(&self) {
         if self.connection.trust.replace(Trust::Known) != Trust::Known {
             self.admission.shared.table.borrow_mut().remember(self.connection.network);
         }
     }
 
-    /// Whether only the reserve was left for the connection and it has not shown a login.
+    /// Returns whether only the reserve was left for the connection and it has not sent a login.
     pub fn is_on_probation(&self) -> bool {
         self.connection.trust.get() == Trust::Probation
     }
 
-    /// Whether a client of its network has logged in before.
+    /// Returns whether a client of its network has logged in before.
     pub fn is_from_known_network(&self) -> bool {
         self.admission.shared.table.borrow().known.contains_key(&self.connection.network)
     }
@@ -262,7 +273,7 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let shared = &self.admission.shared;
-        // An evicted one is gone already.
+        // An evicted connection has been removed already.
         shared.table.borrow_mut().remove(self.id);
         shared.freed.notify_one();
     }
@@ -286,7 +297,7 @@ mod tests {
         admission.shared.table.borrow().connections.contains_key(&slot.id)
     }
 
-    /// Connections that came one after the other, each from the next address, and rest unless busy.
+    /// Opens connections one after the other, each from the next address, which rest unless busy.
     fn crowd(admission: &Admission, count: u8, busy: bool) -> Vec<ConnectionSlot> {
         let start = Instant::now();
         let one = |n: u8| {
@@ -299,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_in_all_and_by_network_and_given_back() {
+    fn slots_are_counted_in_all_and_by_network_and_released() {
         let admission = admission(3, 2, 0);
         let busy = |peer| {
             let slot = admission.admit(peer, Instant::now())?.slot;
@@ -331,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_rested_longest_makes_room() {
+    fn the_connection_that_rested_longest_is_closed_first() {
         let admission = admission(4, 4, 0);
         let slots = crowd(&admission, 4, false);
         slots[0].set_resting(None);
@@ -345,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_with_the_most_makes_room_first() {
+    fn the_address_with_the_most_connections_loses_one_first() {
         let admission = admission(4, 4, 0);
         let lone = crowd(&admission, 1, false);
         let late = Instant::now() + Duration::from_secs(99);
@@ -355,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_at_its_limit_pushes_out_its_own_only() {
+    fn an_address_at_its_limit_evicts_only_its_own_connections() {
         let admission = admission(10, 2, 0);
         let others = crowd(&admission, 3, false);
         let own = admission.admit(peer(0), Instant::now() + Duration::from_secs(99)).unwrap().slot;
@@ -373,7 +384,8 @@ mod tests {
         assert!(client.is_on_probation() && !client.is_from_known_network());
         client.set_known();
         assert!(!client.is_on_probation() && client.is_from_known_network());
-        // A crowd of strangers takes the rest of the reserve in turns, and leaves the known one alone.
+        // Connections without login take the rest of the reserve in turns, and do not evict the
+        // known one.
         let mut strangers: Vec<ConnectionSlot> = Vec::new();
         for n in 20..40 {
             strangers.push(admission.admit(peer(n), Instant::now()).unwrap().slot);
@@ -383,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn many_make_room_at_once_where_there_are_many() {
+    fn a_large_table_evicts_a_batch_at_once() {
         let admission = admission(640, 640, 0);
         let start = Instant::now();
         let slots: Vec<ConnectionSlot> =
@@ -394,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_networks_are_remembered() {
+    fn the_number_of_remembered_networks_is_bounded() {
         let mut table = ConnectionTable::default();
         let address = |n: usize| IpAddr::from((n as u32).to_be_bytes());
         (0..=KNOWN_MAX).for_each(|n| table.remember(address(n)));

@@ -1,4 +1,4 @@
-//! Everything handlers share: one per http thread, plain memory.
+//! State that all handlers share: one per http thread, in plain memory.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -56,16 +56,16 @@ pub struct AppState {
     pub floor: ShardClient,
     pub hall: Rc<WebSocketBroker>,
     pub switchboard: NotificationHub,
-    /// None: no strategy runs in a process of its own.
+    /// Strategies in processes of their own; `None` if there are none.
     pub outposts: Option<Rc<RemoteStrategies>>,
-    /// None: this server is alone.
+    /// The other servers; `None` if this server is alone.
     pub cluster: Option<Rc<Cluster>>,
     pub rules: Rules,
     pub routes: Routes,
     pub page: Page,
     pub admission: Admission,
     pub reception: LoginQueue,
-    /// What `/openapi.json` answers.
+    /// The response of `/openapi.json`.
     pub description: Bytes,
     pub acts: AuditActs,
     pub peers: RefCell<Limit<IpAddr>>,
@@ -78,17 +78,17 @@ pub struct AppState {
     stages: RefCell<Box<dyn FnMut() -> Vec<StageSummary> + Send>>,
     clock: RefCell<Clock>,
     remote: Remote,
-    /// Whether this thread looks only now and then at what is said.
+    /// Whether this thread is in low-power mode and polls events only now and then.
     pub rests: Cell<bool>,
-    /// Rung when connections are to finish.
+    /// Notified when connections are to finish.
     pub leaving: Notify,
     requests: Cell<u64>,
     request_prefix: String,
     shelf: RefCell<Rc<RefDataCache>>,
     pub cache: Cache,
-    /// All open orders, where they are few.
+    /// The cached list of all open orders, where they are few.
     pub open_orders: CachedList,
-    /// Of those who read long lists.
+    /// Turns of the readers of long lists.
     pub turns: Turns,
     pub readers: ListReaders,
 }
@@ -186,7 +186,7 @@ impl AppState {
         self.remote.is_closing()
     }
 
-    /// A name for the next request: when we started, and its number.
+    /// Returns an id for the next request: the start time of the process, and a number.
     pub fn next_request_id(&self) -> HeaderValue {
         self.requests.set(self.requests.get() + 1);
         let mut digits = [0; 20];
@@ -197,7 +197,7 @@ impl AppState {
         HeaderValue::from_maybe_shared(Bytes::from(id)).expect("digits belong into a header")
     }
 
-    /// Takes in what other threads have said, up to a bound, and says how much that was.
+    /// Handles what other threads have sent, up to a bound, and returns the amount of work done.
     pub fn poll(&self) -> usize {
         let outposts = self.outposts.as_deref();
         let told =
@@ -212,17 +212,17 @@ impl AppState {
         far + self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
     }
 
-    /// There is something for this thread to look at, now.
+    /// Wakes this thread to poll now.
     pub fn ring(&self) {
         self.remote.bell().call();
     }
 
-    /// Whether somebody at another server, or here, waits for what this thread passes on.
+    /// Returns whether a client at another server, or here, waits for what this thread forwards.
     pub fn is_between_servers(&self) -> bool {
         self.cluster.as_ref().is_some_and(|cluster| cluster.is_expecting(self.now()))
     }
 
-    /// Whether nobody listens here and nobody waits for an answer.
+    /// Returns whether there is no subscriber and no pending response here.
     pub fn is_alone(&self) -> bool {
         self.outposts.is_none()
             && self.cluster.is_none()
@@ -230,7 +230,8 @@ impl AppState {
             && self.floor.waiting_len() == 0
     }
 
-    /// Somebody comes: if this thread rests, it takes in what has been said meanwhile before he is shown anything.
+    /// Drains pending events before a new request if the thread is in low-power mode, so that the
+    /// response is current.
     pub fn receive(&self) {
         if self.rests.replace(false) {
             self.floor.poll();
@@ -238,36 +239,36 @@ impl AppState {
         }
     }
 
-    /// Tells everybody with clients what this thread has to say.
+    /// Sends a notification of this thread to all threads with clients.
     pub fn announce(&self, note: Notification) {
         self.switchboard.announce(&self.hall, note);
     }
 
-    /// Of everything but prices.
+    /// Returns the version of everything but prices.
     pub fn version(&self) -> Version {
         let (events, names) = (self.floor.changes(), self.switchboard.names().changes());
         Version { events, names, reference: self.shelf.borrow().name }
     }
 
-    /// Reference data as they are answered.
+    /// Returns the rendered reference data.
     pub fn shelf(&self) -> Rc<RefDataCache> {
         self.shelf.borrow().clone()
     }
 
-    /// New reference data, in force in all shards.
+    /// Replaces the reference data by data that is in force in all shards.
     pub fn adopt(&self, reference: Arc<RefData>) {
         self.hall.adopt(&reference);
         self.floor.adopt(reference.clone());
         *self.shelf.borrow_mut() = Rc::new(RefDataCache::new(reference));
     }
 
-    /// Where we are listened to, by the listener's name.
+    /// Returns the address of a listener by its name.
     pub fn listener(&self, name: &str) -> Option<SocketAddr> {
         let bound = self.standing.listeners().iter().find(|listener| listener.name == name);
         bound.map(|listener| listener.address)
     }
 
-    /// Whether commands are taken at all.
+    /// Checks whether commands are accepted at all.
     pub fn is_open(&self) -> Result<(), Problem> {
         if self.is_leaving() {
             return Err(Problem::stopping());
@@ -278,19 +279,19 @@ impl AppState {
         Ok(())
     }
 
-    /// Sends a command and waits for what comes of it. When this returns, the view shows it.
+    /// Sends a command and waits for its result. When this returns, the view includes it.
     pub async fn ask(&self, body: CommandKind) -> Result<Outcome, Problem> {
         self.is_open()?;
         let pending = self.floor.send(SESSION, body).map_err(|_busy| Problem::busy())?;
         self.hear(pending).await
     }
 
-    /// Waits for an answer of the shards.
+    /// Waits for a response of the shards.
     pub async fn hear(&self, pending: Pending) -> Result<Outcome, Problem> {
         timeout(self.settings.answer_timeout, pending).await.map_err(|_elapsed| Problem::no_answer())
     }
 
-    /// Sends a command that is about no order, and answers when all shards have done it.
+    /// Sends a command that is about no order, and answers when all shards have executed it.
     pub async fn execute(&self, body: CommandKind) -> Result<Answer, Problem> {
         match self.ask(body).await? {
             Outcome::Done(Reason::None) => Ok(Answer::empty()),
@@ -299,8 +300,8 @@ impl AppState {
         }
     }
 
-    /// Sends what an operator has decided to all shards. It stays decided where a shard cannot be reached: the answer names
-    /// such shards, and they apply it when their servers are back.
+    /// Sends an operator's directive to all shards. It stays in force where a shard cannot be
+    /// reached: the response names such shards, and they apply it when their servers are back.
     pub async fn direct(&self, directive: Directive) -> Result<Answer, Problem> {
         let Some(cluster) = &self.cluster else {
             self.execute(plain_body(&directive)).await?;
@@ -308,7 +309,8 @@ impl AppState {
             return Ok(Answer::json(&whole));
         };
         let version = cluster.next_version(self.now(), &self.floor.view());
-        // One that does not answer in time may still be reached: it is named as one that was not.
+        // A shard that does not answer in time may still be reached: the response lists it as
+        // unconfirmed.
         let outcome = match self.ask(CommandKind::Direct { version, directive }).await {
             Ok(Outcome::Done(reason)) => Ok(reason),
             Ok(Outcome::Order(_) | Outcome::Refused(_)) => unreachable!("it is about no order"),
@@ -326,7 +328,8 @@ impl AppState {
         Ok(Answer::json(&confirmation).with_status(status))
     }
 
-    /// Lets connections finish; each ends by itself, in time or at its deadline. Then main is told that all is quiet.
+    /// Lets connections finish; each ends by itself, in time or at its deadline. Then main receives
+    /// `HttpEvent::Quiet`.
     pub async fn wind_down(&self) {
         self.leaving.notify_waiters();
         self.admission.all_free().await;
@@ -334,7 +337,7 @@ impl AppState {
     }
 }
 
-/// The command of one server alone, which needs no versions.
+/// Returns the command for a single server, which needs no versions.
 fn plain_body(directive: &Directive) -> CommandKind {
     match *directive {
         Directive::Kill { scope, on } => CommandKind::Kill { scope, on },

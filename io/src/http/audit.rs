@@ -1,4 +1,5 @@
-//! Administrative acts are noted before they are done: see [`crate::audit`]. What cannot be noted is not done.
+//! Records administrative acts before they are executed: see [`crate::audit`]. An act that cannot
+//! be recorded is not executed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,22 +18,22 @@ use super::problem::Problem;
 use super::shard_client::ShardClient;
 use crate::audit::{Act, Anchor, AuditClient, Noted};
 
-/// Where one of these words is in a body, nothing of it is kept.
+/// If one of these words occurs in a body, nothing of the body is recorded.
 const SECRETS: [&str; 4] = ["password", "passcode", "secret", "token"];
 
-/// This thread's pen, and who waits for something to be noted.
+/// This thread's audit client, and the requests that wait for a record.
 #[derive(Debug)]
 pub struct AuditActs {
-    /// None: nobody keeps an audit log.
+    /// `None` if there is no audit log.
     pen: Option<RefCell<AuditClient>>,
-    /// By ticket; never more than the pen has acts on their way.
+    /// Waiting requests by ticket; never more than the client has records in flight.
     waiting: RefCell<BTreeMap<u64, oneshot::Sender<Noted>>>,
     tickets: Cell<u64>,
-    /// On its way to the journal.
+    /// The anchor that is to be written to the journal.
     anchor: Cell<Option<Anchor>>,
 }
 
-/// An act that was noted and is being done.
+/// An act that was recorded and is being executed.
 pub struct Underway {
     house: Rc<AppState>,
     seq: u64,
@@ -53,7 +54,7 @@ impl Drop for Underway {
     }
 }
 
-/// Notes what is about to be done. None: it need not be.
+/// Records what is about to be done; `None` if no record is needed.
 pub async fn note(
     house: &Rc<AppState>,
     visit: &ConnectionInfo,
@@ -77,13 +78,14 @@ pub async fn note(
     pen.borrow_mut().note(ticket, act).map_err(|_busy| Problem::busy())?;
     house.acts.waiting.borrow_mut().insert(ticket, asker);
     match noted.await {
-        // If the client goes away meanwhile, this is all that is known.
+        // If the client disconnects meanwhile, the outcome stays unknown.
         Ok(Ok(seq)) => Ok(Some(Underway { house: house.clone(), seq, outcome: "unknown".to_string() })),
         Ok(Err(_)) | Err(_) => Err(unkept()),
     }
 }
 
-/// What was sent, as far as it may be kept. No call takes a secret today; one that will must not find it here.
+/// Returns the body, as far as it may be recorded. No call takes a secret today; a future one must
+/// not be recorded here.
 fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body).into_owned();
     let lower = text.to_ascii_lowercase();
@@ -106,7 +108,7 @@ impl AuditActs {
         }
     }
 
-    /// Whether the audit log has come to somewhere that the journal does not know.
+    /// Returns whether the audit log has a position that the journal does not have.
     pub fn has_anchor(&self) -> bool {
         if let Some(newest) = self.pen.as_ref().and_then(|pen| pen.borrow_mut().poll_anchor()) {
             self.anchor.set(Some(newest));
@@ -114,7 +116,8 @@ impl AuditActs {
         self.anchor.get().is_some()
     }
 
-    /// Takes where the audit log has come to into the journal of a shard. What finds no room is tried again.
+    /// Writes the position of the audit log to the journal of a shard. If there is no room, it is
+    /// tried again.
     pub fn anchor(&self, floor: &ShardClient, shard: ShardId) {
         let Some(Anchor { log, line, hash }) = self.anchor.get() else { return };
         let anchor = AuditAnchor { log, line, hash: hash.0 };
@@ -123,7 +126,7 @@ impl AuditActs {
         }
     }
 
-    /// Tells those who wait, and says how many there were.
+    /// Completes the waiting requests, and returns how many results there were.
     pub fn poll(&self) -> usize {
         let Some(pen) = &self.pen else { return 0 };
         let mut work = 0;

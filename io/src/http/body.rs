@@ -11,15 +11,15 @@ use super::app_state::AppState;
 use super::guard::body_too_large;
 use super::problem::Problem;
 
-/// What came with a request.
+/// The body of a request.
 pub enum Input {
-    /// Still on its way.
+    /// Not read yet.
     Coming(Incoming),
-    /// Somebody had to look at it before.
+    /// Read before, because the request had to be audited.
     Here(Vec<u8>),
 }
 
-/// All of a body. Its type and announced size have been judged.
+/// Reads a whole body. Its type and announced size have been checked.
 pub async fn read(house: &AppState, body: Input) -> Result<Vec<u8>, Problem> {
     let body = match body {
         Input::Coming(body) => body,
@@ -35,7 +35,7 @@ pub async fn read(house: &AppState, body: Input) -> Result<Vec<u8>, Problem> {
 async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
     let mut whole = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        // Also where the client has gone; then nobody reads this.
+        // Also if the client has disconnected; then the response is discarded.
         let frame =
             frame.map_err(|_| Problem::bad_request("bad-body", "the body is not well formed").closing())?;
         let Some(data) = frame.data_ref() else { continue };
@@ -47,7 +47,8 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
     Ok(whole)
 }
 
-/// For calls without input: nothing, or an object with nothing in it. A misspelt wish must not pass for none.
+/// Reads the body of a call without input: nothing, or an empty object. A misspelt member must not
+/// pass as absent.
 pub async fn read_nothing(house: &AppState, body: Input) -> Result<(), Problem> {
     let body = read(house, body).await?;
     let body = body.trim_ascii();

@@ -1,5 +1,5 @@
-//! `POST /rest/cache/clear-all`: the reference data are read again from disk, and every copy is made anew. Orders and positions
-//! are untouched; what is invalid changes nothing.
+//! `POST /rest/cache/clear-all`: reloads the reference data from disk, and rebuilds every copy.
+//! Orders and positions are untouched; invalid data change nothing.
 
 use std::cell::{Cell, RefCell};
 
@@ -17,7 +17,7 @@ use super::response::Answer;
 use crate::platform::reread::Reread;
 use crate::wakeup::Wakeup;
 
-/// Where reference data come from that main has read again, and to whom they are handed on.
+/// Source of the reference data that main has reloaded, and the gateways that receive them.
 #[derive(Debug)]
 pub struct Rereads {
     answers: Consumer<Result<Reread, String>>,
@@ -27,7 +27,7 @@ pub struct Rereads {
 #[derive(Debug)]
 struct Gateway {
     lane: Producer<Reread>,
-    /// The newest ones, if there was no room for them yet.
+    /// The newest data, if there was no room for them yet.
     waiting: Option<Reread>,
     bell: Wakeup,
 }
@@ -45,7 +45,7 @@ impl Rereads {
 }
 
 impl Gateway {
-    /// Hands on what waits, if there is room. Says how much that was.
+    /// Sends the waiting data, if there is room. Returns how many were sent.
     fn poll(&mut self) -> usize {
         if self.lane.is_full() {
             return 0;
@@ -58,7 +58,7 @@ impl Gateway {
     }
 }
 
-/// One at a time is read again; who asks meanwhile is told so.
+/// Reloads one at a time; a request during a reload is refused.
 #[derive(Debug, Default)]
 pub struct Cache {
     rereads: RefCell<Option<Rereads>>,
@@ -72,7 +72,7 @@ impl Cache {
         Cache { rereads: RefCell::new(rereads), ..Cache::default() }
     }
 
-    /// Takes over what main has read.
+    /// Takes data that main has read, and passes waiting data on.
     pub fn poll(&self) -> usize {
         let mut rereads = self.rereads.borrow_mut();
         let Some(Rereads { answers, gateways }) = rereads.as_mut() else { return 0 };
@@ -84,7 +84,7 @@ impl Cache {
     }
 
     async fn read_again(&self, house: &AppState) -> Result<Reread, Problem> {
-        // An answer that nobody waited for any more is not ours.
+        // The result of an earlier request that timed out is not ours.
         self.answer.take();
         (house.tell)(HttpEvent::RereadAsked);
         let come = async {
@@ -102,7 +102,8 @@ impl Cache {
         })
     }
 
-    /// Tells every gateway; all shards know already. One without room is told in a later turn, and then of the newest.
+    /// Sends the data to every gateway; all shards have them already. A gateway without room
+    /// receives the newest data in a later cycle.
     fn hand_on(&self, reread: &Reread) {
         let mut rereads = self.rereads.borrow_mut();
         let Some(Rereads { gateways, .. }) = rereads.as_mut() else { return };
@@ -135,7 +136,7 @@ pub async fn clear_all(house: &AppState, ask: &RequestContext<'_>, body: Input) 
     house.execute(CommandKind::Snapshot { port: house.floor.port() }).await
 }
 
-/// Whether it ends well or not, the next may ask.
+/// Allows the next request when the reload ends, successfully or not.
 struct ReadyAgain<'a>(&'a Cell<bool>);
 
 impl Drop for ReadyAgain<'_> {
@@ -156,7 +157,7 @@ mod tests {
     use crate::platform::reread::REREADS_MAX;
 
     #[test]
-    fn a_gateway_that_takes_none_for_a_while_has_the_newest_in_the_end() {
+    fn a_gateway_without_room_receives_the_newest_data_later() {
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
         let reread =
             |name| Reread { name, reference: reference.clone(), briefing: Arc::<Briefing>::default() };

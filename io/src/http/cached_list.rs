@@ -1,12 +1,12 @@
-//! A list as it was last made, for as long as nothing has happened that could have changed it. Who asks again and again while nothing
-//! happens costs no more than its bytes.
+//! A rendered list, valid for as long as nothing has happened that could have changed it. A client
+//! that polls while nothing happens costs no more than the bytes.
 
 use std::cell::RefCell;
 
 use bytes::Bytes;
 
-/// What such a list is made of: the events of the shards, the names of sessions, the reference data. Where one of them has changed, the
-/// list may have.
+/// The inputs of such a list: the events of the shards, the names of sessions, the reference data.
+/// If one of them has changed, the list may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     pub events: u64,
@@ -14,7 +14,7 @@ pub struct Version {
     pub reference: u64,
 }
 
-/// One list, of a length that its maker bounds.
+/// One list, whose length the caller bounds.
 #[derive(Debug, Default)]
 pub struct CachedList(RefCell<Option<(Version, Bytes)>>);
 
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_made_again_when_anything_it_is_made_of_has_changed() {
+    fn a_list_is_rendered_again_when_one_of_its_inputs_has_changed() {
         let kept = CachedList::default();
         let first = Version { events: 1, names: 1, reference: 1 };
         assert_eq!(kept.get(first, || "a".into()), "a");

@@ -1,4 +1,4 @@
-//! Which handler answers which call.
+//! Maps each call to its handler.
 
 use std::rc::Rc;
 
@@ -82,7 +82,7 @@ pub async fn handle(
     }
 }
 
-/// A file that may be another in the next version.
+/// Returns a file whose content may change in the next version.
 fn file(content_type: &'static str, text: &'static str) -> Answer {
     Answer::text(Kind::Asset { content_type, is_immutable: false }, text)
 }

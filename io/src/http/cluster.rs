@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use async_nats::Subject;
 use bytes::Bytes;
-use pitlane_engine::cluster::{Call, Card, Letter, MemberId};
+use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberId, MemberIdentity};
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::Version;
 use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
@@ -49,14 +49,16 @@ use crate::wakeups::Wakeups;
 
 pub use self::peer::{Counts, Phase};
 
-/// Messages that wait to go out, letters and posts that were asked for again; beyond them whoever asked asks again.
+/// Maximum number of outgoing messages in the queue: letters, and posts requested again. Messages
+/// beyond it are dropped, and the other server requests them again.
 const OUT_MAX: usize = 4_096;
-/// After a command was passed on this thread does not lie down for so long: on one machine, or in one hall, the answer comes before.
+/// Time after forwarding a command during which this thread does not park. On one machine, or in
+/// one data centre, the response comes before.
 const NEAR_NS: u64 = 2 * NS_PER_MS;
-/// Orders in doubt that are named.
+/// Number of orders in doubt that are listed.
 const DOUBTS_SHOWN_MAX: usize = 100;
 
-/// What the http thread is given for it.
+/// What the http thread needs to run the cluster.
 pub struct ClusterParts {
     pub nats: Nats,
     pub subjects: Subjects,
@@ -66,18 +68,19 @@ pub struct ClusterParts {
     pub bells: Arc<Wakeups>,
     /// The number of this start, see [`lives`].
     pub life: u64,
-    /// A sum over what all members must have alike.
+    /// Hash of the settings that all members must share.
     pub map: u64,
-    /// Of each shard.
+    /// Maximum number of orders of each shard.
     pub orders_max: u32,
-    /// By shard: what the journal told of orders of others.
+    /// By shard: events of other servers' orders, read from the journal.
     pub past: Vec<Past>,
-    /// By shard of others: the last event that all our FIX sessions have reported; None: there are none.
+    /// By shard of other servers: the last event that all our FIX sessions have reported; `None` if
+    /// there are no sessions.
     pub heard: Option<Vec<u64>>,
 }
 
 impl ClusterParts {
-    /// None if there is no cluster.
+    /// Collects the parts from the configuration; `None` if there is no cluster.
     pub fn of(
         config: &Config,
         reference: &RefData,
@@ -107,13 +110,14 @@ impl ClusterParts {
         at.expect("the settings were checked") as MemberId
     }
 
-    /// First letter of the ids that this server makes: each has its own, so that an id is found once.
+    /// Returns the first character of the ids that this server makes. Each server has its own, so
+    /// that an id is unique.
     pub fn id_prefix(&self) -> u8 {
         b'A' + self.own()
     }
 }
 
-/// What members must have alike, as one number.
+/// Hashes the settings that members must share into one number.
 fn map_of(config: &Config, reference: &RefData) -> u64 {
     let members: Vec<_> = config.members.iter().map(|member| (&member.name, &member.shards)).collect();
     let (shards, instance, orders) =
@@ -122,14 +126,14 @@ fn map_of(config: &Config, reference: &RefData) -> u64 {
     xxh3_64(words.as_bytes())
 }
 
-/// How another member stands, for whoever asks.
+/// State of another member, for operators.
 #[derive(Clone, Debug)]
 pub struct MemberState {
     pub name: String,
     pub shards: Vec<ShardId>,
     pub phase: Phase,
     pub is_stranger: bool,
-    /// Since it was heard last; None: never.
+    /// Milliseconds since its last message; `None` if there was none.
     pub age_ms: Option<u64>,
     pub in_doubt: usize,
     pub doubts: Vec<IntId>,
@@ -140,24 +144,24 @@ pub struct MemberState {
 pub struct Cluster {
     pub nats: Nats,
     pub settings: Settings,
-    /// With its last dot.
+    /// Prefix of all subjects, with its last dot.
     prefix: String,
     inner: RefCell<Inner>,
-    /// There is something to go out.
+    /// Notified when there is something to send.
     pub work: Notify,
     up: Cell<bool>,
-    /// When a command was passed on last.
+    /// When a command was forwarded last.
     passed_on: Cell<Timestamp>,
     pub misread: Cell<u64>,
-    /// What its login must be allowed.
+    /// The permissions that the login of this server needs at the broker.
     pub rights: Rights,
 }
 
 #[derive(Debug)]
 struct Inner {
-    card: Card,
+    card: MemberIdentity,
     owner: Owner,
-    /// By member; None: ourselves.
+    /// Other servers, by member; `None` for this server.
     peers: Vec<Option<Peer>>,
     bells: Arc<Wakeups>,
     out: VecDeque<(Subject, Bytes)>,
@@ -184,7 +188,7 @@ impl Cluster {
             past,
             heard,
         } = parts;
-        let card = Card { member, life, map };
+        let card = MemberIdentity { member, life, map };
         let lease_ns = settings.lease_ms as u64 * NS_PER_MS;
         let own: ShardMask = members[member as usize].shards.iter().map(|shard| ShardId(*shard)).collect();
         let bounds = (settings.window_bytes, settings.events_kept);
@@ -209,7 +213,7 @@ impl Cluster {
                 let heard = heard.as_ref()?.get(*shard as usize).copied().unwrap_or(0);
                 Some((ShardId(*shard), heard))
             };
-            // To whoever has heard nothing all is an old story.
+            // A server without FIX sessions has missed no events.
             peer.heard_before = Some(
                 row.shards.iter().map(|shard| heard(shard).unwrap_or((ShardId(*shard), u64::MAX))).collect(),
             );
@@ -234,12 +238,12 @@ impl Cluster {
         Cluster { nats, settings, prefix, inner, work, up, passed_on, misread: Cell::new(0), rights }
     }
 
-    /// What owners say to all.
+    /// Returns the subject of what owners send to all.
     pub fn calls(&self) -> String {
         self.called("call", "*")
     }
 
-    /// What is said to us: posts once more, and letters.
+    /// Returns the subject of posts that are sent to us again.
     pub fn agains(&self) -> String {
         self.addressed("again", &segment(&self.settings.member), "*")
     }
@@ -248,11 +252,12 @@ impl Cluster {
         self.addressed("letter", &segment(&self.settings.member), "*")
     }
 
-    /// The member whose subject this is: the broker lets each member publish under its own name only.
+    /// Returns the member whose subject this is: the broker lets each member publish under its own
+    /// name only.
     pub fn sender(&self, subject: &str) -> Option<MemberId> {
         let last = subject.rsplit('.').next()?;
         let inner = self.inner.borrow();
-        // What we say to all comes back to us.
+        // We receive our own messages to all, too.
         if segment(&self.settings.member) == last {
             return Some(inner.card.member);
         }
@@ -260,7 +265,8 @@ impl Cluster {
         inner.peers.iter().position(is_its).map(|at| at as MemberId)
     }
 
-    /// Nobody is asked for an answer, but a client of the broker has such a place.
+    /// Returns the inbox subject. No requests with replies are made, but a client of the broker
+    /// needs one.
     pub fn inbox(&self) -> String {
         self.called("inbox", &segment(&self.settings.member))
     }
@@ -269,7 +275,7 @@ impl Cluster {
         format!("{}{what}.{whose}", self.prefix)
     }
 
-    /// What one member says to another.
+    /// Returns the subject of messages from one member to another.
     fn addressed(&self, what: &str, to: &str, from: &str) -> String {
         format!("{}{what}.{to}.{from}", self.prefix)
     }
@@ -278,7 +284,8 @@ impl Cluster {
         self.addressed(what, &segment(&peer.name), &segment(&self.settings.member)).into()
     }
 
-    /// Takes in what our ports ask of others and our shards say, and tells what others have said. Gives how much that was.
+    /// Handles commands of our ports for other servers and events of our shards, and delivers
+    /// events of other servers. Returns the amount of work done.
     pub fn poll(&self, now: Timestamp, floor: &ShardClient) -> usize {
         let mut inner = self.inner.borrow_mut();
         let (mut work, shards) = inner.owner.poll();
@@ -294,7 +301,7 @@ impl Cluster {
             passes_on |= peer.counts.routed > before;
             let is_heard = self.up.get() && now <= peer.heard_at.plus(*lease_ns);
             if peer.phase != Phase::Here && is_heard && peer.is_caught_up() {
-                // The read model must know it all before anybody is told by it.
+                // The read model must have all of it before a client is answered from it.
                 let view = floor.view();
                 if peer.shards.iter().all(|shard| view.seq(shard.id()) >= shard.read) {
                     settle(now, peer, &view);
@@ -311,7 +318,8 @@ impl Cluster {
         work += missed.len();
         for (shard, body) in missed {
             tracing::info!(shard = shard.0, "a switch, limit or restriction was missed: it is applied now");
-            // A full lane is looked at again, as one that has not answered.
+            // If the lane is full, the next comparison finds the shard unconfirmed and sends the
+            // command again.
             _ = floor.tell(shard, body);
         }
         if passes_on {
@@ -323,12 +331,12 @@ impl Cluster {
         work
     }
 
-    /// Whether something was passed on a moment ago, so that the answer is near.
+    /// Returns whether a command was forwarded a moment ago, so that its response is expected soon.
     pub fn is_expecting(&self, now: Timestamp) -> bool {
         now < self.passed_on.get().plus(NEAR_NS)
     }
 
-    /// The next message to go out.
+    /// Returns the next message to send.
     pub fn take(&self, now: Timestamp) -> Option<(Subject, Bytes)> {
         let mut inner = self.inner.borrow_mut();
         if !self.up.get() {
@@ -340,7 +348,10 @@ impl Cluster {
         let Inner { card, owner, peers, out, is_beat_due, .. } = &mut *inner;
         let call = || Subject::from(self.called("call", &segment(&self.settings.member)));
         if std::mem::take(is_beat_due) {
-            return Some((call(), Call::Beat { card: *card, last: owner.window.last() }.encode().into()));
+            return Some((
+                call(),
+                ClusterBroadcast::Heartbeat { card: *card, last: owner.window.last() }.encode().into(),
+            ));
         }
         if let Some(message) = out.pop_front() {
             return Some(message);
@@ -354,11 +365,12 @@ impl Cluster {
             }
         }
         let events = owner.prices.take();
-        (!events.is_empty()).then(|| (call(), Call::Prices { card: *card, events }.encode().into()))
+        (!events.is_empty())
+            .then(|| (call(), ClusterBroadcast::Prices { card: *card, events }.encode().into()))
     }
 
     pub fn handle_call(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
-        let call = Call::decode(payload).ok().filter(|call| sender == Some(call.card().member));
+        let call = ClusterBroadcast::decode(payload).ok().filter(|call| sender == Some(call.card().member));
         let Some(call) = call else { return self.misread.set(self.misread.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         if let Some(Some(peer)) = inner.peers.get_mut(call.card().member as usize) {
@@ -373,14 +385,16 @@ impl Cluster {
         }
     }
 
-    /// A version for what an operator decides here: newer than all that this server knows.
+    /// Returns a version for an operator's directive: newer than all versions that this server
+    /// knows.
     pub fn next_version(&self, now: Timestamp, view: &View) -> Version {
         let mut inner = self.inner.borrow_mut();
         let member = inner.card.member;
         inner.catch_up.next_version(now, member, view)
     }
 
-    /// A letter to us. `claim` takes the id of a REST order for one of our shards, and says whether it is new.
+    /// Handles a letter to us. `claim` takes the id of a REST order for one of our shards, and
+    /// returns whether it is new.
     pub fn handle_letter(
         &self,
         now: Timestamp,
@@ -388,7 +402,8 @@ impl Cluster {
         payload: &[u8],
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) {
-        let letter = Letter::decode(payload).ok().filter(|letter| sender == Some(letter.card().member));
+        let letter =
+            ClusterMessage::decode(payload).ok().filter(|letter| sender == Some(letter.card().member));
         let Some(letter) = letter else { return self.misread.set(self.misread.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         let Inner { card, owner, peers, out, .. } = &mut *inner;
@@ -411,7 +426,7 @@ impl Cluster {
         self.work.notify_one();
     }
 
-    /// The broker is there again, or gone; while it is gone nobody can be heard.
+    /// Records whether the broker is connected. While it is not, no member can be received.
     pub fn set_up(&self, up: bool) {
         self.up.set(up);
         let mut inner = self.inner.borrow_mut();
@@ -423,7 +438,7 @@ impl Cluster {
         self.work.notify_one();
     }
 
-    /// Says that we live, and looks who is silent.
+    /// Requests a heartbeat, and detects members that are silent.
     pub fn beat(&self, now: Timestamp) {
         let mut inner = self.inner.borrow_mut();
         inner.is_beat_due = true;
@@ -438,18 +453,18 @@ impl Cluster {
         self.work.notify_one();
     }
 
-    /// The last word, if the broker is there.
+    /// Returns the goodbye message, if the broker is connected.
     pub fn bye(&self) -> Option<(Subject, Bytes)> {
         let card = self.inner.borrow().card;
         let subject = self.called("call", &segment(&self.settings.member));
-        self.up.get().then(|| (subject.into(), Call::Bye { card }.encode().into()))
+        self.up.get().then(|| (subject.into(), ClusterBroadcast::Bye { card }.encode().into()))
     }
 
     pub fn is_up(&self) -> bool {
         self.up.get()
     }
 
-    /// How the others stand.
+    /// Returns the state of the other members.
     pub fn members(&self, now: Timestamp) -> Vec<MemberState> {
         let inner = self.inner.borrow();
         let state = |peer: &Peer| MemberState {
@@ -465,13 +480,15 @@ impl Cluster {
         inner.peers.iter().flatten().map(state).collect()
     }
 
-    /// Commands of others that were handed to our shards, and prices that newer ones have replaced.
+    /// Returns the number of commands of others that were given to our shards, and of prices that
+    /// newer ones have replaced.
     pub fn totals(&self) -> (u64, u64) {
         let inner = self.inner.borrow();
         (inner.owner.taken, inner.owner.prices.conflated)
     }
 
-    /// By member that is away: how old what we know of it is, for the header of answers. None if all are here.
+    /// Returns the age of our data for each member that is away, for the response header. `None` if
+    /// all are here.
     pub fn ages(&self, now: Timestamp) -> Option<String> {
         let inner = self.inner.borrow();
         let mut away = inner.peers.iter().flatten().filter(|peer| !peer.is_here()).peekable();

@@ -1,4 +1,5 @@
-//! One connection: its socket watched on the way to hyper, its deadlines, and its place among all.
+//! One connection: its socket, watched before hyper reads it, its deadlines, and its slot among all
+//! connections.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -25,10 +26,11 @@ use super::framing::{Fault, Framing};
 use super::service;
 use super::settings::HttpSettings;
 
-/// hyper's buffer for what it reads and writes: beyond the largest head, small answers are gathered in it.
+/// Size of hyper's buffer for reads and writes: more than the largest head, so small responses are
+/// batched in it.
 const BUFFER_BYTES: usize = 64 * 1_024;
 
-/// What is known of a connection while it lasts.
+/// Properties of a connection while it lasts.
 #[derive(Debug)]
 pub struct ConnectionInfo {
     pub local: SocketAddr,
@@ -37,41 +39,42 @@ pub struct ConnectionInfo {
     pub tls: bool,
     pub link: Arc<Link>,
     slot: RefCell<Option<ConnectionSlot>>,
-    /// The Host that was last found to be ours; empty: none yet.
+    /// The Host that was last accepted as ours; empty if there was none yet.
     host: RefCell<Vec<u8>>,
 }
 
 impl ConnectionInfo {
-    /// Whether a Host is the one that was last found to be ours.
+    /// Returns whether a Host is the one that was last accepted as ours.
     pub fn is_same_host(&self, host: &[u8]) -> bool {
         !host.is_empty() && *self.host.borrow() == host
     }
 
-    /// A Host is ours. Names of hosts have at most 253 octets, and a head has its limit anyway.
+    /// Stores a Host that is ours. Host names have at most 253 octets, and a head has its limit
+    /// anyway.
     pub fn keep_host(&self, host: &[u8]) {
         let mut kept = self.host.borrow_mut();
         kept.clear();
         kept.extend_from_slice(host);
     }
 
-    /// The connection's place, for the task that goes on with it when it is no longer HTTP.
+    /// Takes the connection's slot, for the task that serves it when it is no longer HTTP.
     pub fn take_slot(&self) -> Option<ConnectionSlot> {
         let slot = self.slot.take();
         slot.iter().for_each(ConnectionSlot::set_upgraded);
         slot
     }
 
-    /// A valid login came with a request.
+    /// Records that a valid login came with a request.
     pub fn set_known(&self) {
         self.slot.borrow().iter().for_each(ConnectionSlot::set_known);
     }
 
-    /// Whether only the reserve was left for the connection and it has not shown a login.
+    /// Returns whether only the reserve was left for the connection and it has not sent a login.
     pub fn is_on_probation(&self) -> bool {
         self.slot.borrow().as_ref().is_some_and(ConnectionSlot::is_on_probation)
     }
 
-    /// Whether a client of its network has logged in before.
+    /// Returns whether a client of its network has logged in before.
     pub fn is_from_known_network(&self) -> bool {
         self.slot.borrow().as_ref().is_some_and(ConnectionSlot::is_from_known_network)
     }
@@ -81,7 +84,7 @@ impl ConnectionInfo {
     }
 }
 
-/// Serves a connection until either side ends it, it is too slow, or it becomes something else.
+/// Serves a connection until either side ends it, it is too slow, or it is upgraded.
 pub async fn serve(
     house: Rc<AppState>,
     stream: Stream,
@@ -122,7 +125,7 @@ pub async fn serve(
         loop {
             let due = patience.look(&link, &house.settings);
             visit.set_resting(patience.rests_since());
-            // Mostly the deadline moves away, and the alarm looks again when it rings.
+            // Usually the deadline moves away, and the timer is set again when it fires.
             if due < alarm.deadline() {
                 alarm.as_mut().reset(due);
             }
@@ -137,15 +140,16 @@ pub async fn serve(
     .await;
 }
 
-/// What the socket and the service tell each other, and the deadlines are made of. Atomics only because an upgraded
-/// connection may be handed to another task; all of it happens on one thread.
+/// State that the socket and the service share, and from which the deadlines are computed. Atomics
+/// only because an upgraded connection may be passed to another task; all of it happens on one
+/// thread.
 #[derive(Debug)]
 pub struct Link {
     in_head: AtomicBool,
     busy: AtomicBool,
-    /// Rises with each read and write.
+    /// Incremented by each read and write.
     moved: AtomicU32,
-    /// Zero, or a fault's place in the list.
+    /// Zero, or one more than the fault's index in `FAULTS`.
     fault: AtomicU32,
 }
 
@@ -160,7 +164,7 @@ const FAULTS: [Fault; 6] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Part of a head has come; or nothing yet on a new connection.
+    /// Part of a head has arrived; or nothing yet on a new connection.
     Head,
     Idle,
     Busy,
@@ -176,17 +180,17 @@ impl Link {
         }
     }
 
-    /// A request is being answered.
+    /// Records that a request is being answered.
     pub fn begin(&self) {
         self.busy.store(true, Ordering::Relaxed);
     }
 
-    /// Its answer has been handed over.
+    /// Records that the response has been handed over.
     pub fn finish(&self) {
         self.busy.store(false, Ordering::Relaxed);
     }
 
-    /// What makes this connection untrustworthy.
+    /// Returns the fault that makes this connection untrustworthy, if there is one.
     pub fn fault(&self) -> Option<Fault> {
         let place = self.fault.load(Ordering::Relaxed) as usize;
         place.checked_sub(1).map(|at| FAULTS[at])
@@ -208,27 +212,28 @@ impl Link {
         self.moved.store(self.moved.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// The phase, and what of its movement counts as progress in it: a head has to be complete, however it drips.
+    /// Returns the phase, and the counter that measures progress in it. Bytes of a head are no
+    /// progress: the head must be complete in time, however slowly it arrives.
     fn mark(&self) -> (Phase, u32) {
         if self.busy.load(Ordering::Relaxed) {
             (Phase::Busy, self.moved.load(Ordering::Relaxed))
         } else if self.in_head.load(Ordering::Relaxed) {
             (Phase::Head, 0)
         } else {
-            // A request after another is a new phase even if nobody saw the one between.
+            // A request after another is a new phase even if the one between was not observed.
             (Phase::Idle, self.moved.load(Ordering::Relaxed))
         }
     }
 }
 
-/// When a connection is too slow.
+/// Deadlines of a connection.
 #[derive(Debug)]
 struct Patience {
     mark: (Phase, u32),
     /// When this phase began.
     since: Instant,
     due: Instant,
-    /// Not later than this, when we stop.
+    /// Latest deadline, when the server stops.
     last: Option<Instant>,
 }
 
@@ -253,7 +258,7 @@ impl Patience {
         self.last.map_or(self.due, |last| last.min(self.due))
     }
 
-    /// Since when no request is being answered; None: one is.
+    /// Returns the time since which no request is being answered; `None` if one is.
     fn rests_since(&self) -> Option<Instant> {
         (self.mark.0 != Phase::Busy).then_some(self.since)
     }
@@ -275,7 +280,7 @@ impl Stream {
     }
 }
 
-/// A socket whose bytes are looked at on their way in.
+/// A socket whose received bytes are checked before hyper gets them.
 #[derive(Debug)]
 pub struct Watched {
     stream: Stream,
@@ -284,7 +289,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// The socket itself, when it carries no requests any more.
+    /// Returns the socket itself, once it carries no requests any more.
     pub fn into_stream(self) -> Stream {
         self.stream
     }
@@ -389,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_of_a_head_counts_as_progress_in_it() {
+    fn only_the_end_of_a_head_counts_as_its_progress() {
         let (link, mut framing) = (Link::new(), Framing::default());
         let fresh = link.mark();
         assert_eq!(fresh.0, Phase::Head);

@@ -1,4 +1,5 @@
-//! Whose pages may read our answers. What a page may *do* is judged in [`super::guard`]; this only tells the browser.
+//! Decides which pages may read our responses. What a page may *do* is checked in [`super::guard`];
+//! this only informs the browser.
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -16,10 +17,10 @@ pub enum Cors {
 
 /// Headers a page may send beyond the simple ones.
 const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type, prefer, x-request-id");
-/// Seconds a browser may remember a preflight.
+/// Seconds a browser may cache a preflight.
 const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
 
-/// The value of Access-Control-Allow-Origin, if there is to be one.
+/// Returns the value of Access-Control-Allow-Origin, if there is to be one.
 pub fn allowed(rule: Cors, origin: Option<&HeaderValue>, listed: &[String]) -> Option<HeaderValue> {
     let is_listed = |origin: &&HeaderValue| listed.iter().any(|other| other.as_bytes() == origin.as_bytes());
     match rule {
@@ -28,10 +29,10 @@ pub fn allowed(rule: Cors, origin: Option<&HeaderValue>, listed: &[String]) -> O
     }
 }
 
-/// Tells the browser of a rule, in the answer to a request with these headers.
+/// Adds the headers of a rule to the response to a request with these headers.
 pub fn tell(rule: Cors, request: &HeaderMap, listed: &[String], answer: &mut HeaderMap) {
     if rule == Cors::Listed && !listed.is_empty() {
-        // Caches must keep the answers for different origins apart.
+        // Caches must keep the responses for different origins apart.
         answer.append(VARY, HeaderValue::from_static("origin"));
     }
     if let Some(origin) = allowed(rule, request.get(ORIGIN), listed) {
@@ -39,7 +40,7 @@ pub fn tell(rule: Cors, request: &HeaderMap, listed: &[String], answer: &mut Hea
     }
 }
 
-/// Tells it what the path allows, in the answer to OPTIONS; only if its page may call at all.
+/// Adds the allowed methods to the response to OPTIONS; only if the page may call at all.
 pub fn tell_methods(allow: &HeaderValue, answer: &mut HeaderMap) {
     if answer.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
         answer.insert(ACCESS_CONTROL_ALLOW_METHODS, allow.clone());

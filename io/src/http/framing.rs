@@ -1,9 +1,11 @@
-//! Where one request on a connection ends and the next begins, judged beside hyper and more strictly.
+//! Finds where one request on a connection ends and the next begins, beside hyper and more
+//! strictly.
 //!
-//! Whoever stands between a client and us may read an ambiguous request in another way than we do, and hide a second one
-//! in it. hyper resolves such requests silently: it drops a Content-Length beside a Transfer-Encoding, and one of
-//! two equal Content-Lengths. So the bytes are looked at before hyper has them, and a connection on which anything
-//! ambiguous was seen gets 400 and its end.
+//! A proxy between a client and us may parse an ambiguous request in another way than we do, which
+//! can hide a second request in it. hyper resolves such requests silently: it drops a
+//! Content-Length beside a Transfer-Encoding, and one of two equal Content-Lengths. So the bytes
+//! are checked before hyper has them, and a connection on which anything ambiguous was seen gets
+//! 400 and is closed.
 //!
 //! ```text
 //! Start ─line─► Head ─empty line─┬─ no body ──────────────────────────────► Start
@@ -12,9 +14,9 @@
 //!                                               └─ 0 ─► Trailer ─empty──► Start
 //! ```
 //!
-//! The bytes come in pieces of any length, so what a line means is found out byte by byte (`line`) and nothing is kept but
-//! that state: how a request is cut never changes the verdict. Once 64 bytes of a cut line were kept, and a header that
-//! ended behind them was not seen.
+//! The bytes arrive in pieces of any length, so each line is parsed byte by byte (`line`) and only
+//! that state is kept: how a request is split never changes the verdict. An earlier version kept 64
+//! bytes of a split line, and missed a header that ended after them.
 
 mod line;
 
@@ -50,7 +52,7 @@ pub struct Framing {
     state: State,
     /// The line that has begun.
     line: Line,
-    /// Of the head being read.
+    /// Content-Length of the head being read.
     length: Option<u64>,
     chunked: bool,
 }
@@ -73,12 +75,12 @@ impl Default for Framing {
 }
 
 impl Framing {
-    /// Whether the head of a request has begun and not ended.
+    /// Returns whether the head of a request has begun and not ended.
     pub fn is_in_head(&self) -> bool {
         self.state == State::Head || self.state == State::Start && self.line.has_begun()
     }
 
-    /// Takes the next bytes of the connection. After a fault it may not be fed again.
+    /// Takes the next bytes of the connection. It must not be called again after a fault.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
         while !bytes.is_empty() {
             if let State::Body(left) | State::ChunkData(left) = self.state {
@@ -107,10 +109,11 @@ impl Framing {
         };
     }
 
-    /// The line feed came.
+    /// Handles a line feed.
     fn end_line(&mut self) -> Result<(), Fault> {
         let end = self.line.end();
-        // RFC 9112, 2.2 lets us take a bare one for a line end. A proxy may not, and then sees other headers.
+        // RFC 9112, 2.2 allows a bare line feed as a line end. A proxy may not accept it, and then
+        // sees other headers.
         if end == LineEnd::Bare {
             return Err(Fault::BareLineFeed);
         }

@@ -1,9 +1,10 @@
-//! Guards that are always on. Every request is judged here by its head, before it is asked who sends it ([`super::login`]) and
-//! long before any handler sees it.
+//! Checks that are always on. Every request is checked here by its head, before its sender is
+//! identified ([`super::login`]) and long before any handler sees it.
 //!
-//! The danger on a trader's machine is less the network than the browser: any page may send requests to `localhost`. So
-//! a request must be meant for us (Host: a page that has moved its own name to our address is a stranger) and, if it changes
-//! anything, must not come from a stranger's page (Origin, Sec-Fetch-Site).
+//! The danger on a trader's machine is less the network than the browser: any page may send
+//! requests to `localhost`. So a request must be addressed to us (Host: a page that points its own
+//! host name at our address is foreign) and, if it changes anything, must not come from a foreign
+//! page (Origin, Sec-Fetch-Site).
 
 use std::net::IpAddr;
 
@@ -34,7 +35,7 @@ impl Rules {
     }
 }
 
-/// Whether a request may go on to its handler.
+/// Checks whether a request may go on to its handler.
 pub fn judge(rules: &Rules, visit: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
     if let Some(fault) = visit.link.fault() {
         return Err(Problem::bad_request("ambiguous-request", fault.to_string()).closing());
@@ -46,7 +47,7 @@ pub fn judge(rules: &Rules, visit: &ConnectionInfo, head: &Head) -> Result<(), P
 
 fn judge_host(rules: &Rules, visit: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
     let mut hosts = head.headers.get_all(HOST).iter();
-    // Mostly a connection names the same Host again and again.
+    // Usually a connection sends the same Host again and again.
     if let (Some(host), None, None) = (hosts.next(), hosts.next(), head.uri.authority())
         && visit.is_same_host(host.as_bytes())
     {
@@ -65,11 +66,11 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Whom a request is meant for: `host` or `host:port`.
+/// The addressee of a request: `host` or `host:port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Authority<'a> {
     text: &'a str,
-    /// Without port and brackets.
+    /// The host without port and brackets.
     host: &'a str,
 }
 
@@ -98,14 +99,15 @@ fn authority(head: &Head) -> Result<Authority<'_>, Problem> {
     }
     let text = host.to_str().map_err(|_| bad("the Host is not text"))?;
     let authority = Authority::parse(text).ok_or_else(|| bad("the Host is none"))?;
-    // RFC 9112, 3.2.2: an absolute target outranks Host. Nobody needs both to differ.
+    // RFC 9112, 3.2.2: an absolute target outranks Host. No client needs them to differ.
     match head.uri.authority() {
         Some(target) if !target.as_str().eq_ignore_ascii_case(text) => Err(bad("Host and target differ")),
         _ => Ok(authority),
     }
 }
 
-/// The port is not looked at: behind a forwarded port it is another, and a page cannot choose the name we see.
+/// Returns whether the host is ours. The port is not checked: behind a forwarded port it differs,
+/// and a page cannot choose the host name that we see.
 fn is_ours(rules: &Rules, local: IpAddr, host: &str) -> bool {
     let mut names = ["localhost"].into_iter().chain(rules.hosts.iter().map(String::as_str));
     if names.any(|name| name.eq_ignore_ascii_case(host)) {
@@ -152,7 +154,7 @@ fn judge_body(rules: &Rules, headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Also for a body that turns out too large on the way.
+/// Returns the problem of a body that is too large, also when that shows only while it is read.
 pub fn body_too_large(max: usize) -> Problem {
     let detail = format!("a body has at most {max} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).closing()
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_are_loopback_the_address_reached_and_the_names_given() {
+    fn loopback_the_local_address_and_the_configured_names_are_ours() {
         let rules = Rules { hosts: vec!["desk.example".into()], origins: vec![], body_bytes_max: 0 };
         let local: IpAddr = "::ffff:10.0.0.7".parse().unwrap();
         for host in ["localhost", "LocalHost", "127.0.0.1", "::1", "10.0.0.7", "desk.example", "DESK.example"]

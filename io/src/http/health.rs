@@ -1,4 +1,4 @@
-//! Health, version and metrics: what an operator and his machines ask first.
+//! Health, version and metrics: what operators and their monitoring request first.
 
 mod exposition;
 
@@ -23,15 +23,16 @@ use super::response::{Answer, Kind};
 use super::status::{Journaling, Phase};
 use crate::standby::state::StandbyVO;
 
-/// As the build found it, or `unknown`.
+/// Commit of the build, or `unknown`.
 const COMMIT: &str = env!("BUILT_FROM_COMMIT");
 
-/// The process serves; whether it should be spoken to is another question.
+/// Returns 200 while the process serves; this does not mean that it is ready.
 pub fn live() -> Answer {
     Answer::json(&Live { status: "LIVE" })
 }
 
-/// 200 when orders would be taken, 503 otherwise. The body says why, to those who may know.
+/// Returns 200 when orders would be accepted, 503 otherwise. The body gives the details, to clients
+/// with a login.
 pub fn ready(house: &AppState, who: &Who) -> Answer {
     let ready = is_ready(house);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -58,7 +59,7 @@ fn is_ready(house: &AppState) -> bool {
         && !house.is_leaving()
 }
 
-/// Tells what these answers look like.
+/// Adds the schemas of these responses.
 pub fn describe(gathered: &mut Gathered) {
     gathered.said::<Live>();
     gathered.said::<Ready>();
@@ -72,23 +73,23 @@ struct Live {
     status: &'static str,
 }
 
-/// Whether orders would be taken.
+/// Whether orders would be accepted.
 #[derive(Serialize, ToSchema)]
 struct Brief {
     ready: bool,
 }
 
-/// What was built.
+/// Version of the build.
 #[derive(Serialize, ToSchema)]
 struct Version {
     name: &'static str,
     version: &'static str,
-    /// `unknown` where it was built without git's files.
+    /// Commit of the build; `unknown` where it was built without git's files.
     commit: &'static str,
     formats: BTreeMap<&'static str, u32>,
 }
 
-/// Whether orders would be taken, and how everything stands.
+/// Whether orders would be accepted, and the state of all parts.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Ready {
@@ -99,18 +100,19 @@ struct Ready {
     kill_switch: bool,
     /// In which shards the kill switch of the whole platform is on: `ALL`, `SOME` or `NONE`.
     kill_switch_state: SwitchStateVO,
-    /// Shards that have not applied the newest word on that switch, as their servers were away.
+    /// Shards that have not applied the newest directive for that switch, as their servers were
+    /// away.
     kill_switch_unconfirmed: Vec<u8>,
     shards: Vec<ShardVO>,
     adapters: Vec<WayVO>,
     listeners: Vec<ListenerVO>,
-    /// Of strategies in processes of their own; absent where there are none.
+    /// The broker of strategies in processes of their own; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     broker: Option<BrokerVO>,
     /// The other servers of the cluster; absent where this one is alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<Vec<MemberVO>>,
-    /// How the server stands in its group; absent where there is none.
+    /// State of the server in its standby group; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     standby: Option<StandbyVO>,
     uptime_ms: u64,
@@ -125,18 +127,19 @@ struct BrokerVO {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     strategies: Vec<OutpostVO>,
-    /// Rights that the login of the server lacks, in the words of the broker.
+    /// Permissions that the login of the server lacks, in the words of the broker.
     missing_rights: Vec<String>,
-    /// Strategies whose login may publish on subjects of the server; `SERVERS` if servers and strategies share an account.
+    /// Strategies whose login may publish on subjects of the server; `SERVERS` if servers and
+    /// strategies share an account.
     wide_logins: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 struct OutpostVO {
     name: String,
-    /// Whether its process is heard of.
+    /// Whether its process is connected.
     present: bool,
-    /// Host and process, of the last one.
+    /// Host and process id of the last process.
     host: String,
 }
 
@@ -151,7 +154,7 @@ struct DurabilityVO {
 struct ShardVO {
     shard: u8,
     complete: bool,
-    /// Number of the last event taken in.
+    /// Sequence number of the last event applied.
     seq: u64,
 }
 
@@ -219,7 +222,8 @@ fn broker(outposts: &RemoteStrategies) -> BrokerVO {
     }
 }
 
-/// Those the reference data use. The simulated venue is part of the shards and always there.
+/// Lists the adapters that the reference data use. The simulated venue is part of the shards and
+/// always connected.
 fn adapters(house: &AppState) -> Vec<WayVO> {
     let view = house.floor.view();
     let reference = house.floor.reference();

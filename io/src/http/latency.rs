@@ -1,4 +1,5 @@
-//! `GET /rest/ext/latency`: percentiles of each stage in each thread, over its last second with any work.
+//! `GET /rest/ext/latency`: percentiles of each stage in each thread, over its last second with any
+//! work.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,12 +14,12 @@ pub fn stages(house: &AppState) -> Answer {
     Answer::json(&stages)
 }
 
-/// Tells what this answer looks like.
+/// Adds the schema of this response.
 pub fn describe(gathered: &mut Gathered) {
     gathered.said::<StageVO>();
 }
 
-/// How long one stage took in one thread, in nanoseconds.
+/// Duration of one stage in one thread, in nanoseconds.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct StageVO {

@@ -1,4 +1,4 @@
-//! The doors: connections are taken in, given a place and served, each by a task of its own.
+//! The listeners: accept connections, assign a slot to each and serve each in a task of its own.
 
 use std::future::Future;
 use std::io;
@@ -18,10 +18,10 @@ use super::app_state::AppState;
 use super::connection::{Stream, serve};
 use crate::net::listener::acknowledge;
 
-/// After the system had no descriptor or memory for a connection: until some have ended.
+/// Pause after the system had no descriptor or memory for a connection, until some have ended.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// What a client is told if there is no room for its connection; it may come again.
+/// Response to a client if there is no room for its connection; it may retry.
 const NO_ROOM: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
@@ -32,7 +32,7 @@ pub fn bind(address: SocketAddr) -> io::Result<StdListener> {
     Ok(listener)
 }
 
-/// Takes connections in until it is dropped.
+/// Accepts connections until it is dropped.
 pub fn accept(
     house: Rc<AppState>,
     listener: StdListener,
@@ -55,13 +55,13 @@ fn admit(house: &Rc<AppState>, socket: TcpStream, peer: SocketAddr, tls: Option<
     let Some(Admitted { slot, evicted }) = house.admission.admit(peer.ip(), Instant::now()) else {
         house.meter.turned_away.one_more();
         if tls.is_none() {
-            // A new socket has room for it; if not, silence says the same.
+            // A new socket has room for it; if not, closing it has the same meaning.
             let _ = socket.try_write(NO_ROOM);
         }
         return;
     };
     house.meter.evicted.add(evicted as u64);
-    // Whoever is gone before we answer has no local address any more.
+    // A connection that was closed before we answer has no local address any more.
     let (Ok(local), Ok(())) = (socket.local_addr(), socket.set_nodelay(true)) else { return };
     house.meter.accepted.one_more();
     let house = house.clone();
@@ -78,7 +78,8 @@ fn admit(house: &Rc<AppState>, socket: TcpStream, peer: SocketAddr, tls: Option<
     set_task(task.abort_handle());
 }
 
-/// The deadline is that of a head: whoever needs longer for either has no good intentions, or no line.
+/// Performs the TLS handshake. Its deadline is that of a head: a client that needs longer for
+/// either is hostile or has no usable network.
 async fn shake_hands(house: &AppState, socket: TcpStream, tls: TlsAcceptor) -> Option<Stream> {
     match timeout(house.settings.head_timeout.min(house.settings.drain_timeout), tls.accept(socket)).await {
         Ok(Ok(stream)) => {
@@ -96,7 +97,7 @@ async fn shake_hands(house: &AppState, socket: TcpStream, tls: TlsAcceptor) -> O
     }
 }
 
-/// Errors of one connection, not of the listener.
+/// Returns whether an error concerns one connection and not the listener.
 fn is_the_peers(error: &io::Error) -> bool {
     matches!(
         error.kind(),

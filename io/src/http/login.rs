@@ -1,8 +1,9 @@
-//! Who sends a request, and whether he may: `Authorization: Basic` for people, `Bearer` for machines.
+//! Identifies the sender of a request and checks its role: `Authorization: Basic` for people,
+//! `Bearer` for machines.
 //!
-//! The clerk knows; it sits in a thread of its own, and a request waits for its verdict without holding up others. Open to
-//! everybody are only calls that tell nothing: that the process lives, whether it is ready, and what is the same for all, the
-//! pages and the description of the interface.
+//! The `auth` thread verifies credentials, and a request waits for the verdict without blocking
+//! others. Only calls that reveal nothing are public: liveness, readiness, and what is the same for
+//! all, the web pages and the API description.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,15 +26,15 @@ use crate::config::Secret;
 
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 
-/// Who sends a request, as far as that is known.
+/// The sender of a request, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     Known(Identity),
-    /// At a call that is open to everybody, without having shown anything.
+    /// The sender of a public call, without credentials.
     Anybody,
 }
 
-/// Whether he may do this; if so, who he is.
+/// Checks that the sender may make this call, and returns who it is.
 pub async fn admit(
     house: &AppState,
     visit: &ConnectionInfo,
@@ -63,7 +64,7 @@ pub async fn admit(
     Ok(Who::Known(identity))
 }
 
-/// Whether its address may send another request now.
+/// Checks that the sender's address may send another request now.
 pub fn pace(house: &AppState, visit: &ConnectionInfo) -> Result<(), Problem> {
     let taken = house.peers.borrow_mut().take(house.now(), &network(visit.peer.ip()));
     taken.map_err(|wait_s| too_many("too many requests from this address", wait_s))
@@ -73,7 +74,7 @@ fn too_many(detail: &'static str, wait_s: u32) -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).later(wait_s)
 }
 
-/// Whether a call is answered without a login. Nothing of the platform's state is told by these.
+/// Returns whether a call needs no login. These calls reveal nothing of the platform's state.
 pub fn is_open(call: Call) -> bool {
     matches!(
         call,
@@ -88,12 +89,13 @@ pub fn is_open(call: Call) -> bool {
     )
 }
 
-/// Whether a call is one that a supervisor asks for the health of the service.
+/// Returns whether a call is one by which a supervisor checks the health of the service.
 pub fn is_health(call: Call) -> bool {
     matches!(call, Call::Live | Call::Ready)
 }
 
-/// What a client shows; none if nothing. A line we do not understand is not nothing.
+/// Returns the credentials of a request; `None` if there are none. A header that cannot be parsed
+/// is an error.
 fn shown(headers: &HeaderMap, peer: IpAddr) -> Result<Option<Credentials>, Problem> {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Ok(None) };
@@ -116,7 +118,7 @@ fn shown(headers: &HeaderMap, peer: IpAddr) -> Result<Option<Credentials>, Probl
     })
 }
 
-/// RFC 7617: base64 of login, colon and password, in UTF-8.
+/// Parses RFC 7617: base64 of login, colon and password, in UTF-8.
 fn basic(text: &str, peer: IpAddr) -> Option<Credentials> {
     let text = String::from_utf8(Base64::decode_vec(text).ok()?).ok()?;
     let (login, password) = text.split_once(':')?;
@@ -131,7 +133,8 @@ fn unauthorized(code: &'static str, detail: &'static str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, code, detail)
 }
 
-/// Says how to log in. A script of a page is not offered Basic, or the browser would ask the user over the page's head.
+/// Adds the authentication schemes to a response. A script of a page is not offered Basic, or the
+/// browser would open its own login dialog over the page.
 pub fn challenge(request: &HeaderMap, answer: &mut HeaderMap) {
     let is_script = request.get(SEC_FETCH_DEST).is_some_and(|dest| dest.as_bytes() == b"empty");
     if !is_script {
@@ -141,11 +144,11 @@ pub fn challenge(request: &HeaderMap, answer: &mut HeaderMap) {
     answer.append(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pitlane\""));
 }
 
-/// This thread's seat at the clerk's, and who waits there.
+/// This thread's client of the `auth` thread, and the requests that wait for it.
 #[derive(Debug)]
 pub struct LoginQueue {
     seat: RefCell<AuthClient>,
-    /// By ticket; never more than the seat has questions open.
+    /// Waiting requests by ticket; never more than the client has open queries.
     waiting: RefCell<BTreeMap<u64, oneshot::Sender<Verdict>>>,
     tickets: Cell<u64>,
 }
@@ -155,18 +158,18 @@ impl LoginQueue {
         LoginQueue { seat: RefCell::new(seat), waiting: RefCell::default(), tickets: Cell::new(0) }
     }
 
-    /// What everybody is, where nobody must log in.
+    /// Returns the identity of all callers, where no login is required.
     pub fn anybody(&self) -> Option<Identity> {
         self.seat.borrow().anybody().cloned()
     }
 
-    /// Hands verdicts to those who wait for them, and says how many there were.
+    /// Gives verdicts to the requests that wait for them, and returns how many there were.
     pub fn poll(&self) -> usize {
         let mut seat = self.seat.borrow_mut();
         let mut work = 0;
         while let Some((ticket, verdict)) = seat.poll() {
             if let Some(asker) = self.waiting.borrow_mut().remove(&ticket) {
-                // Whoever has gone does not hear it.
+                // If the request is gone, the verdict is discarded.
                 let _ = asker.send(verdict);
             }
             work += 1;
@@ -201,7 +204,7 @@ impl LoginQueue {
         self.waiting.borrow_mut().insert(ticket, asker);
         match timeout(house.settings.answer_timeout, verdict).await {
             Ok(Ok(verdict)) => Ok(verdict),
-            // The clerk answers always, unless everything ends.
+            // The `auth` thread always answers, unless the process ends.
             Ok(Err(_)) | Err(_) => Err(Problem::busy()),
         }
     }
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_shows_a_token_or_a_login_with_password() {
+    fn a_client_sends_a_token_or_a_login_with_password() {
         let some =
             |login: Option<&str>, secret: &str| Ok(Some((login.map(str::to_string), secret.to_string())));
         assert_eq!(parsed(&[]), Ok(None));

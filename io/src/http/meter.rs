@@ -1,23 +1,23 @@
-//! What this thread counts of itself. Its own, so plain cells.
+//! Counters of this thread about itself. Only this thread uses them, so they are plain cells.
 
 use std::cell::Cell;
 
-/// Answers by the first digit of their status, and what happened at the door.
+/// Responses by the first digit of their status, and counters of connections.
 #[derive(Debug, Default)]
 pub struct Meter {
     classes: [Cell<u64>; CLASSES.len()],
     pub accepted: Tally,
-    /// Turned away: too many connections.
+    /// Connections refused because there were too many.
     pub turned_away: Tally,
-    /// Closed while no request was being answered, to make room for others.
+    /// Connections closed while no request was being answered, to make room for others.
     pub evicted: Tally,
     /// TLS handshakes that failed.
     pub handshakes_failed: Tally,
-    /// Closed for being slow: head, body, reading, or doing nothing at all.
+    /// Connections closed for being slow: in the head, the body, reading, or idle.
     pub timed_out: Tally,
     /// Requests refused before any handler saw them.
     pub guarded: Tally,
-    /// Wrong credentials, or none looked at because of too many wrong ones.
+    /// Logins with wrong credentials, or refused unchecked because of too many wrong ones.
     pub logins_refused: Tally,
 }
 

@@ -1,5 +1,6 @@
-//! The middle of the posts: what a gateway tells goes on to the other gateways and to the clients of this thread; what the log
-//! says goes to all. Here is also the list of everybody who is connected to a gateway.
+//! The hub of notifications: a notification of a gateway goes to the other gateways and to the
+//! clients of this thread; log events go to all. The hub also has the list of all sessions at the
+//! gateways.
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
@@ -13,9 +14,10 @@ use super::websocket_broker::WebSocketBroker;
 use crate::log::Events;
 use crate::notifications::{Kind, Notification, NotificationChannel, SessionInfo};
 
-/// How this thread is called in the ids of sessions.
+/// Name of this thread in the ids of sessions.
 pub const HERE: &str = "http";
-/// Notes passed on in one turn: the rest wait for the next.
+/// Maximum number of notifications forwarded in one cycle, for each source; the rest wait for the
+/// next.
 const NOTES_PER_TURN_MAX: usize = 256;
 
 #[derive(Debug)]
@@ -23,11 +25,11 @@ pub struct NotificationHub {
     lines: RefCell<Vec<Line>>,
     log: RefCell<Option<Events>>,
     names: RefCell<Names>,
-    /// By strategy: why it failed last.
+    /// By strategy: the reason of its last failure.
     failures: RefCell<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
-/// What FIX sessions are called.
+/// Names of FIX sessions.
 #[derive(Debug, Default)]
 pub struct Names {
     by_session: BTreeMap<(PortId, u16), Arc<str>>,
@@ -35,7 +37,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Rises with each that is told.
+    /// Returns a counter that grows with each name received.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -45,14 +47,14 @@ impl Names {
         self.changes += 1;
     }
 
-    /// The name of the FIX session that something came from.
+    /// Returns the name of the FIX session that is the source.
     pub fn of(&self, source: &Source) -> Option<&str> {
         let key = (source.port, source.session);
         if source.origin == Origin::Fix { self.by_session.get(&key).map(|name| &**name) } else { None }
     }
 }
 
-/// To one gateway.
+/// Channel to one gateway.
 #[derive(Debug)]
 struct Line {
     name: String,
@@ -61,7 +63,7 @@ struct Line {
 }
 
 impl NotificationHub {
-    /// The posts by gateway.
+    /// Creates a hub with the channels of the gateways.
     pub fn new(posts: Vec<NotificationChannel>, log: Option<Events>) -> NotificationHub {
         let line = |(at, post): (usize, NotificationChannel)| Line {
             name: at.to_string(),
@@ -73,7 +75,7 @@ impl NotificationHub {
         NotificationHub { lines, log, names: RefCell::default(), failures: RefCell::default() }
     }
 
-    /// Tells everybody what this thread has to say.
+    /// Sends a notification of this thread to all.
     pub fn announce(&self, hall: &Rc<WebSocketBroker>, note: Notification) {
         if let Notification::Failed { strategy, reason } = &note {
             self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
@@ -82,7 +84,8 @@ impl NotificationHub {
         hall.settle();
     }
 
-    /// Passes notes on, up to a bound, and says how many. Events between strategies are for those elsewhere too.
+    /// Forwards notifications, up to a bound, and returns how many. Events between strategies also
+    /// go to remote strategies.
     pub fn poll(&self, hall: &Rc<WebSocketBroker>, outposts: Option<&RemoteStrategies>) -> usize {
         let mut lines = self.lines.borrow_mut();
         let mut work = 0;
@@ -112,7 +115,7 @@ impl NotificationHub {
                 }
             }
         }
-        // What clients of this thread say to all.
+        // Notifications that clients of this thread send to all.
         while let Some(note) = hall.take_note() {
             tell_outposts(outposts, &note);
             lines.iter_mut().for_each(|line| line.post.send(note.clone()));
@@ -130,17 +133,17 @@ impl NotificationHub {
         }
     }
 
-    /// Log events for which there was no room.
+    /// Returns the number of log events that were dropped for lack of room.
     pub fn dropped_log(&self) -> u64 {
         self.log.borrow().as_ref().map_or(0, Events::dropped)
     }
 
-    /// By gateway: notes to it for which there was no room.
+    /// Calls `show` for each gateway with the number of notifications dropped for lack of room.
     pub fn each_post(&self, mut show: impl FnMut(&str, u64)) {
         self.lines.borrow().iter().for_each(|line| show(&line.name, line.post.dropped()));
     }
 
-    /// Why a strategy failed last, if it ever did.
+    /// Returns the reason of a strategy's last failure, if there was one.
     pub fn failure(&self, strategy: &str) -> Option<Arc<str>> {
         self.failures.borrow().get(strategy).cloned()
     }
@@ -149,7 +152,8 @@ impl NotificationHub {
         self.names.borrow()
     }
 
-    /// Has the numbers of the FIX session that is meant begin anew; false if there is none.
+    /// Resets the sequence numbers of the FIX session that `is_meant` selects; returns false if
+    /// there is none.
     pub fn reset(&self, is_meant: impl Fn(&str, &SessionInfo) -> bool) -> bool {
         for line in self.lines.borrow_mut().iter_mut() {
             let is_it =
@@ -162,7 +166,7 @@ impl NotificationHub {
         false
     }
 
-    /// Ends the session that is meant; false if there is none.
+    /// Ends the session that `is_meant` selects; returns false if there is none.
     pub fn kick(&self, is_meant: impl Fn(&str, &SessionInfo) -> bool) -> bool {
         for line in self.lines.borrow_mut().iter_mut() {
             let found = line.sessions.iter().find(|row| is_meant(&line.name, row));
@@ -182,7 +186,8 @@ fn tell_outposts(outposts: Option<&RemoteStrategies>, note: &Notification) {
     }
 }
 
-/// Everybody but whoever said it, and who has told his own clients already.
+/// Sends a notification to all but the gateway it comes from, which has informed its own clients
+/// already.
 fn tell_all(lines: &mut [Line], from: Option<usize>, hall: &WebSocketBroker, note: Notification) {
     for (at, line) in lines.iter_mut().enumerate() {
         if Some(at) != from {

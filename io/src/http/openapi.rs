@@ -1,4 +1,4 @@
-//! `/openapi.json`: the interface described for machines, and for the reader at `/docs`.
+//! `/openapi.json`: the API described for machines, and for readers at `/docs`.
 //!
 //! ```text
 //! routes: paths, methods, roles ─┐
@@ -6,7 +6,8 @@
 //! schemas: the value types ──────┘
 //! ```
 //!
-//! Every call of the table must be described, or [`calls`] does not compile; what is described and no route cannot be.
+//! Every call of the table must be described, or [`calls`] does not compile; a description without
+//! a route is impossible.
 
 mod about;
 mod calls;
@@ -26,7 +27,8 @@ use crate::auth::Role;
 /// Refusals that every call may answer with, whatever it is about.
 const ALWAYS: [u16; 4] = [400, 421, 429, 503];
 
-/// The whole document. Where nobody must log in, a login is described as possible and not needed.
+/// Returns the whole document. Where no login is required, a login is described as possible and not
+/// needed.
 pub fn document(login_required: bool) -> Bytes {
     let mut paths = Map::new();
     for (path, verb, role, call) in routes::all() {
@@ -66,7 +68,7 @@ fn security(login_required: bool) -> Value {
     }
 }
 
-/// The path with names for what varies in it.
+/// Returns the path with names for its variable segments.
 fn named(path: &str, about: &About) -> String {
     about
         .path
@@ -84,7 +86,7 @@ fn operation(path: &str, verb: Verb, role: Role, call: Call, about: &About, logi
     if !about.more.is_empty() {
         operation["description"] = about.more.into();
     }
-    // Some words stand where ids of orders stand too: there nothing varies.
+    // Some paths have a fixed word where others have the id of an order: these have no parameter.
     let in_path = if path.contains("{}") { about.path } else { &[] };
     let params: Vec<Value> = [("path", in_path), ("query", about.query), ("header", about.headers)]
         .into_iter()
@@ -108,7 +110,7 @@ fn operation(path: &str, verb: Verb, role: Role, call: Call, about: &About, logi
     operation
 }
 
-/// `get_rest_security_id` and the like: unique, since a path has a method once.
+/// Returns `get_rest_security_by` and the like: unique, since a path has a method once.
 fn operation_id(path: &str, verb: Verb) -> String {
     let words = path.split(['/', '.', '-']).filter(|word| !word.is_empty());
     let words = words.map(|word| if word == "{}" { "by" } else { word });
@@ -170,7 +172,7 @@ fn responses(about: &About, role: Role, is_open: bool) -> Value {
 fn success(output: &Output) -> Value {
     match output {
         Output::Empty => json!({ "description": "Done." }),
-        // Mostly it is empty, and a description cannot say that a body is there or not.
+        // The body is usually empty, and a description cannot express an optional body.
         Output::Order => json!({
             "description": "Taken. Empty; an OrderVO if `Prefer: return=representation` was sent.",
             "headers": { "Location": { "description": "Where the order is read.", "schema": { "type": "string" } } },

@@ -1,4 +1,4 @@
-//! The operator's calls: the kill switch, and the end.
+//! The operator's calls: the kill switch, and the shutdown.
 
 use pitlane_engine::command::Scope;
 use pitlane_engine::directive::Directive;
@@ -10,8 +10,8 @@ use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::Answer;
 
-/// Cancels every open order and refuses new ones, or lifts that. Answered when every shard that can be
-/// reached has done so; the answer names the others.
+/// Cancels every open order and refuses new ones, or lifts that. Answers when every shard that can
+/// be reached has applied it; the response names the others.
 pub async fn kill_switch(
     house: &AppState,
     ask: &RequestContext<'_>,
@@ -23,7 +23,8 @@ pub async fn kill_switch(
     house.direct(Directive::Kill { scope: Scope::Global, on }).await
 }
 
-/// Answers, and asks main for the end. Connections finish what they are at, so the answer is on its way before it.
+/// Answers, and requests the shutdown from main. Connections finish their current request, so the
+/// response is sent before it.
 pub async fn exit_vm(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     read_nothing(house, body).await?;
     ask.sight(&house.floor.reference()).touch_all()?;

@@ -1,4 +1,5 @@
-//! Orders as they are written: submitted, modified, cancelled. Answered when a shard has taken or refused them.
+//! Submits, modifies and cancels orders. A request is answered when a shard has accepted or refused
+//! it.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use super::request_context::RequestContext;
 use super::response::Answer;
 use super::shard_client::{Asked, Outcome, Pending, is_of_rest};
 
-/// Between two looks at what became of a request that somebody else is waiting for too.
+/// Interval at which a repeated request checks for the result of the first.
 const LOOK: Duration = Duration::from_millis(1);
 
 pub async fn submit(
@@ -88,7 +89,8 @@ pub async fn modify(
     }
 }
 
-/// Answered when the request was taken; what came of it is told by topic, and by the order's status.
+/// Cancels an order. Answers when the request was accepted; its result follows by topic, and in the
+/// order's status.
 pub async fn cancel(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     let query = ask.query(&["accountId", "handle"])?;
     let account = match query.get("accountId") {
@@ -123,7 +125,8 @@ pub async fn cancel(house: &AppState, ask: &RequestContext<'_>, body: Input) -> 
     }
 }
 
-/// `POST /ext/execution/order/validate`: all checks that an order of any type would meet, and nothing is sent.
+/// `POST /ext/execution/order/validate`: makes all checks that an order of any type would meet, and
+/// sends nothing.
 pub async fn validate(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
@@ -138,7 +141,7 @@ pub async fn validate(house: &AppState, ask: &RequestContext<'_>, body: Input) -
     house.execute(CommandKind::Validate { terms }).await
 }
 
-/// `POST /next-order-id`: an id that nobody else will ever be given.
+/// `POST /next-order-id`: returns an id that is never given out again.
 pub async fn next_id(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
@@ -154,7 +157,7 @@ pub async fn next_id(house: &AppState, ask: &RequestContext<'_>, body: Input) ->
 /// An id within its strategy.
 type OwnId = (StrategyId, IntId);
 
-/// Waits for what became of a new order or a modification.
+/// Waits for the result of a new order or a modification.
 pub async fn finish(
     house: &AppState,
     ask: &RequestContext<'_>,
@@ -162,7 +165,8 @@ pub async fn finish(
     pending: Pending,
 ) -> Result<Answer, Problem> {
     let reason = match house.hear(pending).await? {
-        // Other reports may give a reason for what was done: a quantity at or below what is filled ends the order.
+        // Other reports may give a reason for what was done: a quantity at or below what is filled
+        // ends the order.
         Outcome::Order(report) if report.what != ExecType::Rejected => Reason::None,
         Outcome::Order(report) => report.reason,
         Outcome::Refused(refusal) => refusal.reason,
@@ -172,7 +176,7 @@ pub async fn finish(
     answer(house, ask, &id, reason)
 }
 
-/// The same request under the same id gets the same answer; another one is refused.
+/// Returns the same response to the same request under the same id; another request is refused.
 async fn replay_response(
     house: &AppState,
     ask: &RequestContext<'_>,
@@ -184,12 +188,13 @@ async fn replay_response(
     loop {
         let order = own_order(house, &id);
         let Some(receipt) = house.floor.receipt(id.0, &id.1) else {
-            // Another server has sent it here, and it is not shown yet.
+            // Another server has sent it here, and the view does not show it yet.
             if order.is_none() && house.floor.is_on_its_way(id.0, &id.1) && Instant::now() < end {
                 sleep(LOOK).await;
                 continue;
             }
-            // From before a restart, or of another server: the order itself tells what was asked.
+            // From before a restart, or of another server: the order itself shows what was
+            // requested.
             let order = order.filter(|order| asked == Asked::Submit(order.terms)).ok_or_else(duplicate)?;
             let reason = match order.status {
                 Status::Rejected => order.reason,
@@ -203,7 +208,7 @@ async fn replay_response(
         if let Some(reason) = receipt.told {
             return answer(house, ask, &id, reason);
         }
-        // The first has not been answered yet.
+        // The first request has not been answered yet.
         if Instant::now() >= end {
             return Err(Problem::no_answer());
         }
@@ -211,7 +216,8 @@ async fn replay_response(
     }
 }
 
-/// From before a restart: the order has this id already, and is itself what tells whether the same was asked.
+/// Answers a modification from before a restart: the order already has this id, and its terms show
+/// whether the same was requested.
 fn modified_before(
     house: &AppState,
     ask: &RequestContext<'_>,
@@ -233,14 +239,14 @@ fn answer(house: &AppState, ask: &RequestContext<'_>, id: &OwnId, reason: Reason
     Ok(shown(house, order.as_ref()).with_location(location_of(&id.1)))
 }
 
-/// An order in an answer, for whoever wants that.
+/// Returns an order in the response, for a client that wants it.
 fn shown(house: &AppState, order: Option<&Order>) -> Answer {
     let Some(order) = order else { return Answer::empty() };
     let sent = SentByVO::of(&order.sent, &house.floor.view());
     Answer::json(&OrderVO::of(order, None, sent, &house.floor.reference()))
 }
 
-/// The order that this request was about: a pending modification is not yet among its ids.
+/// Returns the order that this request was about: a pending modification is not yet among its ids.
 fn own_order(house: &AppState, (strategy, id): &OwnId) -> Option<Order> {
     let view = house.floor.view();
     let mut found = view.orders_with_id(id);
@@ -251,7 +257,8 @@ fn own_order(house: &AppState, (strategy, id): &OwnId) -> Option<Order> {
     found.pop()
 }
 
-/// Where an order is read. Ids are printable ASCII; what has a meaning in a path is percent-encoded.
+/// Returns the path of an order. Ids are printable ASCII; characters with a meaning in a path are
+/// percent-encoded.
 pub fn location_of(id: &IntId) -> HeaderValue {
     let mut path = "/rest/execution/order/".to_string();
     for octet in id.as_str().bytes() {
@@ -290,7 +297,8 @@ fn parse_id(text: Option<&str>) -> Result<IntId, Problem> {
     IntId::parse(text.as_bytes()).map_err(|_| Problem::refused(Reason::BadId))
 }
 
-/// What is asked of the shard. Whether it may be is for the shard to say; here only names become ids.
+/// Returns the terms for the shard. The shard decides whether they are acceptable; here only names
+/// become ids.
 pub fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Terms, Problem> {
     let security = SecurityId(request.security_id);
     let exchange = reference.security(security).map(|row| reference.exchange_of(row));
@@ -302,7 +310,7 @@ pub fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Terms, Pr
     }
     let account = match (request.account_id, exchange) {
         (Some(id), _) => AccountId(id),
-        // The shard will say that there is no such security.
+        // The shard will answer that there is no such security.
         (None, None) => AccountId::default(),
         (None, Some(exchange)) => {
             reference.default_account(exchange).map(|row| row.id).ok_or_else(account_missing)?
@@ -331,7 +339,7 @@ pub fn account_missing() -> Problem {
     Problem::unprocessable("account-required", detail)
 }
 
-/// The strategy that is meant; without a word about it the server itself.
+/// Returns the selected strategy; by default the server itself.
 pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> Result<StrategyId, Problem> {
     let by_name = match name {
         Some(name) => {
@@ -349,8 +357,8 @@ pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> 
     }
 }
 
-/// The orders that the caller means by an id and may touch; at least one. Those of other strategies are as unknown as those
-/// that never were.
+/// Returns the orders that the caller selects by an id and may access; at least one. Orders of
+/// other strategies are as unknown as orders that never existed.
 fn orders_in_scope(house: &AppState, ask: &RequestContext<'_>, id: &str) -> Result<Vec<Order>, Problem> {
     let sight = ask.sight(&house.floor.reference());
     let mut found = orders::with_id(house, id)?;
@@ -361,7 +369,8 @@ fn orders_in_scope(house: &AppState, ask: &RequestContext<'_>, id: &str) -> Resu
     Ok(found)
 }
 
-/// Of all orders that have had an id, the one that is open; with an account, of that account's.
+/// Returns the one order that is open, of all orders that have had an id; with an account, only
+/// among that account's.
 fn single_open_order(mut found: Vec<Order>, account: Option<u16>) -> Result<Order, Problem> {
     if let Some(account) = account {
         found.retain(|order| order.terms.account == AccountId(account));
@@ -389,7 +398,7 @@ fn single_open_order(mut found: Vec<Order>, account: Option<u16>) -> Result<Orde
     }
 }
 
-/// What cannot be changed must be as it is, if it is said.
+/// Checks that fields which cannot be changed have their current values, if they are given.
 fn check_fixed(order: &Order, change: &OrderChange) -> Result<(), Problem> {
     let fixed = |detail| Err(Problem::unprocessable("cannot-change", detail));
     if order.terms.kind != change.kind {

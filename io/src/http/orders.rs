@@ -1,4 +1,4 @@
-//! Orders as they are read: open ones, one by its id, and those that have ended today.
+//! Reads orders: open ones, one by its id, and those that have finished today.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::scope::StrategyScope;
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 use crate::auth::network;
 
-/// Of an order as it is rendered, so that a list does not grow in small steps.
+/// Bytes of a rendered order, so that a list does not grow in small steps.
 const ORDER_BYTES: usize = 544;
 
 pub async fn open(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
@@ -38,7 +38,7 @@ pub async fn open(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answ
     in_portions(house, ask, limit, sight, |view| view.walk_open(until)).await
 }
 
-/// Finished orders of the trading day, the one that ended last first.
+/// Lists the finished orders of the trading day, the one that finished last first.
 pub async fn history(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let limit = limit_of(ask, &["limit"])?;
     let sight = ask.sight(&house.floor.reference());
@@ -49,7 +49,7 @@ pub async fn history(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<A
     in_portions(house, ask, limit, sight, View::walk_finished).await
 }
 
-/// All orders that have or had this id.
+/// Returns all orders that have or had this id.
 pub fn one(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let sight = ask.sight(&house.floor.reference());
@@ -61,7 +61,7 @@ pub fn one(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem
     Ok(at_once(house, found.into_iter()))
 }
 
-/// The orders that an id means, whoever may see them; at least one.
+/// Returns the orders with an id, without a check of the caller's scope; at least one.
 pub fn with_id(house: &AppState, text: &str) -> Result<Vec<Order>, Problem> {
     let id = IntId::parse(text.as_bytes()).ok();
     let found = id.map(|id| house.floor.view().orders_with_id(&id)).unwrap_or_default();
@@ -87,7 +87,8 @@ fn rendered(house: &AppState, orders: impl Iterator<Item = Order>) -> Bytes {
     bytes.into()
 }
 
-/// A long list. Each order is told as it stands when its portion is made; what comes in between is not held up by it.
+/// Streams a long list. Each order is shown as it is when its portion is rendered; the list does
+/// not delay the events in between.
 async fn in_portions(
     house: &Rc<AppState>,
     ask: &RequestContext<'_>,

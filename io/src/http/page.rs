@@ -1,5 +1,5 @@
-//! The page: files that `web/` was built into, part of the binary. They were compressed when they were built; what remains to be
-//! done for a request is to pick.
+//! The web page: files built from `web/`, part of the binary. They are compressed at build time; a
+//! request only selects one.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::{Answer, Kind};
 
-/// What `build.rs` found: names below `web/dist/page`, and what is in them.
+/// Files that `build.rs` found: names below `web/dist/page`, and their contents.
 static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
 /// Shown where the page was not built.
@@ -30,11 +30,11 @@ pub fn show(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Proble
     Ok(Answer::text(kind, Bytes::from_static(form.bytes)).with_encoding(form.encoding).with_etag(form.etag))
 }
 
-/// A file in the forms it has.
+/// A file in its available encodings.
 #[derive(Debug)]
 pub struct File {
     pub content_type: &'static str,
-    /// Its name changes with its content, so nobody needs to ask for it twice.
+    /// Whether its name changes with its content, so that a client may cache it for ever.
     pub is_immutable: bool,
     plain: &'static [u8],
     brotli: Option<&'static [u8]>,
@@ -75,7 +75,7 @@ impl Page {
         Page { files }
     }
 
-    /// By the path of a request.
+    /// Returns the file for the path of a request.
     pub fn find(&self, path: &str) -> Option<&File> {
         match path.strip_prefix('/')? {
             "" => self.files.get("index.html"),
@@ -104,7 +104,8 @@ impl File {
         File { content_type, is_immutable, plain, brotli, gzip, hash: xxh3_64(plain) }
     }
 
-    /// The smallest form that the client takes. Each has its own tag, since they differ in their octets.
+    /// Returns the smallest encoding that the client accepts. Each has its own ETag, since their
+    /// octets differ.
     pub fn form(&self, accept_encoding: Option<&HeaderValue>) -> Form {
         let accepted = accept_encoding.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let forms = [("br", self.brotli), ("gzip", self.gzip)];
@@ -125,7 +126,7 @@ impl File {
     }
 }
 
-/// Whether an Accept-Encoding names a coding and does not refuse it.
+/// Returns whether an Accept-Encoding names a coding and does not refuse it.
 fn accepts(accepted: &str, coding: &str) -> bool {
     accepted.split(',').any(|one| {
         let mut parts = one.split(';').map(str::trim);
@@ -148,7 +149,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_client_gets_the_smallest_form_it_takes() {
+    fn a_client_gets_the_smallest_encoding_it_accepts() {
         let page = Page::of(BUILT);
         let file = page.find("/assets/a-1.js").unwrap();
         assert!(file.is_immutable);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_and_contents_have_tags_of_their_own() {
+    fn each_encoding_and_content_has_its_own_etag() {
         let page = Page::of(BUILT);
         let tag = |path: &str, accepted| {
             page.find(path).unwrap().form(Some(&HeaderValue::from_static(accepted))).etag
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_always_a_page_and_nothing_beside_its_files() {
+    fn there_is_always_a_page_and_only_its_files_are_served() {
         let unbuilt = Page::of(&[]);
         let bytes = unbuilt.find("/").unwrap().form(None).bytes;
         assert!(std::str::from_utf8(bytes).unwrap().contains("make run"));

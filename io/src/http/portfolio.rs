@@ -1,4 +1,4 @@
-//! Cash, and what all of it is worth.
+//! Cash balances, and the value of portfolios.
 
 use pitlane_protocols::rest::{CashBalanceVO, PortfolioVO};
 
@@ -16,7 +16,8 @@ pub fn cash(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Proble
     Ok(Answer::list(balances.iter().map(|cash| CashBalanceVO::of(cash, &reference))))
 }
 
-/// Of one strategy, or of all together that he may see; in the base currency.
+/// Returns the portfolio of one strategy, or of all that the caller may see together; in the base
+/// currency.
 pub fn portfolio(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let query = ask.query(&["strategy"])?;
     let (reference, view) = (house.floor.reference(), house.floor.view());

@@ -1,7 +1,7 @@
-//! Positions: read, closed, reduced, counted again.
+//! Positions: reads, closes, reduces and recomputes them.
 
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::desk::Closing;
+use pitlane_engine::desk::CloseRequest;
 use pitlane_engine::id::{AccountId, PositionId};
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
@@ -23,7 +23,7 @@ pub fn all(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem
     Ok(Answer::list(seen.map(|position| PositionVO::of(&position, &view, &reference))))
 }
 
-/// A market order of the opposite side for all of it.
+/// Sends a market order of the opposite side for the whole position.
 pub async fn close(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     let query = ask.query(&["accountId"])?;
     let account = account_in(query.get("accountId"))?;
@@ -31,7 +31,7 @@ pub async fn close(house: &AppState, ask: &RequestContext<'_>, body: Input) -> R
     send(house, ask, account, Qty::ZERO).await
 }
 
-/// The same for a part of it.
+/// Sends a market order of the opposite side for a part of the position.
 pub async fn reduce(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     let query = ask.query(&["accountId"])?;
     let account = account_in(query.get("accountId"))?;
@@ -44,7 +44,7 @@ pub async fn reduce(house: &AppState, ask: &RequestContext<'_>, body: Input) -> 
     send(house, ask, account, qty).await
 }
 
-/// Counts every position again from the transactions.
+/// Recomputes every position from the transactions.
 pub async fn reset(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
@@ -67,7 +67,7 @@ async fn send(
         None => return Err(order_entry::account_missing()),
     };
     let closing =
-        Closing { strategy: position.id.strategy(), account, security: position.id.security(), qty };
+        CloseRequest { strategy: position.id.strategy(), account, security: position.id.security(), qty };
     house.is_open()?;
     let sent = house.floor.close(ask.sender(house), closing);
     let sent = sent.map_err(|declined| Problem::refused(declined.reason))?;
@@ -75,7 +75,7 @@ async fn send(
     order_entry::finish(house, ask, (closing.strategy, id), pending).await
 }
 
-/// The position of the path, which he may touch.
+/// Returns the position of the path, if the caller may act for its strategy.
 fn find(house: &AppState, ask: &RequestContext<'_>) -> Result<Position, Problem> {
     let found = ask.id().and_then(|id| house.floor.view().position(PositionId(id)));
     let found = found.ok_or_else(|| Problem::refused(Reason::UnknownPosition))?;
@@ -83,7 +83,7 @@ fn find(house: &AppState, ask: &RequestContext<'_>) -> Result<Position, Problem>
     Ok(found)
 }
 
-/// The account that traded it last; else the only one that can.
+/// Returns the account that traded the position last; else the only one that can.
 fn account_of(house: &AppState, position: &Position) -> Option<AccountId> {
     let (strategy, security) = (position.id.strategy(), position.id.security());
     let view = house.floor.view();

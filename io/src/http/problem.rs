@@ -1,4 +1,5 @@
-//! Errors as RFC 9457 has them: `application/problem+json`, with a stable code for machines and a sentence for people.
+//! Errors as in RFC 9457: `application/problem+json`, with a stable code for machines and a
+//! sentence for people.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,18 +14,19 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub status: StatusCode,
-    /// Stable; where a shard refused, its reason's code.
+    /// Stable code; where a shard refused, the code of its reason.
     pub code: &'static str,
     pub detail: Cow<'static, str>,
     /// Further members of the body, for machines.
     pub more: Vec<(&'static str, Value)>,
-    /// Methods, with 405.
+    /// Allowed methods, with 405.
     pub allow: Option<String>,
-    /// Seconds, with 429 and 503.
+    /// Seconds until a retry, with 429 and 503.
     pub retry_after: Option<u32>,
-    /// Whether it is told what to upgrade to, with 426.
+    /// Whether the response has the headers that name the upgrade, with 426.
     pub upgrade: bool,
-    /// Whether the connection ends with it: what follows on it cannot be trusted, or will not be read.
+    /// Whether the connection is closed after it: what follows on it cannot be trusted, or will not
+    /// be read.
     pub close: bool,
 }
 
@@ -58,28 +60,28 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// A further member of the body.
+    /// Adds a further member of the body.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Problem {
         self.more.push((name, value.into()));
         self
     }
 
-    /// Something named by the path, or by its id, is not there.
+    /// Reports that something named by the path, or by its id, does not exist.
     pub fn unknown(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, code, detail)
     }
 
-    /// Not possible as things stand.
+    /// Reports that a request is not possible in the current state.
     pub fn conflict(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::CONFLICT, code, detail)
     }
 
-    /// Well formed, and refused.
+    /// Reports that a request is well formed, and refused.
     pub fn unprocessable(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
-    /// The body is not what the call takes.
+    /// Reports that the body is not what the call takes.
     pub fn bad_body(bad: BadBody) -> Problem {
         let problem = Problem::bad_request("bad-body", bad.to_string());
         match bad.field() {
@@ -101,25 +103,26 @@ impl Problem {
         Problem { allow: Some(allow), ..problem }
     }
 
-    /// Nothing was sent.
+    /// Reports that nothing was sent.
     pub fn busy() -> Problem {
         let reason = Reason::LaneFull;
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.words()).later(1)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.text()).later(1)
     }
 
-    /// All who read long lists are reading.
+    /// Reports that all walks over long lists are in use.
     pub fn too_many_lists() -> Problem {
         let detail = "too many long lists are being read; try again";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later(1)
     }
 
-    /// Only the reserve of connections is left, which is for clients with a login and health checks.
+    /// Reports that only the reserve of connections is left, which is for clients with a login and
+    /// health checks.
     pub fn no_room() -> Problem {
         let detail = "too many connections; those left are for clients with a valid login";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-room", detail).later(1).closing()
     }
 
-    /// The shards have not told yet what there is.
+    /// Reports that the shards have not sent their snapshots yet.
     pub fn starting() -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "starting", "the service is starting").later(1)
     }
@@ -128,15 +131,15 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service is stopping").later(5)
     }
 
-    /// Something was sent, and nobody knows what became of it.
+    /// Reports that a command was sent, and its result is unknown.
     pub fn no_answer() -> Problem {
         let detail = "no answer in time; the command may still take effect, so look before asking again";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail).later(5)
     }
 
-    /// A shard, or the desk before it, said no.
+    /// Reports that a shard, or the desk before it, refused a request.
     pub fn refused(reason: Reason) -> Problem {
-        let problem = |status| Problem::new(status, reason.code(), reason.words());
+        let problem = |status| Problem::new(status, reason.code(), reason.text());
         match reason {
             Reason::LaneFull
             | Reason::ShardFull
@@ -153,7 +156,7 @@ impl Problem {
         }
     }
 
-    /// The body of the answer.
+    /// Returns the body of the response.
     pub fn to_json(&self, path: &str, request: &str) -> Vec<u8> {
         let body = Body {
             kind: format!("urn:pitlane:problem:{}", self.code),

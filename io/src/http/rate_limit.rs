@@ -1,26 +1,26 @@
-//! How many requests a second one address, or one login, may send. Each has a bucket that holds a second's worth and fills
-//! steadily; whoever finds it empty is told when to come again.
+//! Limits the requests per second of one address, or of one login. Each has a bucket that holds a
+//! second's worth and fills steadily; a client that finds it empty learns when to retry.
 
 use std::collections::BTreeMap;
 use std::mem;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-/// Keys remembered of one second. More than there can be connections in it.
+/// Maximum number of keys remembered for one second. More than there can be connections in it.
 const KEYS_MAX: usize = 65_536;
 
-/// Buckets of one kind. A bucket that nobody has touched for a second is full, so only those of this second and the one before
-/// are kept.
+/// Buckets of one kind. A bucket that was not used for a second is full, so only those of this
+/// second and the one before are kept.
 #[derive(Debug)]
 pub struct Limit<K> {
-    /// Nanoseconds from one request to the next at the steady rate; zero: there is no limit.
+    /// Nanoseconds between two requests at the steady rate; zero means no limit.
     interval_ns: u64,
     since: Timestamp,
     now: BTreeMap<K, Bucket>,
     before: BTreeMap<K, Bucket>,
 }
 
-/// When the bucket will be full again: each request moves that by one interval.
+/// Stores when the bucket is full again: each request moves that time by one interval.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     full_at: Timestamp,
@@ -39,19 +39,20 @@ impl Bucket {
 }
 
 impl<K: Ord + Clone> Limit<K> {
-    /// So many a second; zero: as many as come.
+    /// Creates a limit of this many requests per second; zero means no limit.
     pub fn new(per_s: u32) -> Limit<K> {
         let interval_ns = if per_s == 0 { 0 } else { (NS_PER_S / per_s as u64).max(1) };
         Limit { interval_ns, since: Timestamp::ZERO, now: BTreeMap::new(), before: BTreeMap::new() }
     }
 
-    /// Takes one request from the bucket; if it is empty, the seconds until there is one again.
+    /// Takes one request from the bucket; if it is empty, returns the seconds until there is one
+    /// again.
     pub fn take(&mut self, now: Timestamp, key: &K) -> Result<(), u32> {
         if self.interval_ns == 0 {
             return Ok(());
         }
         self.turn_over(now);
-        // Whoever sends many requests is found at once.
+        // A client that sends many requests is found with one lookup.
         if let Some(bucket) = self.now.get_mut(key) {
             return bucket.take(now, self.interval_ns);
         }
@@ -82,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seconds_worth_at_once_and_then_the_steady_rate() {
+    fn a_burst_of_one_second_is_allowed_and_then_the_steady_rate() {
         let mut limit = Limit::new(10);
         assert_eq!(taken(&mut limit, START, 1), 10);
         assert_eq!(limit.take(START, &1), Err(1));
         assert_eq!(taken(&mut limit, START, 2), 10, "each has his own");
         let tenth = NS_PER_S / 10;
         assert_eq!(taken(&mut limit, START.plus(tenth - 1), 1), 0);
-        // Over many turns of the tables no more than the rate gets through.
+        // Over many rotations of the tables no more than the rate is allowed.
         let all: usize = (1..=100).map(|n| taken(&mut limit, START.plus(n * tenth), 1)).sum();
         assert_eq!(all, 100);
         assert_eq!(
@@ -100,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_everything_passes_and_nothing_is_kept() {
+    fn without_a_limit_everything_is_allowed_and_nothing_is_stored() {
         let mut limit = Limit::new(0);
         assert_eq!(taken(&mut limit, START, 1), 1_000_000);
         assert!(limit.now.is_empty());
     }
 
     #[test]
-    fn what_is_generous_lets_a_busy_client_through() {
+    fn a_generous_limit_allows_a_busy_client() {
         let mut limit = Limit::new(200_000);
         assert_eq!((0..200_000).filter(|n| limit.take(START.plus(n * 5_000), &1).is_ok()).count(), 200_000);
     }

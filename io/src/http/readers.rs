@@ -1,15 +1,19 @@
-//! The readers of long order lists. Each holds one of the view's few walks for as long as its client reads, so each
-//! client has a share of them, and a reader that does not read loses its own walk when another one needs it.
+//! The readers of long order lists. Each holds one of the view's few walks for as long as its
+//! client reads. So each client has a share of them, and a reader that does not read loses its walk
+//! when another one needs it.
 //!
 //! ```text
-//! new reader ─┬─ its client has `PER_CLIENT_MAX` readers ──► cut the stalled one of that client that waited longest
-//!             ├─ all walks are taken ──────────────────────► cut one of the client that has most of them, likewise
-//!             └─ none of these is stalled ─────────────────► wait until one is, or is done; 503 after 10 s
+//! new reader ─┬─ its client has `PER_CLIENT_MAX` readers ──► cut the stalled one of that client
+//!             │                                              that waited longest
+//!             ├─ all walks are taken ──────────────────────► cut one of the client that has most
+//!             │                                              of them, likewise
+//!             └─ none of these is stalled ─────────────────► wait until one is, or is done;
+//!                                                            503 after 10 s
 //! ```
 //!
-//! A reader is stalled while it has not asked for its next portion: its client has not taken the last one yet. A reader
-//! that waits for its turn is never cut. The answer of a cut reader ends without its last chunk, which a client sees as an
-//! error.
+//! A reader is stalled while it has not requested its next portion: its client has not taken the
+//! last one yet. A reader that waits for its turn is never cut. The response of a cut reader ends
+//! without its last chunk, which a client sees as an error.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -21,10 +25,12 @@ use std::sync::Arc;
 use pitlane_engine::view::{WALKS_MAX, Walk};
 use tokio::sync::Notify;
 
-/// Long lists that one client may read at once: a quarter of all, so that no client takes them all.
+/// Maximum number of long lists that one client may read at once: a quarter of all, so that no
+/// client takes them all.
 pub const PER_CLIENT_MAX: usize = WALKS_MAX / 4;
 
-/// Who reads: clients behind one address are told apart by their logins, one login at several addresses by those.
+/// Identity of a reader: clients behind one address are distinguished by their logins, one login at
+/// several addresses by the addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListClient {
     pub network: IpAddr,
@@ -33,11 +39,11 @@ pub struct ListClient {
 
 #[derive(Debug, Default)]
 pub struct ListReaders {
-    /// At most [`WALKS_MAX`].
+    /// Active readers, at most [`WALKS_MAX`].
     readers: RefCell<Vec<Rc<ListReader>>>,
-    /// Portions made so far.
+    /// Number of portions rendered so far.
     steps: Cell<u64>,
-    /// A reader is done, or may have stalled.
+    /// Notified when a reader is done, or may have stalled.
     changed: Rc<Notify>,
 }
 
@@ -64,13 +70,13 @@ impl fmt::Display for ReaderCut {
 
 impl std::error::Error for ReaderCut {}
 
-/// Every reader is reading.
+/// No reader is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NoWalkLeft;
 
 impl ListReaders {
-    /// Waits until there is room for another reader of a client. Returns the walk that has to be ended for it, if any. The reader
-    /// begins before anything else is awaited.
+    /// Waits until there is room for another reader of a client. Returns the walk that has to be
+    /// ended for it, if any. The caller must begin the reader before it awaits anything else.
     pub async fn wait_for_room(&self, client: &ListClient) -> Option<Walk> {
         loop {
             match self.make_room(client) {
@@ -80,7 +86,8 @@ impl ListReaders {
         }
     }
 
-    /// Makes room for another reader of a client. Returns the walk that has to be ended for it, if any.
+    /// Makes room for another reader of a client. Returns the walk that has to be ended for it, if
+    /// any.
     fn make_room(&self, client: &ListClient) -> Result<Option<Walk>, NoWalkLeft> {
         let mut readers = self.readers.borrow_mut();
         let of = |client: &ListClient| readers.iter().filter(|reader| reader.client == *client).count();
@@ -99,7 +106,7 @@ impl ListReaders {
         Ok(Some(cut.walk))
     }
 
-    /// A reader begins; there must be room.
+    /// Begins a reader; there must be room.
     pub fn begin(&self, walk: Walk, client: ListClient) -> Rc<ListReader> {
         let last_step = Cell::new(self.steps.get());
         let (waits_for_turn, is_cut) = (Cell::new(false), Cell::new(false));
@@ -109,13 +116,14 @@ impl ListReaders {
         reader
     }
 
-    /// A portion was made for the reader.
+    /// Records that a portion was rendered for the reader.
     pub fn step(&self, reader: &ListReader) {
         self.steps.set(self.steps.get() + 1);
         reader.last_step.set(self.steps.get());
     }
 
-    /// A reader is done or gone. Returns the walk that has to be ended; None: another one has it.
+    /// Removes a reader that is done or gone. Returns the walk that has to be ended; `None` if
+    /// another reader has it.
     pub fn end(&self, reader: &Rc<ListReader>) -> Option<Walk> {
         let mut readers = self.readers.borrow_mut();
         let at = readers.iter().position(|other| Rc::ptr_eq(other, reader))?;
@@ -151,7 +159,7 @@ mod tests {
         ListClient { network: IpAddr::from([10, 0, 0, n]), login: "a".into() }
     }
 
-    /// What a request does: makes room, begins a walk, reads.
+    /// Does what a request does: makes room, begins a walk, reads.
     fn begin(readers: &ListReaders, view: &mut View, n: u8) -> Result<Rc<ListReader>, NoWalkLeft> {
         if let Some(walk) = readers.make_room(&client(n))? {
             view.walk_end(walk);
@@ -165,7 +173,7 @@ mod tests {
         let (readers, mut view) = (ListReaders::default(), View::new(1, ViewSettings::default()));
         let other = begin(&readers, &mut view, 1).unwrap();
         let own: Vec<_> = (0..PER_CLIENT_MAX).map(|_| begin(&readers, &mut view, 2).unwrap()).collect();
-        // The first one has read on since, the others have not.
+        // The first reader has read on since, the others have not.
         readers.step(&own[0]);
         let late = begin(&readers, &mut view, 2).unwrap();
         let cut: Vec<_> = own.iter().map(|reader| reader.is_cut()).collect();
@@ -174,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn with_all_walks_taken_the_client_with_the_most_gives_one_up() {
+    fn with_all_walks_taken_the_client_with_the_most_loses_one() {
         let (readers, mut view) = (ListReaders::default(), View::new(1, ViewSettings::default()));
         let few = begin(&readers, &mut view, 200).unwrap();
         let many: Vec<_> =

@@ -1,5 +1,6 @@
-//! Reference data: accounts, securities, families, exchanges, strategies. All but the strategies' phases change only when the
-//! whole is swapped, so answers carry an ETag, and lists that are not long are made once.
+//! Reference data: accounts, securities, families, exchanges, strategies. All but the strategies'
+//! phases change only when the whole set is replaced, so responses have an ETag, and short lists
+//! are rendered once.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,19 +24,19 @@ use super::response::{Answer, Kind, Rows};
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 use crate::journal::name_of;
 
-/// Lists up to this length are made once and kept; a longer one is made in portions each time.
+/// Maximum length of a list that is rendered once and cached; a longer one is streamed each time.
 const SHELF_ROWS_MAX: usize = 1_024;
 
-/// Answers that were made already, for one set of reference data.
+/// Rendered responses for one set of reference data.
 pub struct RefDataCache {
     reference: Arc<RefData>,
-    /// By which the journal knows this set, too.
+    /// Hash of this set, by which the journal identifies it too.
     pub name: u64,
     etag: HeaderValue,
     lists: RefCell<[Option<Bytes>; 4]>,
 }
 
-/// The lists that are kept.
+/// The lists that are cached.
 #[derive(Clone, Copy)]
 enum List {
     Accounts,
@@ -51,7 +52,7 @@ impl RefDataCache {
         RefDataCache { reference, name, etag, lists: RefCell::default() }
     }
 
-    /// A list as it was made before, or as it is made now.
+    /// Returns a list from the cache, and renders it first if need be.
     fn list<T: Serialize>(&self, list: List, rows: impl Iterator<Item = T>) -> Answer {
         let mut lists = self.lists.borrow_mut();
         let made = lists[list as usize].get_or_insert_with(|| {
@@ -62,7 +63,7 @@ impl RefDataCache {
         Answer::made(made.clone()).with_etag(self.etag.clone())
     }
 
-    /// Securities that are looked for, or all; in portions.
+    /// Streams the securities that match a search, or all.
     fn securities(&self, search: Search, limit: usize) -> Answer {
         let reference = self.reference.clone();
         let (mut at, mut left, mut rows) = (0, limit, Rows::default());
@@ -81,7 +82,7 @@ impl RefDataCache {
     }
 }
 
-/// The answer, or that the client has it already.
+/// Returns the response, or 304 if the client has it already.
 fn unless_known(
     house: &AppState,
     ask: &RequestContext<'_>,
@@ -181,7 +182,7 @@ pub fn exchanges(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, P
     })
 }
 
-/// Their phases change, so there is no ETag.
+/// Lists the strategies. Their phases change, so there is no ETag.
 pub fn strategies(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let (reference, view) = (house.floor.reference(), house.floor.view());
@@ -197,7 +198,7 @@ pub fn strategies(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answ
     Ok(Answer::list(rows))
 }
 
-/// The most rows that are wanted.
+/// Returns the maximum number of rows that the client wants.
 pub fn limit_of(ask: &RequestContext<'_>, known: &[&str]) -> Result<usize, Problem> {
     let limit = ask.query(known)?.count("limit");
     let limit = limit.map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))?;

@@ -1,4 +1,4 @@
-//! How other threads reach this one: a bell for events, and the two steps of the end.
+//! How other threads reach this one: a wake-up for events, and the two steps of the shutdown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::wakeup::Wakeup;
 
-/// Made before the thread, held by everybody.
+/// Handle of the http thread, created before the thread and shared by all.
 #[derive(Clone, Debug)]
 pub struct Remote {
     bell: Wakeup,
@@ -31,17 +31,18 @@ impl Remote {
         Remote { bell: Wakeup::new(move || call.notify_one()), events, course: Arc::default() }
     }
 
-    /// To be rung by whoever has put events on this thread's lanes.
+    /// Returns the wake-up that a thread triggers after it has put events on this thread's lanes.
     pub fn bell(&self) -> &Wakeup {
         &self.bell
     }
 
-    /// No new connections; those that are there finish what they are at. Events are heard until the end.
+    /// Stops accepting connections; open ones finish their current request. Events are handled
+    /// until the end.
     pub fn close(&self) {
         self.step(CLOSING);
     }
 
-    /// The thread ends, whatever is still open.
+    /// Ends the thread, whatever is still open.
     pub fn end(&self) {
         self.step(ENDED);
     }
@@ -63,14 +64,15 @@ impl Remote {
         self.reached(ENDED).await;
     }
 
-    /// Only one task waits at a time, and a call before it waits is remembered.
+    /// Waits for a step. Only one task waits at a time, and a notification before it waits is
+    /// stored.
     async fn reached(&self, step: u8) {
         while self.course.step.load(Ordering::Acquire) < step {
             self.course.changed.notified().await;
         }
     }
 
-    /// Until the bell is rung.
+    /// Waits until the wake-up is triggered.
     pub(super) async fn rung(&self) {
         self.events.notified().await;
     }

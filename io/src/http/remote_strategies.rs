@@ -1,20 +1,26 @@
-//! Strategies that run in processes of their own, as this server has them: who is here, what each is told and asks for. Their broker is
-//! reached by `wire`.
+//! Strategies that run in processes of their own, as this server sees them: which processes are
+//! connected, the events each receives and its requests. Module `wire` connects to their broker.
 //!
 //! ```text
-//! shards ─ Event ─► Floor ─► hear ─► Seat: Told ─┐                ┌─ events.<strategy>
-//!                              └───► Board ──────┼─► take ─► wire ┼─ market
-//!                    Floor ◄─ handle ◄─ Letter ──┘                └─ replies
+//! shards ─ Event ─► ShardClient ─► hear ─► StrategySlot: EventHistory ─┐
+//!                                    └───► Board ──────────────────────┤
+//!                    ShardClient ◄─ handle ◄─ Letter                   └─► take ─► wire
+//!                                     └─► replies ───────────────────────────┘
+//!
+//! wire ─► broker: events.<strategy>, market, replies
 //! ```
 //!
-//! **Once.** A request is known by its id. One that is under way is not sent again, one that was answered is answered the same, and after a
-//! restart the journal tells of both. A request is answered when its event was heard, so when it is in the journal.
+//! **Once.** A request is identified by its id. A request in progress is not sent again, an
+//! answered one gets the same answer, and after a restart the journal has both. A request is
+//! answered when its event was received, and so when it is in the journal.
 //!
-//! **All.** Events have the numbers of their shards. What is not kept in memory any more, or was said before a snapshot too long ago, is gone for
-//! this purpose, and whoever lacks it begins anew with the state.
+//! **All.** Events have the sequence numbers of their shards. An event is not available if it is no
+//! longer kept in memory, or if it precedes the snapshot from which the journal was replayed at the
+//! start. A process that lacks such an event starts again from the state.
 //!
-//! **Death.** Whoever is silent for a lease is stopped; while the broker is away nobody can be heard, and nobody is judged. A process that comes
-//! back finds its strategy stopped, or has it started again: see `watch`.
+//! **Failure.** A process that is silent for a lease has its strategy stopped. While the broker is
+//! away no process can be received, and none counts as silent. A process that returns finds its
+//! strategy stopped, or the strategy is started again: see `watch`.
 
 mod requests;
 mod guard;
@@ -40,7 +46,9 @@ use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, PortId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::letters::{self as said, Post, Prices, Reply, Section};
+use pitlane_engine::strategy::remote_protocol::{
+    self as said, EventBatch, PriceBatch, RemoteReply, StrategySetup,
+};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use tokio::sync::Notify;
 
@@ -50,7 +58,7 @@ use self::prices::Board;
 use self::slot::StrategySlot;
 pub use self::state::terms_of;
 use super::shard_client::ShardClient;
-use crate::config::{Config, Nats, Outposts as Keeping, Strategy};
+use crate::config::{Config, Nats, RemoteStrategySettings, Strategy};
 use crate::journal::Past;
 use crate::nats::generic::Generic;
 use crate::nats::subjects::Subjects;
@@ -58,28 +66,31 @@ use crate::ticks::pace::Pace;
 
 /// Events in one message: some 15 KB.
 const EVENTS_PER_POST_MAX: usize = 64;
-/// Replies that wait to go out; beyond them whoever asked asks again.
+/// Maximum number of replies waiting to be sent. Replies beyond it are dropped, and the process
+/// asks again.
 const REPLIES_MAX: usize = 4_096;
-/// Events between strategies that wait to go out; beyond them the newest are dropped and counted. Of phases it is the oldest.
+/// Maximum number of events between strategies waiting to be sent; beyond it the newest are dropped
+/// and counted. The same bound holds for phases, of which the oldest are dropped.
 const GENERICS_MAX: usize = 1_024;
-/// Ids given to one process, and to this server for cancels of its own.
+/// Size of the block of ids given to one process. This server takes ids for its own cancels one at
+/// a time from the same numbers.
 const NUMBERS_EACH: u64 = 1 << 28;
-/// First letter of ids of cancels in the name of a strategy that is gone.
+/// First character of the ids of cancels in the name of a strategy whose process is gone.
 const PREFIX: u8 = b'o';
 
-/// What the http thread is given for it.
+/// What the http thread needs to serve remote strategies.
 pub struct RemoteStrategiesParts {
     pub nats: Nats,
-    pub keeping: Keeping,
+    pub keeping: RemoteStrategySettings,
     pub subjects: Subjects,
     pub strategies: Vec<Strategy>,
-    /// By shard: what the journal told of the strategies.
+    /// By shard: events of the strategies, read from the journal.
     pub past: Vec<Past>,
-    /// By shard: the last event of the last life.
+    /// By shard: the last event before this start.
     pub heard: Vec<u64>,
-    /// For ids of all processes of this life.
+    /// Numbers for the ids of all processes until the next start.
     pub numbers: IdBlock,
-    /// The market that waits for those who are to hear it; none: it does not.
+    /// Pace of a market that waits for its receivers; `None` if it does not wait.
     pub pace: Option<Arc<Pace>>,
 }
 
@@ -87,7 +98,7 @@ impl RemoteStrategiesParts {
     pub fn of(config: &Config, past: Vec<Past>, heard: Vec<u64>, numbers: IdBlock) -> RemoteStrategiesParts {
         RemoteStrategiesParts {
             nats: config.nats.clone(),
-            keeping: config.outposts.clone(),
+            keeping: config.remote_strategies.clone(),
             subjects: Subjects::of(&config.nats, &config.service),
             strategies: config.strategies.clone(),
             past,
@@ -101,24 +112,24 @@ impl RemoteStrategiesParts {
 #[derive(Debug)]
 pub struct RemoteStrategies {
     pub nats: Nats,
-    pub keeping: Keeping,
+    pub keeping: RemoteStrategySettings,
     pub subjects: Subjects,
     inner: RefCell<Inner>,
-    /// There is something to go out.
+    /// Notified when there is something to send.
     pub work: Notify,
-    /// A market waits, and perhaps need not any more.
+    /// Notified when a market that waits may perhaps continue.
     pub stirred: Notify,
     pub up: Cell<bool>,
     pub counts: Counts,
     guard: Guard,
 }
 
-/// Since the start.
+/// Counters since the start.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub letters: Cell<u64>,
     pub misread: Cell<u64>,
-    /// Letters that named another place for the answer than the inbox of their strategy.
+    /// Letters whose reply subject is not in the inbox of their strategy.
     pub astray: Cell<u64>,
     pub posts: Cell<u64>,
     pub prices: Cell<u64>,
@@ -137,29 +148,29 @@ struct Inner {
     board: Board,
     /// Number of the last message of prices.
     prices: u64,
-    /// By shard: number of the last event of all.
+    /// By shard: sequence number of the last event of all.
     seen: Vec<u64>,
     replies: VecDeque<(Subject, Bytes)>,
     generics: VecDeque<Generic>,
-    /// Phases that were told and are to go out, as JSON.
+    /// Phases to be sent, as JSON.
     phases: VecDeque<Bytes>,
-    /// Commands to all shards that are awaited: by token, how many are left and who asked.
+    /// Pending commands to all shards: by token, how many responses are missing and where to reply.
     done: BTreeMap<u32, Awaited>,
     token: u32,
-    /// Replies, events and phases that did not go out.
+    /// Number of replies, events and phases that were not sent.
     dropped: u64,
     numbers: IdBlock,
-    /// The image of the reference data, made when it is first wanted.
+    /// The encoded reference data, made when it is first requested.
     reference: Option<(Arc<RefData>, Bytes)>,
     lease_ns: u64,
     pace: Option<Arc<Pace>>,
-    /// Time of the last row of a paced market that was heard.
+    /// Time of the last row of a paced market that was received.
     row: u64,
-    /// Prices and events that were for somebody.
+    /// Number of prices and events that had a receiver.
     news: u64,
 }
 
-/// How much had been heard when nobody had anything left to do.
+/// How much had been received when no process had any work left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calm {
     /// Time of the last row of the market.
@@ -242,7 +253,7 @@ impl RemoteStrategies {
         }
     }
 
-    /// An event of a shard, after the view has taken it in.
+    /// Handles an event of a shard, after the view has applied it.
     pub fn hear(&self, shard: ShardId, event: &Event) {
         let mut inner = self.inner.borrow_mut();
         if let EventKind::Tick(tick) = &event.body {
@@ -260,7 +271,7 @@ impl RemoteStrategies {
         }
     }
 
-    /// An event between strategies that somebody here has said.
+    /// Queues an event between strategies that a client here has sent.
     pub fn hear_generic(&self, name: &str, body: &[u8]) {
         let mut inner = self.inner.borrow_mut();
         if inner.generics.len() >= GENERICS_MAX {
@@ -281,7 +292,7 @@ impl RemoteStrategies {
         self.inner.borrow_mut().generics.pop_front();
     }
 
-    /// The next message to go out.
+    /// Returns the next message to send.
     pub fn take(&self) -> Option<(Subject, Bytes)> {
         let mut inner = self.inner.borrow_mut();
         if !self.up.get() {
@@ -303,13 +314,13 @@ impl RemoteStrategies {
         Some((self.subjects.market().into(), prices.encode().into()))
     }
 
-    pub fn reply(&self, to: Option<Subject>, reply: &Reply) {
+    pub fn reply(&self, to: Option<Subject>, reply: &RemoteReply) {
         let Some(to) = to else { return };
         self.inner.borrow_mut().answer(to, reply);
         self.work.notify_one();
     }
 
-    /// Replies, events and phases that did not go out.
+    /// Returns the number of replies, events and phases that were not sent.
     pub fn dropped(&self) -> u64 {
         self.inner.borrow().dropped
     }
@@ -318,25 +329,25 @@ impl RemoteStrategies {
         self.inner.borrow_mut().dropped += 1;
     }
 
-    /// Refuses a process whose strategy is none of ours.
+    /// Refuses a process whose strategy is not configured.
     pub fn refuse(&self, to: Subject) {
         let words = "the server's settings have no such [[strategy]]".to_string();
-        self.reply(Some(to), &Reply::Refused { words });
+        self.reply(Some(to), &RemoteReply::Refused { text: words });
     }
 
-    /// The broker is there again, or gone.
+    /// Records whether the broker is connected.
     pub fn set_up(&self, up: bool, now: Timestamp) {
         self.up.set(up);
         let mut inner = self.inner.borrow_mut();
         inner.seats.iter_mut().for_each(|seat| seat.excuse(now));
     }
 
-    /// Whether a market waits for the strategies.
+    /// Returns whether a market waits for the strategies.
     pub fn is_paced(&self) -> bool {
         self.inner.borrow().pace.is_some()
     }
 
-    /// Something has happened: perhaps prices that wait may go out, or a market that waits may go on.
+    /// Checks again whether prices that wait may be sent, or a market that waits may continue.
     pub fn stir(&self) {
         if self.is_paced() {
             self.stirred.notify_one();
@@ -344,7 +355,8 @@ impl RemoteStrategies {
         }
     }
 
-    /// If everybody who should run does and has taken in what was heard: what that was.
+    /// Returns how much was received, if every strategy that should run does and has processed all
+    /// of it.
     pub fn calm(&self, floor: &ShardClient) -> Option<Calm> {
         let inner = self.inner.borrow();
         let view = floor.view();
@@ -358,19 +370,20 @@ impl RemoteStrategies {
         is_calm.then_some(Calm { row: inner.row, news: inner.news })
     }
 
-    /// The market goes on.
+    /// Lets the market continue.
     pub fn go_on(&self, calm: Calm) {
         if let Some(pace) = &self.inner.borrow().pace {
             pace.take(calm.row);
         }
     }
 
-    /// By strategy: its name, whether its process is here, and where.
+    /// Calls `show` for each strategy with its name, whether its process is connected, and its
+    /// host.
     pub fn each(&self, mut show: impl FnMut(&str, bool, &str)) {
         self.inner.borrow().seats.iter().for_each(|seat| show(&seat.name, seat.is_present(), &seat.host));
     }
 
-    /// By strategy: events that its process has not said to have taken in.
+    /// Calls `show` for each strategy with the number of events that its process has not confirmed.
     pub fn each_behind(&self, mut show: impl FnMut(&str, usize)) {
         let inner = self.inner.borrow();
         inner
@@ -392,7 +405,7 @@ impl Inner {
         is_new
     }
 
-    /// Whether there is something to go out.
+    /// Handles an event that is no tick. Returns whether there is something to send.
     fn hear(&mut self, shard: ShardId, event: &Event) -> bool {
         if let EventKind::Done { source, token, reason } = &event.body
             && source.port == self.port
@@ -401,7 +414,8 @@ impl Inner {
             self.note_seen(shard, event);
             return self.is_done(*token, *reason);
         }
-        // What was not stored has no number, and is answered to whoever asked.
+        // An event that was not stored has no number; the sender of the request is answered
+        // directly.
         if let EventKind::Order(told) = &event.body
             && told.reason == Reason::StorageFailed
         {
@@ -412,7 +426,7 @@ impl Inner {
         {
             return self.decline(told.source, &told.request_id, told.reason);
         }
-        // What a snapshot shows has the number of what was said last.
+        // A snapshot item has the number of the last event, so it is not new.
         if !self.note_seen(shard, event) {
             return false;
         }
@@ -425,7 +439,7 @@ impl Inner {
             seat.told.add(shard, event);
             has_work = true;
             if let Some(reply) = seat.asked.hear(event) {
-                self.answer(reply, &Reply::Accepted);
+                self.answer(reply, &RemoteReply::Accepted);
             }
         }
         if let EventKind::Phase { strategy, phase } = event.body
@@ -462,8 +476,8 @@ impl Inner {
         }
         let Some(Awaited { reason, reply: Some(reply), .. }) = self.done.remove(&token) else { return false };
         match reason {
-            Reason::None => self.answer(reply, &Reply::Accepted),
-            reason => self.answer(reply, &Reply::Declined { reason }),
+            Reason::None => self.answer(reply, &RemoteReply::Accepted),
+            reason => self.answer(reply, &RemoteReply::Declined { reason }),
         }
         true
     }
@@ -471,11 +485,11 @@ impl Inner {
     fn decline(&mut self, source: pitlane_engine::id::Source, id: &IntId, reason: Reason) -> bool {
         let Some(seat) = self.seats.iter_mut().find(|seat| seat.source == source) else { return false };
         let Some(reply) = seat.asked.forget(id) else { return false };
-        self.answer(reply, &Reply::Declined { reason });
+        self.answer(reply, &RemoteReply::Declined { reason });
         true
     }
 
-    fn answer(&mut self, to: Subject, reply: &Reply) {
+    fn answer(&mut self, to: Subject, reply: &RemoteReply) {
         if self.replies.len() < REPLIES_MAX {
             self.replies.push_back((to, reply.encode().into()));
         } else {
@@ -491,7 +505,7 @@ impl Inner {
         Some(IntId::numbered(PREFIX, self.numbers.next - 1))
     }
 
-    /// Numbers for the ids of one process.
+    /// Allocates numbers for the ids of one process.
     fn new_numbers(&mut self) -> Option<(u64, u64)> {
         let from = self.numbers.next;
         let end = from.checked_add(NUMBERS_EACH).filter(|end| *end <= self.numbers.end)?;
@@ -508,16 +522,18 @@ impl Inner {
         let (events, place) = seat.told.since(seat.place, EVENTS_PER_POST_MAX);
         seat.place = place;
         seat.beat = false;
-        // How far it is may be told with the last of them only: before, the rest would look as if it were lost.
+        // The heads go with the last of the events only: earlier, the remaining ones would look
+        // lost.
         let is_all = seat.place == seat.told.end();
         let heads = if is_all { seat.told.heads(seen) } else { Vec::new() };
-        let post = Post { epoch: *epoch, life, events, heads };
+        let post = EventBatch { epoch: *epoch, life, events, heads };
         Some((subjects.events(&seat.name).into(), post.encode().into()))
     }
 
-    fn next_prices(&mut self) -> Option<Prices> {
-        // Prices and events take two ways. A shard shows the market behind what has moved it: where all is to be as it was, prices
-        // wait until events have arrived.
+    fn next_prices(&mut self) -> Option<PriceBatch> {
+        // Prices and events travel separately. A shard publishes a price after the event that
+        // caused it; to preserve that order in a paced market, prices wait until events have
+        // arrived.
         let is_behind = |seat: &StrategySlot| seat.is_present() && !seat.has_heard_all();
         if self.pace.is_some() && self.seats.iter().any(is_behind) {
             return None;
@@ -527,10 +543,11 @@ impl Inner {
             return None;
         }
         self.prices += 1;
-        Some(Prices { epoch: self.epoch, number: self.prices, paced: self.pace.is_some(), ticks })
+        Some(PriceBatch { epoch: self.epoch, number: self.prices, paced: self.pace.is_some(), ticks })
     }
 
-    /// Nobody would hear it: what is numbered is asked for later, the rest is old by then.
+    /// Drops the output while the broker is away: numbered events are requested later, the rest is
+    /// outdated by then.
     fn hush(&mut self) {
         self.replies.clear();
         self.phases.clear();
@@ -539,8 +556,8 @@ impl Inner {
     }
 }
 
-fn section_of(strategy: &Strategy, reference: &RefData) -> Section {
-    Section {
+fn section_of(strategy: &Strategy, reference: &RefData) -> StrategySetup {
+    StrategySetup {
         kind: strategy.kind.clone(),
         securities: strategy.security_ids(reference),
         parameters: strategy.parameters.clone().into_iter().collect(),

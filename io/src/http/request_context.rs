@@ -1,4 +1,4 @@
-//! A request on its way to its handler: what stands in its head, in the words of handlers.
+//! A request as its handler sees it: the parts of its head as values.
 
 use hyper::header::{HeaderValue, IF_NONE_MATCH};
 use hyper::http::request::Parts as Head;
@@ -19,23 +19,23 @@ pub struct RequestContext<'a> {
     pub visit: &'a ConnectionInfo,
     pub head: &'a Head,
     pub who: &'a Who,
-    /// What stood for each `{}` of the path, still percent-encoded.
+    /// Segments matched by each `{}` of the path, still percent-encoded.
     pub segments: Segments<'a>,
 }
 
 impl RequestContext<'_> {
-    /// Whose orders, positions and money he may see and touch.
+    /// Returns the strategies whose orders, positions and money the caller may see and change.
     pub fn sight(&self, reference: &RefData) -> StrategyScope {
         StrategyScope::of(self.who, reference)
     }
 
-    /// Who sends an order with this request.
+    /// Returns the sender of an order in this request.
     pub fn sender(&self, house: &AppState) -> SenderId {
         let login = match self.who {
             Who::Known(identity) => SenderText::new(&identity.name),
             Who::Anybody => SenderText::EMPTY,
         };
-        house.floor.name_sender(Sender {
+        house.floor.register_sender(Sender {
             protocol: Protocol::Rest,
             address: address_of(self.visit.peer.ip()),
             login,
@@ -43,31 +43,31 @@ impl RequestContext<'_> {
         })
     }
 
-    /// The query, of which only these names are known.
+    /// Returns the query, of which only these names are known.
     pub fn query(&self, known: &[&str]) -> Result<Query, Problem> {
         let text = self.head.uri.query().unwrap_or_default();
         Query::parse(text, known).map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))
     }
 
-    /// For calls without parameters: a misspelt wish must not pass for none.
+    /// Checks a call without parameters: a misspelt parameter must not pass as absent.
     pub fn no_query(&self) -> Result<(), Problem> {
         self.query(&[]).map(|_nothing| ())
     }
 
-    /// The id in the path. What is not a number is nobody's id.
+    /// Returns the id in the path; `None` if it is not a number.
     pub fn id(&self) -> Option<u64> {
         let text = self.segments[0];
         let is_plain = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
         text.parse().ok().filter(|_| is_plain)
     }
 
-    /// The name in the path.
+    /// Returns the name in the path.
     pub fn name(&self) -> Result<String, Problem> {
         let bad = || Problem::bad_request("bad-path", "the path is not percent-encoded UTF-8");
         percent_decode(self.segments[0]).ok_or_else(bad)
     }
 
-    /// Whether an order write shall be answered with the order.
+    /// Returns whether the response to an order request shall contain the order.
     pub fn wants_representation(&self) -> bool {
         let values = self.head.headers.get_all("prefer").iter();
         let mut preferences =
@@ -75,9 +75,9 @@ impl RequestContext<'_> {
         preferences.any(|preference| preference.trim().eq_ignore_ascii_case("return=representation"))
     }
 
-    /// Whether the client has this state already.
+    /// Returns whether the client has this state already.
     pub fn has(&self, etag: &HeaderValue) -> bool {
-        // Mostly nobody asks.
+        // Most requests have no such header.
         if !self.head.headers.contains_key(IF_NONE_MATCH) {
             return false;
         }

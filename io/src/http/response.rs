@@ -1,6 +1,6 @@
-//! Answers, and the bodies hyper sends.
+//! Responses, and the bodies that hyper sends.
 //!
-//! JSON goes out chunked, as the specification has it; an empty answer says Content-Length 0.
+//! JSON is sent chunked, as the specification requires; an empty response has Content-Length 0.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use super::connection::Link;
 use super::readers::ReaderCut;
 use super::streamed_list::{StreamedList, Turns};
 
-/// Room for a usual answer, so that it does not grow in small steps.
+/// Initial capacity for a usual response, so that it does not grow in small steps.
 const JSON_BYTES: usize = 2_048;
 
-/// What a handler gives.
+/// Result of a handler.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
     pub kind: Kind,
     pub content: Content,
-    /// What was made by the request.
+    /// Location of what the request created.
     pub location: Option<HeaderValue>,
-    /// Names this state of what was asked for.
+    /// Identifies this state of the resource.
     pub etag: Option<HeaderValue>,
-    /// How the content was compressed when it was built.
+    /// Content coding with which the content was compressed at build time.
     pub encoding: Option<&'static str>,
 }
 
@@ -43,13 +43,13 @@ pub enum Kind {
     /// A file of a page.
     Asset {
         content_type: &'static str,
-        /// Never changes under its name.
+        /// Whether the content never changes under its name.
         is_immutable: bool,
     },
 }
 
 impl Kind {
-    /// Without a length in the head.
+    /// Returns whether the body is sent without a length in the head.
     fn is_chunked(self) -> bool {
         self == Kind::Json
     }
@@ -76,19 +76,19 @@ impl Answer {
         Answer::new(Kind::Json, Content::Whole(bytes.into()))
     }
 
-    /// A list, row by row.
+    /// Creates a list, row by row.
     pub fn list<T: Serialize>(rows: impl Iterator<Item = T>) -> Answer {
         let mut bytes = Vec::with_capacity(JSON_BYTES);
         Rows::default().push(&mut bytes, rows, true);
         Answer::new(Kind::Json, Content::Whole(bytes.into()))
     }
 
-    /// JSON that was made before.
+    /// Creates a response from rendered JSON.
     pub fn made(bytes: Bytes) -> Answer {
         Answer::new(Kind::Json, Content::Whole(bytes))
     }
 
-    /// JSON in portions.
+    /// Creates a response whose JSON is streamed in portions.
     pub fn portions(portions: StreamedList) -> Answer {
         Answer::new(Kind::Json, Content::StreamedList(portions))
     }
@@ -115,11 +115,11 @@ impl Answer {
 }
 
 fn push_json(bytes: &mut Vec<u8>, value: &impl Serialize) {
-    // Only maps with keys that are no text cannot be written, and our values have none.
+    // Serialization fails only for maps whose keys are no text, and our values have none.
     serde_json::to_writer(bytes, value).expect("our values can be written as JSON");
 }
 
-/// A list that is written in portions: brackets and commas where they belong.
+/// A list that is written in portions, with its brackets and commas.
 #[derive(Debug, Default)]
 pub struct Rows {
     begun: bool,
@@ -144,10 +144,10 @@ impl Rows {
     }
 }
 
-/// A body on its way. The connection is busy until it is gone.
+/// A body being sent. The connection is busy until it is dropped.
 #[derive(Debug)]
 pub struct Reply {
-    /// Nothing left: empty.
+    /// What is left to send; empty at the end.
     content: Content,
     chunked: bool,
     link: Arc<Link>,

@@ -1,10 +1,10 @@
-//! Limits before the venue, and the lives of strategies: what an operator turns.
+//! Pre-trade limits and the phases of strategies: what an operator changes.
 
 use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::strategy::life::{self, WrongPhase};
+use pitlane_engine::strategy::lifecycle::{self, WrongPhase};
 use pitlane_protocols::codes::WireName;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
 
@@ -19,7 +19,8 @@ pub fn show(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Proble
     Ok(Answer::json(&RiskVO::of(&house.floor.view(), &house.floor.reference())))
 }
 
-/// Changes the limits of one strategy or account, until the next start, which takes them from the settings again.
+/// Changes the limits of one strategy or account. They hold until the next start, which takes them
+/// from the settings again.
 pub async fn change(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let bytes = body::read(house, body).await?;
@@ -57,8 +58,8 @@ fn scope_of(house: &AppState, request: &LimitsVO) -> Result<Scope, Problem> {
     }
 }
 
-/// Leads a strategy to another phase of its life, through those between: `INIT → PREFEED → START → RUNNING → STOP → EXIT`. One
-/// that has stopped may begin again.
+/// Moves a strategy to another phase, through those between: `INIT → PREFEED → START → RUNNING →
+/// STOP → EXIT`. One that has stopped may start again.
 pub async fn phase(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     let name = ask.name()?;
@@ -73,7 +74,7 @@ pub async fn phase(house: &AppState, ask: &RequestContext<'_>, body: Input) -> R
         return Err(Problem::unprocessable("server-runs", "the server itself always runs"));
     }
     let now = house.floor.view().phase(strategy).unwrap_or_default();
-    for phase in life::way(now, phase.0).map_err(no_way)? {
+    for phase in lifecycle::path(now, phase.0).map_err(no_way)? {
         house.execute(CommandKind::Phase { strategy, phase }).await?;
     }
     Ok(Answer::empty())

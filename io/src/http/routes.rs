@@ -1,4 +1,5 @@
-//! The table of paths: which methods each has, what they call, who may do so, and whose pages.
+//! The table of paths: the methods of each, the calls they make, the required role, and the CORS
+//! rule.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,7 @@ use pitlane_engine::terms::OrderKind;
 use super::cors::Cors;
 use crate::auth::Role;
 
-/// What can be asked for. A closed list; [`super::service`] matches it to a handler.
+/// All calls. A closed list; [`super::calls`] matches it to a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Home,
@@ -74,7 +75,8 @@ pub enum Call {
     ExitVm,
 }
 
-/// Methods with a meaning here. HEAD is a GET whose body stays away; OPTIONS is answered from the table itself.
+/// Methods with a meaning here. HEAD is a GET without its body; OPTIONS is answered from the table
+/// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Get,
@@ -113,7 +115,7 @@ impl Verb {
     }
 }
 
-/// A path, in which a segment `{}` stands for any one segment.
+/// A path, in which a segment `{}` matches any one segment.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Route {
     pub path: &'static str,
@@ -130,7 +132,7 @@ impl Route {
         Route { cors, ..self }
     }
 
-    /// For the header of that name.
+    /// Returns the value of the Allow header.
     pub fn allow(&self) -> String {
         let mut words: Vec<_> = self.calls.iter().map(|(verb, _, _)| verb.words()).collect();
         words.push("OPTIONS");
@@ -151,7 +153,7 @@ static ROUTES: &[Route] = &[
     Route::new("/health/ready", &[(Verb::Get, Role::Read, Call::Ready)]),
     Route::new("/version", &[(Verb::Get, Role::Read, Call::Version)]),
     Route::new("/metrics", &[(Verb::Get, Role::Read, Call::Metrics)]),
-    // The specification's, in its order.
+    // The paths of the specification, in its order.
     Route::new("/rest/broker/url/main", &[(Verb::Get, Role::Read, Call::BrokerMain)]),
     Route::new("/rest/broker/url/ws", &[(Verb::Get, Role::Read, Call::BrokerWs)]),
     Route::new("/rest/config-params", &[(Verb::Get, Role::Read, Call::ConfigParams)]),
@@ -233,7 +235,7 @@ static ROUTES: &[Route] = &[
     ),
     Route::new("/rest/next-order-id", &[(Verb::Post, Role::Trade, Call::NextOrderId)]),
     Route::new("/rest/runtime/exit-vm", &[(Verb::Post, Role::Admin, Call::ExitVm)]),
-    // Beyond it.
+    // Paths beyond it.
     Route::new("/rest/ext/cash-balance", &[(Verb::Get, Role::Read, Call::CashBalances)]),
     Route::new("/rest/ext/portfolio", &[(Verb::Get, Role::Read, Call::Portfolio)]),
     Route::new("/rest/ext/execution/order/validate", &[(Verb::Post, Role::Trade, Call::OrderValidate)]),
@@ -259,38 +261,38 @@ static ROUTES: &[Route] = &[
     Route::new("/rest/ext/strategy/{}/phase", &[(Verb::Put, Role::Admin, Call::StrategyPhase)]),
 ];
 
-/// The whole table, a call at a time.
+/// Returns the whole table, a call at a time.
 pub fn all() -> impl Iterator<Item = (&'static str, Verb, Role, Call)> {
     ROUTES
         .iter()
         .flat_map(|route| route.calls.iter().map(|(verb, role, call)| (route.path, *verb, *role, *call)))
 }
 
-/// Every call of the table: its method, its path, and what one must at least be.
+/// Returns every call of the table: its method, its path, and the lowest role that it requires.
 pub fn table() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
     all().map(|(path, verb, role, _)| (verb.method(), path, role))
 }
 
-/// What a path and a method come to.
+/// Result of a lookup by path and method.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found<'a> {
     Call {
         route: &'static Route,
-        /// What one must at least be.
+        /// The lowest role that is required.
         role: Role,
         call: Call,
         segments: Segments<'a>,
     },
-    /// OPTIONS.
+    /// The method is OPTIONS.
     Options(&'static Route),
     WrongMethod(&'static Route),
     Nothing,
 }
 
-/// What stood for each `{}`, still percent-encoded. No path has more than two.
+/// Segments matched by each `{}`, still percent-encoded. No path has more than two.
 pub type Segments<'a> = [&'a str; 2];
 
-/// The table, with paths without `{}` found at once, whatever their number.
+/// The table, with one lookup for paths without `{}`, whatever their number.
 #[derive(Debug)]
 pub struct Routes {
     plain: HashMap<&'static str, &'static Route>,
@@ -308,7 +310,8 @@ impl Routes {
     }
 
     pub fn find<'a>(&self, method: &Method, path: &'a str) -> Found<'a> {
-        // The last segment of a plain path may be the id of an order, see `/rest/execution/order/market`.
+        // The last segment of a plain path may be the id of an order, see
+        // `/rest/execution/order/market`.
         let plain = self.plain.get(path).map(|route| {
             let last = memchr::memrchr(b'/', path.as_bytes()).map_or("", |at| &path[at + 1..]);
             (*route, [last, ""])
@@ -327,7 +330,8 @@ impl Routes {
     }
 }
 
-/// The segments for each `{}` of the pattern, if the path fits it. An empty segment fits none.
+/// Returns the segments for each `{}` of the pattern, if the path matches it. An empty segment
+/// matches no `{}`.
 fn fits<'a>(pattern: &str, path: &'a str) -> Option<Segments<'a>> {
     let mut segments = Segments::default();
     let mut found = 0;
@@ -365,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_finds_its_call_and_what_stood_in_it() {
+    fn a_path_finds_its_call_and_its_segments() {
         assert_eq!(called(Method::GET, "/a"), Some((Call::Live, vec!["a"])), "it may be an id too");
         assert_eq!(called(Method::HEAD, "/a"), Some((Call::Live, vec!["a"])));
         assert_eq!(called(Method::PUT, "/a/x%20y"), Some((Call::Version, vec!["x%20y"])));
@@ -381,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_with_another_method_says_which_it_has() {
+    fn a_path_with_a_wrong_method_lists_the_allowed_ones() {
         let routes = Routes::of(&SAMPLE);
         let Found::WrongMethod(route) = routes.find(&Method::POST, "/a/1") else { panic!() };
         assert_eq!(route.allow(), "GET, HEAD, PUT, OPTIONS");

@@ -1,6 +1,10 @@
-//! Whose orders, positions and money somebody may see and touch, where his login names strategies. What is not for his eyes is not there
-//! for him: lists leave it out, and a single one is unknown. What he may not touch is refused, and so is what
-//! touches everybody: the kill switch, sessions, rates, new reference data, the end. To look at what belongs to no strategy, his role alone decides.
+//! The strategies whose orders, positions and money a caller may see and change, where its login
+//! names strategies.
+//!
+//! Resources outside the caller's strategies are invisible: lists omit them, and direct lookups
+//! return 404. Changes outside of them are refused, and so are actions that affect every strategy:
+//! the kill switch, sessions, rates, new reference data, shutdown. For reading what belongs to no
+//! strategy, only the role counts.
 
 use hyper::StatusCode;
 use pitlane_engine::id::StrategyId;
@@ -26,7 +30,7 @@ impl StrategyScope {
                     rows.filter(|row| identity.strategies.sees(&row.name)).map(|row| row.id).collect(),
                 )
             }
-            // Calls that are open to everybody tell nothing of any strategy.
+            // Public calls show nothing of any strategy.
             Who::Anybody => StrategyScope::Only(Vec::new()),
         }
     }
@@ -38,7 +42,7 @@ impl StrategyScope {
         }
     }
 
-    /// Whether he may act for a strategy.
+    /// Checks that the caller may act for a strategy.
     pub fn touch(&self, strategy: StrategyId) -> Result<(), Problem> {
         if self.sees(strategy) {
             Ok(())
@@ -47,7 +51,7 @@ impl StrategyScope {
         }
     }
 
-    /// Whether he may do what touches every strategy.
+    /// Checks that the caller may do what affects every strategy.
     pub fn touch_all(&self) -> Result<(), Problem> {
         match self {
             StrategyScope::All => Ok(()),

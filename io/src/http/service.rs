@@ -1,4 +1,4 @@
-//! From a request to its answer: judged, routed, handled, and sent with what every answer carries.
+//! From a request to its response: checks, routes and handles it, and adds the common headers.
 
 use std::rc::Rc;
 
@@ -25,24 +25,26 @@ use crate::auth::Role;
 use crate::metrics::exposition;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest id of a client's that we carry on.
+/// Longest request id of a client that we pass on.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
-/// Of a usual answer. One more, and the map would be of a size that the allocator has no shelf for.
+/// Number of headers of a usual response. With one more, the map would have a size for which the
+/// allocator has no size class.
 const HEADERS_USUAL: usize = 6;
 
-// Checked by the compiler, so that no answer has to.
+// Checked at compile time, so that no response has to be.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-/// Of members that are away: how old what is answered of them is, in seconds.
+/// Header with the age, in seconds, of the data of members that are away.
 const AGE: HeaderName = HeaderName::from_static("pitlane-age");
 
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// Pages load nothing from elsewhere, are framed by nobody, and speak to their own host only (STOMP too, by `connect-src`).
+/// Pages load nothing from other hosts, must not be framed, and connect to their own host only
+/// (STOMP too, by `connect-src`).
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
      connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -60,7 +62,7 @@ pub async fn answer(
     let mut headers = HeaderMap::with_capacity(HEADERS_USUAL);
     let judged = login::pace(house, visit).and_then(|()| guard::judge(&house.rules, visit, &head));
     let answered = match judged {
-        // Nothing of what follows is for a connection that is no longer HTTP.
+        // A connection that is no longer HTTP needs nothing of what follows.
         Ok(()) if is_stomp(&head) => match upgrade(house, visit, &mut head) {
             Ok(response) => return response,
             Err(problem) => Err(problem),
@@ -148,7 +150,8 @@ async fn route(
     Ok(Answer::empty())
 }
 
-/// A WebSocket logs in later, so where only the reserve is left its network must have done so before.
+/// Upgrades to a WebSocket. Its client logs in later, so where only the reserve is left, another
+/// client of the same network must have logged in before.
 fn upgrade(
     house: &Rc<AppState>,
     visit: &ConnectionInfo,
@@ -160,7 +163,7 @@ fn upgrade(
     websocket::upgrade(house, visit, head)
 }
 
-/// Whether somebody asks for a WebSocket, or should.
+/// Returns whether the request is for the WebSocket endpoint, with or without the upgrade headers.
 fn is_stomp(head: &Head) -> bool {
     head.uri.path() == "/stomp" && head.method == Method::GET
 }
@@ -187,7 +190,7 @@ fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMa
     Answer::text(Kind::Problem, problem.to_json(head.uri.path(), id)).with_status(problem.status)
 }
 
-/// What every answer of a kind carries.
+/// Adds the headers that every response of a kind has.
 fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
     let content_type = match kind {
         Kind::Empty => None,
@@ -218,7 +221,7 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
     }
 }
 
-/// The client's own if it is a sane one, else a new one.
+/// Returns the client's request id if it is valid, else a new one.
 fn request_id(house: &AppState, headers: &HeaderMap) -> HeaderValue {
     let is_sane = |id: &&HeaderValue| {
         (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)

@@ -1,4 +1,5 @@
-//! Who is connected, over FIX, STOMP and WebSocket; ending a session; and how fast market data goes over WebSocket.
+//! Lists FIX, STOMP and WebSocket sessions, ends and resets them, and sets the market data rates of
+//! WebSocket clients.
 
 use pitlane_protocols::rest::{self, Decimal, Moment, RatesVO, SessionVO};
 use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
@@ -11,7 +12,7 @@ use super::request_context::RequestContext;
 use super::response::Answer;
 use crate::notifications::SessionInfo;
 
-/// Everybody, as of the last second.
+/// Lists all sessions, as of the last second.
 pub fn all(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let mut sessions = Vec::new();
@@ -20,7 +21,7 @@ pub fn all(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem
     Ok(Answer::list(sessions.into_iter()))
 }
 
-/// Sends a client away, with a reason where its protocol has one.
+/// Disconnects a client, with a reason where its protocol has one.
 pub async fn end(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
@@ -34,7 +35,7 @@ pub async fn end(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Res
     Err(Problem::unknown("unknown-session", "there is no session of this id"))
 }
 
-/// Has both numbers of a FIX session begin with one. Whoever is logged on is logged out.
+/// Resets both sequence numbers of a FIX session to one. A client that is logged on is logged out.
 pub async fn reset(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
@@ -56,7 +57,8 @@ pub fn rates(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Probl
     }))
 }
 
-/// Other rates, for every connection and at once, until the next start, which takes them from the settings again.
+/// Changes the rates of every connection immediately. They hold until the next start, which takes
+/// them from the settings again.
 pub async fn change_rates(
     house: &AppState,
     ask: &RequestContext<'_>,

@@ -1,4 +1,4 @@
-//! How the http thread is set up. Checked and complete: below this nobody sees a config file.
+//! Settings of the http thread, validated and complete: the modules below never read a config file.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,55 +17,60 @@ use crate::stomp;
 pub struct HttpSettings {
     /// The first shard of this server, whose journal has the anchors of the audit log.
     pub anchor_shard: ShardId,
-    /// Each can be switched off.
+    /// Address of the HTTP listener; `None` if it is off, as for `https`.
     pub http: Option<SocketAddr>,
     pub https: Option<SocketAddr>,
-    /// Names, without port, by which clients reach us beyond `localhost` and the addresses we listen on.
+    /// Host names, without port, by which clients reach us beyond `localhost` and the addresses of
+    /// the listeners.
     pub public_hosts: Vec<String>,
     /// Origins (`https://desk.example:8443`) whose pages may call us.
     pub cors_origins: Vec<String>,
-    /// Largest request body. The largest of ours, an order, has 500 bytes.
+    /// Largest request body. The largest of our requests, an order, has 500 bytes.
     pub body_bytes_max: usize,
-    /// Largest request head: room for long tokens and the cookies of other services on the same host.
+    /// Largest request head: room for long tokens and the cookies of other services on the same
+    /// host.
     pub head_bytes_max: usize,
-    /// From the first byte of a request, or the opening of a connection, to the end of the head.
+    /// Time from the first byte of a request, or the opening of a connection, to the end of the
+    /// head.
     pub head_timeout: Duration,
-    /// Without any request.
+    /// Longest time without any request.
     pub idle_timeout: Duration,
-    /// Without a byte, in either direction, while a request is being answered.
+    /// Longest time without a byte, in either direction, while a request is being answered.
     pub stall_timeout: Duration,
-    /// For all of a request's body.
+    /// Time for the whole body of a request.
     pub body_timeout: Duration,
-    /// For the answer of the shards. They answer in microseconds unless the disk is slow.
+    /// Time for the response of the shards. They respond in microseconds unless the disk is slow.
     pub answer_timeout: Duration,
-    /// For connections to finish when we stop; main waits 5 s in all.
+    /// Time for connections to finish when the server stops; main waits 5 s in all.
     pub drain_timeout: Duration,
-    /// Each takes some 20 KB and a file descriptor.
+    /// Maximum number of connections. Each takes some 20 KB and a file descriptor.
     pub connections_max: usize,
-    /// From one address; of IPv6 from one /64 network.
+    /// Maximum number of connections from one address; for IPv6 from one /64 network.
     pub connections_per_peer_max: usize,
-    /// Of all connections, for clients that have logged in and for health checks.
+    /// Percentage of all connections reserved for clients that have logged in and for health
+    /// checks.
     pub connections_reserved_percent: usize,
-    /// Requests a second; zero: no limit.
+    /// Requests per second; zero means no limit.
     pub rate_per_peer: u32,
     pub rate_per_login: u32,
-    /// Orders over REST known at once, finished ones included.
+    /// Maximum number of REST orders known at once, finished ones included.
     pub orders_max: u32,
     pub view: ViewSettings,
-    /// Least role that may send events to other strategies.
+    /// Lowest role that may send events to other strategies.
     pub generic_event_role: Role,
-    /// Of the broker behind `/stomp`.
+    /// Settings of the broker behind `/stomp`.
     pub broker: BrokerSettings,
-    /// The host in addresses we give out; None: the one the client used.
+    /// The host in addresses we give out; `None`: the host the client used.
     pub public_host: Option<String>,
-    /// Where STOMP is spoken over TCP, plainly or behind TLS, if the threads that do so have not said it.
+    /// Address of STOMP over TCP, unless the gateway threads have reported theirs.
     pub stomp: Option<SocketAddr>,
+    /// Address of STOMP over TCP behind TLS, likewise.
     pub stomp_tls: Option<SocketAddr>,
     /// Number of this installation, from which UUIDs are derived.
     pub instance: u64,
-    /// In which portfolios are summed up.
+    /// Currency in which portfolios are summed up.
     pub base_currency: Currency,
-    /// Whether strategies live in a simulation.
+    /// Whether strategies run in a simulation.
     pub simulation: bool,
     /// Names of the market data feeds.
     pub feeds: Vec<String>,
@@ -74,7 +79,7 @@ pub struct HttpSettings {
 }
 
 impl HttpSettings {
-    /// As the config has it.
+    /// Builds the settings from the configuration.
     pub fn of(config: &Config, params: &Params) -> HttpSettings {
         let Config { http, https, view, .. } = config;
         let ms = |ms: u32| Duration::from_millis(ms as u64);
@@ -109,7 +114,8 @@ impl HttpSettings {
         }
     }
 
-    /// How many connections there may be, and how many of them are kept for known clients.
+    /// Returns how many connections there may be, and how many of them are reserved for known
+    /// clients.
     pub(super) fn connection_limits(&self) -> ConnectionLimits {
         ConnectionLimits {
             max: self.connections_max,
@@ -156,7 +162,7 @@ impl Default for HttpSettings {
     }
 }
 
-/// The simulated market or the files played instead of it, then the venues.
+/// Returns the simulated market, or the files replayed instead of it, then the venues.
 fn feeds(config: &Config) -> Vec<String> {
     let market = match (config.replay.data.is_empty(), config.feed.on) {
         (false, _) => Some("REPLAY"),

@@ -1,14 +1,16 @@
-//! The floor: what handlers see of the platform, and the one way they speak to it. It belongs to the http thread.
+//! What handlers see of the platform, and the only path by which they send commands to it. A
+//! `ShardClient` belongs to the http thread.
 //!
 //! ```text
-//! handler ── send ──► lane ──► shard ──► lane ──► poll: View first, then whoever waits
-//!    └────── view, reference: read at once              └──► handler goes on
+//! handler ── send ──► lane ──► shard ──► lane ──► poll: View first, then pending responses
+//!    └────── view, reference: read directly                    └──► handler continues
 //! ```
 //!
-//! The view takes in an event before the answer it belongs to is given. So whoever was answered reads what he wrote.
+//! The view applies an event before the response that depends on it is given. A client that has
+//! received a response therefore reads its own writes.
 //!
-//! The desk of REST orders stands between view and waiting: it hears each event after the view. What handlers do with orders
-//! is in `entry`.
+//! The desk of REST orders handles each event after the view and before the pending responses. What
+//! handlers do with orders is in `entry`.
 
 mod elsewhere;
 mod entry;
@@ -28,7 +30,7 @@ use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{Route, route};
-use pitlane_engine::strategy::letters::is_of_strategy;
+use pitlane_engine::strategy::remote_protocol::is_of_strategy;
 use pitlane_engine::view::{View, ViewSettings};
 
 use self::elsewhere::ElsewhereIds;
@@ -46,26 +48,27 @@ use crate::report::Report;
 use crate::stages::Stage;
 use crate::wakeup::Wakeup;
 
-/// Events taken in before requests have their turn again: some 100 µs of work.
+/// Events taken from the lanes per cycle, before requests are served again: some 100 µs of work.
 pub const EVENTS_PER_TURN_MAX: usize = 1_024;
 
-/// So many events ahead the view is shown what comes, so that its memory is near by then: a new order has two events as a rule.
+/// Number of events ahead of which the view prefetches, so that its memory is in cache by then. A
+/// new order usually has two events.
 const LOOK_AHEAD: usize = 2;
 
-/// First letter of the ids made here, where no other server makes any.
+/// First character of the ids made here, where no other server makes any.
 pub const PREFIX: u8 = b'r';
 
-/// How much the floor holds.
+/// Sizes of a `ShardClient`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardClientSettings {
     pub view: ViewSettings,
-    /// Orders over REST that are known at once.
+    /// Maximum number of REST orders known at once.
     pub orders_max: u32,
-    /// First letter of the ids made here.
+    /// First character of the ids made here.
     pub prefix: u8,
 }
 
-/// Nothing was sent: a lane is full, or too many answers are awaited. Try again.
+/// Nothing was sent: a lane is full, or too many responses are pending. The caller may retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
@@ -74,28 +77,29 @@ pub struct ShardClient {
     port: RefCell<PortEnd>,
     view: RefCell<View>,
     reference: RefCell<Arc<RefData>>,
-    /// Of the orders that come over REST.
+    /// The desk of the orders that come over REST.
     desk: RefCell<Desk>,
     numbers: RefCell<Numbers>,
     receipts: RefCell<Receipts>,
     elsewhere: RefCell<ElsewhereIds>,
-    /// By shard: wakes its thread.
+    /// Wakes the thread of each shard; indexed by shard.
     bells: Vec<Wakeup>,
     waiting: Rc<RefCell<Waiting>>,
-    /// What every shard is told first, as far as there was no room yet.
+    /// The first commands to every shard that are not sent yet for lack of room.
     opening: RefCell<VecDeque<Broadcast>>,
     heard: Cell<Heard>,
-    /// Events heard that told more than a price.
+    /// Number of events received other than ticks.
     changes: Cell<u64>,
     report: RefCell<Option<Report>>,
-    /// Where WebSocket clients listen; none in tests.
+    /// Broker of the WebSocket clients; `None` in tests.
     hall: Option<Rc<WebSocketBroker>>,
-    /// Strategies in processes of their own; none: there are none.
+    /// Strategies in processes of their own; `None` if there are none.
     outposts: Option<Rc<RemoteStrategies>>,
 }
 
 impl ShardClient {
-    /// A floor that asks every shard for all it has and says. It comes to life by being polled.
+    /// Creates a client that subscribes to everything of every shard and requests a snapshot. It
+    /// does nothing until it is polled.
     pub fn new(
         port: PortEnd,
         bells: Vec<Wakeup>,
@@ -142,27 +146,27 @@ impl ShardClient {
         }
     }
 
-    /// Who tells strategies elsewhere.
+    /// Sets the receiver that forwards events to strategies in other processes.
     pub fn set_outposts(&mut self, outposts: Rc<RemoteStrategies>) {
         self.outposts = Some(outposts);
     }
 
-    /// Who hears each event after the view.
+    /// Sets the broker that handles each event after the view.
     pub fn set_hall(&mut self, hall: Rc<WebSocketBroker>) {
         self.hall = Some(hall);
     }
 
-    /// Who prints what is heard.
+    /// Sets the report that prints events.
     pub fn set_report(&mut self, report: Option<Report>) {
         self.report = RefCell::new(report);
     }
 
-    /// The copy of what the shards know. Not to be held over an await.
+    /// Returns the copy of the shards' state. It must not be held across an await.
     pub fn view(&self) -> Ref<'_, View> {
         self.view.borrow()
     }
 
-    /// The same, to walk over.
+    /// Returns the same copy, for walks over it.
     pub fn view_mut(&self) -> RefMut<'_, View> {
         self.view.borrow_mut()
     }
@@ -171,12 +175,12 @@ impl ShardClient {
         self.reference.borrow().clone()
     }
 
-    /// New reference data, in force in all shards.
+    /// Replaces the reference data by data that is in force in all shards.
     pub fn adopt(&self, reference: Arc<RefData>) {
         *self.reference.borrow_mut() = reference;
     }
 
-    /// By which the shards know us.
+    /// Returns the id by which the shards know this port.
     pub fn port(&self) -> PortId {
         self.port.borrow().id()
     }
@@ -185,7 +189,7 @@ impl ShardClient {
         self.heard.get()
     }
 
-    /// Rises with whatever may change more than prices in the view.
+    /// Returns a counter that grows with every event that may change more than prices in the view.
     pub fn changes(&self) -> u64 {
         self.changes.get()
     }
@@ -194,19 +198,19 @@ impl ShardClient {
         self.bells.len() as u8
     }
 
-    /// Whether the view lacks nothing of any shard.
+    /// Returns whether the view has the complete state of every shard.
     pub fn is_complete(&self) -> bool {
         let view = self.view();
         (0..self.shards()).all(|shard| view.is_complete(ShardId(shard)))
     }
 
-    /// Answers awaited now.
+    /// Returns the number of responses that are pending.
     pub fn waiting_len(&self) -> usize {
         self.waiting.borrow().len()
     }
 
-    /// Sends a command to its shard, or to all if it is for all, and gives what will be the answer. The whole command is
-    /// sent or nothing.
+    /// Sends a command to its shard, or to all shards if it is for all, and returns the pending
+    /// response. Either the whole command is sent or nothing.
     pub fn send(&self, session: u16, body: CommandKind) -> Result<Pending, Busy> {
         let mut port = self.port.borrow_mut();
         let source = Source { origin: Origin::Rest, port: port.id(), session };
@@ -215,7 +219,7 @@ impl ShardClient {
             Route::One(shard) => shard.0..shard.0 + 1,
             Route::All => 0..shards,
         };
-        // Nobody else writes to these lanes, so room once seen stays.
+        // This thread is the only writer of these lanes, so room once seen stays.
         if !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
             return Err(Busy);
         }
@@ -233,7 +237,8 @@ impl ShardClient {
         Ok(pending)
     }
 
-    /// Takes in what the shards have said, up to a bound, and says how much that was.
+    /// Handles events of the shards, at most `EVENTS_PER_TURN_MAX`, and returns the amount of work
+    /// done.
     pub fn poll(&self) -> usize {
         let mut work = self.open();
         let mut view = self.view.borrow_mut();
@@ -258,7 +263,8 @@ impl ShardClient {
             });
             view.apply(shard, &event);
             if let Some((hall, now)) = hall {
-                // With the view and all who wait here, as the events of a gateway are told with those of its other rooms.
+                // Includes the view and the pending responses, as a gateway renders events together
+                // with its other endpoints.
                 if std::mem::take(&mut is_first) && hall.has_guests() {
                     taken = hall.sample();
                 }
@@ -275,7 +281,7 @@ impl ShardClient {
             work += 1;
             if let Some(outposts) = &self.outposts {
                 outposts.hear(shard, &event);
-                // Their orders share our port, and are not the desk's.
+                // Their orders share our port and are not the desk's.
                 if is_of_strategy(&event) {
                     continue;
                 }
@@ -293,14 +299,15 @@ impl ShardClient {
             hall.settle();
             work += hall.poll_watches(&mut port);
         }
-        port.take_called().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
+        port.take_wakeups().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {
             report.flush();
         }
         work
     }
 
-    /// Hears what is left on the lanes, and has the last line printed. Nobody speaks any more.
+    /// Handles the events left on the lanes and prints the last line of the report. The shards send
+    /// no more events by then.
     pub fn end(&self) {
         while self.poll() > 0 {}
         if let Some(report) = self.report.take() {
@@ -308,7 +315,8 @@ impl ShardClient {
         }
     }
 
-    /// Tells the shards what they are told first. Each answers when it is done, so that we come back here.
+    /// Sends the first commands to the shards. Each shard answers when it is done, which leads back
+    /// here.
     fn open(&self) -> usize {
         let mut opening = self.opening.borrow_mut();
         let before = opening.len();
@@ -324,7 +332,8 @@ impl ShardClient {
     }
 }
 
-/// A reset found something else than was kept. Images of a snapshot have nothing to tell: before and after are the same.
+/// Warns that a reset computed other values than the stored ones. Snapshot items give no warning:
+/// their values before and after are the same.
 fn warn_of_adjustment(strategy: StrategyId, what: &Adjustment) {
     let strategy = strategy.0;
     match what {
@@ -339,7 +348,8 @@ fn warn_of_adjustment(strategy: StrategyId, what: &Adjustment) {
     }
 }
 
-/// How the answer to a request about an order is known. All else is answered by its token.
+/// Returns how the response to a request about an order is recognised. All other commands are
+/// answered by token.
 fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
     match body {
         CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => {

@@ -1,4 +1,4 @@
-//! How the service stands, for `/health/ready`: written by main and the journal, read here.
+//! State of the service, for `/health/ready`: written by main and the journal, read here.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,15 +15,15 @@ pub struct ServiceStatus {
     journaling: AtomicU8,
     durability: Durability,
     started: Timestamp,
-    /// Of all threads; given once, when all are bound.
+    /// Listeners of all threads; set once, when all are bound.
     listeners: OnceLock<Vec<BoundAddress>>,
     /// Names and numbers of the formats on disk, for `/version`.
     formats: Vec<(&'static str, u32)>,
-    /// Where there is a standby.
+    /// State of the standby group, where there is one.
     standby: OnceLock<Arc<State>>,
 }
 
-/// Of the service as a whole.
+/// Phase of the service as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Starting,
@@ -47,9 +47,9 @@ impl Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journaling {
     Sound,
-    /// The disk is full: cancels only, while the reserve lasts.
+    /// The disk is full: only cancels are accepted, while the reserve lasts.
     Full,
-    /// A write or sync failed: nothing more is taken.
+    /// A write or sync failed: nothing more is accepted.
     Failed,
 }
 
@@ -106,7 +106,7 @@ impl ServiceStatus {
         self.started
     }
 
-    /// Every listener of the process. Only the first call counts.
+    /// Sets every listener of the process. Only the first call counts.
     pub fn set_listeners(&self, listeners: Vec<BoundAddress>) {
         let _ = self.listeners.set(listeners);
     }
@@ -115,12 +115,12 @@ impl ServiceStatus {
         self.listeners.get().map_or(&[], Vec::as_slice)
     }
 
-    /// How the server stands in its group. Only the first call counts.
+    /// Sets the state of the server in its standby group. Only the first call counts.
     pub fn set_standby(&self, state: Arc<State>) {
         let _ = self.standby.set(state);
     }
 
-    /// None where there is no group.
+    /// Returns the state in the standby group; `None` where there is no group.
     pub fn standby(&self) -> Option<&State> {
         self.standby.get().map(Arc::as_ref)
     }

@@ -1,13 +1,14 @@
-//! Long answers, made in portions while they are sent.
+//! Long responses, rendered in portions while they are sent.
 //!
 //! ```text
 //! list a:  portion                portion                portion
 //! list b:             portion                portion
-//! sockets:        look       look        look       look        look
+//! sockets:        poll       poll        poll       poll        poll
 //! ```
 //!
-//! Between any two portions, whoever they are for, the runtime looks at the sockets and serves who has come. So nobody waits for more than
-//! one portion, however long a list is and however many are being read.
+//! Between any two portions, of the same list or of different ones, the runtime polls the sockets
+//! and serves the requests that have arrived. So no request waits for more than one portion,
+//! however long a list is and however many lists are being read.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,29 +21,30 @@ use tokio::task::{spawn_local, yield_now};
 
 use super::readers::ListReader;
 
-/// Rows looked at for one portion, shown or not: some 150 µs.
+/// Rows examined for one portion, shown or not: some 150 µs.
 pub const ROWS_PER_PORTION: usize = 128;
-/// Room for a portion of usual rows, so that it does not grow in small steps.
+/// Initial capacity for a portion of usual rows, so that it does not grow in small steps.
 const PORTION_BYTES: usize = 64 * 1_024;
 
-/// A function that adds the next portion, of at most [`ROWS_PER_PORTION`] rows, and says whether there is more.
+/// A function that adds the next portion, of at most [`ROWS_PER_PORTION`] rows, and returns whether
+/// there is more.
 type Next = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
-/// A long answer that is not made yet.
+/// A long response that is not rendered yet.
 pub struct StreamedList {
     next: Next,
-    /// While it waits for its turn.
+    /// The wait for the list's turn, while there is one.
     turn: Option<Pin<Box<dyn Future<Output = Turn>>>>,
     is_over: bool,
-    /// Of a list that holds a walk of the view.
+    /// The reader of a list that holds a walk of the view.
     reader: Option<Rc<ListReader>>,
 }
 
-/// Whose portion is made next: one at a time, in the order they asked.
+/// Grants the right to render a portion to one list at a time, in the order of their requests.
 #[derive(Clone, Debug)]
 pub struct Turns(Arc<Semaphore>);
 
-/// Ends when it is dropped, as it is with a reader that goes away.
+/// The right to render one portion. It ends when it is dropped, also when a reader disconnects.
 type Turn = Option<OwnedSemaphorePermit>;
 
 impl Turns {
@@ -50,12 +52,15 @@ impl Turns {
         Turns(Arc::new(Semaphore::new(1)))
     }
 
-    /// The sockets are looked at after the turn before has ended, and before this one begins. Whoever is polled until it begins and does at
-    /// once what it is for holds nobody up; a reader that is slow is only polled when he has taken what was made for him before.
+    /// Waits for the right to render a portion. The runtime polls the sockets after the previous
+    /// turn has ended and before this one begins. A list that renders its portion as soon as its
+    /// turn begins delays no other request; a slow reader is only polled when it has taken the
+    /// previous portion.
     async fn next(self) -> Turn {
-        // It is never closed.
+        // The semaphore is never closed.
         let turn = self.0.acquire_owned().await.ok();
-        // In a task of its own: hyper polls a body again without having been called, and would get by.
+        // In a task of its own: hyper polls a body again without a wake-up, which would complete a
+        // plain `yield_now` at once.
         let _ = spawn_local(yield_now()).await;
         turn
     }
@@ -66,17 +71,18 @@ impl StreamedList {
         StreamedList { next: Box::new(next), turn: None, is_over: false, reader: None }
     }
 
-    /// Tells the reader when it waits, so that nobody takes its walk meanwhile.
+    /// Sets the reader, which is marked while the list waits for its turn, so that its walk is not
+    /// taken meanwhile.
     pub fn with_reader(self, reader: Rc<ListReader>) -> StreamedList {
         StreamedList { reader: Some(reader), ..self }
     }
 
-    /// Whether the walk it is made from was taken away. Then there is no next portion.
+    /// Returns whether the walk that feeds this list was taken away. Then there is no next portion.
     pub fn is_cut(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.is_cut())
     }
 
-    /// The next portion when its turn has come; None at the end.
+    /// Returns the next portion when its turn has come; `None` at the end.
     pub fn poll_next(&mut self, turns: &Turns, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.is_over {
             return Poll::Ready(None);
@@ -91,7 +97,7 @@ impl StreamedList {
         Poll::Ready(Some(bytes.into()))
     }
 
-    /// Whether the last portion has been made.
+    /// Returns whether the last portion has been rendered.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
@@ -125,9 +131,10 @@ mod tests {
     const LISTS: usize = 3;
     const PORTIONS: usize = 100;
 
-    /// Runs long lists on a runtime like the http thread's, beside somebody who asks again as soon as he was answered, and tells what
-    /// happened in which order. Once lists woke themselves without the sockets being looked at: of one list 61 portions were made in one
-    /// go, and a small request waited 40 ms.
+    /// Runs long lists on a runtime like the http thread's, beside a client that sends a request as
+    /// soon as the previous one is answered, and returns what happened in which order. Lists once
+    /// woke themselves without the sockets being polled: 61 portions of one list were rendered in
+    /// one go, and a small request waited 40 ms.
     fn lists_beside_a_request() -> Vec<Happened> {
         let happened = Rc::new(RefCell::new(Vec::new()));
         let runtime = Builder::new_current_thread().enable_io().build().unwrap();
@@ -138,7 +145,8 @@ mod tests {
             let asking = spawn_local(async move {
                 loop {
                     client.try_write(b"?").unwrap();
-                    // With room for more than comes, so that the next has to be seen by a look at the socket.
+                    // The buffer has room for more than arrives, so that the next byte has to be
+                    // found by polling the socket.
                     assert_eq!(server.read(&mut [0; 2]).await.unwrap(), 1);
                     said.borrow_mut().push(Happened::Request);
                 }
@@ -152,7 +160,7 @@ mod tests {
                         left -= 1;
                         left > 0
                     });
-                    // As hyper does: once more, uncalled.
+                    // As hyper does: polls once more without a wake-up.
                     let mut poll_twice = move |cx: &mut Context<'_>| match portions.poll_next(&turns, cx) {
                         Poll::Pending => portions.poll_next(&turns, cx),
                         ready => ready,
@@ -169,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_waits_for_one_portion_at_most_however_many_lists_there_are() {
+    fn a_request_waits_for_at_most_one_portion_however_many_lists_there_are() {
         let happened = lists_beside_a_request();
         assert_eq!(happened.iter().filter(|one| **one == Happened::Portion).count(), LISTS * PORTIONS);
         let in_one_go = happened.chunk_by(|one, next| one == next).filter(|run| run[0] == Happened::Portion);
@@ -177,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_goes_away_while_it_waits_gives_its_turn_back() {
+    fn a_reader_that_disconnects_while_waiting_releases_its_turn() {
         let runtime = Builder::new_current_thread().build().unwrap();
         LocalSet::new().block_on(&runtime, async {
             let turns = Turns::new();

@@ -1,4 +1,4 @@
-//! Market data: which feeds there are, and who wants what of them.
+//! Market data: the list of feeds, and subscriptions to them.
 
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::id::SecurityId;
@@ -16,7 +16,8 @@ pub fn feeds(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Probl
     Ok(Answer::json(&house.settings.feeds))
 }
 
-/// Idempotent: the first subscriber of a security starts its feed, the last one stops it.
+/// Subscribes or unsubscribes. Idempotent: the first subscriber of a security starts its feed, the
+/// last one stops it.
 pub async fn subscribe(
     house: &AppState,
     ask: &RequestContext<'_>,

@@ -1,4 +1,4 @@
-//! Transactions: read, recorded by hand, and cash counted again from them.
+//! Transactions: reads them, records them by hand, and recomputes cash from them.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ pub fn one(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem
     Ok(Answer::json(&TransactionVO::of(found, house.settings.instance, &reference)))
 }
 
-/// Today's, newest first.
+/// Lists today's transactions, newest first.
 pub fn daily(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     let known = ["strategy", "limit"];
     let (query, limit) = (ask.query(&known)?, limit_of(ask, &known)?);
@@ -55,7 +55,7 @@ pub fn daily(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, P
     })))
 }
 
-/// The strategy of a query, by name; unknown, or not for his eyes: 404.
+/// Returns the strategy of a query, by name; 404 if it is unknown, or outside the caller's scope.
 pub fn strategy_named(
     name: Option<&str>,
     sight: &StrategyScope,
@@ -74,7 +74,8 @@ pub async fn record(house: &AppState, ask: &RequestContext<'_>, body: Input) -> 
     let reference = house.floor.reference();
     let movement = movement_of(&request, &reference)?;
     ask.sight(&reference).touch(movement.strategy)?;
-    // What was recorded under this UUID, perhaps in another shard, before this one is asked.
+    // Checks what was recorded under this UUID, perhaps in another shard, before the command is
+    // sent.
     if let Some(answer) = recorded(house, &movement)? {
         return Ok(answer);
     }
@@ -82,7 +83,7 @@ pub async fn record(house: &AppState, ask: &RequestContext<'_>, body: Input) -> 
     Ok(recorded(house, &movement)?.unwrap_or(answer))
 }
 
-/// Where a movement of today is read; a UUID that means another one is refused.
+/// Returns the location of a movement of today; a UUID that belongs to another one is refused.
 fn recorded(house: &AppState, movement: &Movement) -> Result<Option<Answer>, Problem> {
     let view = house.floor.view();
     match view.transaction_with_uuid(movement.uuid) {
@@ -92,20 +93,20 @@ fn recorded(house: &AppState, movement: &Movement) -> Result<Option<Answer>, Pro
     }
 }
 
-/// Whether a transaction is what a movement became.
+/// Returns whether a transaction is the result of a movement.
 fn is_of(row: &Transaction, movement: &Movement) -> bool {
     let Movement { kind, strategy, account, security, qty, price, commission, currency, uuid } = *movement;
-    // Cash is booked as it changes the balance.
+    // Cash is booked with the sign by which it changes the balance.
     let takes = security.is_none() && matches!(kind, MovementKind::Debit | MovementKind::Fees);
     let price = if takes { price.checked_neg() } else { Some(price) };
-    // A trade is in the currency of its security, said or not.
+    // A trade is in the currency of its security, whether given or not.
     let currency = if currency == Currency::default() { row.currency } else { currency };
     (row.kind, row.strategy, row.account, row.security) == (kind, strategy, account, security)
         && (row.qty, Some(row.price), row.commission) == (qty, price, commission)
         && (row.currency, row.exec.0) == (currency, uuid.0)
 }
 
-/// Counts every cash balance again from the transactions.
+/// Recomputes every cash balance from the transactions.
 pub async fn reset_cash(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
     ask.no_query()?;
     body::read_nothing(house, body).await?;
@@ -144,7 +145,7 @@ fn movement_of(request: &TransactionRequestVO, reference: &RefData) -> Result<Mo
             let account = reference.default_account(reference.exchange_of(row));
             account.map(|row| row.id).ok_or_else(account_missing)?
         }
-        // Cash belongs to its strategy; the account is only told along.
+        // Cash belongs to its strategy; the account is only recorded along with it.
         (None, None) => {
             let account = reference.accounts().iter().find(|row| row.active);
             account.map(|row| row.id).ok_or_else(account_missing)?

@@ -1,9 +1,11 @@
-//! The share of the thread that belongs to others: between requests it takes in what shards and clerk have said.
+//! The http thread's work between requests: it handles events of the shards and answers of the
+//! `auth` thread.
 //!
-//! A sleeping thread must be called, and a call costs the shard that makes it microseconds on the road of an order. So after
-//! some events this thread does not sleep at once: it looks again a moment later, and only when nothing came in that moment
-//! does it ask to be called. Under load it is never called, idle it never looks. While little happens and nobody listens it looks
-//! only now and then; whoever comes has it look first.
+//! A parked thread must be woken, and the wake-up costs the shard microseconds on the path of an
+//! order. So after some events this thread does not park at once: it polls again a moment later,
+//! and only if nothing came in that moment does it ask to be woken. Under load it is never woken,
+//! and when idle it never polls. While there is little work and no subscriber, it polls only now
+//! and then; a request makes it poll first.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,19 +17,22 @@ use super::HttpEvent;
 use super::app_state::AppState;
 use super::remote::Remote;
 
-/// A moment: the runtime's shortest. In it a shard at full speed fills half a lane of the usual depth.
+/// Pause between polls, the runtime's shortest. In it a shard at full speed fills half a lane of
+/// the usual depth.
 const MOMENT: Duration = Duration::from_millis(1);
-/// From so many events in a turn on, more are on their way already.
+/// Number of events per cycle from which on more are assumed to be on the lanes already.
 const MANY: usize = 64;
-/// Up to so many in a turn, a feed that ticks along: the next may wait for others.
+/// Number of events per cycle up to which the load is a slow feed, whose next events may be
+/// batched.
 const FEW: usize = 16;
-/// How long they wait while nobody would hear of them. A shard whose lane is full calls sooner.
+/// How long events are batched while they have no subscriber. A shard whose lane is full wakes us
+/// sooner.
 const WHILE: Duration = Duration::from_millis(50);
 
-/// Between two looks at what other threads have counted: as often as they hand it over.
+/// Interval at which the counts of other threads are collected: as often as they hand them over.
 const COLLECT: Duration = Duration::from_secs(1);
 
-/// Takes over the counts of other threads, so that they are of now whenever somebody asks.
+/// Collects the counts of other threads, so that they are current whenever they are read.
 pub async fn collect_stages(house: Rc<AppState>) {
     loop {
         sleep(COLLECT).await;
@@ -56,7 +61,8 @@ pub async fn take_turns(house: Rc<AppState>, remote: Remote) {
                 _ = timeout(WHILE, remote.rung()).await;
                 house.rests.set(false);
             }
-            // Whoever waits for an answer shall not wait for a moment; and a shard whose lane is full calls.
+            // A pending response must not wait for a pause; and a shard whose lane is full wakes
+            // us.
             1..MANY if house.floor.waiting_len() == 0 && !house.is_between_servers() => {
                 _ = timeout(MOMENT, remote.rung()).await
             }

@@ -1,7 +1,8 @@
 //! STOMP over WebSocket: from a request to a connection that is no longer HTTP.
 //!
 //! ```text
-//! GET /stomp ─► handshake: 101 ─► hyper lets go of the socket ─► talk: messages in, frames out ─► part: the last bytes, the end
+//! GET /stomp ─► handshake: 101 ─► hyper releases the socket ─► talk: messages in, frames out
+//!                                                                 └─► part: last bytes, close
 //! ```
 
 mod handshake;
@@ -32,14 +33,16 @@ use super::response::{Content, Kind, Reply};
 use crate::auth::Credentials;
 use crate::stomp::access;
 
-/// The kernel's buffer of a connection: what is in it is old news already, so it is small.
+/// Size of the kernel's send buffer of a connection. Data in it is already outdated, so it is
+/// small.
 const SEND_KERNEL_BYTES: usize = 64 * 1_024;
-/// From our last byte to the end of the connection: the peer reads it and says goodbye itself.
+/// Time from our last byte to the end of the connection: the peer reads it and closes its own side.
 const LINGER: Duration = Duration::from_secs(1);
-/// For the last words of all, when we stop.
+/// Time for the last frames when the server stops.
 const LEAVE: Duration = Duration::from_secs(1);
 
-/// Answers a request for a WebSocket. The connection is served as soon as hyper has let go of it; its place goes along.
+/// Answers a request for a WebSocket. The connection is served as soon as hyper has released it;
+/// its connection slot goes along.
 pub fn upgrade(
     house: &Rc<AppState>,
     visit: &ConnectionInfo,
@@ -69,9 +72,9 @@ pub fn upgrade(
 
 async fn serve(house: &Rc<AppState>, upgraded: Upgraded, peer: SocketAddr) {
     let Ok(parts) = upgraded.downcast::<TokioIo<Watched>>() else { return };
-    // From here on these are no requests, and nobody looks at the bytes as such.
+    // From here on there are no requests, and the bytes are not watched as such.
     let stream = parts.io.into_inner().into_stream();
-    // Without it the connection is as good, only later to show that its reader is slow.
+    // If this fails, the connection works, only a slow reader is detected later.
     let _ = SockRef::from(stream.socket()).set_send_buffer_size(SEND_KERNEL_BYTES);
     let hall = &house.hall;
     let Some(session) = hall.enter(peer) else { return };
@@ -95,12 +98,13 @@ async fn serve(house: &Rc<AppState>, upgraded: Upgraded, peer: SocketAddr) {
     let end = end.await;
     hall.leave(session);
     if end == End::Parted {
-        // Whoever takes longer than this is cut off.
+        // A peer that takes longer than this is disconnected.
         let _ = timeout(LINGER, poll_fn(|cx| talk.poll_part(cx))).await;
     }
 }
 
-/// Who somebody is. The session waits meanwhile; if it is gone by then, nobody hears it.
+/// Verifies the credentials of a session. The session waits meanwhile; if it is gone by then, the
+/// result is discarded.
 async fn find_out(house: Rc<AppState>, session: SessionId, credentials: Credentials) {
     let peer = credentials.peer;
     let known = house.reception.ask(&house, credentials).await.ok();

@@ -1,9 +1,9 @@
-//! The broker of this thread: what WebSocket clients listen to. Events reach it after the view; each client has a task of its
-//! own, which is woken when there is something to write.
+//! The STOMP broker of this thread, for WebSocket clients. Events reach it after the view. Each
+//! client has a task of its own, which is woken when there is something to write.
 //!
 //! ```text
-//! Floor ─ Event ─► Hall: Company ─ active ─► tasks of connections (`websocket`)
-//!                    └─ deadlines ─► keep_time
+//! ShardClient ─ Event ─► WebSocketBroker: BrokerHost ─ active ─► client tasks (`websocket`)
+//!                           └─ deadlines ─► keep_time
 //! ```
 
 use std::cell::{Cell, RefCell, RefMut};
@@ -33,22 +33,22 @@ use crate::stages::{Recorder, Stage, Stamp};
 use crate::stomp::BrokerHost;
 use crate::wakeup::Wakeup;
 
-/// Longest time without a look at the deadlines, for want of any.
+/// Longest wait between two checks of the deadlines, when there are none.
 const LONG: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
 pub struct WebSocketBroker {
     company: RefCell<BrokerHost>,
     clock: RefCell<Clock>,
-    /// None: nothing is stamped.
+    /// Latency recorder; `None`: nothing is stamped.
     recorder: RefCell<Option<Recorder>>,
-    /// By slot of the session.
+    /// Tasks of the clients, by slot of the session.
     chairs: RefCell<Vec<Option<ClientTask>>>,
-    /// Of this thread: whoever passes notes and wishes on may be asleep.
+    /// Wakes this thread, which forwards notifications and watches and may be parked.
     bell: Wakeup,
     /// The deadline that is waited for.
     due: Cell<Timestamp>,
-    /// There is an earlier one.
+    /// Notified when there is an earlier deadline.
     sooner: Notify,
 }
 
@@ -56,9 +56,9 @@ pub struct WebSocketBroker {
 #[derive(Debug)]
 struct ClientTask {
     session: SessionId,
-    /// The task that writes to it.
+    /// The task that writes to the client.
     task: Option<Waker>,
-    /// The task has somebody find out who this is.
+    /// Credentials that the task has yet to send for verification.
     login: Option<Credentials>,
 }
 
@@ -90,36 +90,37 @@ impl WebSocketBroker {
         self.chairs.borrow().iter().any(Option::is_some)
     }
 
-    /// The moment, if this turn is one of those that are looked at.
+    /// Returns the current stamp if this cycle is sampled.
     pub fn sample(&self) -> Option<Stamp> {
         self.recorder.borrow_mut().as_mut().and_then(Recorder::sample_turn)
     }
 
-    /// Counts what a stage took, if its begin was stamped.
+    /// Records the duration of a stage if its begin was stamped.
     pub fn count(&self, stage: Stage, from: Option<Stamp>) {
         if let (Some(from), Some(recorder)) = (from, self.recorder.borrow_mut().as_mut()) {
             recorder.count(stage, from, recorder.stamp());
         }
     }
 
-    /// Hands over what was counted when it is time.
+    /// Hands over the recorded durations when it is time.
     pub fn poll_stages(&self) {
         if let Some(recorder) = self.recorder.borrow_mut().as_mut() {
             recorder.poll(self.now());
         }
     }
 
-    /// Not to be held over an await.
+    /// Returns the broker. It must not be held across an await.
     pub fn broker(&self) -> RefMut<'_, StompBroker> {
         RefMut::map(self.company.borrow_mut(), |company| &mut company.broker)
     }
 
-    /// New reference data, in force in all shards.
+    /// Replaces the reference data by data that is in force in all shards.
     pub fn adopt(&self, reference: &Arc<RefData>) {
         self.company.borrow_mut().adopt(reference);
     }
 
-    /// To be followed by [`WebSocketBroker::settle`] when all of a turn was heard.
+    /// Handles one event. [`WebSocketBroker::settle`] must follow once all events of a cycle are
+    /// handled.
     pub fn hear(&self, now: Timestamp, shard: ShardId, event: &Event) {
         self.broker().handle_event(now, shard, event);
     }
@@ -142,7 +143,7 @@ impl WebSocketBroker {
         self.settle();
     }
 
-    /// Who writes to a session, from now on.
+    /// Sets the task that writes to a session from now on.
     pub fn set_task(&self, session: SessionId, task: &Waker) {
         self.with_chair(session, |chair| {
             if let Some(chair) = chair {
@@ -151,33 +152,33 @@ impl WebSocketBroker {
         });
     }
 
-    /// A login that is to be looked at, once.
+    /// Takes the credentials that are to be verified, once.
     pub fn take_login(&self, session: SessionId) -> Option<Credentials> {
         self.with_chair(session, |chair| chair.as_mut()?.login.take())?
     }
 
-    /// What came of it; none: refused.
+    /// Handles the result of a login; `None` means refused.
     pub fn handle_verdict(&self, session: SessionId, known: Option<(Arc<str>, StompAccess)>) {
         self.company.borrow_mut().handle_verdict(self.now(), session, known);
         self.settle();
     }
 
-    /// Tells a note to those who want it. To be followed by [`WebSocketBroker::settle`].
+    /// Sends a notification to its subscribers. [`WebSocketBroker::settle`] must follow.
     pub fn tell(&self, note: &Notification) {
         self.company.borrow_mut().handle_note(self.now(), note);
     }
 
-    /// What a client here says to all.
+    /// Takes a notification that a client here sends to all.
     pub fn take_note(&self) -> Option<Notification> {
         self.company.borrow_mut().take_note()
     }
 
-    /// Notes of clients for which there was no room.
+    /// Returns the number of notifications of clients that were dropped for lack of room.
     pub fn dropped(&self) -> u64 {
         self.company.borrow().dropped()
     }
 
-    /// Tells the shards what clients here want to see.
+    /// Sends the subscriptions of the clients here to the shards.
     pub fn poll_watches(&self, port: &mut PortEnd) -> usize {
         self.company.borrow_mut().poll_watches(port)
     }
@@ -192,12 +193,12 @@ impl WebSocketBroker {
         self.settle();
     }
 
-    /// Everybody who is here.
+    /// Calls `show` for every session here.
     pub fn each(&self, show: impl FnMut(SessionInfo)) {
         self.company.borrow().rows().for_each(show);
     }
 
-    /// Ends the session that is meant; false if there is none.
+    /// Ends the session that `is_meant` selects; returns false if there is none.
     pub fn kick(&self, is_meant: impl Fn(&SessionInfo) -> bool) -> bool {
         let mut company = self.company.borrow_mut();
         let Some(number) = company.rows().find(is_meant).map(|row| row.number) else { return false };
@@ -207,7 +208,7 @@ impl WebSocketBroker {
         is_here
     }
 
-    /// Whoever was struck off the books is sent away. Says how many that were.
+    /// Disconnects the clients whose credentials were revoked, and returns how many there were.
     pub fn revoke(&self) -> usize {
         let struck = self.company.borrow_mut().revoke(self.now());
         if struck > 0 {
@@ -223,7 +224,8 @@ impl WebSocketBroker {
         is_his.then(|| act(chair))
     }
 
-    /// After anything that happened to the broker: does what it asks for, wakes those who have something to write.
+    /// Executes the broker's requests and wakes the tasks that have something to write. Must follow
+    /// every change of the broker.
     pub fn settle(&self) {
         let mut company = self.company.borrow_mut();
         company.dispatch(self.now(), |session, credentials| self.ask(session, credentials));
@@ -241,7 +243,7 @@ impl WebSocketBroker {
         }
     }
 
-    /// Gives a login to the task of its client; from there it goes on.
+    /// Gives a login to the task of its client, which has it verified.
     fn ask(&self, session: SessionId, credentials: Credentials) -> bool {
         let given = self.with_chair(session, |chair| {
             let chair = chair.as_mut()?;
@@ -252,7 +254,8 @@ impl WebSocketBroker {
         given.flatten().is_some()
     }
 
-    /// What is due is done; whoever is called for something else looks at the clock too, and says whether it was late.
+    /// Handles a deadline that has passed and returns whether there was one. A thread that was
+    /// woken for another reason checks the clock too.
     pub fn poll_timeout(&self) -> usize {
         let is_due = self.broker().poll_timeout().is_some_and(|due| due <= self.now());
         if is_due {
@@ -268,7 +271,7 @@ impl WebSocketBroker {
     }
 }
 
-/// Lets the broker know when its deadlines have come.
+/// Calls the broker when its deadlines have come.
 pub async fn keep_time(hall: Rc<WebSocketBroker>) {
     loop {
         let next = hall.broker().poll_timeout().unwrap_or(Timestamp::MAX);

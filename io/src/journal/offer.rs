@@ -4,7 +4,7 @@ use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::worker::{ALL_STORED, Taken};
+use pitlane_engine::worker::{ALL_STORED, JournalOutcome};
 
 use super::health::Level;
 use super::record::kind;
@@ -61,14 +61,14 @@ impl Writer {
 
     /// Takes the command that a worker is about to apply, or not.
     #[inline]
-    pub fn take(&mut self, number: u64, now: Timestamp, command: &Command, shard: &Shard) -> Taken {
+    pub fn take(&mut self, number: u64, now: Timestamp, command: &Command, shard: &Shard) -> JournalOutcome {
         match self.offer(now, command, shard) {
             Ok(seq) => {
                 assert_eq!(seq, number, "the journal counts as the shard does");
-                Taken::Yes
+                JournalOutcome::Accepted
             }
-            Err(NotTaken::Wait) => Taken::Wait,
-            Err(NotTaken::Refused(_)) => Taken::No,
+            Err(NotTaken::Wait) => JournalOutcome::Retry,
+            Err(NotTaken::Refused(_)) => JournalOutcome::Refused,
         }
     }
 

@@ -13,7 +13,7 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::strategy::letters;
+use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::time::Timestamp;
 
 use super::disk::Disk;
@@ -123,8 +123,8 @@ impl Unheard {
     }
 
     fn is_past(&self, event: &Event) -> bool {
-        self.abroad && cluster::is_abroad(event)
-            || self.elsewhere.iter().any(|source| letters::concerns(*source, event))
+        self.abroad && cluster::concerns_remote_client(event)
+            || self.elsewhere.iter().any(|source| remote_protocol::concerns(*source, event))
     }
 }
 
@@ -428,7 +428,7 @@ fn load_settings(bytes: &[u8]) -> Result<ShardSettings, codec::DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::event::{Ask, Instruction};
+    use pitlane_engine::event::{Instruction, VenueRequest};
     use pitlane_engine::id::{IntId, OrderHandle, PortId, PortMask};
 
     use pitlane_engine::terms::Terms;
@@ -444,7 +444,7 @@ mod tests {
         let mut outbox = Outbox::new(0);
         let mut say = |echo: &mut Echo| {
             let (order, id) = (OrderHandle::NONE, IntId::NONE);
-            let (ask, terms) = (Ask::New, Terms::default());
+            let (ask, terms) = (VenueRequest::New, Terms::default());
             let instruction = Instruction { adapter, order, ask, id, request_id: id, terms };
             outbox.emit(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
             echo.hear(ShardId(0), &outbox);

@@ -114,7 +114,7 @@ impl<W: Write> Hear for Walk<'_, W> {
         }
         let Ok(command) = codec::decode_command(record.payload) else { return Ok(()) };
         if let CommandKind::Sender { id, part } = command.body {
-            self.senders.tell(id, part);
+            self.senders.apply_part(id, part);
             return Ok(());
         }
         let is_asked_for = (self.part.from..=self.part.to).contains(&record.seq) && self.lines < self.left;

@@ -1,5 +1,5 @@
-//! Warnings and errors as events of the platform: beside the written line they go into a bounded queue, from which whoever
-//! publishes them takes them.
+//! Warnings and errors as events of the platform: beside the written line they go into a bounded
+//! queue, from which the publisher takes them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,10 @@ use tracing_subscriber::layer::Context;
 use crate::clock;
 use crate::wakeup::Wakeup;
 
-/// Events that wait for a reader.
+/// Maximum number of events that wait for the reader.
 pub const EVENTS_MAX: usize = 1_024;
-/// Longer texts are cut, and more fields left out: an event is a notice, the line has it all.
+/// Maximum length of a text and number of fields; the rest is omitted, because an event is a notice
+/// and the line is complete.
 const TEXT_BYTES_MAX: usize = 2_048;
 const FIELDS_MAX: usize = 32;
 
@@ -25,7 +26,7 @@ const FIELDS_MAX: usize = 32;
 pub struct LogEvent {
     pub time: Timestamp,
     pub level: Severity,
-    /// The part that spoke, as a path.
+    /// The module that logged, as a path.
     pub target: String,
     pub message: String,
     pub fields: Vec<(&'static str, String)>,
@@ -38,7 +39,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// As in the topic `log-event.<level>`.
+    /// Returns the level as in the topic `log-event.<level>`.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Warn => "warn",
@@ -56,23 +57,23 @@ pub struct Events {
 }
 
 impl Events {
-    /// The oldest that waits.
+    /// Returns the oldest waiting event.
     pub fn poll(&mut self) -> Option<LogEvent> {
         self.queue.try_recv().ok()
     }
 
-    /// Of the thread that reads them: it is rung for each.
+    /// Sets the wake-up of the reading thread, which is triggered for each event.
     pub fn set_bell(&self, bell: Wakeup) {
         let _ = self.bell.set(bell);
     }
 
-    /// Events that found no room since the start.
+    /// Returns the number of events dropped since the start.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-/// The speaker's end, a layer of the subscriber.
+/// The sender's end, a layer of the subscriber.
 #[derive(Debug)]
 pub struct EventLayer {
     queue: SyncSender<LogEvent>,
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_and_errors_are_heard_and_the_rest_is_not() {
+    fn only_warnings_and_errors_become_events() {
         let (layer, mut events) = events(2);
         let long = "ä".repeat(TEXT_BYTES_MAX);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {

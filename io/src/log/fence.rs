@@ -1,16 +1,17 @@
-//! A fence around code that is not ours: a panic within it ends the call, not the process.
+//! Isolates foreign code: a panic within it ends the call, not the process.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 
 thread_local! {
-    /// Whether this thread is within the fence.
+    /// Whether this thread runs isolated code.
     static FENCED: Cell<bool> = const { Cell::new(false) };
-    /// What the last panic within it said, and where.
+    /// Message and location of the last panic in isolated code.
     static WORDS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Calls what it is given; an error says with what words it panicked. What it touched must not be used again.
+/// Calls the closure; the error holds its panic message. The data it touched must not be used
+/// again.
 pub fn fenced(call: &mut dyn FnMut()) -> Result<(), String> {
     let before = FENCED.replace(true);
     let done = panic::catch_unwind(AssertUnwindSafe(call));
@@ -23,7 +24,7 @@ pub fn fenced(call: &mut dyn FnMut()) -> Result<(), String> {
     })
 }
 
-/// From now on the panic hook in force, whosever it is, hears of no panic within a fence.
+/// Wraps the current panic hook so that it is not called for panics in isolated code.
 pub fn spare_fenced() {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -33,7 +34,7 @@ pub fn spare_fenced() {
     }));
 }
 
-/// For the panic hook: notes what is said, if it is said within the fence.
+/// Records the message of a panic in isolated code, for the panic hook. Returns whether it was one.
 pub(super) fn takes(info: &PanicHookInfo<'_>) -> bool {
     if !FENCED.get() {
         return false;
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_within_the_fence_ends_the_call_only() {
+    fn a_panic_in_isolated_code_ends_only_the_call() {
         let mut called = 0;
         assert_eq!(fenced(&mut || called += 1), Ok(()));
         let words = fenced(&mut || panic!("no idea")).unwrap_err();

@@ -1,5 +1,5 @@
-//! A log file that does not grow without end: when it is full it is renamed to `FILE.1`, the one before to `FILE.2`, and so on; the
-//! oldest is removed.
+//! A log file of bounded size: when it is full it is renamed to `FILE.1`, the previous one to
+//! `FILE.2`, and so on; the oldest is removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,14 +10,14 @@ pub struct LogFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// Zero: it may grow without end, since another program rotates it.
+    /// Maximum size in bytes; zero means unlimited, because another program rotates the file.
     bytes_max: u64,
-    /// Files beside the one that is written.
+    /// Number of older files that are kept.
     kept: u32,
 }
 
 impl LogFile {
-    /// Opens the file, or goes on with one that is there.
+    /// Opens the file for appending, or creates it.
     pub fn open(path: &Path, bytes_max: u64, kept: u32) -> io::Result<LogFile> {
         let file = append(path)?;
         let bytes = file.metadata()?.len();
@@ -31,7 +31,7 @@ impl LogFile {
             PathBuf::from(name)
         };
         for n in (1..self.kept).rev() {
-            // Those that are not there yet.
+            // The file may not exist yet.
             let _ = fs::rename(numbered(n), numbered(n + 1));
         }
         if self.kept > 0 {
@@ -49,7 +49,7 @@ impl Write for LogFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let is_full =
             self.bytes_max > 0 && self.bytes > 0 && self.bytes + bytes.len() as u64 > self.bytes_max;
-        // If it cannot be renamed, the line is worth more than the limit.
+        // If the file cannot be renamed, the line is worth more than the limit.
         if is_full && self.rotate().is_err() {
             self.bytes = 0;
         }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_file_makes_room_and_only_so_many_are_kept() {
+    fn a_full_file_is_rotated_and_the_number_of_files_is_bounded() {
         let folder = std::env::temp_dir().join(format!("pitlane-log-file-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("pitlane.log");
@@ -81,7 +81,7 @@ mod tests {
             log.write_all(format!("line {n:04}\n").as_bytes()).unwrap();
         }
         drop(log);
-        // It goes on where it was.
+        // A reopened file continues where it was.
         LogFile::open(&path, 30, 2).unwrap().write_all(b"line 0020\n").unwrap();
         let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
         assert_eq!(text("pitlane.log"), "line 0018\nline 0019\nline 0020\n");

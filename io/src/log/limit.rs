@@ -1,10 +1,10 @@
-//! A limit on log lines that strangers cause: so many in a while, the others are counted.
+//! A rate limit on log lines that strangers cause: lines beyond it are counted.
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-/// Lines in one while: enough to see what goes on.
+/// Maximum number of lines per interval: enough to see what is happening.
 const LINES_MAX: u32 = 20;
-/// A while.
+/// Length of the interval.
 const WHILE_NS: u64 = 10 * NS_PER_S;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,7 +15,8 @@ pub struct LineLimit {
 }
 
 impl LineLimit {
-    /// Whether one more line may be written now; if so, how many were left out since the last one.
+    /// Returns whether one more line may be written now; if so, how many were omitted since the
+    /// last one.
     pub fn take(&mut self, now: Timestamp) -> Option<u64> {
         if now.since(self.began) >= WHILE_NS {
             (self.began, self.lines) = (now, 0);
@@ -28,12 +29,12 @@ impl LineLimit {
         Some(std::mem::take(&mut self.left_out))
     }
 
-    /// How many lines were left out, if that is to be said now because no other line does.
+    /// Returns how many lines were omitted, if that is due and no other line has reported it.
     pub fn overdue(&mut self, now: Timestamp) -> Option<u64> {
         if now.since(self.began) >= WHILE_NS { self.rest() } else { None }
     }
 
-    /// The same at the end.
+    /// Returns how many lines were omitted, at the end of the process.
     pub fn rest(&mut self) -> Option<u64> {
         (self.left_out > 0).then(|| std::mem::take(&mut self.left_out))
     }
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_lines_are_written_and_the_others_are_counted() {
+    fn lines_beyond_the_limit_are_counted() {
         let mut limit = LineLimit::default();
         let at = |seconds: u64| Timestamp((1_000 + seconds) * NS_PER_S);
         for _ in 0..LINES_MAX {

@@ -1,5 +1,6 @@
-//! The way of a log line: formatted by the thread that says it, put into a bounded queue, written by a thread of its own.
-//! Whoever logs never waits: what finds no room is dropped and counted, and the count is written when there is room again.
+//! The path of a log line: formatted by the logging thread, put into a bounded queue, written by a
+//! thread of its own. The logging thread never waits: lines that do not fit are dropped and
+//! counted, and the count is written when there is space again.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,14 +14,15 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::Style;
 use crate::clock;
 
-/// Lines that wait for a slow terminal or disk. Many more than a healthy platform says in a second.
+/// Maximum number of lines that wait for a slow terminal or disk. Many more than a healthy platform
+/// logs in a second.
 pub const LINES_MAX: usize = 4_096;
-/// Longer lines are cut, so that the queue is bounded in bytes too.
+/// Maximum length of a line; longer ones are truncated, so that the queue is bounded in bytes too.
 pub const LINE_BYTES_MAX: usize = 16_384;
-/// How often a flush that found no room tries again.
+/// Retry interval of a flush that found the queue full.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// The near end of the queue. Clones are the same queue.
+/// The sending end of the queue. Clones share the queue.
 #[derive(Clone, Debug)]
 pub struct Lines {
     queue: SyncSender<Item>,
@@ -34,7 +36,7 @@ enum Item {
     Flush(SyncSender<()>),
 }
 
-/// The far end, for the thread that writes.
+/// The receiving end, for the writer thread.
 #[derive(Debug)]
 pub struct Writer<W> {
     queue: Receiver<Item>,
@@ -43,7 +45,7 @@ pub struct Writer<W> {
     style: Style,
 }
 
-/// A queue of so many lines.
+/// Creates a queue of this many lines.
 pub fn queue<W: Write>(lines_max: usize, out: W, style: Style) -> (Lines, Writer<W>) {
     let (sender, receiver) = sync_channel(lines_max);
     let dropped = Arc::new(AtomicU64::new(0));
@@ -54,7 +56,7 @@ impl Lines {
     pub fn push(&self, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let mut line = line[..line.len().min(LINE_BYTES_MAX)].to_vec();
-        // What a stranger said may stand in it, and must not look like a line of its own.
+        // The line may contain a stranger's text, which must not look like a line of its own.
         line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         line.push(b'\n');
         if self.queue.try_send(Item::Line(line)).is_err() {
@@ -62,7 +64,7 @@ impl Lines {
         }
     }
 
-    /// Waits until everything said so far is written, but no longer than this; says whether it was.
+    /// Waits until all lines so far are written, at most this long; returns whether they were.
     pub fn flush(&self, patience: Duration) -> bool {
         let (answer, heard) = sync_channel(1);
         let mut item = Item::Flush(answer);
@@ -88,7 +90,7 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// One line on its way; the formatter writes it in one go.
+/// The writer of one line; the formatter writes the line at once.
 #[derive(Debug)]
 pub struct Line<'a> {
     lines: &'a Lines,
@@ -106,7 +108,7 @@ impl Write for Line<'_> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes until the last near end is gone.
+    /// Writes until the last sending end is dropped.
     pub fn run(mut self) {
         while let Ok(item) = self.queue.recv() {
             self.take(item);
@@ -114,9 +116,10 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes all that waits, and how many lines found no room.
+    /// Writes all waiting lines, and the number of dropped lines.
     pub fn poll(&mut self) {
-        // Not more than the queue holds, so that the count is told even while others go on talking.
+        // At most as many as the queue holds, so that the count is written even while others keep
+        // logging.
         for _ in 0..LINES_MAX {
             match self.queue.try_recv() {
                 Ok(item) => self.take(item),
@@ -127,7 +130,7 @@ impl<W: Write> Writer<W> {
         if dropped > 0 {
             self.write(self.style.dropped(clock::wall(), dropped).as_bytes());
         }
-        // A log nobody can write has nobody to complain to.
+        // There is nowhere to report a log that cannot be written.
         let _ = self.out.flush();
     }
 
@@ -151,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_without_room_are_dropped_counted_and_told() {
+    fn lines_beyond_the_capacity_are_dropped_counted_and_reported() {
         let (lines, mut writer) = queue(3, Vec::new(), Style { json: false, colour: false });
         for number in 0..5 {
             lines.push(format!("line {number}").as_bytes());
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_once_is_one_line() {
+    fn a_message_with_line_breaks_is_one_line() {
         let (lines, mut writer) = queue(2, Vec::new(), Style { json: false, colour: false });
         lines.push(b"host=a\n2026-11-16 ERROR forged\r\n");
         lines.push(b"next");
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut() {
+    fn a_long_line_is_truncated() {
         let (lines, mut writer) = queue(1, Vec::new(), Style { json: false, colour: false });
         lines.push(&[b'x'; 3 * LINE_BYTES_MAX]);
         writer.poll();
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_waits_for_the_writer_and_no_longer_than_it_may() {
+    fn a_flush_waits_for_the_writer_up_to_its_timeout() {
         let (lines, writer) = queue(8, Vec::new(), Style { json: true, colour: false });
         assert!(!lines.flush(Duration::from_millis(2)), "nobody writes");
         let writing = thread::spawn(move || writer.run());

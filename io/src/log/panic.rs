@@ -1,4 +1,5 @@
-//! The last line of a process that failed: a thread of it hit a bug, and a service that is half dead is worse than none.
+//! The last line of a process that failed: one of its threads hit a bug, and a half-dead service is
+//! worse than none.
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
@@ -10,17 +11,17 @@ use super::fence;
 use super::lines::Lines;
 use crate::config::Durability;
 
-/// How long lines said before may take to be written.
+/// Maximum time for writing the lines queued before the panic.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
-/// From now on a panic of any thread is told in one line and ends the process; unless it happens within a fence.
+/// Makes a panic of any thread write one line and abort the process, except in isolated code.
 pub fn abort_on_panic(lines: Lines, durability: Durability) {
     let failing = AtomicBool::new(false);
     panic::set_hook(Box::new(move |info| {
         if fence::takes(info) {
             return;
         }
-        // Whoever fails as well must not write over the one line that tells why.
+        // Another failing thread must not overwrite the one line that gives the reason.
         while failing.swap(true, Ordering::SeqCst) {
             thread::park();
         }

@@ -1,4 +1,5 @@
-//! The text format of Prometheus, version 0.0.4: for each family a HELP line, a TYPE line and its samples.
+//! The Prometheus text format, version 0.0.4: for each family a HELP line, a TYPE line and its
+//! samples.
 
 use std::fmt::{Display, Write};
 
@@ -6,12 +7,13 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only rises; its name ends in `_total`.
+    /// Only increases; its name ends in `_total`.
     Counter,
     Gauge,
 }
 
-/// Writes families one after the other. Names and help are ours; only label values are escaped.
+/// Writes families one after the other. Names and help texts are ours; only label values are
+/// escaped.
 #[derive(Debug, Default)]
 pub struct Exposition {
     text: String,
@@ -30,7 +32,7 @@ impl Exposition {
         self.push(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
 
-    /// A sample of the family begun last.
+    /// Writes a sample of the current family.
     pub fn sample(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) {
         self.text.push_str(self.name);
         for (at, (label, text)) in labels.iter().enumerate() {
@@ -45,7 +47,7 @@ impl Exposition {
         self.push(format_args!(" {value}\n"));
     }
 
-    /// A family of one sample without labels.
+    /// Writes a family of one sample without labels.
     pub fn single(&mut self, name: &'static str, kind: Kind, help: &'static str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(&[], value);
@@ -71,7 +73,7 @@ impl Exposition {
     }
 }
 
-/// Nanoseconds as seconds, exactly.
+/// Nanoseconds, displayed as seconds without rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(pub u64);
 

@@ -1,8 +1,9 @@
-//! What the operating system says of this process. Where it says nothing, a number is absent rather than zero.
+//! Metrics of this process from the operating system. An unavailable number is absent rather than
+//! zero.
 
 use std::fs;
 
-/// Clock ticks a second in `/proc`: fixed on Linux, whatever the kernel itself counts in.
+/// Clock ticks per second in `/proc`: fixed on Linux, whatever the kernel itself counts in.
 const TICKS_PER_S: u64 = 100;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,13 +29,14 @@ impl Process {
     }
 }
 
-/// The first number on the line that begins so.
+/// Returns the first number on the line that starts with `word`.
 fn number_after(text: &str, word: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(word))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// User and system time: the 14th and 15th value. The second is the name in brackets, in which anything may stand.
+/// Returns user and system time: the 14th and 15th value. The second value is the name in brackets,
+/// which may contain any character.
 fn cpu_ns(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut values = rest.split_whitespace().skip(11);
@@ -55,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_seen() {
+    fn the_numbers_of_this_process_are_read() {
         let process = Process::read();
         assert!(process.resident_bytes.unwrap() > 100_000);
         assert!(process.threads.unwrap() >= 1);

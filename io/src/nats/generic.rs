@@ -15,7 +15,7 @@ use bytes::Bytes;
 use pitlane_protocols::json;
 
 use super::subjects::{Subjects, segment};
-use crate::config::Outposts;
+use crate::config::RemoteStrategySettings;
 
 const NAME: &str = "Pitlane-Event";
 const FROM: &str = "Pitlane-From";
@@ -76,7 +76,11 @@ pub fn context(client: &Client) -> Context {
 }
 
 /// Sees to it that there is a stream.
-pub async fn keep(context: &Context, subjects: &Subjects, settings: &Outposts) -> Result<(), String> {
+pub async fn keep(
+    context: &Context,
+    subjects: &Subjects,
+    settings: &RemoteStrategySettings,
+) -> Result<(), String> {
     let stream = StreamConfig {
         name: subjects.stream(),
         subjects: vec![subjects.generic()],

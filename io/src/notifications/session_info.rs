@@ -1,4 +1,4 @@
-//! One client as `/rest/ext/session` shows it.
+//! One session as `/rest/ext/session` shows it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Kind {
         }
     }
 
-    /// How ids of its sessions begin.
+    /// Returns the prefix of the ids of its sessions.
     pub fn prefix(self) -> &'static str {
         match self {
             Kind::Stomp => "stomp",
@@ -37,46 +37,46 @@ impl Kind {
     }
 }
 
-/// Its id is `<kind>-<thread>-<number>`; a number is used once by a thread.
+/// A session. Its id is `<kind>-<thread>-<number>`; a thread uses a number only once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
     pub kind: Kind,
     pub number: u64,
-    /// Who it is: a login, or the names of a FIX session.
+    /// The login, or the names of a FIX session.
     pub name: Option<Arc<str>>,
     pub peer: Option<SocketAddr>,
     pub since: Timestamp,
     pub state: &'static str,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Frames or messages heard, and said.
+    /// Frames or messages received, and sent.
     pub messages_in: u64,
     pub messages_out: u64,
-    /// Bytes said and not taken by the system.
+    /// Bytes that wait to be written to the socket.
     pub queue_bytes: u64,
-    /// Of STOMP only.
+    /// STOMP only.
     pub stomp: Option<StompRow>,
-    /// Of FIX only: the numbers that come next.
+    /// FIX only: the next sequence numbers.
     pub next_in: Option<u64>,
     pub next_out: Option<u64>,
-    /// Of a venue only.
+    /// Venues only.
     pub venue: Option<VenueCounts>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StompRow {
-    /// Market data events replaced by newer ones before they went out.
+    /// Market data events replaced by newer ones before they were sent.
     pub conflated: u64,
     /// Market data topics that wait.
     pub slots: u64,
-    /// Other messages that wait, and their bytes.
+    /// Other messages that wait, and their size in bytes.
     pub backlog: u64,
     pub backlog_bytes: u64,
     pub subscriptions: u64,
 }
 
 impl SessionInfo {
-    /// A session of a broker. Whose and since when it is its thread knows.
+    /// Creates the row of a broker's session. Its thread adds name and address.
     pub fn of_stomp(
         kind: Kind,
         number: u64,

@@ -1,11 +1,12 @@
-//! Operator, clock and budget as a port: what the shards must know before anybody trades, and the parts of limits
-//! they have.
+//! Operator, clock and budgets as a port: sends the shards the settings they need before trading
+//! starts, and their shares of the limits.
 //!
 //! ```text
-//! Snapshot ─► what a shard knows already ─► only what is missing is told ─► BudgetPool::ask ─► answers ─► set_limits
+//! Snapshot ─► state of the shard ─► commands for what is missing ─► BudgetPool::ask ─► answers ─► set_limits
 //! ```
 //!
-//! So a start after a crash and a first start are the same: shards that remember are told little, a new one everything.
+//! So a first start and a start after a crash are the same: a recovered shard receives few
+//! commands, a new one all of them.
 
 mod schedule;
 mod settlement;
@@ -31,34 +32,35 @@ use crate::config::{Config, Rules};
 use crate::strategies;
 use crate::zone::Zone;
 
-/// How often the budget asks again for what it lent.
+/// Interval after which the budget asks again for what it lent.
 const REMIND_NS: u64 = NS_PER_S;
 /// Kinds of budget that [`BudgetPool::ask`] asks each shard for.
 const KINDS_ASKED: usize = 3;
 
-/// What the shards are to know.
+/// The settings that the shards need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Briefing {
-    /// Of strategies and accounts. They hold from the start, whatever was set before.
+    /// Limits of strategies and accounts. They apply from the start and replace earlier ones.
     pub limits: Vec<(Scope, Limits)>,
-    /// Securities that a strategy or an account may not trade; those set before stay.
+    /// Securities that a strategy or an account may not trade; earlier restrictions remain.
     pub restrictions: Vec<(Scope, SecurityId)>,
     /// Strategies that run from the start.
     pub running: Vec<StrategyId>,
-    /// Securities that the server itself follows, so that they are quoted.
+    /// Securities that the server itself subscribes to, so that they are quoted.
     pub followed: Vec<SecurityId>,
-    /// When the trading day turns over, and whose clock says so.
+    /// Time of day at which the trading day changes, in the time zone `zone`.
     pub rollover: TimeOfDay,
     pub zone: Zone,
     pub schedule: Schedule,
-    /// At which price expired securities are settled.
+    /// Prices at which expired securities are settled.
     pub settlement: SettlementPrices,
 }
 
 impl Briefing {
-    /// The limits are the config's; every strategy that starts by itself and is run elsewhere runs, every security is followed.
+    /// Takes the limits from the config. Every strategy that starts automatically and does not run
+    /// in this process is running; the server subscribes to every security.
     pub fn of(config: &Config, reference: &RefData) -> Briefing {
-        // A strategy of this process is led by its runner.
+        // The runner leads the strategies of this process.
         let here = strategies::run_here(&config.strategies, reference);
         let started =
             reference.strategies().iter().filter(|row| row.auto_activate && !here.contains(&row.id));
@@ -101,48 +103,50 @@ pub struct Control {
     port: PortEnd,
     pending_commands: PendingCommands,
     budget: BudgetPool,
-    /// In whose name the budget speaks.
+    /// Source of the budget's commands.
     treasurer: Source,
     briefing: Briefing,
     /// By shard.
     known: Vec<Known>,
-    /// Shards whose answers to the budget's questions have not all come; then the limits are set.
+    /// Answers to the budget's questions that are still missing; the limits are set when it is
+    /// zero.
     unanswered: usize,
     limits_set: bool,
     day: Day,
-    /// When the day is over.
+    /// Time at which the trading day ends.
     tomorrow: Timestamp,
-    /// Of the shards that are here, as they were when they came to life: where exchanges stood.
+    /// Session states of the exchanges in the shards of this server, as of the start.
     standings: BTreeMap<ShardId, Vec<SessionState>>,
-    /// Of the exchanges in the calendar, as the shards were told.
+    /// Sessions of the exchanges in the calendar, as sent to the shards.
     sessions: BTreeMap<ExchangeId, Change>,
-    /// By exchange: the last date of which the shards were told that it is over.
+    /// By exchange: the last date whose end was sent to the shards.
     over: BTreeMap<ExchangeId, Day>,
     awaited: PendingSettlements,
-    /// As the market was told.
+    /// Sessions of the exchanges, as passed to the market source.
     shown: BTreeMap<ExchangeId, Session>,
-    /// When the calendar was looked at last: shards that are briefed later are brought there.
+    /// Time of the last evaluation of the calendar: shards that are briefed later start from there.
     rung: Timestamp,
-    /// When the calendar is looked at again.
+    /// Time of the next evaluation of the calendar.
     bell: Timestamp,
     remind: Timestamp,
 }
 
-/// What a shard told of itself in its snapshot.
+/// The state of a shard according to its snapshot.
 #[derive(Debug, Default)]
 struct Known {
-    /// The trading day it is in.
+    /// The shard's current trading day.
     day: Option<Day>,
     limits: BTreeMap<Scope, Limits>,
     restricted: BTreeSet<(Scope, SecurityId)>,
     phases: BTreeMap<StrategyId, Phase>,
     followed: BTreeSet<SecurityId>,
-    /// It has told everything, and was told what it lacked.
+    /// Whether the snapshot is complete, and the missing settings have been sent.
     briefed: bool,
 }
 
 impl Control {
-    /// `standings` are those of the shards that are here, see [`standings`].
+    /// Creates the port. `standings` holds the session states of the shards of this server, see
+    /// [`standings`].
     pub fn new(
         port: PortEnd,
         now: Timestamp,
@@ -152,8 +156,8 @@ impl Control {
         let id = port.id();
         let source = |session| Source { origin: Origin::Server, port: id, session };
         let mut pending_commands = PendingCommands::new(source(0));
-        pending_commands.tell_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
-        pending_commands.tell_all(CommandKind::Snapshot { port: id });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
+        pending_commands.push_all(CommandKind::Snapshot { port: id });
         let shards = port.shards();
         let known = (0..shards).map(|_| Known::default()).collect();
         Control {
@@ -178,8 +182,9 @@ impl Control {
         }
     }
 
-    /// New reference data: whatever is new in them is told to the shards, which know it already. What was there before stays as
-    /// it is, limits that were changed meanwhile included.
+    /// Takes new reference data, which the shards have already, and sends the shards the settings
+    /// of whatever is new in them. The rest stays as it is, including limits that were changed
+    /// meanwhile.
     pub fn adopt(&mut self, briefing: Briefing) {
         let shards = self.port.shards();
         let old = std::mem::replace(&mut self.briefing, briefing);
@@ -187,32 +192,33 @@ impl Control {
         let pending_commands = &mut self.pending_commands;
         let had = |scope: &Scope| old.limits.iter().any(|(other, _)| other == scope);
         for (scope, limits) in limits.iter().filter(|(scope, _)| !had(scope)) {
-            pending_commands.tell_all(CommandKind::Limits { scope: *scope, limits: *limits });
-            self.budget.set_limits(*scope, limits, |shard, command| pending_commands.send(shard, command));
+            pending_commands.push_all(CommandKind::Limits { scope: *scope, limits: *limits });
+            self.budget
+                .set_limits(*scope, limits, |shard, command| pending_commands.push_command(shard, command));
         }
         for (scope, security) in restrictions.iter().filter(|row| !old.restrictions.contains(row)) {
-            pending_commands.tell_all(CommandKind::Restrict { scope: *scope, security: *security, on: true });
+            pending_commands.push_all(CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| !old.running.contains(id)) {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                pending_commands.tell_all(CommandKind::Phase { strategy, phase });
+                pending_commands.push_all(CommandKind::Phase { strategy, phase });
             }
         }
         for &security in followed.iter().filter(|id| !old.followed.contains(id)) {
             let body = CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true };
-            pending_commands.tell(shard_of(security, shards), body);
+            pending_commands.push(shard_of(security, shards), body);
         }
-        // New exchanges may have hours; and what is new may have expired.
+        // New exchanges may have trading hours; and new securities may have expired.
         self.bell = Timestamp::ZERO;
         self.tell_over();
     }
 
-    /// Whether the shards know what they must.
+    /// Returns whether the shards have all settings they need.
     pub fn is_ready(&self) -> bool {
         self.limits_set && self.pending_commands.is_empty()
     }
 
-    /// Whether something waits for room.
+    /// Returns whether commands wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
         !self.pending_commands.is_empty()
     }
@@ -221,16 +227,17 @@ impl Control {
         self.remind.min(self.tomorrow).min(self.bell)
     }
 
-    /// When a day or a session changes.
+    /// Returns when the trading day or a session changes next.
     pub fn next_change(&self) -> Timestamp {
         self.tomorrow.min(self.bell)
     }
 
-    pub fn take_called(&mut self) -> ShardMask {
-        self.port.take_called()
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        self.port.take_wakeups()
     }
 
-    /// Hears what the shards say, up to a bound. `follow` is told whether a security has subscribers.
+    /// Drains the events of the shards, up to a bound. Calls `follow` with whether a security has
+    /// subscribers.
     pub fn hear(&mut self, mut follow: impl FnMut(SecurityId, bool)) -> usize {
         for heard in 0..EVENTS_PER_POLL_MAX {
             let Some((shard, event)) = self.port.poll_event() else { return heard };
@@ -247,24 +254,26 @@ impl Control {
                     if !settled.is_empty() {
                         let what = Watch::Ticks(tick.security);
                         self.pending_commands
-                            .tell(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
+                            .push(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
                     }
                     settled.into_iter().for_each(|(security, price)| self.expire(security, price));
                 }
                 _ => {}
             }
             let pending_commands = &mut self.pending_commands;
-            self.budget.handle_event(shard, &event, |shard, command| pending_commands.send(shard, command));
+            self.budget
+                .handle_event(shard, &event, |shard, command| pending_commands.push_command(shard, command));
         }
         EVENTS_PER_POLL_MAX
     }
 
-    /// Does what is due, and sends what has room. `enter` is told which session an exchange is in.
+    /// Does what is due, and sends commands while the lanes accept them. Calls `enter` with the
+    /// current session of an exchange when it changes.
     pub fn poll(&mut self, now: Timestamp, enter: impl FnMut(ExchangeId, Session)) -> usize {
         if now >= self.remind {
             self.remind = now.plus(REMIND_NS);
             let pending_commands = &mut self.pending_commands;
-            self.budget.remind(|shard, command| pending_commands.send(shard, command));
+            self.budget.remind(|shard, command| pending_commands.push_command(shard, command));
         }
         if now >= self.bell {
             self.ring(now, enter);
@@ -278,7 +287,8 @@ impl Control {
         self.pending_commands.poll(&mut self.port)
     }
 
-    /// Tells of exchanges that open or close now, or did so since the last look: a process may have stood still, or its clock jumped.
+    /// Sends the session changes that are due, including those missed since the last evaluation:
+    /// the process may have been suspended, or its clock may have jumped.
     fn ring(&mut self, now: Timestamp, mut enter: impl FnMut(ExchangeId, Session)) {
         (self.bell, self.rung) = (Timestamp::MAX, now);
         let Briefing { schedule, .. } = &self.briefing;
@@ -298,7 +308,7 @@ impl Control {
                 enter(exchange, standing.session);
             }
         }
-        // Hours that reference data have taken away.
+        // Exchanges whose trading hours the reference data have removed.
         for (&exchange, _) in self.sessions.iter().filter(|(id, _)| !schedule.calendar.has_hours(**id)) {
             let (session, since) = (Session::Continuous, Timestamp::ZERO);
             told.push(CommandKind::Schedule { exchange, session, since, has_hours: false });
@@ -309,14 +319,16 @@ impl Control {
         told.into_iter().for_each(|body| self.tell_briefed(body));
     }
 
-    /// Tells every shard that is here and knows the rest already; the others are told all at once when they are briefed.
+    /// Sends a command to every briefed shard of this server; the others receive everything when
+    /// they are briefed.
     fn tell_briefed(&mut self, body: CommandKind) {
         for &shard in self.standings.keys().filter(|shard| self.known[shard.0 as usize].briefed) {
-            self.pending_commands.tell(shard, body);
+            self.pending_commands.push(shard, body);
         }
     }
 
-    /// Tells which dates are over, whether or not it was told before: positions that are still not settled are told of again.
+    /// Sends the dates that have ended, even if they were sent before: shards then repeat the
+    /// alerts for positions that are still not settled.
     fn tell_over(&mut self) {
         let over: Vec<_> = self.briefing.schedule.over(self.rung, self.day).collect();
         for (exchange, day) in over {
@@ -325,13 +337,13 @@ impl Control {
         }
     }
 
-    /// An expired security has positions left: they are closed as soon as there is a price.
+    /// Closes the positions of an expired security as soon as there is a price.
     fn settle(&mut self, security: SecurityId) {
         match self.briefing.settlement.resolve(security) {
             Resolution::Settle(price) => self.expire(security, price),
             Resolution::Await(market) => {
                 let watch = self.awaited.wait(self.port.id(), security, market);
-                self.pending_commands.tell(shard_of(market, self.port.shards()), watch);
+                self.pending_commands.push(shard_of(market, self.port.shards()), watch);
             }
             Resolution::Ask => tracing::warn!(
                 security = security.0,
@@ -343,27 +355,27 @@ impl Control {
     fn expire(&mut self, security: SecurityId, price: Price) {
         tracing::info!(security = security.0, %price, "it has expired: its positions are closed at this price");
         self.pending_commands
-            .tell(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
+            .push(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
     }
 
     fn turn_over(&mut self, now: Timestamp) {
         let today = self.briefing.day_at(now);
         self.tomorrow = self.briefing.tomorrow(today);
-        // A clock that was set back does not bring yesterday back.
+        // A clock that was set back does not restore the previous day.
         if today > self.day {
             self.day = today;
-            self.pending_commands.tell_all(CommandKind::TradingDay { day: today });
+            self.pending_commands.push_all(CommandKind::TradingDay { day: today });
             self.rung = self.rung.max(now);
             self.tell_over();
         }
     }
 
-    /// The end is near: nothing more is told.
+    /// Discards pending commands; called when the service stops.
     pub fn close(&mut self) {
         self.pending_commands.clear();
     }
 
-    /// Notes what a snapshot tells, and briefs the shard at its end.
+    /// Records the content of a snapshot, and briefs the shard at its end.
     fn learn(&mut self, shard: ShardId, event: &Event) {
         let known = &mut self.known[shard.0 as usize];
         if known.briefed {
@@ -406,7 +418,7 @@ impl Control {
         }
     }
 
-    /// Tells a shard what it does not know yet, and asks it for its parts of the limits.
+    /// Sends a shard the settings it lacks, and asks for its shares of the limits.
     fn brief(&mut self, shard: ShardId) {
         let shards = self.port.shards();
         let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
@@ -417,13 +429,13 @@ impl Control {
         standings
             .iter()
             .filter_map(|standing| schedule.regime(standing))
-            .for_each(|body| pending_commands.tell(shard, body));
-        // A clock that was set back does not bring yesterday back, of this shard or of another.
+            .for_each(|body| pending_commands.push(shard, body));
+        // A clock that was set back does not restore the previous day, of this shard or of another.
         if let Some(day) = known.day.filter(|day| *day > self.day) {
             (self.day, self.tomorrow) = (day, self.briefing.tomorrow(day));
         }
         if known.day.is_none_or(|day| day < self.day) {
-            pending_commands.tell(shard, CommandKind::TradingDay { day: self.day });
+            pending_commands.push(shard, CommandKind::TradingDay { day: self.day });
         }
         for standing in standings {
             let (exchange, mut over) = (standing.exchange, None);
@@ -433,40 +445,41 @@ impl Control {
             schedule
                 .commands(exchange, &changes, &mut over)
                 .into_iter()
-                .for_each(|body| pending_commands.tell(shard, body));
+                .for_each(|body| pending_commands.push(shard, body));
         }
         let own = !standings.is_empty();
         for (exchange, day) in schedule.over(self.rung, self.day).filter(|_| own) {
-            pending_commands.tell(shard, CommandKind::Expiry { exchange, day });
+            pending_commands.push(shard, CommandKind::Expiry { exchange, day });
         }
         for (scope, limits) in limits.iter().filter(|(scope, limits)| known.limits.get(scope) != Some(limits))
         {
-            pending_commands.tell(shard, CommandKind::Limits { scope: *scope, limits: *limits });
+            pending_commands.push(shard, CommandKind::Limits { scope: *scope, limits: *limits });
         }
         for (scope, security) in restrictions.iter().filter(|row| !known.restricted.contains(row)) {
             pending_commands
-                .tell(shard, CommandKind::Restrict { scope: *scope, security: *security, on: true });
+                .push(shard, CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| known.phases.get(id) != Some(&Phase::Running)) {
             for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-                pending_commands.tell(shard, CommandKind::Phase { strategy, phase });
+                pending_commands.push(shard, CommandKind::Phase { strategy, phase });
             }
         }
         let own = followed.iter().filter(|security| shard_of(**security, shards) == shard);
         for &security in own.filter(|security| !known.followed.contains(security)) {
             pending_commands
-                .tell(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
+                .push(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
         }
         self.known[shard.0 as usize] = Known { briefed: true, ..Known::default() };
         if self.known.iter().all(|known| known.briefed) {
-            // Every limit is on its way ahead of these: a shard takes its part of a new one before it answers.
+            // Every limit is already queued before these: a shard takes its share of a new limit
+            // before it answers.
             for (scope, _) in limits {
-                self.budget.ask(*scope, |shard, command| pending_commands.send(shard, command));
+                self.budget.ask(*scope, |shard, command| pending_commands.push_command(shard, command));
             }
         }
     }
 
-    /// Counts the answers to what the budget asked at the start.
+    /// Counts the answers to the budget's questions at the start.
     fn note_answer(&mut self, event: &Event) {
         if let EventKind::Done { source, .. } = event.body
             && source == self.treasurer
@@ -476,31 +489,34 @@ impl Control {
         }
     }
 
-    /// Somebody has changed limits: the first shard that says so is heard, the others say the same.
+    /// Handles changed limits: the first shard that reports them counts, the others report the
+    /// same.
     fn note_limits(&mut self, scope: Scope, limits: Limits) {
         let known = self.briefing.limits.iter_mut().find(|(other, _)| *other == scope);
         let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
         *known = limits;
         let pending_commands = &mut self.pending_commands;
-        self.budget.set_limits(scope, &limits, |shard, command| pending_commands.send(shard, command));
+        self.budget
+            .set_limits(scope, &limits, |shard, command| pending_commands.push_command(shard, command));
     }
 
-    /// Gives each shard its part; what it has from an earlier life it keeps.
+    /// Gives each shard its share; a share from before a restart is kept.
     fn set_limits(&mut self) {
         self.limits_set = true;
         let pending_commands = &mut self.pending_commands;
         for (scope, limits) in &self.briefing.limits {
-            self.budget.set_limits(*scope, limits, |shard, command| pending_commands.send(shard, command));
+            self.budget
+                .set_limits(*scope, limits, |shard, command| pending_commands.push_command(shard, command));
         }
     }
 }
 
-/// Where exchanges stand, as each of these shards was told.
+/// Returns the session states of the exchanges according to each of these shards.
 pub fn standings<'a>(shards: impl Iterator<Item = &'a Shard>) -> BTreeMap<ShardId, Vec<SessionState>> {
     shards.map(|shard| (shard.id(), shard.session_states())).collect()
 }
 
-/// Where the calendar has its exchanges at this instant.
+/// Returns the session states of the exchanges according to the calendar at this time.
 fn sessions_at(briefing: &Briefing, now: Timestamp) -> BTreeMap<ExchangeId, Change> {
     let standings = briefing.schedule.calendar.at(now);
     standings.map(|(id, standing)| (id, Change { at: standing.since, session: standing.session })).collect()

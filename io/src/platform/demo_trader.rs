@@ -1,4 +1,4 @@
-//! The demo trader's place: its desk, the picture of the market it goes by, and the port to the shards.
+//! Runs the demo trader: its desk, its view of the market, and its port to the shards.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::demo::Demo;
 use crate::pages::LARGE_PAGES;
 use crate::stages::{Recorder, Stage, Stamp};
 
-/// Finished orders and transactions of the trader's own picture: it looks at what is open.
+/// Maximum number of finished orders and transactions in the trader's own view: it only uses open
+/// orders.
 const HISTORY_MAX: u32 = 1_000;
 
 #[derive(Debug)]
@@ -28,12 +29,13 @@ pub struct Trader {
     view: View,
     demo: Demo,
     reference: Arc<RefData>,
-    /// The order whose answer is timed.
+    /// The order whose answer is being timed.
     timed: Option<(IntId, Stamp)>,
 }
 
 impl Trader {
-    /// It trades in the name of these strategies. `pause_ns` is the mean time between two acts; `numbers` are for the ids of its orders.
+    /// Creates a trader for these strategies. `pause_ns` is the mean time between two actions;
+    /// `numbers` are for the ids of its orders.
     pub fn new(
         port: PortEnd,
         reference: Arc<RefData>,
@@ -44,8 +46,8 @@ impl Trader {
         let (id, shards) = (port.id(), port.shards());
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        pending_commands.tell_all(CommandKind::Watch { port: id, what: Watch::Everything, on: true });
-        pending_commands.tell_all(CommandKind::Snapshot { port: id });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Everything, on: true });
+        pending_commands.push_all(CommandKind::Snapshot { port: id });
         let desk = DeskSettings {
             port: id,
             shards,
@@ -73,12 +75,12 @@ impl Trader {
         }
     }
 
-    /// Whether it knows what was before it came.
+    /// Returns whether its view holds the complete initial state.
     pub fn is_ready(&self) -> bool {
         (0..self.port.shards()).all(|shard| self.view.is_complete(ShardId(shard)))
     }
 
-    /// Hears what the shards say, up to a bound.
+    /// Drains the events of the shards, up to a bound.
     pub fn hear(&mut self, mut recorder: Option<&mut Recorder>) -> usize {
         for heard in 0..EVENTS_PER_POLL_MAX {
             let Some((shard, event)) = self.port.poll_event() else { return heard };
@@ -91,13 +93,13 @@ impl Trader {
                 self.timed = None;
             }
             self.view.apply(shard, &event);
-            // The trader does not mind what a cancel came to.
+            // The trader ignores the results of its cancels.
             let _ = self.desk.handle_event(&event);
         }
         EVENTS_PER_POLL_MAX
     }
 
-    /// Acts if it may and it is time to; sends what waited.
+    /// Acts if allowed and due; sends pending commands.
     pub fn poll(&mut self, now: Timestamp, may_act: bool, recorder: Option<&Recorder>) -> usize {
         let mut work = self.pending_commands.poll(&mut self.port) + self.desk.poll(&mut self.port);
         if !may_act || !self.is_ready() {
@@ -121,8 +123,8 @@ impl Trader {
         self.demo.next_at()
     }
 
-    pub fn take_called(&mut self) -> ShardMask {
-        self.port.take_called()
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        self.port.take_wakeups()
     }
 }
 
@@ -140,7 +142,7 @@ mod tests {
     use crate::demo::OPEN_MAX;
 
     #[test]
-    fn it_has_so_many_open_orders_and_remembers_so_much() {
+    fn open_orders_and_history_are_bounded() {
         let reference = Arc::new(crate::refdata::shipped().unwrap());
         let strategies: Vec<StrategyId> = reference.strategies().iter().map(|row| row.id).collect();
         let (mut ports, mut ends) = mesh(&[PortClass::Client, PortClass::Feed], 1, Depths::default());
@@ -163,7 +165,7 @@ mod tests {
         for turn in 0..40_000_i64 {
             now = now.plus(1_000_000);
             if turn % 50 == 0 {
-                // Orders wait behind a market that moves, and are met by it.
+                // Orders rest behind a moving market, which then fills them.
                 let bid = Price::from_raw((100 + turn / 50 % 3) * 100_000_000);
                 let ask = Price::from_raw(bid.raw() + 100_000_000);
                 let size = Qty::whole(1_000).unwrap();

@@ -1,13 +1,15 @@
-//! A gateway's duty: the clients whose connections it has, and the sources that live on its thread. One of the gateways also carries control, market, the demo
-//! trader and the strategies.
+//! A gateway's duty: its client connections, and the sources on its thread. The first gateway also
+//! runs control, the market source, the demo trader and the strategies.
 //!
 //! ```text
-//! events of the shards ─► rooms          hear: a lane that is not emptied stops a shard, so this comes first
-//! sockets ─► rooms ─► commands, bytes    turn: each connection is read once, then each room says what it has to say
+//! events of the shards ─► endpoints          hear: a full lane stops a shard, so this comes first
+//! sockets ─► endpoints ─► commands, bytes    turn: each connection is read once, then each endpoint sends its output
 //! ```
 //!
-//! A room is what is spoken behind a door: `stomp`, `fix`; and `venue` is one without a door, from where we call. Each has the same shape: `handle` what happens to its connections, `hear` what
-//! shards say, `poll` for all that is to be written and sent, `deadline`, `wind_down`, `is_done`.
+//! An endpoint is the gateway's side of one protocol: `stomp`, `fix`; `venue` has no listener and
+//! connects to venues. Each has the same methods: `handle` for socket events, `hear` for events of
+//! the shards, `poll` for everything that has to be written and sent, `deadline`, `wind_down`,
+//! `is_done`.
 
 pub mod listeners;
 pub mod fix;
@@ -46,47 +48,47 @@ use crate::wakeups::Wakeups;
 
 #[derive(Debug)]
 pub struct Gateway {
-    /// For the sessions of its sockets.
+    /// Port of the sessions of its sockets.
     port: PortEnd,
     doors: Listeners,
     stomp: Option<StompEndpoint>,
     stomp_watch: StompWatch,
     fix: Option<Box<FixEndpoint>>,
     venue: Option<Box<VenueConnector>>,
-    /// What the rooms must know before anybody comes in.
+    /// Commands that the endpoints need before clients can connect.
     pending_commands: PendingCommands,
-    /// Shards that have not told yet how they stand.
+    /// Shards whose snapshot is not complete yet.
     untold: ShardMask,
     pub control: Option<Control>,
     pub market: Option<Market>,
     pub trader: Option<Trader>,
     pub runner: Option<Box<RunnerDuty>>,
-    /// New reference data that are in force in all shards.
+    /// Lane of new reference data that are effective in all shards.
     pub news: Option<Consumer<Reread>>,
     bells: Arc<Wakeups>,
-    /// None: nothing is stamped.
+    /// `None` if latencies are not recorded.
     recorder: Option<Recorder>,
-    /// Whether the last round found anything to hear.
+    /// Whether the last cycle drained any events.
     heard: bool,
-    /// Whether the last round did not ask who is ready.
+    /// Whether the last cycle did not poll the sockets for readiness.
     blind: bool,
-    /// When the rooms were told that it is over.
+    /// When the endpoints started to wind down.
     winding_down: Option<Timestamp>,
-    /// Whoever is still connected is cut off with the thread.
+    /// Whether the time for winding down is over; remaining connections end with the thread.
     is_late: bool,
-    /// Connections that are there.
+    /// Number of connections.
     connected: usize,
-    /// To the other threads with clients.
+    /// Channel to the other threads with clients.
     post: Option<NotificationChannel>,
-    /// When everybody who is here is told next, and whether there was anybody the last time.
+    /// Time of the next session list; `had_sessions` is whether the last one had entries.
     roll_at: Timestamp,
     had_sessions: bool,
 }
 
-/// From the last words of all rooms to the end of everybody, also of those who never got as far as a room: a little more than
-/// words and goodbyes may take.
+/// Time from the start of winding down to the end of all connections, including those without a
+/// session: slightly more than the endpoints take for their final messages.
 const WIND_DOWN_NS_MAX: u64 = 5 * NS_PER_S / 2;
-/// How often the list of sessions is told.
+/// Interval of the session list.
 const ROLL_NS: u64 = NS_PER_S;
 
 impl Gateway {
@@ -119,12 +121,13 @@ impl Gateway {
         }
     }
 
-    /// Whom the commands of its rooms come from.
+    /// Returns the source of its endpoints' commands.
     pub fn source(&self) -> Source {
         source(&self.port)
     }
 
-    /// Gives it doors and the rooms behind them. All gateways with sockets hear of every order from the beginning.
+    /// Adds listeners and their endpoints. A gateway with a STOMP endpoint receives every order
+    /// from the beginning; with FIX only, it receives the orders of its own sessions.
     pub fn attach_clients(
         &mut self,
         doors: Listeners,
@@ -135,31 +138,32 @@ impl Gateway {
         (self.doors, self.stomp, self.fix, self.post) = (doors, stomp, fix.map(Box::new), Some(post));
         if self.stomp.is_some() || self.fix.is_some() {
             let port = self.port.id();
-            // What its own sessions have sent is told to it anyway.
+            // Events about the orders of its own sessions reach it anyway.
             if self.stomp.is_some() {
-                self.pending_commands.tell_all(CommandKind::Watch { port, what: Watch::Orders, on: true });
+                self.pending_commands.push_all(CommandKind::Watch { port, what: Watch::Orders, on: true });
             }
-            self.pending_commands.tell_all(CommandKind::Snapshot { port });
+            self.pending_commands.push_all(CommandKind::Snapshot { port });
             self.untold = (0..self.port.shards()).map(ShardId).collect();
         }
     }
 
-    /// Gives it venues to call.
+    /// Adds the venues to connect to.
     pub fn attach_venue(&mut self, venue: VenueConnector) {
         let port = self.port.id();
         for adapter in venue.adapters() {
-            self.pending_commands.tell_all(CommandKind::Watch {
+            self.pending_commands.push_all(CommandKind::Watch {
                 port,
                 what: Watch::Venue(adapter),
                 on: true,
             });
         }
         self.venue = Some(Box::new(venue));
-        // They are listed also while nobody is connected.
+        // Venues are listed even while no session is connected.
         self.had_sessions = true;
     }
 
-    /// Does a bounded amount of work and says how much. `net` is its thread's, unless another gateway has it.
+    /// Does a bounded amount of work and returns its amount. `net` is passed to one gateway per
+    /// thread.
     pub fn poll(&mut self, now: Timestamp, course: Course, net: Option<&mut Net>) -> usize {
         let heard = self.hear(now);
         self.heard = heard > 0;
@@ -183,7 +187,7 @@ impl Gateway {
         let Gateway { port, stomp, stomp_watch, fix, venue, recorder, untold, .. } = self;
         let own = port.id();
         let mut hear = |shard, event: &Event| {
-            // What happened elsewhere before a restart of ours.
+            // Events of other servers from before our restart.
             if event.seq & Event::SNAPSHOT != 0 {
                 fix.iter_mut().for_each(|fix| fix.hear_missed(now, shard, event));
                 return;
@@ -203,7 +207,7 @@ impl Gateway {
             if let EventKind::SnapshotEnd { port } = event.body
                 && port == own
             {
-                // Another server that was away tells its state once more.
+                // Another server that was disconnected sends its state again.
                 let was_untold = std::mem::replace(untold, untold.without(ShardMask::one(shard)));
                 if !was_untold.is_empty()
                     && untold.is_empty()
@@ -213,7 +217,7 @@ impl Gateway {
                 }
             }
         };
-        while heard < EVENTS_PER_POLL_MAX && port.hear_event(&mut hear).is_some() {
+        while heard < EVENTS_PER_POLL_MAX && port.poll_event_with(&mut hear).is_some() {
             heard += 1;
         }
         self.stomp_watch.rendered(self.recorder.as_mut());
@@ -231,7 +235,7 @@ impl Gateway {
         heard + trader.as_mut().map_or(0, |trader| trader.hear(recorder.as_mut()))
     }
 
-    /// Takes over new reference data. The demo trader goes on with those it began with.
+    /// Takes new reference data. The demo trader keeps those it started with.
     fn adopt(&mut self) -> usize {
         let Some(Reread { reference, briefing, .. }) = self.news.as_mut().and_then(|news| news.pop().ok())
         else {
@@ -246,7 +250,7 @@ impl Gateway {
         1
     }
 
-    /// What other threads tell, up to a bound.
+    /// Handles the notifications of other threads, up to a bound.
     fn read_post(&mut self, now: Timestamp) -> usize {
         let Some(post) = &mut self.post else { return 0 };
         let mut read = 0;
@@ -269,7 +273,7 @@ impl Gateway {
         read
     }
 
-    /// Tells who is here, if there is anybody.
+    /// Publishes the list of sessions, if there are any.
     fn publish_sessions(&mut self, now: Timestamp) {
         if now < self.roll_at || self.post.is_none() {
             return;
@@ -282,7 +286,7 @@ impl Gateway {
         }
     }
 
-    /// Everybody who is here.
+    /// Returns all sessions of this gateway.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         let fix = self.fix.iter().flat_map(|fix| fix.rows());
         let venue = self.venue.iter().flat_map(|venue| venue.rows());
@@ -304,7 +308,7 @@ impl Gateway {
                 });
             }
         }
-        // What is played back begins when those are there who are to hear it.
+        // A replay starts when the strategies that receive it are running.
         let awaits = self.runner.as_ref().is_some_and(|runner| !runner.is_settled());
         let may_speak = |market: &&mut Market| is_open && !(awaits && market.is_replay());
         if let Some(market) = self.market.as_mut().filter(may_speak) {
@@ -316,7 +320,7 @@ impl Gateway {
         said + self.run(now, course)
     }
 
-    /// The strategies act, and what they have to say goes to everybody.
+    /// Runs the strategies, and forwards their notifications to all threads.
     fn run(&mut self, now: Timestamp, course: Course) -> usize {
         let Gateway { runner: Some(runner), stomp, post, .. } = self else { return 0 };
         let mut said = runner.poll(now, course);
@@ -332,12 +336,12 @@ impl Gateway {
         said
     }
 
-    /// A cycle of the sockets.
+    /// Runs one cycle of the sockets.
     fn turn(&mut self, now: Timestamp, course: Course, net: &mut Net) -> usize {
         if course == Course::Open {
             self.doors.open(net);
         }
-        // All that was said has been heard: now the last words.
+        // All events have been drained: now the endpoints send their final messages.
         if course == Course::Ended && !self.heard && self.winding_down.is_none() {
             self.winding_down = Some(now);
             self.stomp.iter_mut().for_each(|stomp| stomp.wind_down(now));
@@ -346,7 +350,8 @@ impl Gateway {
         }
         self.is_late = self.winding_down.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
         let mut said = 0;
-        // What was heard is said at once, before anybody asks who else has come; but not twice in a row.
+        // Output for drained events is sent at once, without polling for readiness first; but not
+        // in two consecutive cycles.
         self.blind = self.heard && !self.blind;
         let blind = self.blind;
         let mut handle =
@@ -395,7 +400,7 @@ impl Gateway {
         1
     }
 
-    /// Everything that came is known: what is to be said about it leaves in this cycle.
+    /// Sends the output of this cycle, after all socket events have been handled.
     fn say(&mut self, now: Timestamp, course: Course, sockets: &mut Sockets) -> usize {
         if course >= Course::Closing {
             sockets.shut_doors();
@@ -431,14 +436,14 @@ impl Gateway {
         said
     }
 
-    /// Wakes the shards that were sent something.
+    /// Wakes the shards that received commands.
     fn ring(&mut self) {
         let called = [
-            self.port.take_called(),
-            self.control.as_mut().map(Control::take_called).unwrap_or_default(),
-            self.market.as_mut().map(Market::take_called).unwrap_or_default(),
-            self.trader.as_mut().map(Trader::take_called).unwrap_or_default(),
-            self.runner.as_mut().map(|runner| runner.take_called()).unwrap_or_default(),
+            self.port.take_wakeups(),
+            self.control.as_mut().map(Control::take_wakeups).unwrap_or_default(),
+            self.market.as_mut().map(Market::take_wakeups).unwrap_or_default(),
+            self.trader.as_mut().map(Trader::take_wakeups).unwrap_or_default(),
+            self.runner.as_mut().map(|runner| runner.take_wakeups()).unwrap_or_default(),
         ];
         self.bells.wake_shards(called.into_iter().fold(ShardMask::default(), ShardMask::with));
     }
@@ -457,7 +462,7 @@ impl Gateway {
         }
     }
 
-    /// Whether nobody is connected any more.
+    /// Returns whether all connections have ended.
     fn has_left(&self) -> bool {
         let is_winding_down = self.winding_down.is_some();
         let has_parted = self.stomp.as_ref().is_none_or(|stomp| is_winding_down && stomp.is_done())
@@ -467,7 +472,7 @@ impl Gateway {
         self.is_late || has_parted
     }
 
-    /// Whether something waits for room.
+    /// Returns whether commands or notifications wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
         !self.pending_commands.is_empty()
             || self.post.as_ref().is_some_and(NotificationChannel::is_waiting)

@@ -1,11 +1,12 @@
-//! A shard's duty: its worker with its journal, a stamp now and then, and the bells of those it spoke to.
+//! A shard's duty: its worker with its journal, latency samples, and the wake-ups of the ports it
+//! sent events to.
 
 use std::sync::Arc;
 
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::id::PortMask;
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
+use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 use rtrb::Consumer;
 
 use super::reread::Reread;
@@ -22,20 +23,21 @@ pub struct ShardDuty {
     keeping: Keeping,
     bells: Arc<Wakeups>,
     registry: Arc<Registry>,
-    /// Whose lanes were full after the last round.
+    /// Ports whose lanes were full after the last cycle.
     awaited: PortMask,
-    /// All is said, and nothing is taken any more.
+    /// Whether all events are sent and no more commands are accepted.
     closed: bool,
 }
 
-/// What is kept of the shard's commands: themselves, and how long they took.
+/// Journal and latency recorder of the shard's commands.
 #[derive(Debug)]
 pub struct Keeping {
-    /// None: nothing is journaled.
+    /// `None` if commands are not journaled.
     pub journal: Option<Writer>,
-    /// None: nothing is stamped.
+    /// `None` if latencies are not recorded.
     pub recorder: Option<Recorder>,
-    /// New reference data, on their way ahead of the command that puts them into force; None: there never are any.
+    /// Lane of new reference data, which arrive ahead of the command that makes them effective;
+    /// `None` if there are never any.
     pub news: Option<Consumer<Reread>>,
 }
 
@@ -44,33 +46,33 @@ impl ShardDuty {
         ShardDuty { worker, keeping, bells, registry, awaited: PortMask::NONE, closed: false }
     }
 
-    /// Does a bounded amount of work and says how much.
+    /// Does a bounded amount of work and returns its amount.
     pub fn poll(&mut self, now: Timestamp, course: Course) -> usize {
         if self.closed {
             return 0;
         }
         let work = self.keeping.poll(&mut self.worker, now);
-        self.bells.wake_ports(self.worker.take_called());
+        self.bells.wake_ports(self.worker.take_wakeups());
         self.urge();
         if work > 0 {
             let shard = self.worker.shard().id().0 as usize;
             self.registry.shards[shard].publish(&self.worker.counts());
         }
-        // Whoever could send has closed before, so what was taken was the last.
+        // All senders have closed before, so these commands were the last.
         self.closed = course >= Course::Draining && work == 0 && !self.worker.has_work();
         work
     }
 
-    /// Calls those whose lanes are full, once: they may have lain down for a moment in the belief that there was time.
+    /// Wakes the threads whose lanes are full, once: they may have parked for a short time.
     fn urge(&mut self) {
-        let awaited = self.worker.awaited();
+        let awaited = self.worker.blocked_ports();
         if awaited != self.awaited {
             self.bells.call_ports(awaited.without(self.awaited));
             self.awaited = awaited;
         }
     }
 
-    /// Whether somebody must listen before anything goes on here.
+    /// Returns whether this shard cannot continue before another thread drains its lane.
     pub fn is_held_up(&self) -> bool {
         !self.awaited.is_empty()
     }
@@ -79,7 +81,7 @@ impl ShardDuty {
         course < Course::Draining || self.closed
     }
 
-    /// Whether something waits for room, on a lane or in the journal.
+    /// Returns whether something waits for a free slot of a lane or for the journal.
     pub fn is_waiting(&self) -> bool {
         !self.closed && self.worker.has_work()
     }
@@ -91,8 +93,8 @@ impl ShardDuty {
 }
 
 impl Keeping {
-    /// A poll in which each command is journaled before it is applied, and some are timed. One is applied when the next is
-    /// taken, or when the poll ends.
+    /// Polls the worker. Each command is journaled before it is applied, and some are timed. A
+    /// command is applied when the next is taken, or when the poll ends.
     fn poll(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
         let Keeping { journal, recorder, news } = self;
         while let Some(Reread { name, reference, .. }) = news.as_mut().and_then(|news| news.pop().ok()) {
@@ -101,9 +103,9 @@ impl Keeping {
         let stored = journal.as_ref().map_or(ALL_STORED, Writer::stored);
         let mut applying = None;
         let mut work = worker.poll_with(now, stored, |number, now, command, shard| {
-            // They were sent before it, so they are here in the next round.
+            // The data were sent before the command, so they are here in the next cycle.
             if matches!(command.body, CommandKind::Reference { name } if !shard.has_staged(name)) {
-                return Taken::Wait;
+                return JournalOutcome::Retry;
             }
             let mut timed = None;
             if let Some(recorder) = recorder.as_mut() {
@@ -115,15 +117,15 @@ impl Keeping {
             let taken = match journal.as_mut() {
                 Some(journal) => {
                     let taken = journal.take(number, now, command, shard);
-                    if taken == Taken::Yes {
+                    if taken == JournalOutcome::Accepted {
                         fault::after_write();
                     }
                     taken
                 }
-                None => Taken::Yes,
+                None => JournalOutcome::Accepted,
             };
             if let Some((recorder, begun)) = recorder.as_mut().zip(timed)
-                && taken == Taken::Yes
+                && taken == JournalOutcome::Accepted
             {
                 let journaled = recorder.stamp();
                 recorder.count(Stage::Journal, begun, journaled);

@@ -1,11 +1,11 @@
-//! The strategies' place: a duty of the first gateway's thread.
+//! Runs the strategies of this process: a duty of the first gateway's thread.
 
 use std::sync::Arc;
 
 use pitlane_engine::command::Phase;
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::host::Host;
+use pitlane_engine::strategy::host::StrategyHost;
 use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 
@@ -16,7 +16,7 @@ use crate::notifications::Notification;
 #[derive(Debug)]
 pub struct RunnerDuty {
     runner: Runner,
-    /// Every strategy has been led to its end.
+    /// Whether every strategy has been stopped.
     left: bool,
 }
 
@@ -33,31 +33,31 @@ impl RunnerDuty {
         self.runner.adopt(reference.clone());
     }
 
-    /// Hears what the shards say, up to a bound.
+    /// Drains the events of the shards, up to a bound.
     pub fn hear(&mut self, now: Timestamp) -> usize {
-        self.runner.hear(now, EVENTS_PER_POLL_MAX)
+        self.runner.drain_events(now, EVENTS_PER_POLL_MAX)
     }
 
-    /// What other threads tell: events between strategies are for these too.
+    /// Handles notifications of other threads: events between strategies.
     pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         if let Notification::Generic { name, body } = note {
             self.runner.handle_generic(now, name, body);
         }
     }
 
-    /// Strategies begin when the platform is open and end when it closes.
+    /// Starts the strategies when the platform is open, and stops them when it closes.
     pub fn poll(&mut self, now: Timestamp, course: Course) -> usize {
         if course == Course::Open {
             self.runner.begin();
         }
         if course >= Course::Closing && !self.left {
             self.left = true;
-            self.runner.wind_down(now);
+            self.runner.stop_all(now);
         }
         self.runner.poll(now)
     }
 
-    /// What everybody with clients must hear.
+    /// Returns the next notification for all threads with clients.
     pub fn take_note(&mut self) -> Option<Notification> {
         let notice = self.runner.poll_notice()?;
         Some(match notice {
@@ -69,9 +69,10 @@ impl RunnerDuty {
         })
     }
 
-    /// Whether every strategy that should run does, or has failed.
+    /// Returns whether every strategy that should run is running, or has failed.
     pub fn is_settled(&self) -> bool {
-        let is_there = |host: &Host| !host.starts() || matches!(host.phase(), Phase::Running | Phase::Stop);
+        let is_there =
+            |host: &StrategyHost| !host.starts() || matches!(host.phase(), Phase::Running | Phase::Stop);
         !self.runner.is_waiting() && self.runner.hosts().iter().all(is_there)
     }
 
@@ -79,7 +80,7 @@ impl RunnerDuty {
         self.runner.is_waiting()
     }
 
-    /// Whether its strategies have ended and all they said is on its way.
+    /// Returns whether the strategies have stopped and all their commands are sent.
     pub fn has_left(&self) -> bool {
         self.left && !self.runner.is_waiting()
     }
@@ -88,7 +89,7 @@ impl RunnerDuty {
         self.runner.deadline()
     }
 
-    pub fn take_called(&mut self) -> ShardMask {
-        self.runner.take_called()
+    pub fn take_wakeups(&mut self) -> ShardMask {
+        self.runner.take_wakeups()
     }
 }

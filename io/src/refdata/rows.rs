@@ -80,13 +80,13 @@ pub const SECURITY: &[&str] = &[
 
 pub fn security(cells: &mut Cells<'_>) -> Security {
     let price = |cells: &mut Cells<'_>, column: &str| cells.value(column, "a decimal", Price::parse);
-    let kinds = SecurityKind::ALL.map(SecurityKind::word);
-    let options = [OptionKind::Call.word(), OptionKind::Put.word()];
+    let kinds = SecurityKind::ALL.map(SecurityKind::name);
+    let options = [OptionKind::Call.name(), OptionKind::Put.name()];
     Security {
         id: SecurityId(cells.number("id", SecurityId::MAX)),
         symbol: cells.name("symbol"),
         description: cells.text("description"),
-        kind: cells.word("type", &kinds, SecurityKind::from_word).unwrap_or(SecurityKind::Stock),
+        kind: cells.word("type", &kinds, SecurityKind::from_name).unwrap_or(SecurityKind::Stock),
         family: FamilyId(cells.number("securityFamilyId", FamilyId::MAX)),
         isin: cells.optional("isin", |cells, column| {
             cells.text_like(column, "an ISIN, or its check digit is wrong", is_isin)
@@ -97,7 +97,7 @@ pub fn security(cells: &mut Cells<'_>) -> Security {
             .optional("expiration", |cells, column| cells.value(column, "a date (YYYY-MM-DD)", Day::parse)),
         strike: cells.optional("strike", price),
         option: cells
-            .optional("optionType", |cells, column| cells.word(column, &options, OptionKind::from_word))
+            .optional("optionType", |cells, column| cells.word(column, &options, OptionKind::from_name))
             .flatten(),
         base_currency: cells.optional("baseCurrency", |cells, column| cells.currency(column)),
         start_price: cells.optional("startPrice", price),

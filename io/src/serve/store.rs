@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::letters;
+use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::time::Timestamp;
 use rtrb::{Producer, RingBuffer};
 
@@ -154,7 +154,7 @@ impl Store {
                 venues: venues.unheard()?,
                 elsewhere: elsewhere(config, reference),
                 abroad: config.cluster.is_on(),
-                elsewhere_max: config.outposts.events_kept.max(config.cluster.events_kept),
+                elsewhere_max: config.remote_strategies.events_kept.max(config.cluster.events_kept),
                 ..acceptor.unheard()
             },
         };
@@ -283,7 +283,7 @@ fn elsewhere(config: &Config, reference: &RefData) -> Vec<Source> {
         return Vec::new();
     }
     let here = strategies::run_here(&config.strategies, reference);
-    here.into_iter().map(|strategy| letters::source(HTTP, strategy)).collect()
+    here.into_iter().map(|strategy| remote_protocol::source(HTTP, strategy)).collect()
 }
 
 /// Makes the data folder, if it is not there. What everybody traded is nobody else's business; who has made it himself has

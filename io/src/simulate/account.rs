@@ -9,7 +9,7 @@ use pitlane_engine::id::{Currency, PositionId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
-use pitlane_engine::strategy::market::Market;
+use pitlane_engine::strategy::market::MarketCache;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{Missing, View, ViewSettings};
 
@@ -64,7 +64,7 @@ pub struct Account {
     shards: u8,
     view: View,
     /// The newest market of every security.
-    market: Market,
+    market: MarketCache,
     lines: Vec<Line>,
     deals: Vec<Deal>,
     deals_more: u64,
@@ -79,7 +79,7 @@ pub struct Account {
 
 impl Account {
     pub fn new(config: &Config, reference: Arc<RefData>, shards: u8) -> Account {
-        let mut market = Market::default();
+        let mut market = MarketCache::default();
         for row in reference.securities() {
             market.follow(row.id, 0, true);
         }

@@ -65,8 +65,8 @@ impl Rig {
         let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: READER, session: 0 });
-        pending_commands.tell_all(CommandKind::Watch { port: READER, what: Watch::Orders, on: true });
-        pending_commands.tell_all(CommandKind::Snapshot { port: READER });
+        pending_commands.push_all(CommandKind::Watch { port: READER, what: Watch::Orders, on: true });
+        pending_commands.push_all(CommandKind::Snapshot { port: READER });
         let mut rig = Rig {
             workers,
             control: Control::new(control, now, settings.briefing, standings),
@@ -97,8 +97,8 @@ impl Rig {
             let movement = credit(strategy, account, cash, config);
             let body = CommandKind::Transaction(movement);
             match route(&body, self.workers.len() as u8) {
-                Route::One(shard) => self.pending_commands.tell(shard, body),
-                Route::All => self.pending_commands.tell_all(body),
+                Route::One(shard) => self.pending_commands.push(shard, body),
+                Route::All => self.pending_commands.push_all(body),
             }
         }
         self.settle();
@@ -109,7 +109,7 @@ impl Rig {
         for strategy in ids {
             // One that has failed stays where it is.
             if self.runner.hosts().iter().any(|host| host.id() == strategy && host.reason().is_none()) {
-                let _ = self.runner.lead(strategy, to);
+                let _ = self.runner.request_phase(strategy, to);
             }
         }
         self.settle();
@@ -135,7 +135,7 @@ impl Rig {
         self.feed.send(shard, command).expect("the lane was emptied at the last row");
         let worker = &mut self.workers[shard.0 as usize];
         worker.poll(self.now);
-        self.runner.hear(self.now, EVENTS_MAX);
+        self.runner.drain_events(self.now, EVENTS_MAX);
         let has_orders = self.runner.poll(self.now) > 0;
         if has_orders || self.hear() > 0 || self.workers[shard.0 as usize].has_work() {
             self.settle();
@@ -178,7 +178,7 @@ impl Rig {
             work += self.workers.iter_mut().map(|worker| worker.poll(self.now)).sum::<usize>();
             work += self.control.hear(|_, _| {}) + self.control.poll(self.now, |_, _| {});
             work += self.hear();
-            work += self.runner.hear(self.now, EVENTS_MAX) + self.runner.poll(self.now);
+            work += self.runner.drain_events(self.now, EVENTS_MAX) + self.runner.poll(self.now);
             while self.feed.poll_event().is_some() {
                 work += 1;
             }
@@ -209,7 +209,7 @@ impl Rig {
         if !self.is_running {
             self.account.begin(self.now);
         }
-        self.runner.wind_down(self.now);
+        self.runner.stop_all(self.now);
         self.settle();
         self.account.sample(self.now);
         self.account.end(self.now);

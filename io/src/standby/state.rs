@@ -103,10 +103,10 @@ impl State {
     /// What `/metrics` shows of it.
     pub fn expose(&self, out: &mut Exposition) {
         let leads = (self.stand() == Stand::Leading) as u8;
-        out.single("pitlane_standby_leads", Kind::Gauge, "1 while this server leads its group.", leads);
+        out.single("pitlane_standby_is_leader", Kind::Gauge, "1 while this server leads its group.", leads);
         out.single("pitlane_standby_epoch", Kind::Gauge, "Leaders that the group has had.", self.epoch());
         let help = "Records that the broker has not acknowledged; of one that follows, messages not read.";
-        out.single("pitlane_standby_behind", Kind::Gauge, help, self.behind.get());
+        out.single("pitlane_standby_lag", Kind::Gauge, help, self.behind.get());
         let help = "Messages of the group's stream acknowledged, or read.";
         out.single("pitlane_standby_messages_total", Kind::Counter, help, self.messages.get());
         let help = "Messages in the group's stream that none of its servers sent, and that were skipped.";

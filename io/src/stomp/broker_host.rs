@@ -1,5 +1,6 @@
-//! The company: the broker of one thread and everybody who is connected to it, whatever carries the connection. What a broker
-//! asks for is done here, in one way for all; the sockets are with `platform/gateway/stomp` and `http/hall`.
+//! The broker of one thread with all clients connected to it, whatever carries the connection.
+//! Executes the broker's commands in one way for all; the sockets are in `platform/gateway/stomp`
+//! and `http/websocket_broker`.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,8 +21,8 @@ use crate::auth::{Credentials, RevocationWatch};
 use crate::config::Secret;
 use crate::notifications::{Kind, Notification, SessionInfo};
 
-/// Notes that wait to be passed on. They are taken in every turn, so that only a flood comes so far; beyond it they are dropped
-/// and counted.
+/// Maximum number of notifications that wait to be forwarded. They are taken in every cycle, so
+/// only a flood reaches this bound; beyond it they are dropped and counted.
 const NOTES_MAX: usize = 4_096;
 
 #[derive(Debug)]
@@ -29,13 +30,13 @@ pub struct BrokerHost {
     pub broker: StompBroker,
     transport: Transport,
     watches: Subscriptions,
-    /// None: nobody logs in here.
+    /// `None` if clients do not log in here.
     roll: Option<RevocationWatch>,
     /// By slot of the session.
     guests: Vec<Option<ConnectedClient>>,
-    /// Connections so far.
+    /// Number of connections so far.
     number: u64,
-    /// What guests say to all, for other threads.
+    /// Events of clients to all strategies, for other threads.
     notes: VecDeque<Notification>,
     dropped: u64,
 }
@@ -47,7 +48,7 @@ struct ConnectedClient {
     peer: SocketAddr,
     since: Timestamp,
     name: Option<Arc<str>>,
-    /// Of the books when it was asked who this is.
+    /// Generation of the credentials at the time of the login.
     generation: u64,
 }
 
@@ -70,13 +71,13 @@ impl BrokerHost {
         }
     }
 
-    /// New reference data, in force in all shards.
+    /// Takes new reference data, which are effective in all shards.
     pub fn adopt(&mut self, reference: &Arc<RefData>) {
         self.broker.set_reference(reference.clone());
         self.watches.adopt(reference);
     }
 
-    /// Somebody has connected. None: there are as many as may be.
+    /// Adds a connection. Returns `None` if the maximum number of sessions is reached.
     pub fn enter(&mut self, now: Timestamp, peer: SocketAddr) -> Option<SessionId> {
         let session = self.broker.open(now, self.transport)?;
         self.number += 1;
@@ -89,7 +90,7 @@ impl BrokerHost {
         Some(session)
     }
 
-    /// The connection is gone.
+    /// Removes a connection that is gone.
     pub fn leave(&mut self, session: SessionId) {
         if self.guest(session).is_some() {
             self.guests[session.slot()] = None;
@@ -105,7 +106,7 @@ impl BrokerHost {
         self.broker.handle_event(now, shard, event);
     }
 
-    /// What other threads tell.
+    /// Handles a notification of another thread.
     pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         note.tell(now, &mut self.broker);
         if let Notification::Kick { kind, number } = *note
@@ -115,7 +116,8 @@ impl BrokerHost {
         }
     }
 
-    /// Does what the broker asks for. `ask` has somebody find out who a guest is; false: nobody can be asked now.
+    /// Executes the broker's commands. `ask` starts the verification of a client's credentials and
+    /// returns false if that is not possible now.
     pub fn dispatch(&mut self, now: Timestamp, mut ask: impl FnMut(SessionId, Credentials) -> bool) {
         while let Some(command) = self.broker.poll_command() {
             match command {
@@ -126,7 +128,8 @@ impl BrokerHost {
                         guest.generation = generation;
                         guest.peer.ip()
                     });
-                    // A client library may send an empty `login:` with a token. It means the same as none.
+                    // A client library may send an empty `login:` with a token. It means the same
+                    // as none.
                     let login = login.filter(|login| !login.is_empty());
                     let shown = peer.zip(passcode).map(|(peer, Passcode(passcode))| Credentials {
                         login,
@@ -150,7 +153,7 @@ impl BrokerHost {
         }
     }
 
-    /// What came of a login; none: refused.
+    /// Handles the result of a login; `None` if it was refused.
     pub fn handle_verdict(
         &mut self,
         now: Timestamp,
@@ -158,7 +161,7 @@ impl BrokerHost {
         known: Option<(Arc<str>, StompAccess)>,
     ) {
         let generation = self.guest(session).map_or(0, |guest| guest.generation);
-        // Struck off between the verdict and now.
+        // The login may have been revoked since the verdict.
         let is_revoked =
             |name: &str| self.roll.as_ref().is_some_and(|roll| roll.is_revoked(name, generation));
         let (name, access) = known.filter(|(name, _)| !is_revoked(name)).unzip();
@@ -168,27 +171,28 @@ impl BrokerHost {
         self.broker.handle_login_result(now, session, access);
     }
 
-    /// Tells the shards what is wanted here, as far as there is room, and says how much that was.
+    /// Sends the subscriptions of this thread to the shards while the lanes accept them; returns
+    /// the amount of work.
     pub fn poll_watches(&mut self, port: &mut PortEnd) -> usize {
         self.watches.poll(port)
     }
 
-    /// What a guest says to all.
+    /// Returns the next event of a client to all strategies.
     pub fn take_note(&mut self) -> Option<Notification> {
         self.notes.pop_front()
     }
 
-    /// Whether something is to be sent to shards or other threads.
+    /// Returns whether something has to be sent to shards or other threads.
     pub fn is_waiting(&self) -> bool {
         self.watches.is_waiting() || !self.notes.is_empty()
     }
 
-    /// Notes for which there was no room.
+    /// Returns the number of dropped notifications.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Everybody who is here.
+    /// Returns all sessions.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         self.guests.iter().flatten().filter_map(|guest| {
             let row = SessionInfo::of_stomp(
@@ -201,7 +205,7 @@ impl BrokerHost {
         })
     }
 
-    /// Messages said to all who are here.
+    /// Returns the number of messages sent to all connected clients.
     pub fn messages(&self) -> u64 {
         self.guests
             .iter()
@@ -211,7 +215,7 @@ impl BrokerHost {
             .sum()
     }
 
-    /// Ends the session of this number; false if there is none.
+    /// Ends the session of this number; returns false if there is none.
     pub fn kick(&mut self, now: Timestamp, number: u64) -> bool {
         let meant = self.guests.iter().flatten().find(|guest| guest.number == number);
         let Some(session) = meant.map(|guest| guest.session) else { return false };
@@ -219,7 +223,8 @@ impl BrokerHost {
         true
     }
 
-    /// Ends each session whose login was removed or changed since its CONNECT. Returns how many were ended.
+    /// Ends each session whose login was removed or changed since its CONNECT. Returns how many
+    /// were ended.
     pub fn revoke(&mut self, now: Timestamp) -> usize {
         let BrokerHost { roll: Some(roll), guests, broker, .. } = self else { return 0 };
         if !roll.has_changed() {
@@ -232,7 +237,7 @@ impl BrokerHost {
         struck.map(|guest| broker.end(now, guest.session)).count()
     }
 
-    /// Everybody is sent away, with a reason.
+    /// Ends all sessions, with a reason.
     pub fn end_all(&mut self, now: Timestamp) {
         for guest in self.guests.iter().flatten() {
             self.broker.end(now, guest.session);
@@ -258,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_notes_wait_to_be_passed_on_and_those_beyond_are_counted() {
+    fn waiting_notifications_are_bounded_and_those_beyond_are_counted() {
         let now = Timestamp(1);
         let guest = Some(StompAccess { may_send: true, ..StompAccess::default() });
         let settings = BrokerSettings { anonymous_access: guest, ..BrokerSettings::default() };
@@ -275,7 +280,7 @@ mod tests {
         assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 0));
         send(&mut company, NOTES_MAX);
         assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 1));
-        // What waits comes in its order, and then there is room again.
+        // The waiting notifications come in order, and then there is space again.
         let text = |note| match note {
             Some(Notification::Generic { body, .. }) => String::from_utf8(body.to_vec()).unwrap(),
             other => panic!("{other:?}"),

@@ -1,4 +1,5 @@
-//! Logins on their way: asked of the clerk, answered in their time; the session is not read meanwhile.
+//! Logins in progress: sent to the authenticator and answered later; the session is not read
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use crate::auth::{AuthClient, Credentials, Identity, RevocationWatch, Role, Stra
 
 #[derive(Debug)]
 pub struct Logins {
-    /// None: nobody is asked here.
+    /// `None` if this thread has no logins.
     seat: Option<AuthClient>,
-    /// Least role that may send events to other strategies.
+    /// Lowest role that may send events to other strategies.
     sender: Role,
-    /// By ticket; never more than the seat has questions open.
+    /// Sessions by ticket; at most as many as the `AuthClient` has open questions.
     asked: BTreeMap<u64, SessionId>,
     tickets: u64,
 }
@@ -25,12 +26,13 @@ impl Logins {
         Logins { seat, sender, asked: BTreeMap::new(), tickets: 0 }
     }
 
-    /// Who is in the books, for sessions that stay.
+    /// Returns a watch that detects revoked logins of open sessions.
     pub fn roll(&self) -> Option<RevocationWatch> {
         self.seat.as_ref().map(AuthClient::roll)
     }
 
-    /// Asks who this is. False: nobody can be asked now, and it is refused.
+    /// Starts the verification of credentials. Returns false if it is not possible now, and the
+    /// login is refused.
     pub fn ask(&mut self, now: Timestamp, session: SessionId, credentials: Credentials) -> bool {
         let Some(seat) = &mut self.seat else { return false };
         self.tickets += 1;
@@ -41,7 +43,7 @@ impl Logins {
         is_asked
     }
 
-    /// The next verdict: who it is and what he may; None: he is refused.
+    /// Returns the next verdict: name and rights of the client; `None` if it is refused.
     #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
     pub fn poll(&mut self) -> Option<(SessionId, Option<(Arc<str>, StompAccess)>)> {
         let (ticket, verdict) = self.seat.as_mut()?.poll()?;
@@ -51,7 +53,7 @@ impl Logins {
     }
 }
 
-/// What somebody may see and send. Everybody we know may see.
+/// Returns what an identity may see and send. Every identity may see.
 pub fn access(identity: &Identity, sender: Role) -> StompAccess {
     let strategies = match &identity.strategies {
         Strategies::All => StrategyAccess::All,

@@ -1,5 +1,6 @@
-//! Which market data a thread wants, told to the shards. What is kept is the wish, not a queue of changes: however often clients
-//! change their minds, a shard is told about a security once for each time there is room.
+//! The market data that a thread needs, sent to the shards as subscriptions. The table holds the
+//! wanted state, not a queue of changes: however often clients change their subscriptions, a shard
+//! receives at most one command per security each time the lane accepts one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,28 +12,29 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
 use pitlane_protocols::stomp::broker::Interest;
 
-/// Commands sent in one poll, so that a wish for all securities does not hold the round up.
+/// Maximum number of commands sent per poll, so that a subscription to all securities does not
+/// delay the cycle.
 const SENT_PER_POLL_MAX: usize = 256;
 
-/// What of a security is watched.
+/// The kind of market data of a security.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SubscriptionScope {
     Ticks,
     Depth,
 }
 
-/// All sets are bounded by the securities there are.
+/// The subscriptions of one thread. All sets are bounded by the number of securities.
 #[derive(Debug)]
 pub struct Subscriptions {
     reference: Arc<RefData>,
-    /// This thread is told every tick anyway.
+    /// Whether this thread receives every tick anyway.
     hears_ticks: bool,
-    /// Wanted of every security.
+    /// Wanted for every security.
     all: BTreeSet<SubscriptionScope>,
     wanted: BTreeSet<(SecurityId, SubscriptionScope)>,
-    /// As the shards know it.
+    /// As sent to the shards.
     told: BTreeSet<(SecurityId, SubscriptionScope)>,
-    /// Where the wish may have changed.
+    /// Where the wanted state may have changed.
     changed: BTreeSet<(SecurityId, SubscriptionScope)>,
 }
 
@@ -42,7 +44,7 @@ impl Subscriptions {
         Subscriptions { reference, hears_ticks, all, wanted, told, changed }
     }
 
-    /// New reference data; whoever wants something of all securities wants it of new ones too.
+    /// Takes new reference data; subscriptions to all securities include the new ones.
     pub fn adopt(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
         for sight in self.all.clone() {
@@ -57,8 +59,8 @@ impl Subscriptions {
             Interest::Depth(security) => self.set_one(security, SubscriptionScope::Depth, on),
             Interest::AllTicks => self.set_all(SubscriptionScope::Ticks, on),
             Interest::AllDepths => self.set_all(SubscriptionScope::Depth, on),
-            // Orders and the system are told to every thread with clients, always: a receipt for a subscription must mean
-            // that nothing is missed from there on, whatever the lanes hold.
+            // Every thread with clients always receives orders and system events: a receipt for a
+            // subscription must mean that nothing is missed from there on, whatever the lanes hold.
             Interest::Rest => {}
         }
     }
@@ -83,7 +85,7 @@ impl Subscriptions {
         !self.changed.is_empty()
     }
 
-    /// Tells what has room, and says how much.
+    /// Sends commands while the lanes accept them, and returns their number.
     pub fn poll(&mut self, port: &mut PortEnd) -> usize {
         let source = Source { origin: Origin::Server, port: port.id(), session: 0 };
         for sent in 0..SENT_PER_POLL_MAX {
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_told_once_however_often_it_changed() {
+    fn a_subscription_is_sent_once_however_often_it_changed() {
         let reference = Arc::new(crate::refdata::shipped().unwrap());
         let security = reference.securities()[0].id;
         let (mut ports, mut shards) = mesh(&[PortClass::Client], 1, Depths { commands: 1, events: 1 });

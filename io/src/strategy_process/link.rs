@@ -12,11 +12,11 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::strategy::host::HostSettings;
-use pitlane_engine::strategy::kinds::Kind;
-use pitlane_engine::strategy::letters::{
-    self, Letter, Numbered, Parcel, Post, Prices, Reply, Section, Welcome,
-};
 use pitlane_engine::strategy::parameters::Parameters;
+use pitlane_engine::strategy::registry::StrategyKind;
+use pitlane_engine::strategy::remote_protocol::{
+    self, Blob, EventBatch, NumberedEvent, PriceBatch, RemoteReply, RemoteRequest, StrategySetup, Welcome,
+};
 use tokio::net::UnixStream as Signals;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -103,9 +103,10 @@ pub async fn run(
     tokio::spawn(say_generics(client.clone(), subjects.clone(), to_say, life));
     tokio::spawn(hear_generics(generics, subjects.clone(), settings.name.clone(), to_hear));
     tokio::spawn(try_canary(client, wire.weather.clone(), subjects.canary(&settings.name)));
-    let (mut record, mut heard) = match &config.outposts.record_dir {
+    let (mut record, mut heard) = match &config.remote_strategies.record_dir {
         Some(folder) => {
-            let opened = Record::open(folder, &settings.name).map_err(system("outposts.record_dir"))?;
+            let opened =
+                Record::open(folder, &settings.name).map_err(system("remote_strategies.record_dir"))?;
             (Some(opened.0), opened.1)
         }
         None => (None, Vec::new()),
@@ -136,21 +137,21 @@ impl Wire<'_> {
         let mut waits_for = String::new();
         loop {
             let life = self.clock.now().0;
-            let letter = Letter::Hello { life, host: host(), heard: heard.to_vec() };
+            let letter = RemoteRequest::Hello { life, host: host(), heard: heard.to_vec() };
             let reply = tokio::select! {
                 reply = self.ask(&letter) => reply,
                 _ = self.signals.readable() => return Ok(None),
             };
             match reply {
-                Some(Reply::Welcome(welcome)) => {
+                Some(RemoteReply::Welcome(welcome)) => {
                     if let Some(greeted) = self.unpack(life, welcome, &mut record, heard).await? {
                         return Ok(Some(greeted));
                     }
                 }
-                Some(Reply::Refused { words }) => return Err(StrategyProcessError::Refused(words)),
-                Some(Reply::Wait { words }) if words != waits_for => {
-                    tracing::info!(why = %words, "waiting for the server");
-                    waits_for = words;
+                Some(RemoteReply::Refused { text }) => return Err(StrategyProcessError::Refused(text)),
+                Some(RemoteReply::Wait { text }) if text != waits_for => {
+                    tracing::info!(why = %text, "waiting for the server");
+                    waits_for = text;
                 }
                 _ => {}
             }
@@ -158,7 +159,7 @@ impl Wire<'_> {
         }
     }
 
-    async fn ask(&self, letter: &Letter) -> Option<Reply> {
+    async fn ask(&self, letter: &RemoteRequest) -> Option<RemoteReply> {
         let name = &self.settings.name;
         let answered = match self.request(self.subjects.ask(name), letter).await? {
             // Nobody takes its letters: the server is away, or does not know the strategy.
@@ -168,14 +169,18 @@ impl Wire<'_> {
             answered => answered,
         };
         let message = answered.ok()?;
-        match Reply::decode(&message.payload) {
+        match RemoteReply::decode(&message.payload) {
             Ok(reply) => Some(reply),
-            Err(misread) => Some(Reply::Refused { words: misread.to_string() }),
+            Err(misread) => Some(RemoteReply::Refused { text: misread.to_string() }),
         }
     }
 
     /// None if there was no answer in time.
-    async fn request(&self, subject: String, letter: &Letter) -> Option<Result<Message, RequestError>> {
+    async fn request(
+        &self,
+        subject: String,
+        letter: &RemoteRequest,
+    ) -> Option<Result<Message, RequestError>> {
         timeout(ANSWER_MAX, self.client.request(subject, letter.encode().into())).await.ok()
     }
 
@@ -188,14 +193,14 @@ impl Wire<'_> {
         heard: &[u64],
     ) -> Result<Option<Greeted>, StrategyProcessError> {
         let damaged = |what: &str, damage| StrategyProcessError::Refused(format!("{what}: {damage}"));
-        let Some(reference) = self.parcel(life, Parcel::Reference, welcome.reference_bytes).await else {
+        let Some(reference) = self.parcel(life, Blob::Reference, welcome.reference_bytes).await else {
             return Ok(None);
         };
-        let Some(state) = self.parcel(life, Parcel::State, welcome.state_bytes).await else {
+        let Some(state) = self.parcel(life, Blob::State, welcome.state_bytes).await else {
             return Ok(None);
         };
         let reference = RefData::load(&reference).map_err(|damage| damaged("its reference data", damage))?;
-        let state = letters::decode_state(&state).map_err(|damage| damaged("its state", damage))?;
+        let state = remote_protocol::decode_state(&state).map_err(|damage| damaged("its state", damage))?;
         let is_known = !heard.is_empty() && welcome.complete;
         let missed = match is_known {
             true => self.missed(life, &welcome, heard).await,
@@ -205,7 +210,7 @@ impl Wire<'_> {
         let mut record = record.take();
         if let Some(record) = record.as_mut().filter(|_| !is_known) {
             let heads: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
-            record.begun(&heads).map_err(system("outposts.record_dir"))?;
+            record.begun(&heads).map_err(system("remote_strategies.record_dir"))?;
         }
         let host = host_settings(self.settings, &welcome.section, &reference, welcome.strategy)?;
         let seed = self.settings.config.service.seed;
@@ -213,11 +218,11 @@ impl Wire<'_> {
         Ok(Some(Greeted { welcome, props }))
     }
 
-    async fn parcel(&self, life: u64, of: Parcel, total: u32) -> Option<Vec<u8>> {
+    async fn parcel(&self, life: u64, of: Blob, total: u32) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         while bytes.len() < total as usize {
-            match self.ask(&Letter::Piece { life, of, at: bytes.len() as u32 }).await? {
-                Reply::Piece { bytes: piece, .. } if !piece.is_empty() => bytes.extend(piece),
+            match self.ask(&RemoteRequest::Piece { life, of, at: bytes.len() as u32 }).await? {
+                RemoteReply::Piece { bytes: piece, .. } if !piece.is_empty() => bytes.extend(piece),
                 _ => return None,
             }
         }
@@ -225,11 +230,11 @@ impl Wire<'_> {
     }
 
     /// What was said between what was heard and the state.
-    async fn missed(&self, life: u64, welcome: &Welcome, heard: &[u64]) -> Option<Vec<Numbered>> {
+    async fn missed(&self, life: u64, welcome: &Welcome, heard: &[u64]) -> Option<Vec<NumberedEvent>> {
         let (mut heard, mut all) = (heard.to_vec(), Vec::new());
         loop {
-            let Reply::Missed { events, more } =
-                self.ask(&Letter::Fetch { life, heard: heard.clone() }).await?
+            let RemoteReply::Missed { events, more } =
+                self.ask(&RemoteRequest::Fetch { life, heard: heard.clone() }).await?
             else {
                 return None;
             };
@@ -254,7 +259,7 @@ impl Wire<'_> {
 /// What makes the strategy: its own section, or the server's.
 fn host_settings(
     settings: &StrategyProcessSettings,
-    section: &Section,
+    section: &StrategySetup,
     reference: &RefData,
     id: pitlane_engine::id::StrategyId,
 ) -> Result<HostSettings, StrategyProcessError> {
@@ -263,7 +268,7 @@ fn host_settings(
         Some(own) => (own.make(reference), own.start, own.cancel_on_failure),
         None => {
             let texts: BTreeMap<String, String> = section.parameters.iter().cloned().collect();
-            let kind = Kind::find(&section.kind).ok_or(None);
+            let kind = StrategyKind::find(&section.kind).ok_or(None);
             let make =
                 kind.and_then(|kind| kind.make(&section.securities, &Parameters::new(texts)).map_err(Some));
             (make, section.start, section.cancel_on_failure)
@@ -291,7 +296,10 @@ impl Wire<'_> {
                 Some(Broken::Refused(words)) => return Err(StrategyProcessError::Refused(words.clone())),
                 Some(Broken::Record(words)) => {
                     let error = std::io::Error::other(words.clone());
-                    return Err(StrategyProcessError::System("outposts.record_dir".to_string(), error));
+                    return Err(StrategyProcessError::System(
+                        "remote_strategies.record_dir".to_string(),
+                        error,
+                    ));
                 }
                 None => {}
             }
@@ -316,18 +324,18 @@ impl Wire<'_> {
                 let number = message.subject.rsplit('.').next().and_then(|word| word.parse().ok());
                 if message.status == Some(StatusCode::NO_RESPONDERS) {
                     stage.handle_silence(now);
-                } else if let (Some(number), Ok(reply)) = (number, Reply::decode(&message.payload)) {
+                } else if let (Some(number), Ok(reply)) = (number, RemoteReply::decode(&message.payload)) {
                     stage.handle_reply(now, number, reply);
                 }
             }
             // The server asks for no answers: what does was delivered here by the broker for somebody else.
             Some(message) = self.events.next() => {
-                if message.reply.is_none() && let Ok(post) = Post::decode(&message.payload) {
+                if message.reply.is_none() && let Ok(post) = EventBatch::decode(&message.payload) {
                     stage.handle_post(self.clock.now(), &post);
                 }
             }
             Some(message) = self.market.next() => {
-                if message.reply.is_none() && let Ok(prices) = Prices::decode(&message.payload) {
+                if message.reply.is_none() && let Ok(prices) = PriceBatch::decode(&message.payload) {
                     stage.handle_prices(self.clock.now(), &prices);
                 }
             }
@@ -379,7 +387,7 @@ impl Wire<'_> {
     }
 
     async fn leave(&self, stage: &RemoteRunner) {
-        let _ = self.ask(&Letter::Bye { life: stage.life() }).await;
+        let _ = self.ask(&RemoteRequest::Bye { life: stage.life() }).await;
         let _ = timeout(ANSWER_MAX, self.client.flush()).await;
     }
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, ShardId};
-use pitlane_engine::strategy::letters::Numbered;
+use pitlane_engine::strategy::remote_protocol::NumberedEvent;
 
 use crate::nats::subjects::segment;
 
@@ -46,7 +46,7 @@ impl Record {
         Ok((Record { file, line: String::new() }, heard_of(&text[..whole])))
     }
 
-    pub fn event(&mut self, told: &Numbered) -> io::Result<()> {
+    pub fn event(&mut self, told: &NumberedEvent) -> io::Result<()> {
         self.line.clear();
         write_event(&mut self.line, told.shard, &told.event);
         self.file.write_all(self.line.as_bytes())

@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderTerms, Refusal, Request};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderTerms, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route};
-use pitlane_engine::strategy::letters::Letter;
+use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
@@ -34,7 +34,7 @@ pub struct Requests {
     /// By the id of the request.
     orders: BTreeMap<IntId, Sent>,
     /// The first of them is under way.
-    rest: VecDeque<Letter>,
+    rest: VecDeque<RemoteRequest>,
     rest_sent: Option<(u64, Timestamp)>,
     /// By number of the letter: whose answer it will be.
     numbers: BTreeMap<u64, IntId>,
@@ -44,7 +44,7 @@ pub struct Requests {
 
 #[derive(Debug)]
 struct Sent {
-    letter: Letter,
+    letter: RemoteRequest,
     command: Command,
     /// When it is to be sent, again or for the first time.
     due: Timestamp,
@@ -54,12 +54,12 @@ impl Requests {
     /// An order, or a request about one. Its bound is that of the strategy's orders.
     pub fn order(&mut self, life: u64, command: Command) {
         let Some(id) = id_of(&command) else { return };
-        let letter = Letter::Command { life, command };
+        let letter = RemoteRequest::Command { life, command };
         self.orders.insert(id, Sent { letter, command, due: Timestamp::ZERO });
     }
 
     /// Anything else.
-    pub fn ask(&mut self, letter: Letter) {
+    pub fn ask(&mut self, letter: RemoteRequest) {
         self.rest.push_back(letter);
     }
 
@@ -95,7 +95,7 @@ impl Requests {
         now: Timestamp,
         again: Timestamp,
         mut number: impl FnMut() -> u64,
-        out: &mut VecDeque<(u64, Letter)>,
+        out: &mut VecDeque<(u64, RemoteRequest)>,
     ) {
         for (id, sent) in self.orders.iter_mut().filter(|(_, sent)| sent.due <= now) {
             let number = number();
@@ -190,8 +190,8 @@ impl Requests {
                 sender: command.sender,
                 terms,
             }),
-            CommandKind::Modify { order, id, .. } => refused(order, id, Request::Replace),
-            CommandKind::Cancel { order, id } => refused(order, id, Request::Cancel),
+            CommandKind::Modify { order, id, .. } => refused(order, id, RequestKind::Replace),
+            CommandKind::Cancel { order, id } => refused(order, id, RequestKind::Cancel),
             _ => return None,
         };
         Some((shard, body))

@@ -31,7 +31,9 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::strategy::Operation;
 use pitlane_engine::strategy::host::HostSettings;
-use pitlane_engine::strategy::letters::{self, Head, Letter, Numbered, Placed, Post, Prices, Reply, Welcome};
+use pitlane_engine::strategy::remote_protocol::{
+    self, EventBatch, NumberedEvent, PriceBatch, RemoteReply, RemoteRequest, ShardHead, StateItem, Welcome,
+};
 use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
@@ -86,7 +88,7 @@ pub struct RemoteRunner {
     broker_up: bool,
     /// A question for what was missed is on its way, while the way is up.
     fetching: Option<(u64, Timestamp)>,
-    out: VecDeque<(u64, Letter)>,
+    out: VecDeque<(u64, RemoteRequest)>,
     generics: VecDeque<(Arc<str>, Arc<[u8]>)>,
     number: u64,
     prices: u64,
@@ -104,9 +106,9 @@ pub struct RunnerParts {
     pub life: u64,
     pub reference: Arc<RefData>,
     pub host: HostSettings,
-    pub state: Vec<Placed>,
+    pub state: Vec<StateItem>,
     /// What came between what was heard before and the state.
-    pub missed: Vec<Numbered>,
+    pub missed: Vec<NumberedEvent>,
     pub record: Option<Record>,
     pub seed: u64,
 }
@@ -152,7 +154,7 @@ impl RemoteRunner {
             stage.write_down(&told);
             stage.tell(now, told.shard, told.event);
         }
-        for Placed { shard, event } in state {
+        for StateItem { shard, event } in state {
             if let Some(state) = stage.state.get_mut(shard.0 as usize) {
                 state.push(event);
             }
@@ -177,7 +179,7 @@ impl RemoteRunner {
         (self.record.take(), std::mem::take(&mut self.heard))
     }
 
-    pub fn poll_letter(&mut self) -> Option<(u64, Letter)> {
+    pub fn poll_letter(&mut self) -> Option<(u64, RemoteRequest)> {
         self.out.pop_front()
     }
 
@@ -199,7 +201,7 @@ impl RemoteRunner {
 
     /// Every strategy stops and exits.
     pub fn wind_down(&mut self, now: Timestamp) {
-        self.runner.wind_down(now);
+        self.runner.stop_all(now);
         self.poll(now);
     }
 
@@ -229,7 +231,7 @@ impl RemoteRunner {
         self.lose(now, "the server is away");
     }
 
-    pub fn handle_post(&mut self, now: Timestamp, post: &Post) {
+    pub fn handle_post(&mut self, now: Timestamp, post: &EventBatch) {
         if post.life != self.life || post.epoch != self.epoch {
             return;
         }
@@ -241,7 +243,7 @@ impl RemoteRunner {
         self.advance(now, &post.heads, lacks);
     }
 
-    fn advance(&mut self, now: Timestamp, heads: &[Head], lacks: bool) {
+    fn advance(&mut self, now: Timestamp, heads: &[ShardHead], lacks: bool) {
         let lags = heads.iter().zip(&self.heard).any(|(head, heard)| head.last > *heard);
         if lacks || lags {
             return self.fetch(now);
@@ -253,7 +255,7 @@ impl RemoteRunner {
     }
 
     /// Tells an event, unless it was told; false if something before it is lacking.
-    fn take_in(&mut self, now: Timestamp, told: &Numbered) -> bool {
+    fn take_in(&mut self, now: Timestamp, told: &NumberedEvent) -> bool {
         let Some(heard) = self.heard.get_mut(told.shard.0 as usize) else { return true };
         if told.event.seq <= *heard {
             return true;
@@ -263,14 +265,14 @@ impl RemoteRunner {
         }
         *heard = told.event.seq;
         self.write_down(told);
-        if let Some(id) = letters::answers(&told.event) {
+        if let Some(id) = remote_protocol::answers(&told.event) {
             self.requests.is_answered(&id);
         }
         self.tell(now, told.shard, told.event);
         true
     }
 
-    fn write_down(&mut self, told: &Numbered) {
+    fn write_down(&mut self, told: &NumberedEvent) {
         self.keep_record(|record| record.event(told));
     }
 
@@ -294,13 +296,13 @@ impl RemoteRunner {
         let Some(end) = self.ends.get_mut(shard.0 as usize) else { return };
         self.requests.note(&event);
         if end.send(self.port, event).is_err() {
-            self.runner.hear(now, EVENTS_PER_POLL_MAX);
+            self.runner.drain_events(now, EVENTS_PER_POLL_MAX);
             let sent = self.ends[shard.0 as usize].send(self.port, event);
             sent.expect("the lane was emptied just now");
         }
     }
 
-    pub fn handle_prices(&mut self, now: Timestamp, prices: &Prices) {
+    pub fn handle_prices(&mut self, now: Timestamp, prices: &PriceBatch) {
         if prices.epoch != self.epoch || !self.is_up() {
             return;
         }
@@ -322,42 +324,42 @@ impl RemoteRunner {
         let shard = pitlane_engine::shard::shard_of(tick.security, self.ends.len() as u8);
         let seq = self.heard[shard.0 as usize];
         self.tell(now, shard, Event { seq, at: tick.at, body: EventKind::Tick(*tick) });
-        self.runner.hear(now, EVENTS_PER_POLL_MAX);
+        self.runner.drain_events(now, EVENTS_PER_POLL_MAX);
     }
 
     pub fn handle_generic(&mut self, now: Timestamp, name: &str, body: &[u8]) {
         self.runner.handle_generic(now, name, body);
     }
 
-    pub fn handle_reply(&mut self, now: Timestamp, number: u64, reply: Reply) {
+    pub fn handle_reply(&mut self, now: Timestamp, number: u64, reply: RemoteReply) {
         self.spoke_at = now;
         match (self.way, reply) {
-            (_, Reply::Refused { words }) => self.broken = Some(Broken::Refused(words)),
-            (LinkState::Asking { number: asked, .. }, Reply::Welcome(welcome)) if asked == number => {
+            (_, RemoteReply::Refused { text }) => self.broken = Some(Broken::Refused(text)),
+            (LinkState::Asking { number: asked, .. }, RemoteReply::Welcome(welcome)) if asked == number => {
                 self.epoch = welcome.epoch;
-                let number = self.send(Letter::Fetch { life: self.life, heard: self.heard.clone() });
+                let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
                 self.way = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
             }
             (
                 LinkState::Asking { number: asked, .. } | LinkState::Catching { number: asked, .. },
-                Reply::Gone,
+                RemoteReply::Gone,
             ) if asked == number => {
                 self.broken = Some(Broken::Anew);
             }
-            (LinkState::Catching { number: asked, .. }, Reply::Missed { events, more })
+            (LinkState::Catching { number: asked, .. }, RemoteReply::Missed { events, more })
                 if asked == number =>
             {
                 self.catch_up(now, &events, more);
             }
-            (LinkState::Up, Reply::Missed { events, more }) if self.is_fetch(number) => {
+            (LinkState::Up, RemoteReply::Missed { events, more }) if self.is_fetch(number) => {
                 self.fetching = None;
                 events.iter().for_each(|told| _ = self.take_in(now, told));
                 if more {
                     self.fetch(now);
                 }
             }
-            (LinkState::Up, Reply::Gone) if self.is_fetch(number) => self.broken = Some(Broken::Anew),
-            (LinkState::Up, Reply::Stranger) => {
+            (LinkState::Up, RemoteReply::Gone) if self.is_fetch(number) => self.broken = Some(Broken::Anew),
+            (LinkState::Up, RemoteReply::UnknownSession) => {
                 self.lose(now, "the server has started anew, or has given us up");
                 self.way = LinkState::Lost { again: now };
             }
@@ -369,10 +371,10 @@ impl RemoteRunner {
         self.fetching.is_some_and(|(asked, _)| asked == number)
     }
 
-    fn catch_up(&mut self, now: Timestamp, events: &[Numbered], more: bool) {
+    fn catch_up(&mut self, now: Timestamp, events: &[NumberedEvent], more: bool) {
         events.iter().for_each(|told| _ = self.take_in(now, told));
         if more {
-            let number = self.send(Letter::Fetch { life: self.life, heard: self.heard.clone() });
+            let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
             self.way = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
             return;
         }
@@ -380,30 +382,30 @@ impl RemoteRunner {
         self.way = LinkState::Up;
         self.beat_at = now;
         for security in self.follows.clone() {
-            self.requests.ask(Letter::Follow { life: self.life, security, on: true });
+            self.requests.ask(RemoteRequest::Follow { life: self.life, security, on: true });
         }
         self.requests.send_again();
     }
 
-    fn handle_answer(&mut self, now: Timestamp, number: u64, reply: &Reply) {
+    fn handle_answer(&mut self, now: Timestamp, number: u64, reply: &RemoteReply) {
         let answer = match reply {
-            Reply::Accepted => Answer::Done,
-            Reply::Follows { tick } => {
+            RemoteReply::Accepted => Answer::Done,
+            RemoteReply::Follows { tick } => {
                 // The picture as it is, unless prices have come since.
                 if let Some(tick) = tick.filter(|tick| self.runner.market().tick(tick.security).is_none()) {
                     self.tell_tick(now, &tick);
                 }
                 Answer::Done
             }
-            Reply::Declined { reason } => Answer::Declined(*reason),
-            Reply::Busy => Answer::Busy,
-            Reply::Welcome(_)
-            | Reply::Refused { .. }
-            | Reply::Wait { .. }
-            | Reply::Stranger
-            | Reply::Piece { .. }
-            | Reply::Missed { .. }
-            | Reply::Gone => return,
+            RemoteReply::Declined { reason } => Answer::Declined(*reason),
+            RemoteReply::Busy => Answer::Busy,
+            RemoteReply::Welcome(_)
+            | RemoteReply::Refused { .. }
+            | RemoteReply::Wait { .. }
+            | RemoteReply::UnknownSession
+            | RemoteReply::Piece { .. }
+            | RemoteReply::Missed { .. }
+            | RemoteReply::Gone => return,
         };
         if let Some((command, reason)) = self.requests.handle_answer(now, number, answer) {
             self.decline(now, &command, reason);
@@ -418,8 +420,9 @@ impl RemoteRunner {
         self.runner.begin();
         // Each round answers what the one before asked; a strategy that asks for ever goes on in the next poll.
         for _ in 0..EVENTS_PER_POLL_MAX {
-            let work =
-                self.runner.hear(now, EVENTS_PER_POLL_MAX) + self.runner.poll(now) + self.take_commands(now);
+            let work = self.runner.drain_events(now, EVENTS_PER_POLL_MAX)
+                + self.runner.poll(now)
+                + self.take_commands(now);
             if work == 0 {
                 break;
             }
@@ -429,7 +432,7 @@ impl RemoteRunner {
                 Notice::Generic { name, body } => self.generics.push_back((name, body)),
                 Notice::Failed { reason, name, .. } => {
                     tracing::warn!(strategy = %name, %reason, "the strategy has failed and was stopped");
-                    self.requests.ask(Letter::Failed { life: self.life, reason: reason.to_string() });
+                    self.requests.ask(RemoteRequest::Failed { life: self.life, reason: reason.to_string() });
                 }
             }
         }
@@ -476,13 +479,13 @@ impl RemoteRunner {
                 if on {
                     self.follows.push(security);
                 }
-                self.requests.ask(Letter::Follow { life, security, on });
+                self.requests.ask(RemoteRequest::Follow { life, security, on });
             }
             // The server tells all shards.
             CommandKind::Phase { .. } if shard == ShardId(0) => {
-                self.requests.ask(Letter::Command { life, command })
+                self.requests.ask(RemoteRequest::Command { life, command })
             }
-            CommandKind::Subscribe { .. } => self.requests.ask(Letter::Command { life, command }),
+            CommandKind::Subscribe { .. } => self.requests.ask(RemoteRequest::Command { life, command }),
             CommandKind::Submit { .. } | CommandKind::Modify { .. } if !self.is_up() => {
                 self.decline(now, &command, Reason::BrokerLost);
             }
@@ -504,7 +507,7 @@ impl RemoteRunner {
         self.tell(now, shard, Event { seq, at: now, body });
     }
 
-    fn send(&mut self, letter: Letter) -> u64 {
+    fn send(&mut self, letter: RemoteRequest) -> u64 {
         self.number += 1;
         self.out.push_back((self.number, letter));
         self.number
@@ -512,7 +515,7 @@ impl RemoteRunner {
 
     fn fetch(&mut self, now: Timestamp) {
         if self.way == LinkState::Up && self.fetching.is_none_or(|(_, until)| until <= now) {
-            let number = self.send(Letter::Fetch { life: self.life, heard: self.heard.clone() });
+            let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
             self.fetching = Some((number, now.plus(ANSWER_NS)));
         }
     }
@@ -526,7 +529,7 @@ impl RemoteRunner {
         }
         self.told = (self.prices, self.heard.clone(), idle);
         let (prices, heard) = (self.prices, self.heard.clone());
-        let letter = Letter::Beat { life: self.life, prices, heard, idle };
+        let letter = RemoteRequest::Heartbeat { life: self.life, prices, heard, idle };
         if now >= self.beat_at {
             self.beat_at = now.plus(self.lease_ns / BEATS_PER_LEASE);
             self.send(letter);
@@ -558,7 +561,7 @@ impl RemoteRunner {
                 }
             }
             LinkState::Lost { again } if again <= now && self.broker_up => {
-                let number = self.send(Letter::Resume { life: self.life, heard: self.heard.clone() });
+                let number = self.send(RemoteRequest::Resume { life: self.life, heard: self.heard.clone() });
                 self.way = LinkState::Asking { number, until: now.plus(ANSWER_NS) };
             }
             LinkState::Lost { again } if again <= now => {

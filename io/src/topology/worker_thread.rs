@@ -1,4 +1,4 @@
-//! A thread of the platform: a loop around duties, and what it does without work.
+//! A thread of the platform: a loop around duties, and its waiting without work.
 
 use std::hint;
 use std::io;
@@ -24,13 +24,14 @@ use crate::platform::shard_thread::ShardDuty;
 use crate::thread_wakeup::ThreadWakeup;
 use crate::wakeup::Wakeup;
 
-/// Longest sleep. Whoever brings work wakes the thread; only a clock that was set ahead is noticed this late.
+/// Maximum time a thread parks. Senders of work wake it; only a clock that was set ahead is noticed
+/// this late.
 const SLEEP_NS_MAX: u64 = 1_000 * NS_PER_MS;
-/// Longest sleep while something waits for room on a lane: nobody rings for room, since full lanes are rare and whoever
-/// empties one is busy.
+/// Maximum time a thread parks while something waits for a free slot of a lane: a receiver does not
+/// wake the sender, since full lanes are rare and a receiver that drains one is busy.
 const NAP_NS: u64 = NS_PER_MS / 10;
 
-/// What a thread of the platform does in turn.
+/// The parts that a thread polls in turn.
 #[derive(Debug)]
 pub enum Duty {
     Shard(Box<ShardDuty>),
@@ -41,12 +42,12 @@ pub enum Duty {
     AuditWriter(Box<AuditWriter>),
 }
 
-/// The journal's keeper, who tells the steward when there may be something to put away.
+/// The journal's syncer, which wakes the segment manager when there may be segments to archive.
 #[derive(Debug)]
 pub struct SyncerDuty {
     pub keeper: Syncer,
     pub steward: Wakeup,
-    /// Everything is on disk, for good.
+    /// Whether everything is on disk and no more will be written.
     pub finished: bool,
 }
 
@@ -56,7 +57,7 @@ impl SyncerDuty {
         if work > 0 {
             self.steward.wake();
         }
-        // The shards have closed, so this was the last they wrote.
+        // The shards have closed, so these were their last records.
         if course == Course::Ended && work == 0 && !self.finished {
             self.keeper.finish(now);
             self.finished = true;
@@ -66,7 +67,7 @@ impl SyncerDuty {
 }
 
 impl Duty {
-    /// The first gateway of a thread takes its sockets.
+    /// Polls the duty. The first gateway of a thread takes its sockets.
     fn poll(&mut self, now: Timestamp, course: Course, net: &mut Option<&mut Net>) -> usize {
         match self {
             Duty::Shard(shard) => shard.poll(now, course),
@@ -89,7 +90,7 @@ impl Duty {
         }
     }
 
-    /// Whether it can do nothing before another thread has done its part.
+    /// Returns whether the duty cannot continue before another thread has acted.
     fn is_held_up(&self) -> bool {
         match self {
             Duty::Shard(shard) => shard.is_held_up(),
@@ -116,7 +117,7 @@ impl Duty {
             Duty::Shard(shard) => shard.deadline(),
             Duty::Gateway(gateway) => gateway.deadline(course),
             Duty::Syncer(keeper) => keeper.keeper.deadline().unwrap_or(Timestamp::MAX),
-            // It looks by itself as often as anybody does.
+            // These are polled whenever the thread wakes up, at least every `SLEEP_NS_MAX`.
             Duty::SegmentManager(_) | Duty::Authenticator(_) | Duty::AuditWriter(_) => Timestamp::MAX,
         }
     }
@@ -128,16 +129,17 @@ pub struct ThreadSpec {
     pub name: String,
     pub duties: Vec<Duty>,
     pub idle: IdleBy,
-    /// The core it is pinned to.
+    /// The core that the thread is pinned to.
     pub core: Option<u32>,
     pub wakeup: ThreadWakeup,
     pub bell: Wakeup,
-    /// For threads with a gateway: how their sockets are set up.
+    /// Socket settings of threads with a gateway.
     pub net: Option<NetSettings>,
 }
 
 impl ThreadSpec {
-    /// Starts the thread, with a clock that does not begin before `now`. It ends when the course of life has.
+    /// Starts the thread, with a clock that does not start before `now`. The thread ends with the
+    /// last phase of the lifecycle.
     pub fn start(self, life: Arc<Lifecycle>, now: Timestamp) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name(self.name.clone()).spawn(move || {
             pin(self.core);
@@ -149,7 +151,7 @@ impl ThreadSpec {
     }
 }
 
-/// The sockets of this thread, which must be made here.
+/// Opens the sockets of this thread, which must be created on it.
 fn open_net(settings: NetSettings, life: &Lifecycle) -> Option<Net> {
     let net = match Net::open(settings) {
         Ok(net) => net,
@@ -164,7 +166,7 @@ fn open_net(settings: NetSettings, life: &Lifecycle) -> Option<Net> {
     Some(net)
 }
 
-/// Pins the calling thread to a core. One that cannot be had is not fatal: the thread runs anywhere.
+/// Pins the calling thread to a core. A failure is not fatal: the thread runs on any core.
 pub fn pin(core: Option<u32>) {
     let Some(core) = core else { return };
     if let Err(error) = pin_current_thread(core as usize) {
@@ -172,15 +174,15 @@ pub fn pin(core: Option<u32>) {
     }
 }
 
-/// The loop.
+/// The loop of a thread.
 struct ThreadLoop {
     member: ThreadSpec,
-    /// A gateway's thread sleeps among its sockets.
+    /// Sockets of a thread with a gateway, which waits in their poller.
     net: Option<Net>,
     idle: Idle,
     life: Arc<Lifecycle>,
     clock: Clock,
-    /// The last part of the course in which this thread had done all it had to do.
+    /// The last phase that this thread has acknowledged.
     arrived: Option<Course>,
 }
 
@@ -193,7 +195,7 @@ impl ThreadLoop {
                 return;
             }
             match self.idle.after(now, work) {
-                // Whom it waits for may want this core.
+                // The thread it waits for may need this core.
                 Rest::None | Rest::Spin if self.is_held_up() => thread::yield_now(),
                 Rest::None => {}
                 Rest::Spin => hint::spin_loop(),
@@ -215,7 +217,8 @@ impl ThreadLoop {
         (now, work)
     }
 
-    /// Tells main once in each part of the course when all duties are done with it; says whether it was the last.
+    /// Acknowledges each phase once, when all duties have completed it; returns whether it was the
+    /// last.
     fn has_ended(&mut self, course: Course) -> bool {
         if !self.can_arrive(course) {
             return false;
@@ -231,7 +234,8 @@ impl ThreadLoop {
             && self.member.duties.iter().all(|duty| duty.is_done(course))
     }
 
-    /// Sleeps until called or due, unless there is work after all: see `wake.rs` for why it looks once more.
+    /// Blocks until woken or due, unless there is work after all: see `wakeup.rs` for why it polls
+    /// once more.
     fn sleep(&mut self, now: Timestamp, course: Course) {
         let bell = self.member.bell.clone();
         bell.prepare_sleep();

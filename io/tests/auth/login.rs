@@ -116,7 +116,7 @@ fn guessing_at_a_login_is_locked_out_and_others_go_on() {
     // Who was known before is not locked out by others who guess at his name.
     assert_eq!(status(&basic("admin", PASSWORD)), 200);
     let refused = house.ask("GET", "/metrics", &bearer(&house.token[0])).body;
-    assert!(!refused.contains("pitlane_http_logins_refused_total 0"), "{refused}");
+    assert!(!refused.contains("pitlane_http_failed_logins_total 0"), "{refused}");
     house.end();
 }
 

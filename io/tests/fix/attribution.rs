@@ -78,7 +78,7 @@ fn the_owner_of_a_shard_knows_who_sent_an_order_at_another_server() {
     check(&pair, "f1", by_fix(None, "KEEP1"));
     // Who owns it begins again: it knows those of before, and is told once more about those who are still here.
     pair.kill(1);
-    until(|| pair.state(0) == "AWAY");
+    until(|| pair.state(0) == "DOWN");
     pair.spawn(1);
     pair.join();
     assert_eq!(submit(pair.at(0), AAPL, "r2").status, 200);

@@ -115,7 +115,7 @@ impl Pair {
 
     /// Until both are here to each other.
     pub fn join(&self) {
-        until(|| (0..self.visible()).all(|at| self.state(at) == "HERE"));
+        until(|| (0..self.visible()).all(|at| self.state(at) == "UP"));
     }
 
     /// How the other one stands in the eyes of this one.
@@ -213,7 +213,7 @@ fn while_an_owner_is_away_its_orders_are_refused_and_what_is_read_of_it_has_an_a
     client.order("f-kept", "AAPL", 1, 10, "1.5");
     assert!(client.hear(2));
     pair.kill(1);
-    until(|| pair.state(0) == "AWAY");
+    until(|| pair.state(0) == "DOWN");
     let a = pair.at(0);
     assert_eq!((submit(a, AAPL, "lost").status, submit(a, AAPL, "lost2").code()), (503, "owner-away".into()));
     assert_eq!(ask(a, "DELETE", &format!("{OPEN}/kept"), "", "").code(), "owner-away");
@@ -257,7 +257,7 @@ fn what_a_client_missed_is_told_though_the_owner_has_begun_again_since() {
     pair.kill(0);
     while client.next().is_some() {}
     client.disconnect();
-    until(|| pair.state(1) == "AWAY");
+    until(|| pair.state(1) == "DOWN");
     assert_eq!(ask(pair.at(1), "DELETE", &format!("{OPEN}/gone"), "", "").status, 200);
     pair.kill(1);
     pair.spawn(1);
@@ -278,7 +278,7 @@ fn a_server_with_other_settings_is_not_joined() {
     pair.extra = "service.instance=7";
     pair.places[1] = folder("cluster-stranger-c");
     pair.spawn(1);
-    until(|| pair.state(0) == "STRANGER" && pair.state(1) == "STRANGER");
+    until(|| pair.state(0) == "INCOMPATIBLE" && pair.state(1) == "INCOMPATIBLE");
     assert_eq!(submit(pair.at(0), AAPL, "").code(), "owner-away");
 }
 
@@ -352,9 +352,9 @@ fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
     wire.cut();
     // Not yet known to be cut: the order is on its way, and nobody knows what becomes of it.
     client.order("doubtful", "AAPL", 1, 10, "1.5");
-    until(|| pair.state(0) == "AWAY");
+    until(|| pair.state(0) == "DOWN");
     assert_eq!(get(a, "/rest/ext/cluster").json()[0]["doubts"][0], "doubtful");
-    until(|| b("GET", "/rest/ext/cluster", "").1.contains("AWAY"));
+    until(|| b("GET", "/rest/ext/cluster", "").1.contains("DOWN"));
     // Each goes on with its own.
     assert_eq!(
         (submit(a, MSFT, "a-own").status, submit(a, AAPL, "a-far").code()),
@@ -367,7 +367,7 @@ fn a_partition_leaves_each_side_its_own_and_what_was_under_way_comes_once() {
     let (status, refused) = b("POST", LIMIT, &order_of(MSFT, "b-far"));
     assert!(status == 503 && refused.contains("owner-away"), "{refused}");
     wire.mend();
-    until(|| pair.state(0) == "HERE" && b("GET", "/rest/ext/cluster", "").1.contains("HERE"));
+    until(|| pair.state(0) == "UP" && b("GET", "/rest/ext/cluster", "").1.contains("UP"));
     assert!(client.hear(2), "its answer comes late");
     assert_eq!((client.heard[0].get(11), client.heard[1].get(39)), ("doubtful", "0"));
     let mut ids: Vec<String> = Vec::new();
@@ -467,7 +467,7 @@ fn no_member_speaks_for_another_and_nothing_that_one_says_ends_the_others() {
         stranger.publish_with(&subject, "", b"no headers at all\r\n\r\n", b"x");
         assert_eq!(stranger.settle(), Vec::<String>::new());
     }
-    until(|| pair.at(0).metric("pitlane_cluster_misread_total") > heard.len() as u64);
+    until(|| pair.at(0).metric("pitlane_cluster_decode_errors_total") > heard.len() as u64);
     pair.join();
     until(|| submit(pair.at(0), AAPL, "after").status == 200);
     for service in pair.services.into_iter().flatten() {

@@ -31,7 +31,7 @@ fn is(service: &Service, state: &str) -> bool {
 /// It is paused and the other one knows.
 fn pause(pair: &Pair, at: usize) {
     pair.at(at).pause();
-    until(|| pair.state(1 - at) == "AWAY");
+    until(|| pair.state(1 - at) == "DOWN");
 }
 
 fn resume(pair: &Pair, at: usize) {
@@ -80,7 +80,7 @@ fn a_word_outlives_the_server_that_took_it_and_finds_an_owner_that_was_down() {
     let mut pair = Pair::start("down");
     assert_eq!(submit(pair.at(1), AAPL, "b-open").status, 200);
     pair.kill(1);
-    until(|| pair.state(0) == "AWAY");
+    until(|| pair.state(0) == "DOWN");
     let a = pair.at(0);
     let limits = r#"{"strategyName":"SERVER","maxOrderQty":3}"#;
     assert_eq!(ask(a, "PUT", RISK, "", limits).status, 202);
@@ -108,7 +108,7 @@ fn of_two_words_that_two_servers_took_apart_the_later_one_stands() {
     // Now the other way round: this one has not heard of it, or has; either way it is overruled.
     pair.at(0).pause();
     pair.at(1).signal("CONT");
-    until(|| pair.state(1) == "AWAY");
+    until(|| pair.state(1) == "DOWN");
     assert_eq!(ask(pair.at(1), "DELETE", SWITCH, "", "").status, 202);
     resume(&pair, 0);
     until(|| [0, 1].into_iter().all(|at| is(pair.at(at), "NONE")));
@@ -122,7 +122,7 @@ fn a_server_whose_clock_was_set_back_is_heard_after_its_restart() {
     let mut pair = Pair::start("set-back");
     assert_eq!(submit(pair.at(0), AAPL, "before").status, 200);
     pair.kill(1);
-    until(|| pair.state(0) == "AWAY");
+    until(|| pair.state(0) == "DOWN");
     pair.fault = Some("clock:1:-7200");
     pair.spawn(1);
     pair.join();
@@ -206,7 +206,7 @@ fn a_fix_client_that_missed_more_than_is_kept_is_told_how_its_orders_stand() {
     pair.kill(0);
     while client.next().is_some() {}
     client.disconnect();
-    until(|| pair.state(1) == "AWAY");
+    until(|| pair.state(1) == "DOWN");
     let others = (0..ENDS).map(|at| format!("other-{at}"));
     for id in ["ends".to_string()].into_iter().chain(others) {
         assert_eq!(ask(pair.at(1), "DELETE", &format!("{OPEN}/{id}"), "", "").status, 200);

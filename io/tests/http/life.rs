@@ -135,7 +135,7 @@ fn with_a_client_authority_https_is_for_its_clients_alone() {
         assert!(refused.is_err());
     }
     let metrics = server.get("/metrics").body;
-    assert!(metrics.contains("pitlane_http_handshakes_failed_total 2\n"), "{metrics}");
+    assert!(metrics.contains("pitlane_http_failed_tls_handshakes_total 2\n"), "{metrics}");
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn https_serves_the_same() {
     let mut silent = crate::server::Client::new(TcpStream::connect(address).unwrap());
     assert!(silent.is_closed());
     let metrics = server.get("/metrics").body;
-    assert!(metrics.contains("pitlane_http_handshakes_failed_total 1\n"));
-    assert!(metrics.contains("pitlane_http_timed_out_total 1\n"));
+    assert!(metrics.contains("pitlane_http_failed_tls_handshakes_total 1\n"));
+    assert!(metrics.contains("pitlane_http_timed_out_connections_total 1\n"));
 }
 
 /// An independent client agrees with our reading of the protocol.

@@ -137,8 +137,8 @@ fn the_kill_switch_cancels_all_and_refuses_new_and_can_be_lifted() {
     assert_eq!(response.body, r#"{"confirmed":"ALL","unconfirmedShards":[]}"#);
     // Whoever was answered reads what he wrote.
     assert_eq!(server.get("/health/ready").json()["killSwitch"], true);
-    assert_eq!(value(&server.get("/metrics").body, "pitlane_view_orders{state=\"open\"}"), "0");
-    assert_eq!(value(&server.get("/metrics").body, "pitlane_view_orders{state=\"finished\"}"), "1");
+    assert_eq!(value(&server.get("/metrics").body, "pitlane_read_model_orders{state=\"open\"}"), "0");
+    assert_eq!(value(&server.get("/metrics").body, "pitlane_read_model_orders{state=\"finished\"}"), "1");
     assert_eq!(submit(&mut server, "b"), ExecType::Rejected);
 
     assert_eq!(server.ask(DELETE_SWITCH).status, 200);
@@ -159,7 +159,7 @@ fn many_writes_at_once_are_all_answered() {
             assert_eq!(client.receive(false).status, 200);
         }
     }
-    assert_eq!(value(&server.get("/metrics").body, "pitlane_http_waiting"), "0");
+    assert_eq!(value(&server.get("/metrics").body, "pitlane_http_pending_requests"), "0");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn an_answer_that_does_not_come_is_not_awaited_for_ever() {
     server.stop_shards();
     let response = server.ask(POST_SWITCH);
     assert_eq!((response.status, response.code().as_str()), (503, "no-answer"));
-    assert_eq!(value(&server.get("/metrics").body, "pitlane_http_waiting"), "0");
+    assert_eq!(value(&server.get("/metrics").body, "pitlane_http_pending_requests"), "0");
 }
 
 #[test]

@@ -27,7 +27,8 @@ const GET: &str = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 fn timed_out(server: &Server) -> String {
     let metrics = server.get("/metrics").body;
-    let line = metrics.lines().find(|line| line.starts_with("pitlane_http_timed_out_total ")).unwrap();
+    let line =
+        metrics.lines().find(|line| line.starts_with("pitlane_http_timed_out_connections_total ")).unwrap();
     line.split(' ').next_back().unwrap().to_string()
 }
 
@@ -132,7 +133,7 @@ fn an_address_at_its_limit_loses_its_oldest_idle_connection() {
         client.send(GET);
         assert_eq!(client.receive(false).status, 200);
     }
-    assert_eq!(metric(&server, "pitlane_http_evicted_total"), 1);
+    assert_eq!(metric(&server, "pitlane_http_evicted_connections_total"), 1);
 }
 
 #[test]

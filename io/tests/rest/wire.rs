@@ -98,7 +98,8 @@ fn three_hundred_slow_connections_do_not_delay_a_client() {
         service.must_post(LIMIT, &format!("{},\"intId\":\"probe-{n}\"}}", &ORDER[..ORDER.len() - 1]));
     }
     let metrics = service.get("/metrics").body;
-    let timed_out = metrics.lines().find(|line| line.starts_with("pitlane_http_timed_out_total")).unwrap();
+    let timed_out =
+        metrics.lines().find(|line| line.starts_with("pitlane_http_timed_out_connections_total")).unwrap();
     assert_eq!(timed_out.rsplit(' ').next(), Some("0"), "they were there all the time");
     // And when they go on, they are served too.
     for (client, half) in slow.iter_mut().zip(halves.iter().cycle()) {

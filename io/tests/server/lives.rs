@@ -105,7 +105,7 @@ pub fn state(data: &Path) -> View {
     for (shard, recovered) in read_back(&Disk::Real, data).expect("it can be read").into_iter().enumerate() {
         let Some(restored) = recovered.restored else { continue };
         let mut shard_now = restored.shard;
-        shard_now.audit();
+        shard_now.assert_consistent();
         // A port of nobody's: what was being told to others when the life ended is not for us.
         let port = PortId(PortId::MAX);
         let source = Source { port, ..Source::default() };
@@ -168,8 +168,8 @@ fn show(data: &Folder) {
     let before = state(data);
     let service = Service::start(data, &STILL, None);
     assert!(service.is_ready(), "{}", service.ready);
-    let open = service.metric("pitlane_view_orders{state=\"open\"}");
-    assert_eq!(service.metric("pitlane_view_positions"), before.positions().count() as u64);
+    let open = service.metric("pitlane_read_model_orders{state=\"open\"}");
+    assert_eq!(service.metric("pitlane_read_model_positions"), before.positions().count() as u64);
     service.signal("TERM");
     assert!(service.end().is_orderly());
     // Some are good until a time, which may have come meanwhile.

@@ -1,6 +1,6 @@
 //! Messages in the stream that no server of the group has sent, from whoever may publish there and from the broker itself.
 
-use pitlane_engine::strategy::letters::Letter;
+use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use serde_json::Value;
 
 use super::broker::Broker;
@@ -180,7 +180,7 @@ const TARGETS: [&str; 22] = [
 
 /// What the login of a strategy may publish on, and contents for it.
 fn allowed() -> Vec<(&'static str, Vec<u8>)> {
-    let hello = Letter::Hello { life: 7, host: "x".to_string(), heard: Vec::new() };
+    let hello = RemoteRequest::Hello { life: 7, host: "x".to_string(), heard: Vec::new() };
     let (stream, name) = ("PITLANE_PITLANE_GENERIC", "MARKET_MAKER");
     let api = |call: &str| Box::leak(format!("$JS.API.CONSUMER.{call}.{stream}.{name}").into_boxed_str());
     vec![
@@ -227,7 +227,7 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
         let before = load.acknowledged();
         until("the leader goes on", || load.acknowledged() > before);
     }
-    let refused = || pair.server(0).metric("pitlane_outpost_astray_total");
+    let refused = || pair.server(0).metric("pitlane_remote_strategy_misrouted_messages_total");
     until("letters that ask for an answer elsewhere are refused", || refused() >= TARGETS.len() as u64);
     // Headers over which a client of the broker loses its connection.
     for (subject, payload) in allowed() {
@@ -248,7 +248,7 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
         assert_eq!((foreign(&pair, 0), foreign(&pair, 1)), (0, 0), "nothing has come as far as the stream");
     }
     // The strategy itself is still heard, and answered where it may be.
-    let hello = Letter::Hello { life: 8, host: "y".to_string(), heard: Vec::new() };
+    let hello = RemoteRequest::Hello { life: 8, host: "y".to_string(), heard: Vec::new() };
     until("the strategy is answered", || {
         stranger.publish(
             "pitlane.pitlane.ask.MARKET_MAKER",

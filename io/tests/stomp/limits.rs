@@ -78,7 +78,8 @@ fn rates_that_were_changed_are_shown_with_the_settings() {
     let change = "{\"maxRatePerConnection\":2.5}";
     assert_eq!(super::platform::request(&service, "PUT /rest/ext/broker/rate", change).0, 200);
     shown("2.5");
-    let dropped = |place: &str| service.metric(&format!("pitlane_notes_dropped_total{{place=\"{place}\"}}"));
+    let dropped =
+        |place: &str| service.metric(&format!("pitlane_notifications_dropped_total{{place=\"{place}\"}}"));
     assert_eq!(["hall", "log", "gateway-0"].map(dropped), [0; 3]);
     service.signal("TERM");
     assert!(service.end().is_orderly());

@@ -97,7 +97,7 @@ pub fn serve(place: &Folder, broker: &Broker, strategies: &str, settings: &[&str
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
     let url = format!("nats.url={}", broker.url());
-    let own = ["journal.level=os", "outposts.lease_ms=1000", &url];
+    let own = ["journal.level=os", "remote_strategies.lease_ms=1000", &url];
     let all: Vec<&str> = own.iter().chain(settings).copied().collect();
     let mut command = service::command(place, &all);
     command.args(["--config", "distributed", "--config"]).arg(&config).arg("--quiet");
@@ -119,7 +119,7 @@ impl Outpost {
     pub fn with(place: &Folder, broker: &Broker, name: &str, settings: &[&str]) -> Outpost {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
         command.args(["strategy", "--name", name, "--connect", &broker.url()]);
-        command.args(["--set", &format!("outposts.record_dir={}", place.join("told").display())]);
+        command.args(["--set", &format!("remote_strategies.record_dir={}", place.join("told").display())]);
         settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
         let log = std::fs::File::options().create(true).append(true).open(place.join(format!("{name}.log")));
         command.stdout(Stdio::null()).stderr(log.unwrap());

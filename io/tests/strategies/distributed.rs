@@ -121,7 +121,7 @@ fn a_strategy_whose_process_was_silent_stays_stopped_and_says_so_until_it_is_sta
 fn a_strategy_whose_process_was_silent_is_started_again_where_the_settings_say_so() {
     let place = folder("distributed-again");
     let broker = Broker::start(&place);
-    let (service, _outpost) = silenced(&place, &broker, &["outposts.on_return=start"]);
+    let (service, _outpost) = silenced(&place, &broker, &["remote_strategies.on_return=start"]);
     until(|| strategy(&service, "MARKET_MAKER")["phase"] == "RUNNING");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
 }

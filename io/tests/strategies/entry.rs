@@ -8,7 +8,7 @@ use pitlane_engine::command::{Command, CommandKind, Phase};
 use pitlane_engine::id::{IntId, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::strategy::letters::{self, Letter, Reply};
+use pitlane_engine::strategy::remote_protocol::{self, RemoteReply, RemoteRequest};
 use pitlane_engine::terms::{OrderKind, Terms};
 
 use super::broker::{Broker, serve};
@@ -77,7 +77,7 @@ impl Wire {
     }
 
     /// Asks in the name of a strategy, until somebody is there to answer.
-    fn ask(&mut self, letter: &Letter) -> Reply {
+    fn ask(&mut self, letter: &RemoteRequest) -> RemoteReply {
         loop {
             let bytes = letter.encode();
             self.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} {}", bytes.len()));
@@ -87,8 +87,8 @@ impl Wire {
             if message.headers.contains("503") {
                 continue;
             }
-            match Reply::decode(&message.payload).unwrap() {
-                Reply::Wait { .. } => continue,
+            match RemoteReply::decode(&message.payload).unwrap() {
+                RemoteReply::Wait { .. } => continue,
                 reply => return reply,
             }
         }
@@ -122,31 +122,35 @@ fn orders(service: &Service) -> usize {
 fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let place = folder("distributed-entry");
     let broker = Broker::start(&place);
-    let settings = ["feed.on=false", "outposts.lease_ms=60000"];
+    let settings = ["feed.on=false", "remote_strategies.lease_ms=60000"];
     let service = serve(&place, &broker, MOMENTUM, &settings);
     let mut wire = Wire::open(&broker);
     wire.subscribe(ANSWERS);
     let life = 7;
-    let Reply::Welcome(welcome) = wire.ask(&Letter::Hello { life, host: "test".into(), heard: Vec::new() })
+    let RemoteReply::Welcome(welcome) =
+        wire.ask(&RemoteRequest::Hello { life, host: "test".into(), heard: Vec::new() })
     else {
         panic!("it is welcome");
     };
     assert_eq!(welcome.section.kind, "moving-average-cross");
-    let mut ask = |command| wire.ask(&Letter::Command { life, command });
+    let mut ask = |command| wire.ask(&RemoteRequest::Command { life, command });
     let first = order(1, 5, welcome.strategy);
     // It may not trade yet; that is an answer among the events, and the id is used.
-    assert_eq!(ask(first), Reply::Accepted);
+    assert_eq!(ask(first), RemoteReply::Accepted);
     assert_eq!(orders(&service), 0);
     for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-        assert_eq!(ask(command(CommandKind::Phase { strategy: welcome.strategy, phase })), Reply::Accepted);
+        assert_eq!(
+            ask(command(CommandKind::Phase { strategy: welcome.strategy, phase })),
+            RemoteReply::Accepted
+        );
     }
     assert_eq!(strategy(&service, "MOMENTUM")["phase"], "RUNNING");
-    assert_eq!((ask(first), orders(&service)), (Reply::Accepted, 0), "what was refused stays refused");
+    assert_eq!((ask(first), orders(&service)), (RemoteReply::Accepted, 0), "what was refused stays refused");
     let second = order(2, 5, welcome.strategy);
     for _ in 0..3 {
-        assert_eq!((ask(second), orders(&service)), (Reply::Accepted, 1));
+        assert_eq!((ask(second), orders(&service)), (RemoteReply::Accepted, 1));
     }
-    let declined = |reason| Reply::Declined { reason };
+    let declined = |reason| RemoteReply::Declined { reason };
     assert_eq!(ask(order(2, 6, welcome.strategy)), declined(Reason::DuplicateId));
     assert_eq!(ask(order(3, 5, StrategyId(2))), declined(Reason::UnknownStrategy));
     assert_eq!(ask(command(CommandKind::ResetPositions)), declined(Reason::UnknownScope));
@@ -157,27 +161,31 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     service.signal("KILL");
     service.end();
     let service = serve(&place, &broker, MOMENTUM, &settings);
-    let mut ask = |letter: &Letter| wire.ask(letter);
-    assert_eq!(ask(&Letter::Command { life, command: second }), Reply::Stranger);
+    let mut ask = |letter: &RemoteRequest| wire.ask(letter);
+    assert_eq!(ask(&RemoteRequest::Command { life, command: second }), RemoteReply::UnknownSession);
     let heard: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
-    assert!(matches!(ask(&Letter::Resume { life, heard: heard.clone() }), Reply::Welcome(_)));
+    assert!(matches!(ask(&RemoteRequest::Resume { life, heard: heard.clone() }), RemoteReply::Welcome(_)));
     for command in [first, second] {
-        assert_eq!((ask(&Letter::Command { life, command }), orders(&service)), (Reply::Accepted, 1));
+        assert_eq!(
+            (ask(&RemoteRequest::Command { life, command }), orders(&service)),
+            (RemoteReply::Accepted, 1)
+        );
     }
     let other = order(2, 6, welcome.strategy);
-    assert_eq!(ask(&Letter::Command { life, command: other }), declined(Reason::DuplicateId));
+    assert_eq!(ask(&RemoteRequest::Command { life, command: other }), declined(Reason::DuplicateId));
     // What was said before the restart is still told, each event once.
-    let Reply::Missed { events, more: false } = ask(&Letter::Fetch { life, heard }) else {
+    let RemoteReply::Missed { events, more: false } = ask(&RemoteRequest::Fetch { life, heard }) else {
         panic!("it is kept")
     };
-    let own = letters::source(PortId(1), welcome.strategy);
-    assert!(events.iter().all(|told| letters::concerns(own, &told.event)));
-    let answered: Vec<IntId> = events.iter().filter_map(|told| letters::answers(&told.event)).collect();
+    let own = remote_protocol::source(PortId(1), welcome.strategy);
+    assert!(events.iter().all(|told| remote_protocol::concerns(own, &told.event)));
+    let answered: Vec<IntId> =
+        events.iter().filter_map(|told| remote_protocol::answers(&told.event)).collect();
     assert_eq!(answered, [IntId::numbered(b's', 1), IntId::numbered(b's', 2)]);
     // Nonsense is answered, and harms nobody.
     wire.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
-    assert!(matches!(Reply::decode(&wire.hear().payload), Ok(Reply::Refused { .. })));
-    assert_eq!(service.metric("pitlane_outpost_misread_total"), 1);
+    assert!(matches!(RemoteReply::decode(&wire.hear().payload), Ok(RemoteReply::Refused { .. })));
+    assert_eq!(service.metric("pitlane_remote_strategy_decode_errors_total"), 1);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use pitlane::strategy_process::record::write_event;
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::rng::Rng;
-use pitlane_engine::strategy::letters;
+use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::time::Timestamp;
 
 use super::broker::{Broker, Outpost, serve};
@@ -187,7 +187,8 @@ fn settle(scene: &Scene) {
     }
     until("all is taken in", || {
         let (_, text) = service.ask("GET /metrics");
-        let behind = text.lines().filter(|line| line.starts_with("pitlane_outpost_behind{"));
+        let behind =
+            text.lines().filter(|line| line.starts_with("pitlane_remote_strategy_unacknowledged_events{"));
         behind.clone().count() == NAMES.len() && behind.clone().all(|line| line.ends_with(" 0"))
     });
     assert_eq!(get(service, "/health/ready")["broker"]["connected"], true);
@@ -255,7 +256,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
         .iter()
         .map(|(name, _)| {
             let row = reference.strategies().iter().find(|row| row.name == *name).unwrap();
-            letters::source(HTTP, row.id)
+            remote_protocol::source(HTTP, row.id)
         })
         .collect();
     let disk = Disk::Real;
@@ -280,7 +281,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
         let mut lines = Vec::new();
         for (shard, opened) in opened.shards.iter().enumerate() {
             assert_eq!(opened.past.from, 0, "the whole journal is there");
-            for event in opened.past.events.iter().filter(|event| letters::concerns(source, event)) {
+            for event in opened.past.events.iter().filter(|event| remote_protocol::concerns(source, event)) {
                 let mut line = String::new();
                 write_event(&mut line, ShardId(shard as u8), event);
                 lines.push((shard as u8, event.seq, line));

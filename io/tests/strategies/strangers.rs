@@ -7,7 +7,7 @@ use async_nats::HeaderMap;
 use futures_util::StreamExt;
 use pitlane_engine::command::{Command, CommandKind, Phase, Scope};
 use pitlane_engine::id::{IntId, OrderHandle, Source, StrategyId};
-use pitlane_engine::strategy::letters::{Letter, Parcel, Reply};
+use pitlane_engine::strategy::remote_protocol::{Blob, RemoteReply, RemoteRequest};
 use pitlane_engine::terms::Terms;
 use serde_json::{Value, json};
 
@@ -90,21 +90,21 @@ fn who_has_the_certificate_and_the_login_comes_in_and_speaks_for_himself_only() 
 /// Letters that somebody could write who has read our source and sits on the broker. None is from the life that sits there.
 fn forged() -> Vec<Vec<u8>> {
     let life = 7;
-    let command = |body| Letter::Command { life, command: Command::new(Source::default(), 1, body) };
+    let command = |body| RemoteRequest::Command { life, command: Command::new(Source::default(), 1, body) };
     let terms = Terms { strategy: StrategyId(1), ..Terms::default() };
     let letters = [
-        Letter::Resume { life, heard: vec![u64::MAX; 1_000] },
-        Letter::Piece { life, of: Parcel::State, at: u32::MAX },
-        Letter::Fetch { life, heard: Vec::new() },
-        Letter::Beat { life, prices: u64::MAX, heard: vec![0; 50_000], idle: true },
-        Letter::Failed { life, reason: "it\nERROR forged".repeat(1_000) },
-        Letter::Bye { life },
+        RemoteRequest::Resume { life, heard: vec![u64::MAX; 1_000] },
+        RemoteRequest::Piece { life, of: Blob::State, at: u32::MAX },
+        RemoteRequest::Fetch { life, heard: Vec::new() },
+        RemoteRequest::Heartbeat { life, prices: u64::MAX, heard: vec![0; 50_000], idle: true },
+        RemoteRequest::Failed { life, reason: "it\nERROR forged".repeat(1_000) },
+        RemoteRequest::Bye { life },
         command(CommandKind::Submit { id: IntId::NONE, terms }),
         command(CommandKind::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'x', 1) }),
         command(CommandKind::Phase { strategy: StrategyId(1), phase: Phase::Exit }),
         command(CommandKind::Kill { scope: Scope::Global, on: true }),
     ];
-    let mut bytes: Vec<Vec<u8>> = letters.iter().map(Letter::encode).collect();
+    let mut bytes: Vec<Vec<u8>> = letters.iter().map(RemoteRequest::encode).collect();
     // Lengths that promise more than there is, another version, and nothing at all.
     bytes.extend([
         vec![],
@@ -134,16 +134,21 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
         let ask = "pitlane.pitlane.ask.MARKET_MAKER";
         for letter in forged() {
             stranger.publish_with_reply(ask, inbox, letter.into()).await.unwrap();
-            let answer = Reply::decode(&answers.next().await.unwrap().payload).unwrap();
-            let is_nothing =
-                matches!(answer, Reply::Stranger | Reply::Refused { .. } | Reply::Gone | Reply::Accepted);
+            let answer = RemoteReply::decode(&answers.next().await.unwrap().payload).unwrap();
+            let is_nothing = matches!(
+                answer,
+                RemoteReply::UnknownSession
+                    | RemoteReply::Refused { .. }
+                    | RemoteReply::Gone
+                    | RemoteReply::Accepted
+            );
             assert!(is_nothing, "{answer:?}");
         }
         // A second process waits while the first is here.
-        let hello = Letter::Hello { life: 7, host: "x".repeat(100_000), heard: vec![1; 50_000] };
+        let hello = RemoteRequest::Hello { life: 7, host: "x".repeat(100_000), heard: vec![1; 50_000] };
         stranger.publish_with_reply(ask, inbox, hello.encode().into()).await.unwrap();
-        let answer = Reply::decode(&answers.next().await.unwrap().payload).unwrap();
-        assert!(matches!(answer, Reply::Wait { .. }), "{answer:?}");
+        let answer = RemoteReply::decode(&answers.next().await.unwrap().payload).unwrap();
+        assert!(matches!(answer, RemoteReply::Wait { .. }), "{answer:?}");
         // Nothing is answered anywhere else: neither to us nor where others listen.
         for elsewhere in [ask, "pitlane.pitlane.market", "pitlane.pitlane.inbox.MOMENTUM.x", "answers"] {
             stranger.publish_with_reply(ask, elsewhere, vec![0].into()).await.unwrap();
@@ -157,7 +162,7 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
         stranger.publish("pitlane.pitlane.generic", "bare".into()).await.unwrap();
         stranger.flush().await.unwrap();
     });
-    until(|| service.metric("pitlane_outpost_astray_total") == 4);
+    until(|| service.metric("pitlane_remote_strategy_misrouted_messages_total") == 4);
     // Of the events only the last is one.
     let event: Value = serde_json::from_str(body(&client.hear_until("MESSAGE"))).unwrap();
     assert_eq!((&event["name"], &event["data"]), (&"x".into(), &2.into()), "{event}");

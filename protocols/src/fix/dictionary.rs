@@ -1,18 +1,19 @@
-//! What FIX 4.4 says of the messages a client may send: which tags belong to each, which it needs, and how values are written. Asked
-//! only where a session validates (`UseDataDictionary` with `ValidateIncomingMessage`).
+//! FIX 4.4's rules for the messages that a client may send: tags of each message, required tags,
+//! and formats of values. Only a session that validates uses them (`UseDataDictionary` with
+//! `ValidateIncomingMessage`).
 
-use super::msg_type;
 use pitlane_engine::text::{parse_scaled, parse_u64};
 
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
+use super::msg_type;
 use super::tag;
 use super::timestamp::{parse_date, parse_timestamp};
 
-/// The highest tag of FIX 4.4; from 5000 to 9999 users define their own.
+/// Highest tag of FIX 4.4. Users define tags from 5000 to 9999.
 const TAG_LAST: u32 = 956;
 const USER_TAGS: std::ops::RangeInclusive<u32> = 5_000..=9_999;
 
-/// The first thing in field order that the dictionary forbids; then what is missing.
+/// Returns the first violation in field order, else the first missing field.
 pub fn check(message: &FixMessage) -> Option<FieldFault> {
     let body = body_of(message.msg_type)?;
     let mut group: Option<OpenGroup> = None;
@@ -58,7 +59,7 @@ fn check_field(body: &MessageSpec, tag: u32, value: &[u8]) -> Option<SessionReje
     check_value(tag, value)
 }
 
-/// How the value of a tag must be written, as far as we look at it.
+/// Checks how the value of a tag is written, for the tags that we check.
 fn check_value(tag: u32, value: &[u8]) -> Option<SessionRejectReason> {
     let written = match tag {
         7 | 16 | 34 | 36 | 45 | 371 | 373 | 383 | 384 | 453 | 454 | 78 | 386 | 711 | 232 | 864 | 627
@@ -92,7 +93,7 @@ fn check_value(tag: u32, value: &[u8]) -> Option<SessionRejectReason> {
 struct OpenGroup {
     tag: u32,
     at: usize,
-    /// The first opens each member of the group.
+    /// Tags of a member; the first one opens each member.
     members: &'static [u32],
     told: u64,
     found: u64,
@@ -100,7 +101,7 @@ struct OpenGroup {
 }
 
 impl OpenGroup {
-    /// Whether a tag goes on with the group.
+    /// Returns whether a tag continues the group.
     fn takes(&mut self, tag: u32) -> bool {
         if !self.members.contains(&tag) {
             return false;
@@ -113,7 +114,7 @@ impl OpenGroup {
         true
     }
 
-    /// What is wrong with it, now that it is over.
+    /// Returns the fault of the complete group.
     fn fault(&self, _end: usize) -> Option<FieldFault> {
         let fault = |reason| Some(FieldFault { reason, tag: self.tag, at: self.at });
         match () {
@@ -124,7 +125,7 @@ impl OpenGroup {
     }
 }
 
-/// The members of the group that a tag counts, the one that opens a member first.
+/// Returns the tags of the group that a tag counts, first the one that opens a member.
 fn members_of(count: u32) -> Option<&'static [u32]> {
     Some(match count {
         78 => &[79, 661, 736, 467, 539, 524, 525, 538, 804, 545, 805, 80],
@@ -139,7 +140,7 @@ fn members_of(count: u32) -> Option<&'static [u32]> {
     })
 }
 
-/// What is in a message between header and trailer.
+/// Tags of a message between header and trailer.
 struct MessageSpec {
     tags: &'static [&'static [u32]],
     needed: &'static [u32],
@@ -179,7 +180,7 @@ fn body_of(msg_type: &[u8]) -> Option<&'static MessageSpec> {
     })
 }
 
-/// What an order, its cancel and its replacement have in common.
+/// Tags that an order, its cancel and its replacement have in common.
 const ORDER: &[u32] = &[
     41, 37, 11, 526, 583, 586, 1, 660, 581, 54, 60, 38, 152, 516, 468, 469, 58, 354, 355, 711, 311, 312, 309,
     305, 457, 458, 459, 462, 463, 310, 763, 313, 542, 241, 242, 243, 244, 245, 246, 256, 595, 592, 593, 594,
@@ -205,7 +206,7 @@ const MORE: &[u32] = &[
     233, 234, 156, 155,
 ];
 
-/// Whether FIX 4.4 has a message of this type.
+/// Returns whether FIX 4.4 has a message of this type.
 pub fn is_msg_type(msg_type: &[u8]) -> bool {
     match msg_type {
         [one] => {

@@ -1,13 +1,12 @@
-//! Messages written into a buffer that is used again. What is the same in every message of a session is made once; the length
-//! and the sum are put in at the end.
+//! Writes messages into a reused buffer. The part that is equal in every message of a session is
+//! written once; BodyLength and CheckSum are filled in at the end.
 //!
 //! ```text
-//! 8=FIX.4.4|9=000|35=?|49=PITLANE|56=CLIENT1|34=   ← the head: made once, the type and the length patched
+//! 8=FIX.4.4|9=000|35=?|49=PITLANE|56=CLIENT1|34=   ← head: written once; type and length are patched
 //! 217|52=20261116-08:00:00.123|                     ← number and time
 //! 37=…|…|10=123|
 //! ```
 
-use super::tag::prefix;
 use std::ops::Range;
 
 use pitlane_engine::id::{IntId, Uuid};
@@ -15,35 +14,38 @@ use pitlane_engine::text::{DECIMAL_BYTES_MAX, U64_BYTES_MAX, write_scaled, write
 use pitlane_engine::time::Timestamp;
 
 use super::frame::{SOH, check_sum};
+use super::tag::prefix;
 use super::timestamp::{TIMESTAMP_BYTES, TimestampText};
 
 /// `8=FIX.4.4|9=`
 const LENGTH_AT: usize = 12;
-/// Digits kept free for the length: right for nearly every message, the others are moved by a byte or two.
+/// Digits reserved for the length. They suffice for nearly every message; others are moved by a
+/// byte or two.
 const LENGTH_DIGITS: usize = 3;
-/// Where the body begins, with a length of so many digits.
+/// Offset of the body, with a length of so many digits.
 const BODY_AT: usize = LENGTH_AT + LENGTH_DIGITS + 1;
-/// Where the type stands.
+/// Offset of the type.
 const TYPE_AT: usize = BODY_AT + 3;
 
 #[derive(Clone, Debug)]
 pub struct Encoder {
-    /// Begins with the head, always.
+    /// Buffer that always begins with the head.
     page: [u8; PAGE_BYTES],
     head_bytes: usize,
     stamp: TimestampText,
-    /// For times in the body, which may lie on another day than now.
+    /// Text of times in the body, which may be on another day than now.
     other_stamp: TimestampText,
 }
 
-/// What is written before it is handed to the buffer, all at once: most messages are shorter. The place of each field is then a
-/// place in an array of known size, and to write it is to copy a few words.
+/// Bytes that are written before they are appended to the buffer at once; most messages are
+/// shorter. Each field then has a place in an array of known size, and writing it copies a few
+/// words.
 const PAGE_BYTES: usize = 768;
 
-/// Of which the head takes so much: more than the names of a session may have.
+/// Bytes of the page for the head, more than the names of a session may have.
 const HEAD_BYTES_MAX: usize = PAGE_BYTES / 2;
 
-/// Room for any field whose value is short by its nature: an id, a number, an instant.
+/// Room for a field whose value is always short: an id, a number, a time.
 const FIELD_BYTES: usize = 64;
 
 impl Encoder {
@@ -74,7 +76,7 @@ impl Encoder {
     }
 
     /// Begins a message that was sent before under this number.
-    pub fn begin_again<'a>(
+    pub fn begin_resend<'a>(
         &'a mut self,
         out: &'a mut Vec<u8>,
         msg_type: u8,
@@ -89,7 +91,7 @@ impl Encoder {
         draft
     }
 
-    /// All that comes before the time, and the time.
+    /// Writes everything before the time, and returns the text of the time.
     fn head<'a>(
         &'a mut self,
         out: &'a mut Vec<u8>,
@@ -105,22 +107,22 @@ impl Encoder {
         (draft, self.stamp.text(now))
     }
 
-    /// Writes a message of ours once more: as it was, but marked, with the time now and the time then. Answers whether it was
-    /// one of ours.
-    pub fn again(&mut self, out: &mut Vec<u8>, kept: &[u8], number: u64, now: Timestamp) -> bool {
+    /// Writes a stored message again: unchanged but for PossDupFlag, the current time and the
+    /// original time. Returns whether it was one of our messages.
+    pub fn resend(&mut self, out: &mut Vec<u8>, kept: &[u8], number: u64, now: Timestamp) -> bool {
         let Some(kept) = StoredMessage::read(kept) else { return false };
-        let mut draft = self.begin_again(out, kept.msg_type, number, now, Some(kept.sending_time));
-        draft.spill().extend_from_slice(kept.body);
+        let mut draft = self.begin_resend(out, kept.msg_type, number, now, Some(kept.sending_time));
+        draft.flush().extend_from_slice(kept.body);
         draft.finish();
         true
     }
 }
 
-/// A message of ours as it was kept.
+/// A message of ours as it was stored.
 struct StoredMessage<'a> {
     msg_type: u8,
     sending_time: &'a [u8],
-    /// Behind the header, before the sum.
+    /// Bytes after the header and before the check sum.
     body: &'a [u8],
 }
 
@@ -134,27 +136,27 @@ impl<'a> StoredMessage<'a> {
     }
 }
 
-/// A message that is being written. It is none before [`Draft::finish`].
+/// A message that is being written. It is complete after [`Draft::finish`].
 #[derive(Debug)]
 pub struct Draft<'a> {
-    /// What has been handed over.
+    /// Buffer for the complete message.
     out: &'a mut Vec<u8>,
-    /// Where the message begins there.
+    /// Offset of the message in `out`.
     start: usize,
-    /// What comes next. Its head stays for the next message.
+    /// Next bytes. The head stays for the next message.
     page: &'a mut [u8; PAGE_BYTES],
     head_bytes: usize,
-    /// The part of the page that is written and not handed over.
+    /// Part of the page that is written and not yet appended to `out`.
     written: Range<usize>,
     stamp: &'a mut TimestampText,
 }
 
 impl Draft<'_> {
-    /// A field as it stands; `tag` with its `=`.
+    /// Writes a field with a text value; `tag` includes its `=`.
     #[inline]
     pub fn text<const N: usize>(&mut self, tag: &[u8; N], value: &[u8]) {
         self.put(tag);
-        self.pour(value);
+        self.put_slice(value);
         self.put(&[SOH]);
     }
 
@@ -173,7 +175,7 @@ impl Draft<'_> {
         self.field(tag, |place: &mut [u8; U64_BYTES_MAX]| write_u64(value, place));
     }
 
-    /// Units of 10⁻⁸ as a decimal.
+    /// Writes units of 10⁻⁸ as a decimal.
     #[inline]
     pub fn scaled<const N: usize>(&mut self, tag: &[u8; N], raw: i64) {
         self.field(tag, |place: &mut [u8; DECIMAL_BYTES_MAX]| write_scaled(raw, place));
@@ -191,14 +193,15 @@ impl Draft<'_> {
         self.short(tag, &text, text.len());
     }
 
-    /// A field of several pieces.
+    /// Writes a field of several pieces.
     pub fn pieces<const N: usize>(&mut self, tag: &[u8; N], pieces: &[&[u8]]) {
         self.put(tag);
-        pieces.iter().for_each(|piece| self.pour(piece));
+        pieces.iter().for_each(|piece| self.put_slice(piece));
         self.put(&[SOH]);
     }
 
-    /// A field whose value is the beginning of an array: to copy all of it takes less time than to copy a part.
+    /// Writes a field whose value is the beginning of an array. Copying all of the array takes less
+    /// time than copying a part.
     #[inline]
     fn short<const N: usize, const M: usize>(&mut self, tag: &[u8; N], value: &[u8; M], len: usize) {
         self.field(tag, |place: &mut [u8; M]| {
@@ -207,7 +210,8 @@ impl Draft<'_> {
         });
     }
 
-    /// A field whose value is written in its place, where there is room for `M` bytes; `write` answers how many it has.
+    /// Writes a field whose value is written in place, where there is room for `M` bytes; `write`
+    /// returns its length.
     #[inline]
     fn field<const N: usize, const M: usize>(
         &mut self,
@@ -223,16 +227,16 @@ impl Draft<'_> {
         self.written.end += N + len + 1;
     }
 
-    /// The place of the next field.
+    /// Returns the place of the next field.
     #[inline]
     fn room(&mut self) -> &mut [u8; FIELD_BYTES] {
         if self.written.end > PAGE_BYTES - FIELD_BYTES {
-            self.spill();
+            self.flush();
         }
         self.page[self.written.end..].first_chunk_mut().expect("a page that is handed over is empty")
     }
 
-    /// Writes a few bytes that are none of a short value.
+    /// Writes a few bytes that are not a short value.
     #[inline]
     fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
         const { assert!(N <= FIELD_BYTES, "it has room") };
@@ -242,24 +246,24 @@ impl Draft<'_> {
 
     /// Writes bytes of any length.
     #[inline]
-    fn pour(&mut self, bytes: &[u8]) {
+    fn put_slice(&mut self, bytes: &[u8]) {
         let end = self.written.end;
         if end + bytes.len() > PAGE_BYTES {
-            return self.spill().extend_from_slice(bytes);
+            return self.flush().extend_from_slice(bytes);
         }
         self.page[end..end + bytes.len()].copy_from_slice(bytes);
         self.written.end += bytes.len();
     }
 
-    /// Hands over what is written.
+    /// Appends the written bytes to `out`.
     #[cold]
-    fn spill(&mut self) -> &mut Vec<u8> {
+    fn flush(&mut self) -> &mut Vec<u8> {
         self.out.extend_from_slice(&self.page[self.written.clone()]);
         self.written = self.head_bytes..self.head_bytes;
         self.out
     }
 
-    /// Puts in length and sum. Answers where the message begins in its buffer.
+    /// Fills in length and check sum, and returns the offset of the message in its buffer.
     pub fn finish(self) -> usize {
         let Draft { out, start, page, written, .. } = self;
         out.extend_from_slice(&page[written]);
@@ -305,7 +309,8 @@ mod tests {
     fn what_is_written_is_read_again() {
         let mut encoder = Encoder::new("PITLANE", "CLIENT1");
         let mut out = b"before".to_vec();
-        // Lengths of two, three, four and five digits; texts that end before, at and behind the end of a page.
+        // Lengths of two, three, four and five digits; texts that end before, at and after the end
+        // of a page.
         let around = PAGE_BYTES - 60..PAGE_BYTES + 4;
         for len in [0, 30, 31, 500, 930, 931, 932, 2_000, 9_999, 60_000].into_iter().chain(around) {
             let mut draft = encoder.begin(&mut out, b'8', len as u64, NOW);
@@ -350,12 +355,12 @@ mod tests {
         draft.text(b"37=", b"o1");
         draft.finish();
         let mut out = Vec::new();
-        assert!(encoder.again(&mut out, &kept, 5, Timestamp(NOW.0 + 1_000_000_000)));
+        assert!(encoder.resend(&mut out, &kept, 5, Timestamp(NOW.0 + 1_000_000_000)));
         assert_eq!(
             readable(&out).split_once("35=").unwrap().1.rsplit_once("10=").unwrap().0,
             "8|49=S|56=T|34=5|43=Y|52=20261120-08:00:01.123|122=20261120-08:00:00.123|37=o1|"
         );
         assert!(matches!(decode(&out, 1_000), Ok(Decoded::Message { .. })));
-        assert!(!encoder.again(&mut out, b"rubbish", 5, NOW));
+        assert!(!encoder.resend(&mut out, b"rubbish", 5, NOW));
     }
 }

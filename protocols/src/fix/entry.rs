@@ -1,7 +1,7 @@
-//! What a client asks, made into requests for the desk: a new order (D), a cancel (F), a replacement (G). Each is checked here
-//! as far as the message and the session's own orders tell; the rest is the shard's to say.
+//! Turns messages of a client into requests for the desk: a new order (D), a cancel (F), a
+//! replacement (G). This module checks what the message and the session's own orders tell; the
+//! shard checks the rest.
 
-use super::msg_type;
 use pitlane_engine::desk::{Declined, Desk, Ticket};
 use pitlane_engine::id::IntId;
 use pitlane_engine::mesh::PortEnd;
@@ -13,6 +13,7 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
+use super::msg_type;
 use super::order::{Decimal, OrderFields};
 use super::orders::{ClientOrder, OrderKey};
 use super::reject::OrderRejectReason;
@@ -21,7 +22,9 @@ use super::session::FixSessionSettings;
 use super::tag;
 use crate::codes::Code;
 
-/// What goes to the desk. `key` finds the client's order in its book, `order` is what it is called now. When its lane is full the caller keeps it and tries again, and does not ask the session for more.
+/// A request for the desk. `key` finds the order among the session's orders, and `order` is its
+/// current id. While the lane is full, the caller keeps the request, tries again, and asks the
+/// session for no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientRequest {
     Submit { ticket: Ticket, terms: Terms },
@@ -38,8 +41,8 @@ impl ClientRequest {
         }
     }
 
-    /// Hands it to the desk, as sent by the session's client. A cancel without an id is the platform's own: the client is
-    /// gone.
+    /// Gives the request to the desk as sent by the session's client. A cancel without an id is the
+    /// platform's own, because the client is disconnected.
     pub fn send(&self, desk: &mut Desk, port: &mut PortEnd, client: SenderId) -> Result<IntId, Declined> {
         let by_client = |ticket: Ticket| Ticket { sender: client, ..ticket };
         match *self {
@@ -55,10 +58,10 @@ impl ClientRequest {
     }
 }
 
-/// A field that must be there: its tag.
+/// Tag of a required field.
 pub type Missing = u32;
 
-/// Which fields a D, F or G needs, and the first of them that is not there. Instead of a symbol a security id will do.
+/// Returns the first required field of D, F or G that is absent. SecurityID may stand for Symbol.
 pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
     let replace = msg_type == msg_type::ORDER_CANCEL_REPLACE_REQUEST;
     let needed = [
@@ -68,13 +71,14 @@ pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
         (tag::SIDE, order.side.is_some()),
         (tag::TRANSACT_TIME, order.transact_time.is_some()),
         (tag::ORD_TYPE, msg_type == msg_type::ORDER_CANCEL_REQUEST || order.ord_type.is_some()),
-        // A new order without a quantity is refused as an order: FIX lets it have others instead.
+        // A new order without a quantity is refused as an order, because FIX permits other fields
+        // instead.
         (tag::ORDER_QTY, !replace || order.order_qty.is_some()),
     ];
     needed.into_iter().find(|(_, there)| !there).map(|(tag, _)| tag)
 }
 
-/// The terms of a new order.
+/// Returns the terms of a new order.
 pub fn terms(
     settings: &FixSessionSettings,
     reference: &RefData,
@@ -105,7 +109,8 @@ pub fn terms(
     })
 }
 
-/// What a replacement changes. It carries the whole order as wished; what may not change must be as it was.
+/// Returns the changes of a replacement. It carries the whole order as requested; fields that
+/// cannot change must be equal.
 pub fn changes(
     settings: &FixSessionSettings,
     reference: &RefData,
@@ -135,7 +140,8 @@ pub fn changes(
         (Some(_), false) => return Err(Reason::StopSuperfluous.into()),
         (None, false) => {}
     }
-    // Without 59 the time in force stays: a client that does not send it has not thought of it.
+    // Without TimeInForce (59) the time in force stays: a client that omits it does not mean to
+    // change it.
     if order.time_in_force.is_some() {
         let tif = tif(order)?;
         changes = changes.with_tif(tif);
@@ -146,7 +152,7 @@ pub fn changes(
     Ok(changes)
 }
 
-/// Whether instrument and side of a request are those of its order.
+/// Checks that instrument and side of a request are those of its order.
 pub fn matches(
     reference: &RefData,
     order: &OrderFields,
@@ -174,11 +180,11 @@ fn tif(order: &OrderFields) -> Result<Tif, OrderRejectReason> {
         .map_or(Ok(Tif::Day), |code| Tif::from_code(code).ok_or(OrderRejectReason::TifNotTaken))
 }
 
-/// The end of a GTD order: 126, or the end of the day that 432 names.
+/// Returns the end of a GTD order: ExpireTime (126), or the end of ExpireDate (432).
 fn tif_date(order: &OrderFields, tif: Tif) -> Result<Option<Timestamp>, OrderRejectReason> {
     match (tif, order.expire_time, order.expire_date) {
         (Tif::Gtd, Some(time), None) => Ok(Some(time)),
-        // Choice: the day is one of UTC. See protocols/README.md.
+        // Choice: the day is in UTC. See protocols/README.md.
         (Tif::Gtd, None, Some(day)) => Ok(Some(Day(day.0.saturating_add(1)).start())),
         (Tif::Gtd, None, None) => Err(Reason::TifDateMissing.into()),
         (Tif::Gtd, Some(_), Some(_)) => Err(Reason::TifDateSuperfluous.into()),

@@ -1,11 +1,12 @@
-//! The fields of a frame, read in one pass: each becomes a tag and a place in the buffer, the header is picked out, and the
-//! first fault of structure is kept. Nothing is copied and nothing allocated; the table is the caller's and used again.
+//! Reads the fields of a frame in one pass: each becomes a tag and a place in the buffer, and the
+//! first fault of structure is kept. It copies and allocates nothing; the caller owns the table and
+//! reuses it.
 
 use super::frame::{FixFrame, SOH};
 use super::msg_type;
 use super::tag;
 
-/// Fields of one message. A new order has some twenty; more than this is nobody's order.
+/// Fields of one message. A new order has about twenty; no order has more than this.
 pub const FIELDS_MAX: usize = 256;
 
 /// SessionRejectReason (373).
@@ -53,13 +54,13 @@ impl SessionRejectReason {
     }
 }
 
-/// What is wrong with a message, and with which of its fields.
+/// Fault of a message, and the field that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldFault {
     pub reason: SessionRejectReason,
-    /// The tag at fault; zero: none can be named.
+    /// Tag of the fault; zero if none can be named.
     pub tag: u32,
-    /// Which field of the message it is, so that of two faults the first can be told.
+    /// Index of the field, so that the first of two faults can be reported.
     pub at: usize,
 }
 
@@ -70,14 +71,15 @@ struct FieldPlace {
     len: u32,
 }
 
-/// Where the fields of one message are. Kept by the caller from message to message.
+/// Places of the fields of one message. The caller keeps the table from message to message.
 #[derive(Clone, Debug)]
 pub struct Fields {
     places: [FieldPlace; FIELDS_MAX],
     len: usize,
-    /// Which of the tags with a slot there have been; only for these does `first` mean something, so that it need not be cleared.
+    /// Tags with a slot that occur in the message. `first` is valid only for these, so it need not
+    /// be cleared.
     seen: [u64; tag::SLOTS / 64],
-    /// Which place is the first with such a tag.
+    /// Index of the first place with each tag.
     first: [u8; tag::SLOTS],
 }
 
@@ -96,14 +98,14 @@ impl Default for Fields {
 }
 
 impl Fields {
-    /// Begins with a new message: 8, 9 and 35 have been there.
+    /// Starts a new message, in which 8, 9 and 35 have occurred.
     fn clear(&mut self) {
         self.len = 0;
         self.seen = [0; tag::SLOTS / 64];
         self.seen[0] = 1 << tag::BEGIN_STRING | 1 << tag::BODY_LENGTH | 1 << tag::MSG_TYPE;
     }
 
-    /// Adds a field; answers whether its tag was there before and may not come again.
+    /// Adds a field and returns whether its tag occurred before and may not be repeated.
     #[inline]
     fn add(&mut self, place: FieldPlace) -> bool {
         let at = self.len;
@@ -125,7 +127,7 @@ impl Fields {
         twice
     }
 
-    /// The first place with this tag.
+    /// Returns the first place with this tag.
     #[inline]
     fn find(&self, tag: u32) -> Option<usize> {
         let Some(slot) = tag::slot(tag) else {
@@ -137,7 +139,7 @@ impl Fields {
     }
 }
 
-/// The fields of the standard header that a session looks at.
+/// Fields of the standard header that a session uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StandardHeader<'a> {
     pub msg_seq_num: Option<&'a [u8]>,
@@ -149,13 +151,13 @@ pub struct StandardHeader<'a> {
     pub poss_resend: bool,
 }
 
-/// A frame with its fields: borrowed from the bytes, and from the table.
+/// A frame with its fields, borrowed from the bytes and from the table.
 #[derive(Clone, Copy, Debug)]
 pub struct FixMessage<'a, 'f> {
     pub frame: FixFrame<'a>,
     pub msg_type: &'a [u8],
     pub header: StandardHeader<'a>,
-    /// The first fault of structure.
+    /// First fault of structure.
     pub fault: Option<FieldFault>,
     fields: &'f Fields,
 }
@@ -167,7 +169,7 @@ impl<'a> FixMessage<'a, '_> {
         msg_type::code(self.msg_type)
     }
 
-    /// Fields behind the type, the check sum not among them.
+    /// Returns the fields after MsgType, without CheckSum.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
         let bytes = self.frame.bytes;
         let places = &self.fields.places[..self.fields.len];
@@ -177,13 +179,13 @@ impl<'a> FixMessage<'a, '_> {
         })
     }
 
-    /// The value of the first field with this tag.
+    /// Returns the value of the first field with this tag.
     #[inline]
     pub fn get(&self, tag: u32) -> Option<&'a [u8]> {
         self.find(tag).map(|found| found.1)
     }
 
-    /// The first field with this tag: which one it is, and its value.
+    /// Returns index and value of the first field with this tag.
     #[inline]
     pub fn find(&self, tag: u32) -> Option<(usize, &'a [u8])> {
         let at = self.fields.find(tag)?;
@@ -201,7 +203,8 @@ impl<'a> FixMessage<'a, '_> {
     }
 }
 
-/// Whether a message is mostly groups: market data, and what asks for it. No client may send us any, so members are not held against a list.
+/// Returns whether a message consists mostly of groups: market data and its requests. No client may
+/// send us these, so group members are not checked against a list.
 #[cold]
 fn is_table(msg_type: &[u8]) -> bool {
     matches!(
@@ -217,7 +220,7 @@ fn is_table(msg_type: &[u8]) -> bool {
 pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'a, 'f> {
     let pass = FieldReader { bytes: frame.bytes, end: frame.end };
     let mut fault = None;
-    // The type stands first: the frame has seen to it.
+    // The frame guarantees that MsgType is first.
     let type_end = find_soh(frame.bytes, frame.body + 3);
     let msg_type = &frame.bytes[frame.body + 3..type_end];
     if msg_type.is_empty() {
@@ -235,7 +238,7 @@ pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'
         }
         let mut reason = None;
         let place = match pass.plain_field(at, part) {
-            // Most fields are where they belong, have a value, and nothing to do with their neighbours.
+            // Most fields are in place, have a value, and do not depend on their neighbours.
             Some((place, class)) if raw.is_none() => {
                 part &= class;
                 place
@@ -281,22 +284,23 @@ impl<'a> StandardHeader<'a> {
     }
 }
 
-/// What the pass knows on its way.
+/// Input of the pass.
 struct FieldReader<'a> {
     bytes: &'a [u8],
     end: usize,
 }
 
-/// Raw data that must come next: the tag of its length, its own, and its length.
+/// Announced raw data: the tag of its length, its own tag, and its length.
 type Raw = Option<(u32, u32, usize)>;
 
 impl<'a> FieldReader<'a> {
-    /// The field at `at` if it is one of header or body, in its place, with a tag of at most four digits and nothing wrong with it; and
-    /// which parts of the message may follow.
+    /// Returns the field at `at` if it belongs to header or body, is in place, has a tag of at most
+    /// four digits and no fault; also returns the parts of the message that may follow.
     #[inline]
     fn plain_field(&self, at: usize, part: u8) -> Option<(FieldPlace, u8)> {
         let word = u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
-        // From the field's beginning, so that the next field need not wait until this one's tag is read.
+        // The search starts at the field's beginning, so that the next field does not wait for this
+        // tag.
         let end = match first_byte(word, SOH) {
             Some(found) => at + found as usize,
             None => find_soh(self.bytes, at + 8),
@@ -311,7 +315,7 @@ impl<'a> FieldReader<'a> {
         Some((FieldPlace { tag, start: start as u32, len: (end - start) as u32 }, class))
     }
 
-    /// The field at `at`, and what is wrong with it. `part` is the part of the message we are in.
+    /// Returns the field at `at` and its fault. `part` is the current part of the message.
     fn field(&self, at: usize, raw: &mut Raw, part: &mut u8) -> (FieldPlace, Option<SessionRejectReason>) {
         let (tag, start) = match self.tag(at) {
             Ok(found) => found,
@@ -337,7 +341,7 @@ impl<'a> FieldReader<'a> {
             let misplaced = self.structure(tag, class, value, announced.is_some(), raw, part);
             fault = fault.or(misplaced.map(|reason| (reason, tag)));
         } else {
-            // The header is over; raw data or a trailer before it, and the order is wrong.
+            // This tag ends the header. After the trailer its order is wrong.
             if *part == tag::TRAILER {
                 fault = fault.or(Some((SessionRejectReason::OutOfOrder, tag)));
             }
@@ -349,13 +353,14 @@ impl<'a> FieldReader<'a> {
         let told = fault.map_or(tag, |fault| fault.1);
         let place = FieldPlace { tag, start: start as u32, len: value.len() as u32 };
         match fault {
-            // The length is at fault, and the field that shows it is kept under its own tag.
+            // The length has the fault, and the field that reveals it is kept under the length's
+            // tag.
             Some((reason, length)) if told != tag => (FieldPlace { tag: length, ..place }, Some(reason)),
             other => (place, other.map(|fault| fault.0)),
         }
     }
 
-    /// The tag at `at`, and where its value begins.
+    /// Returns the tag at `at` and the offset of its value.
     #[inline]
     fn tag(&self, at: usize) -> Result<(u32, usize), SessionRejectReason> {
         let mut value = 0u64;
@@ -366,7 +371,7 @@ impl<'a> FieldReader<'a> {
                 digit @ 0..=9 if value <= tag::TAG_MAX as u64 => value = value * 10 + digit as u64,
                 0..=9 => return Err(SessionRejectReason::InvalidTag),
                 _ if byte == b'=' => break,
-                // A field without `=` is the rest of a value that had a delimiter in it.
+                // A field without `=` is the rest of a value that contains a delimiter.
                 _ if byte == SOH => return Err(SessionRejectReason::DelimiterInValue),
                 _ => {
                     let rest = &self.bytes[here..find_soh(self.bytes, here)];
@@ -380,14 +385,14 @@ impl<'a> FieldReader<'a> {
             }
             here += 1;
         }
-        // Neither `=x`, nor zero, nor a leading zero.
+        // Refuses an empty tag, zero, and a leading zero.
         if here == at || self.bytes[at] == b'0' || value > tag::TAG_MAX as u64 {
             return Err(SessionRejectReason::InvalidTag);
         }
         Ok((value as u32, here + 1))
     }
 
-    /// What a tag of the header, of the trailer, of raw data or of a group must keep to.
+    /// Checks the rules for a tag of the header, the trailer, raw data or a group.
     #[inline]
     fn structure(
         &self,
@@ -405,7 +410,7 @@ impl<'a> FieldReader<'a> {
             }
         } else if class & tag::TRAILER != 0 {
             *part = tag::TRAILER;
-            // The sum stands behind the body, so this is a second one.
+            // The check sum is after the body, so this is a second one.
             if tag == tag::CHECK_SUM {
                 fault = Some(SessionRejectReason::OutOfOrder);
             }
@@ -427,13 +432,13 @@ impl<'a> FieldReader<'a> {
         fault
     }
 
-    /// Whether raw data of this length ends within the frame, with a delimiter behind it.
+    /// Returns whether raw data of this length ends within the frame and a delimiter follows it.
     fn raw_fits(&self, start: usize, len: usize) -> bool {
         start + len < self.end && self.bytes[start + len] == SOH
     }
 }
 
-/// A number of at most five digits: the length of something in a frame.
+/// Reads a number of at most five digits: the length of something in a frame.
 fn small_number(value: &[u8]) -> Option<usize> {
     if value.is_empty() || value.len() > 5 || !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -441,8 +446,8 @@ fn small_number(value: &[u8]) -> Option<usize> {
     Some(value.iter().fold(0, |number, &digit| number * 10 + (digit - b'0') as usize))
 }
 
-/// Where the next delimiter is, at or behind `at`; a frame ends with one. Values are short as a rule, so a few words are
-/// looked at before the long way is taken.
+/// Returns the offset of the next delimiter at or after `at`; a frame ends with one. Values are
+/// usually short, so a few words are checked before memchr is used.
 #[inline]
 fn find_soh(bytes: &[u8], at: usize) -> usize {
     let mut here = at;
@@ -457,7 +462,8 @@ fn find_soh(bytes: &[u8], at: usize) -> usize {
     memchr::memchr(SOH, rest).map_or(bytes.len() - 1, |found| here + found)
 }
 
-/// The tag at the beginning of a word, and its digits: at most four, the first of them not zero.
+/// Returns the tag at the beginning of a word and its number of digits: at most four, the first not
+/// zero.
 #[inline]
 fn short_tag(word: u64) -> Option<(u32, usize)> {
     let digit = |at: u32| ((word >> at) as u8).wrapping_sub(b'0');
@@ -466,12 +472,12 @@ fn short_tag(word: u64) -> Option<(u32, usize)> {
     if (word >> 16) as u8 == b'=' && ten.wrapping_sub(1) < 9 && one < 10 {
         return Some((ten as u32 * 10 + one as u32, 2));
     }
-    // The others are read in one word, without a branch for each digit.
+    // Other tags are read in one word, without a branch for each digit.
     let digits = first_byte(word, b'=')?;
     if digits == 0 || digits > 4 {
         return None;
     }
-    // The digits in the upper bytes, zeros below.
+    // The digits are in the upper bytes, zeros below.
     let text = (word as u32) << (32 - 8 * digits);
     let used = u32::MAX << (32 - 8 * digits);
     let values = (text ^ 0x3030_3030) & used;
@@ -483,12 +489,12 @@ fn short_tag(word: u64) -> Option<(u32, usize)> {
     Some(((pairs * 100 + (pairs >> 16)) & 0xffff, digits as usize))
 }
 
-/// Where in a word the first such byte is.
+/// Returns the index of the first such byte in a word.
 #[inline]
 fn first_byte(word: u64, byte: u8) -> Option<u32> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // The byte that is looked for becomes zero, and the lowest zero byte shows its highest bit.
+    // The searched byte becomes zero, and the lowest zero byte gets its highest bit set.
     let zeroed = word ^ (ONES * byte as u64);
     let found = zeroed.wrapping_sub(ONES) & !zeroed & HIGHS;
     (found != 0).then(|| found.trailing_zeros() / 8)

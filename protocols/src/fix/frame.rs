@@ -1,4 +1,4 @@
-//! One frame of the stream, found and proved: begin, length and check sum.
+//! Finds one frame of the stream and checks its BeginString, BodyLength and CheckSum.
 //!
 //! ```text
 //! 8=FIX.4.4|9=147|35=D|… body …|10=203|
@@ -6,27 +6,27 @@
 //! └── sum of these bytes modulo 256 ───┘
 //! ```
 //!
-//! What is between the frames is left to [`super::fields`].
+//! The content of a frame is left to [`super::fields`].
 
-use super::tag::prefix;
 use memchr::memmem;
 
+use super::tag::prefix;
 use crate::decoded::Decoded;
 
 pub const SOH: u8 = 1;
 
 pub const BEGIN_STRING: &[u8] = b"FIX.4.4";
 
-/// How every frame of ours and of all our clients begins.
+/// Beginning of every frame of ours and of our clients.
 const HEAD: &[u8] = b"8=FIX.4.4\x019=";
 
-/// What the next frame is looked for by, after one that was none.
+/// Text that is searched for to find the next frame after garbage.
 const BEGIN: &[u8] = b"8=FIX";
 
-/// Longest BeginString that is read to its end: the longest there is is `FIXT.1.1`.
+/// Longest BeginString that is read completely. The longest that exists is `FIXT.1.1`.
 const BEGIN_STRING_BYTES_MAX: usize = 16;
 
-/// Digits of a length that are read. A longer number is beyond every limit.
+/// Digits of a BodyLength that are read. A longer number is above every limit.
 const LENGTH_DIGITS_MAX: usize = 9;
 
 /// `10=123|`
@@ -39,29 +39,31 @@ const BODY_BYTES_MIN: usize = 5;
 pub const FRAME_BYTES_AROUND: usize =
     2 + BEGIN_STRING_BYTES_MAX + 1 + 2 + LENGTH_DIGITS_MAX + 1 + TRAILER_BYTES;
 
-/// A frame whose length and check sum are right, and whose third field is its type.
+/// A frame with correct length and check sum, whose third field is MsgType.
 ///
-/// Invariant: the byte before `body.end` is SOH.
+/// Invariant: the byte before `end` is SOH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixFrame<'a> {
-    /// From `8=` up to the SOH behind the check sum.
+    /// Bytes from `8=` to the SOH after the check sum.
     pub bytes: &'a [u8],
     pub begin_string: &'a [u8],
-    /// Where `35=` begins.
+    /// Offset of `35=`.
     pub body: usize,
-    /// Where `10=` begins.
+    /// Offset of `10=`.
     pub end: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FixFrameError {
-    /// No frame, or a broken one: so many bytes are to be passed over. No sequence number is used up by it.
+    /// Not a frame, or a broken one: the caller skips this many bytes. It consumes no sequence
+    /// number.
     Garbled { skip: usize },
-    /// BodyLength is above the limit, so that nobody waits for so much. The connection ends.
+    /// BodyLength is above the limit, so that no reader waits for so many bytes. The connection
+    /// ends.
     TooLong,
 }
 
-/// The frame at the beginning of `bytes`. A body has at most `body_bytes_max`.
+/// Decodes the frame at the beginning of `bytes`. A body has at most `body_bytes_max` bytes.
 pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_>>, FixFrameError> {
     let (begin_string, length_at) = match bytes.strip_prefix(HEAD) {
         Some(_) => (BEGIN_STRING, HEAD.len()),
@@ -97,7 +99,7 @@ pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_
     }
     let told = (a - b'0') as u32 * 100 + (b - b'0') as u32 * 10 + (c - b'0') as u32;
     if told != check_sum(&frame[..end]) as u32 {
-        // Its length was right, so the next one begins behind it.
+        // The length was correct, so the next frame begins after this one.
         return Err(FixFrameError::Garbled { skip: frame.len() });
     }
     Ok(Decoded::Message {
@@ -107,7 +109,7 @@ pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_
 }
 
 impl<'a> FixFrame<'a> {
-    /// MsgType: frames are told by it before anything else is read.
+    /// Returns MsgType, which selects frames before anything else is read.
     pub fn msg_type(&self) -> &'a [u8] {
         let value = &self.bytes[self.body + 3..self.end];
         let end = memchr::memchr(SOH, value).unwrap_or(value.len());
@@ -115,19 +117,19 @@ impl<'a> FixFrame<'a> {
     }
 }
 
-/// The sum of all bytes modulo 256.
+/// Returns the sum of all bytes modulo 256.
 pub fn check_sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, &byte| sum.wrapping_add(byte))
 }
 
 enum FrameHead<'a> {
-    /// BeginString, and where the digits of the length begin.
+    /// BeginString, and the offset of the length's digits.
     Begin(&'a [u8], usize),
     Incomplete,
     Garbled,
 }
 
-/// A head that is not the usual one, or not all of it yet.
+/// Reads a head that is not the usual one or not complete.
 fn other_head(bytes: &[u8]) -> FrameHead<'_> {
     if !begins_as(bytes, BEGIN) {
         return FrameHead::Garbled;
@@ -146,13 +148,14 @@ fn other_head(bytes: &[u8]) -> FrameHead<'_> {
     }
 }
 
-/// Whether `bytes` begin with `word`, as far as they have come.
+/// Returns whether `bytes`, as far as they have arrived, begin with `word`.
 fn begins_as(bytes: &[u8], word: &[u8]) -> bool {
     let common = bytes.len().min(word.len());
     bytes[..common] == word[..common]
 }
 
-/// How far it is to where the next frame may begin. Its first bytes may be all that has come of it.
+/// Returns how many bytes to skip to the next possible frame. The buffer may end with its first
+/// bytes.
 fn garbled(bytes: &[u8]) -> FixFrameError {
     let rest = &bytes[1..];
     let skip = memmem::find(rest, BEGIN).unwrap_or_else(|| {
@@ -168,7 +171,7 @@ mod tests {
 
     const MAX: usize = 1_000;
 
-    /// A frame from readable text, `|` for SOH, with length and sum put right.
+    /// Returns a frame from readable text with `|` for SOH, with correct length and sum.
     fn frame(body: &str) -> Vec<u8> {
         let mut bytes = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01").into_bytes();
         let sum = check_sum(&bytes);
@@ -211,7 +214,7 @@ mod tests {
             "GET / HTTP/1.1 and so on",
         ];
         for text in bad {
-            // What follows is found.
+            // The frame after the garbage is found.
             let mut bytes = soh(text);
             let good = frame("35=0|34=2|");
             bytes.extend_from_slice(&good);

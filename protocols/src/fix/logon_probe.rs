@@ -1,24 +1,24 @@
-//! Whose connection it is: the first frame, looked at before it is given to its session. Whoever does not begin as a client of ours
-//! is not answered.
+//! Reads the first frame of a connection before its session gets it, to find the session. A peer
+//! that does not start with a Logon gets no answer.
 
-use super::msg_type;
 use pitlane_engine::time::Timestamp;
 
 use super::encode::Encoder;
 use super::fields::{Fields, read};
 use super::frame::{self, BEGIN_STRING};
+use super::msg_type;
 use super::session::{DisconnectReason, LOGON_BYTES_MAX, LogonCredentials};
 use super::tag::{self, prefix};
 use crate::decoded::Decoded;
 
-/// The pair of names that a connection gives, as the client writes it.
+/// The CompIDs of a connection, as the client writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogonProbe<'a> {
     pub sender_comp_id: &'a [u8],
     pub target_comp_id: &'a [u8],
 }
 
-/// The names in the first frame. Nothing is consumed: the session reads the frame again.
+/// Returns the CompIDs of the first frame. It consumes nothing: the session reads the frame again.
 pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReason> {
     let (frame, consumed) = match frame::decode(bytes, LOGON_BYTES_MAX) {
         Ok(Decoded::Message { message, consumed }) => (message, consumed),
@@ -39,8 +39,8 @@ pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReaso
     }
 }
 
-/// Name and password in a first frame that [`identify`] has taken; empty if it has none. So they are checked before anything is
-/// kept for the session.
+/// Returns username and password of a first frame that [`identify`] accepted, empty if it has none.
+/// So they are checked before anything is stored for the session.
 pub fn credentials(bytes: &[u8]) -> LogonCredentials<'_> {
     let mut fields = Fields::default();
     let message = match frame::decode(bytes, LOGON_BYTES_MAX) {
@@ -51,8 +51,8 @@ pub fn credentials(bytes: &[u8]) -> LogonCredentials<'_> {
     LogonCredentials { username: value(tag::USERNAME), password: value(tag::PASSWORD) }
 }
 
-/// The Logout for a client whose name or password is wrong. It has the number one: the session's own numbers are for those who may
-/// log on.
+/// Encodes the Logout for a client with a wrong username or password. Its number is one, because an
+/// unauthenticated peer must not change the session's numbers.
 pub fn encode_refusal(sender_comp_id: &str, target_comp_id: &str, now: Timestamp) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(sender_comp_id, target_comp_id);
@@ -62,7 +62,7 @@ pub fn encode_refusal(sender_comp_id: &str, target_comp_id: &str, now: Timestamp
     bytes
 }
 
-/// Whether a configured name admits this one: the same, or a family that ends in `*`.
+/// Returns whether a configured CompID matches: exactly, or by its beginning if it ends in `*`.
 pub fn matches_comp_id(configured: &str, name: &[u8]) -> bool {
     match configured.strip_suffix('*') {
         Some(family) => name.starts_with(family.as_bytes()) && name.len() <= NAME_BYTES_MAX,
@@ -70,7 +70,7 @@ pub fn matches_comp_id(configured: &str, name: &[u8]) -> bool {
     }
 }
 
-/// Longest name of a client that is admitted by its family.
+/// Longest CompID that matches a pattern.
 const NAME_BYTES_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! The fields of a New Order Single (D), an Order Cancel Request (F) and an Order Cancel/Replace Request (G), typed. What is not
-//! written as its type is a fault; what is, but means nothing to us, is left to [`super::entry`] to refuse.
+//! Typed fields of New Order Single (D), Order Cancel Request (F) and Order Cancel/Replace Request
+//! (G). A value that is not written as its type is a fault. A well-formed value that we do not
+//! support is refused by [`super::entry`].
 
 use pitlane_engine::id::IntId;
 use pitlane_engine::number::{Price, Qty};
@@ -10,10 +11,10 @@ use super::fields::{FieldFault, FixMessage, SessionRejectReason};
 use super::tag;
 use super::timestamp::{parse_date, parse_timestamp};
 
-/// A decimal as it was sent: well written, but perhaps beyond what we can count.
+/// A well-formed decimal that may be beyond our range.
 pub type Decimal<T> = Result<T, TextError>;
 
-/// What D, F and G may hold. A field that was not sent is None.
+/// Fields of D, F and G; `None` for a field that is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderFields<'a> {
     pub cl_ord_id: Option<IntId>,
@@ -40,7 +41,8 @@ pub struct OrderFields<'a> {
 }
 
 impl<'a> OrderFields<'a> {
-    /// The fields as they are asked for, so that messages of one shape take one way.
+    /// Reads the fields by tag and not in message order, so that messages of the same shape take
+    /// the same branches.
     #[inline]
     pub fn read(message: &FixMessage<'a, '_>) -> Result<OrderFields<'a>, FieldFault> {
         let mut asked = FieldParser { message, fault: None };
@@ -76,7 +78,7 @@ impl<'a> OrderFields<'a> {
     }
 }
 
-/// A message that is asked for its fields, and the first of them that is not written as its type.
+/// Parses fields of a message, and keeps the first fault.
 struct FieldParser<'m, 'a, 'f> {
     message: &'m FixMessage<'a, 'f>,
     fault: Option<FieldFault>,
@@ -98,13 +100,14 @@ impl FieldParser<'_, '_, '_> {
     }
 }
 
-/// An id that could not be an order's is refused whole: it would have to be echoed, shown and put into names.
+/// Refuses an id that cannot be an order's, because it would have to be echoed, shown and put into
+/// names.
 #[inline]
 fn id(value: &[u8]) -> Result<IntId, SessionRejectReason> {
     IntId::parse(value).map_err(|_| SessionRejectReason::ValueIncorrect)
 }
 
-/// One character. Longer codes of FIX mean nothing we take; they are told as one that nobody has.
+/// Reads one character. We support no longer codes of FIX, so they are refused like an unknown one.
 #[inline]
 fn code(value: &[u8]) -> Result<u8, SessionRejectReason> {
     match value {

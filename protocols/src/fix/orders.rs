@@ -1,9 +1,9 @@
-//! The orders of one session as its client knows them: what was asked for, under which ids, and how it stands. The desk knows
-//! where an order lives; here is what must be told in a report and compared with a request.
+//! Orders of one session as its client knows them: terms, ids and status. The desk knows which
+//! shard has an order; this table has what a report must tell and what a request is compared with.
 
 use std::collections::VecDeque;
 
-use pitlane_engine::desk::Known;
+use pitlane_engine::desk::KnownOrder;
 use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
 use pitlane_engine::keyed_index::IdIndex;
@@ -15,24 +15,25 @@ use pitlane_engine::time::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientOrder {
-    /// OrderID (37): the first ClOrdID, which stays.
+    /// OrderID (37): the first ClOrdID, which never changes.
     pub root: IntId,
-    /// ClOrdID (11) that the client gave it last and that was accepted. A change made elsewhere leaves it.
+    /// ClOrdID (11) of the client's last accepted request. A change made elsewhere does not alter
+    /// it.
     pub cl_ord_id: IntId,
-    /// ClOrdID of a cancel that is on its way; none otherwise.
+    /// ClOrdID of a pending cancel, or none.
     pub cancel: IntId,
-    /// ClOrdID of a replacement that is on its way; none otherwise.
+    /// ClOrdID of a pending replacement, or none.
     pub replace: IntId,
-    /// Whether a cancel of ours is on its way, because the client was away.
-    pub house_cancel: bool,
-    /// Whether it is known from a snapshot, after a restart.
-    pub is_recalled: bool,
+    /// Whether a cancel of ours is pending because the client was disconnected.
+    pub platform_cancel: bool,
+    /// Whether the order was restored from a snapshot after a restart.
+    pub is_restored: bool,
     pub terms: Terms,
     pub cum_qty: Qty,
     pub avg_price: Price,
     pub status: Status,
     pub reason: Reason,
-    /// Of the last change.
+    /// Time of the last change.
     pub updated: Timestamp,
 }
 
@@ -43,8 +44,8 @@ impl ClientOrder {
             cl_ord_id: root,
             cancel: IntId::NONE,
             replace: IntId::NONE,
-            house_cancel: false,
-            is_recalled: false,
+            platform_cancel: false,
+            is_restored: false,
             terms,
             cum_qty: Qty::ZERO,
             avg_price: Price::ZERO,
@@ -54,7 +55,7 @@ impl ClientOrder {
         }
     }
 
-    /// What a report tells of it.
+    /// Applies a report.
     pub fn update(&mut self, report: &OrderReport, at: Timestamp) {
         self.terms.qty = report.qty;
         self.cum_qty = report.cum_qty;
@@ -64,7 +65,7 @@ impl ClientOrder {
         self.updated = at;
     }
 
-    /// Forgets a request that came to nothing. Answers whether it was one of the client's.
+    /// Clears a request that failed. Returns whether it was one of the client's.
     pub fn forget(&mut self, request: &IntId) -> bool {
         let mine =
             [&mut self.cancel, &mut self.replace].into_iter().find(|id| !id.is_none() && **id == *request);
@@ -79,8 +80,8 @@ impl ClientOrder {
     }
 }
 
-/// How an order is found: by its root, at the place that it was given. The desk keeps both. Of an order from before a restart nobody
-/// knows the place; it is looked for.
+/// Finds an order by its root at its place. The desk keeps both. The place of an order from before
+/// a restart is unknown and is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderKey {
     pub root: IntId,
@@ -88,14 +89,14 @@ pub struct OrderKey {
 }
 
 impl OrderKey {
-    /// Of an order whose place nobody knows.
+    /// Returns the key of an order whose place is unknown.
     pub fn of_root(root: IntId) -> OrderKey {
         OrderKey { root, place: u32::MAX }
     }
 }
 
-impl From<Known> for OrderKey {
-    fn from(known: Known) -> OrderKey {
+impl From<KnownOrder> for OrderKey {
+    fn from(known: KnownOrder) -> OrderKey {
         OrderKey { root: known.root, place: known.token }
     }
 }
@@ -103,19 +104,20 @@ impl From<Known> for OrderKey {
 /// A place in the slab: an order, or free.
 type OrderSlot = Option<ClientOrder>;
 
-/// Places that the slab grows by: what is there stays where it is, so that no order pays for all the others.
+/// Places by which the slab grows. Existing orders do not move, so that no request pays for all the
+/// others.
 const PAGE: usize = 256;
 
-/// Memory grows with the number of orders up to a maximum, and is used again.
+/// Orders of a session. Memory grows with the number of orders up to a maximum, and is reused.
 #[derive(Debug)]
 pub struct ClientOrders {
-    /// All full but the last one.
+    /// Pages, all full but the last one.
     slab: Vec<Vec<OrderSlot>>,
     free: Vec<u32>,
     len: usize,
-    /// By root: orders from before a restart. Those that have come since are found by their places.
-    recalled: IdIndex,
-    /// Finished ones, first ended first; some may have been forgotten since.
+    /// Orders from before a restart, by root. Later orders are found by their places.
+    restored: IdIndex,
+    /// Finished orders, oldest first; some may have been removed since.
     finished: VecDeque<OrderKey>,
     finished_max: usize,
     orders_max: usize,
@@ -127,8 +129,8 @@ impl ClientOrders {
             slab: Vec::new(),
             free: Vec::new(),
             len: 0,
-            // One for each session, as a rule with few ids: not worth large pages.
-            recalled: IdIndex::new(orders_max, seed, LargePages::NONE),
+            // There is one index for each session, usually with few ids, so large pages do not pay.
+            restored: IdIndex::new(orders_max, seed, LargePages::NONE),
             finished: VecDeque::new(),
             finished_max: finished_max as usize,
             orders_max: orders_max as usize,
@@ -144,7 +146,8 @@ impl ClientOrders {
         self.place(place).as_mut()
     }
 
-    /// Adds an order. Answers its place if there was room; whoever keeps it finds the order again.
+    /// Adds an order and returns its place if there was room. The caller finds the order again by
+    /// that place.
     pub fn add(&mut self, order: ClientOrder) -> Option<u32> {
         while self.len >= self.orders_max {
             let oldest = self.finished.pop_front()?;
@@ -156,25 +159,25 @@ impl ClientOrders {
         Some(place)
     }
 
-    /// Adds an order from before a restart, whose place nobody will know. One with the same root, which the desk has forgotten,
-    /// gives way.
-    pub fn recall(&mut self, order: ClientOrder) {
+    /// Adds an order from before a restart, whose place is unknown to the desk. It replaces an
+    /// order with the same root, which the desk has forgotten.
+    pub fn restore(&mut self, order: ClientOrder) {
         let key = OrderKey::of_root(order.root);
         self.remove(&key);
         if let Some(place) = self.add(order) {
-            self.recalled.insert(0, &key.root, place);
+            self.restored.insert(0, &key.root, place);
         }
     }
 
     pub fn remove(&mut self, key: &OrderKey) {
         let Some(place) = self.find(key) else { return };
-        self.recalled.remove(0, &key.root, place);
+        self.restored.remove(0, &key.root, place);
         *self.place(place) = None;
         self.free.push(place);
         self.len -= 1;
     }
 
-    /// Notes that an order has ended, and forgets the oldest such if there are too many.
+    /// Records that an order is finished, and removes the oldest finished orders above the maximum.
     pub fn finish(&mut self, key: &OrderKey) {
         let Some(place) = self.find(key) else { return };
         self.finished.push_back(OrderKey { place, ..*key });
@@ -184,24 +187,25 @@ impl ClientOrders {
         }
     }
 
-    /// Forgets an order that has ended. Another of the same root may have its place by now, and be open.
+    /// Removes a finished order. Another order with the same root may have its place now and be
+    /// open.
     fn forget(&mut self, finished: &OrderKey) {
         if self.get(finished).is_some_and(|order| order.status.is_finished()) {
             self.remove(finished);
         }
     }
 
-    /// The order at a place, and whether there are places behind it: to go through all of them in steps.
+    /// Returns the order at a place, so that a caller can visit all places in steps.
     pub fn at(&self, place: usize) -> Option<&ClientOrder> {
         self.slab.get(place / PAGE)?.get(place % PAGE)?.as_ref()
     }
 
-    /// Places, free ones included.
+    /// Returns the number of places, free ones included.
     pub fn places(&self) -> usize {
         self.slab.last().map_or(0, |last| (self.slab.len() - 1) * PAGE + last.len())
     }
 
-    /// Orders known.
+    /// Returns the number of orders.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -216,7 +220,7 @@ impl ClientOrders {
 
     fn find(&self, key: &OrderKey) -> Option<u32> {
         let is_it = |place: u32| self.at(place as usize).is_some_and(|order| order.root == key.root);
-        if is_it(key.place) { Some(key.place) } else { self.recalled.get(0, &key.root, is_it) }
+        if is_it(key.place) { Some(key.place) } else { self.restored.get(0, &key.root, is_it) }
     }
 
     fn place(&mut self, place: u32) -> &mut OrderSlot {
@@ -233,7 +237,7 @@ impl ClientOrders {
     }
 }
 
-/// An order as a shard tells its terms.
+/// Returns an order from the terms that a shard reports.
 pub fn order_of(told: &OrderTerms, root: IntId, at: Timestamp) -> ClientOrder {
     ClientOrder {
         cl_ord_id: told.id,
@@ -251,79 +255,79 @@ mod tests {
         ClientOrder::new(IntId::parse(root.as_bytes()).unwrap(), Terms::default(), Timestamp(1))
     }
 
-    fn add(book: &mut ClientOrders, order: ClientOrder) -> Option<OrderKey> {
-        book.add(order).map(|place| OrderKey { root: order.root, place })
+    fn add(orders: &mut ClientOrders, order: ClientOrder) -> Option<OrderKey> {
+        orders.add(order).map(|place| OrderKey { root: order.root, place })
     }
 
     #[test]
     fn finished_orders_go_first_and_open_ones_stay() {
-        let mut book = ClientOrders::new(4, 2, 1);
-        let keys = ["a", "b", "c", "d"].map(|root| add(&mut book, order(root)).unwrap());
-        assert!(!book.has_room() && add(&mut book, order("e")).is_none());
+        let mut orders = ClientOrders::new(4, 2, 1);
+        let keys = ["a", "b", "c", "d"].map(|root| add(&mut orders, order(root)).unwrap());
+        assert!(!orders.has_room() && add(&mut orders, order("e")).is_none());
         for key in &keys[..3] {
-            book.get_mut(key).unwrap().status = Status::Filled;
-            book.finish(key);
+            orders.get_mut(key).unwrap().status = Status::Filled;
+            orders.finish(key);
         }
-        assert!(book.get(&keys[0]).is_none());
-        assert_eq!(book.len(), 3);
-        assert!(add(&mut book, order("e")).is_some() && add(&mut book, order("f")).is_some());
-        assert!(book.get(&keys[1]).is_none());
-        assert!(book.get(&keys[3]).is_some());
-        assert_eq!((0..book.places()).filter_map(|at| book.at(at)).count(), 4);
+        assert!(orders.get(&keys[0]).is_none());
+        assert_eq!(orders.len(), 3);
+        assert!(add(&mut orders, order("e")).is_some() && add(&mut orders, order("f")).is_some());
+        assert!(orders.get(&keys[1]).is_none());
+        assert!(orders.get(&keys[3]).is_some());
+        assert_eq!((0..orders.places()).filter_map(|at| orders.at(at)).count(), 4);
     }
 
     #[test]
     fn an_order_is_found_at_its_place_only_and_one_from_before_a_restart_by_its_root() {
-        let mut book = ClientOrders::new(1_000, 1_000, 1);
+        let mut orders = ClientOrders::new(1_000, 1_000, 1);
         let roots: Vec<IntId> = (0..600).map(|number| IntId::numbered(b'o', number)).collect();
         let (new, old) = roots.split_at(300);
         let keys: Vec<OrderKey> = new
             .iter()
-            .map(|root| add(&mut book, ClientOrder::new(*root, Terms::default(), Timestamp(1))).unwrap())
+            .map(|root| add(&mut orders, ClientOrder::new(*root, Terms::default(), Timestamp(1))).unwrap())
             .collect();
-        old.iter().for_each(|root| book.recall(ClientOrder::new(*root, Terms::default(), Timestamp(1))));
+        old.iter().for_each(|root| orders.restore(ClientOrder::new(*root, Terms::default(), Timestamp(1))));
         for (at, key) in keys.iter().enumerate() {
-            assert_eq!(book.get(key).unwrap().root, key.root);
-            assert_eq!(book.get(&OrderKey { place: keys[(at + 7) % 300].place, ..*key }), None);
-            assert_eq!(book.get(&OrderKey::of_root(key.root)), None);
+            assert_eq!(orders.get(key).unwrap().root, key.root);
+            assert_eq!(orders.get(&OrderKey { place: keys[(at + 7) % 300].place, ..*key }), None);
+            assert_eq!(orders.get(&OrderKey::of_root(key.root)), None);
         }
         for (at, root) in old.iter().enumerate() {
             for place in [u32::MAX, 0, at as u32] {
-                assert_eq!(book.get_mut(&OrderKey { root: *root, place }).unwrap().root, *root);
+                assert_eq!(orders.get_mut(&OrderKey { root: *root, place }).unwrap().root, *root);
             }
         }
-        book.recall(ClientOrder {
+        orders.restore(ClientOrder {
             status: Status::New,
             ..ClientOrder::new(old[0], Terms::default(), Timestamp(2))
         });
-        assert_eq!(book.get(&OrderKey::of_root(old[0])).unwrap().status, Status::New);
-        old.iter().for_each(|root| book.remove(&OrderKey::of_root(*root)));
-        assert_eq!((book.len(), book.recalled.len()), (300, 0));
+        assert_eq!(orders.get(&OrderKey::of_root(old[0])).unwrap().status, Status::New);
+        old.iter().for_each(|root| orders.remove(&OrderKey::of_root(*root)));
+        assert_eq!((orders.len(), orders.restored.len()), (300, 0));
     }
 
     #[test]
     fn an_id_that_comes_again_is_the_new_order() {
-        let mut book = ClientOrders::new(4, 1, 1);
-        let first = add(&mut book, order("a")).unwrap();
-        book.get_mut(&first).unwrap().status = Status::Filled;
-        book.finish(&first);
-        let second = add(&mut book, ClientOrder { status: Status::New, ..order("a") }).unwrap();
-        let other = add(&mut book, ClientOrder { status: Status::Filled, ..order("b") }).unwrap();
-        book.finish(&other);
-        assert_eq!(book.get(&second).unwrap().status, Status::New);
-        assert_eq!((book.len(), book.get(&first)), (2, None));
+        let mut orders = ClientOrders::new(4, 1, 1);
+        let first = add(&mut orders, order("a")).unwrap();
+        orders.get_mut(&first).unwrap().status = Status::Filled;
+        orders.finish(&first);
+        let second = add(&mut orders, ClientOrder { status: Status::New, ..order("a") }).unwrap();
+        let other = add(&mut orders, ClientOrder { status: Status::Filled, ..order("b") }).unwrap();
+        orders.finish(&other);
+        assert_eq!(orders.get(&second).unwrap().status, Status::New);
+        assert_eq!((orders.len(), orders.get(&first)), (2, None));
     }
 
     #[test]
     fn a_place_that_is_used_again_is_not_taken_for_who_had_it() {
-        let mut book = ClientOrders::new(2, 1, 1);
-        let first = add(&mut book, ClientOrder { status: Status::Filled, ..order("a") }).unwrap();
-        book.finish(&first);
-        book.remove(&first);
-        let second = add(&mut book, ClientOrder { status: Status::New, ..order("a") }).unwrap();
+        let mut orders = ClientOrders::new(2, 1, 1);
+        let first = add(&mut orders, ClientOrder { status: Status::Filled, ..order("a") }).unwrap();
+        orders.finish(&first);
+        orders.remove(&first);
+        let second = add(&mut orders, ClientOrder { status: Status::New, ..order("a") }).unwrap();
         assert_eq!(first, second, "the same root at the same place");
-        let other = add(&mut book, ClientOrder { status: Status::Filled, ..order("b") }).unwrap();
-        book.finish(&other);
-        assert_eq!(book.get(&second).unwrap().status, Status::New, "the first one's end is not its own");
+        let other = add(&mut orders, ClientOrder { status: Status::Filled, ..order("b") }).unwrap();
+        orders.finish(&other);
+        assert_eq!(orders.get(&second).unwrap().status, Status::New, "the first one's end is not its own");
     }
 }

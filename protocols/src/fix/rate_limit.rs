@@ -1,9 +1,10 @@
-//! How much one session may ask in a second. Cancels have a budget of their own, so that a client that is held back with
-//! its orders can still get out.
+//! Limits the requests of one session per second. Cancels have a limit of their own, so that a
+//! client whose orders are refused can still cancel.
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-/// Requests a second; zero: as many as it likes. As many may come at once after a second of rest.
+/// Requests per second; zero means no limit. After a second of rest the whole number may arrive at
+/// once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimitSettings {
     pub orders_per_s: u32,
@@ -24,7 +25,7 @@ impl RateLimit {
         }
     }
 
-    /// Whether one more new order or replacement is within the budget; if so it is counted.
+    /// Counts one more new order or replacement, and returns whether it is within the limit.
     pub fn admits_order(&mut self, now: Timestamp) -> bool {
         self.orders.take(now)
     }
@@ -34,11 +35,11 @@ impl RateLimit {
     }
 }
 
-/// Leaks one request each `gap_ns`, and holds a second's worth.
+/// A leaky bucket: leaks one request each `gap_ns` and holds the requests of one second.
 #[derive(Clone, Copy, Debug)]
 struct LeakyBucket {
     gap_ns: u64,
-    /// When it would be empty.
+    /// Time at which the bucket would be empty.
     empty: Timestamp,
 }
 

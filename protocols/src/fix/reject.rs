@@ -1,4 +1,5 @@
-//! Why a request of a FIX client comes to nothing: a reason of the platform, or one that only a FIX message can give.
+//! Reasons to refuse a request of a FIX client: a reason of the platform, or one that only a FIX
+//! message can give.
 
 use pitlane_engine::reason::Reason;
 
@@ -23,7 +24,7 @@ impl From<Reason> for OrderRejectReason {
 }
 
 impl OrderRejectReason {
-    /// Stable and machine-readable, in the style of [`Reason::code`].
+    /// Returns a stable, machine-readable code in the style of [`Reason::code`].
     pub fn code(self) -> &'static str {
         match self {
             OrderRejectReason::Platform(reason) => reason.code(),
@@ -39,7 +40,7 @@ impl OrderRejectReason {
 
     pub fn text(self) -> &'static str {
         match self {
-            OrderRejectReason::Platform(reason) => reason.words(),
+            OrderRejectReason::Platform(reason) => reason.text(),
             OrderRejectReason::SideNotTaken => "only buy (1) and sell (2) are taken",
             OrderRejectReason::TypeNotTaken => "the order type is not one of this session's",
             OrderRejectReason::TifNotTaken => "the time in force is not taken",
@@ -50,7 +51,7 @@ impl OrderRejectReason {
         }
     }
 
-    /// OrdRejReason (103).
+    /// Returns OrdRejReason (103).
     pub fn ord_rej_reason(self) -> u32 {
         match self {
             OrderRejectReason::Platform(reason) => ord_rej_reason(reason),
@@ -64,7 +65,7 @@ impl OrderRejectReason {
         }
     }
 
-    /// CxlRejReason (102).
+    /// Returns CxlRejReason (102).
     pub fn cxl_rej_reason(self) -> u32 {
         match self {
             OrderRejectReason::Platform(reason) => cxl_rej_reason(reason),

@@ -1,9 +1,6 @@
-//! What is said of orders: Execution Report (8) and Order Cancel Reject (9), field by field.
+//! Writes Execution Report (8) and Order Cancel Reject (9).
 
-use super::exec_type;
-use super::ord_status;
-use super::tag::prefix;
-use pitlane_engine::event::{ExecType, OrderReport, Refusal, Request};
+use pitlane_engine::event::{ExecType, OrderReport, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -12,19 +9,22 @@ use pitlane_engine::terms::{Status, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 
 use super::encode::Draft;
+use super::exec_type;
+use super::ord_status;
 use super::order::OrderFields;
 use super::orders::ClientOrder;
 use super::reject::OrderRejectReason;
 use super::resolve::security_type;
+use super::tag::prefix;
 use crate::codes::{Code, FixProfile, exec_type, ord_status};
 
-/// Bytes of a value that the client sent and that is said back although it means nothing to us.
+/// Bytes of an unknown value of the client that are echoed.
 const ECHO_BYTES_MAX: usize = 64;
 
-/// What FIX writes where a needed value is not known.
+/// FIX's text for a required value that is unknown.
 const NOT_KNOWN: &[u8] = b"[N/A]";
 
-/// What a report tells beside the order itself.
+/// Fields of a report beside the order's terms.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutionReport {
     pub exec_id: Uuid,
@@ -34,16 +34,16 @@ pub struct ExecutionReport {
     pub reason: Reason,
     /// ClOrdID (11).
     pub cl_ord_id: IntId,
-    /// OrigClOrdID (41); none where the report answers no request.
+    /// OrigClOrdID (41); none if the report answers no request.
     pub orig_cl_ord_id: IntId,
     pub cum_qty: Qty,
     pub avg_price: Price,
-    /// Of a fill.
+    /// LastQty and LastPx of a fill.
     pub last: Option<(Qty, Price)>,
 }
 
 impl ExecutionReport {
-    /// How an order stands: nothing has happened.
+    /// Returns a report of an order's status, without an event.
     pub fn of_order(order: &ClientOrder, exec_id: Uuid) -> ExecutionReport {
         ExecutionReport {
             exec_id,
@@ -59,8 +59,8 @@ impl ExecutionReport {
         }
     }
 
-    /// What a shard reports, under the ids by which the client knows it. `order` is as it was before the report, and is brought up
-    /// to it.
+    /// Returns the report of a shard's event, under the ids that the client knows. It applies the
+    /// event to `order`, which is as before the event.
     pub fn of_event(
         report: &OrderReport,
         at: Timestamp,
@@ -84,8 +84,8 @@ impl ExecutionReport {
     }
 }
 
-/// ClOrdID and OrigClOrdID of a report. A request of the client's own is told under its id; what somebody else asked, under the
-/// id that the client knows.
+/// Returns ClOrdID and OrigClOrdID of a report. A request of the client is reported under its own
+/// id; a request from elsewhere under the id that the client knows.
 fn ids(report: &OrderReport, order: &mut ClientOrder) -> (IntId, IntId) {
     let before = order.cl_ord_id;
     match report.what {
@@ -113,7 +113,7 @@ fn ids(report: &OrderReport, order: &mut ClientOrder) -> (IntId, IntId) {
     }
 }
 
-/// An Execution Report. Spec: the table of its fields; 22, 31, 32, 40, 44, 60, 99, 126 beside them.
+/// Writes an Execution Report. Spec: the table of its fields; also 22, 31, 32, 40, 44, 60, 99, 126.
 pub fn execution(
     draft: &mut Draft,
     profile: FixProfile,
@@ -179,7 +179,8 @@ fn instrument(draft: &mut Draft, reference: &RefData, terms: &Terms) {
     }
 }
 
-/// The Execution Report of an order that never was one: what the client sent is said back.
+/// Writes the Execution Report of an order that was refused before it existed. It echoes the
+/// client's values.
 pub fn refusal(
     draft: &mut Draft,
     exec_id: Uuid,
@@ -189,7 +190,7 @@ pub fn refusal(
 ) {
     let cl_ord_id = order.cl_ord_id.unwrap_or_default();
     let duplicate = why == OrderRejectReason::Platform(Reason::DuplicateId);
-    // The first order of this id is untouched, so it is not named.
+    // The first order of this id is not affected, so it is not named.
     draft.text(prefix::ORDER_ID, if duplicate { b"NONE" } else { cl_ord_id.as_bytes() });
     draft.text(prefix::CL_ORD_ID, cl_ord_id.as_bytes());
     draft.uuid(prefix::EXEC_ID, exec_id);
@@ -224,7 +225,7 @@ fn echo(value: Option<&[u8]>) -> &[u8] {
     value.map_or(NOT_KNOWN, |value| &value[..value.len().min(ECHO_BYTES_MAX)])
 }
 
-/// What an Order Cancel Reject tells.
+/// Fields of an Order Cancel Reject.
 #[derive(Clone, Copy, Debug)]
 pub struct CancelReject {
     /// OrderID (37); none if there is no such order.
@@ -232,12 +233,12 @@ pub struct CancelReject {
     pub cl_ord_id: IntId,
     pub orig_cl_ord_id: IntId,
     pub status: Status,
-    pub request: Request,
+    pub request: RequestKind,
     pub why: OrderRejectReason,
 }
 
 impl CancelReject {
-    /// What a shard or a desk refused.
+    /// Returns the reject of a request that a shard or the desk refused.
     pub fn of_refusal(refusal: &Refusal, order: Option<&ClientOrder>) -> CancelReject {
         CancelReject {
             root: order.map_or(IntId::NONE, |order| order.root),
@@ -266,7 +267,7 @@ pub fn cancel_reject(draft: &mut Draft, profile: FixProfile, now: Timestamp, rej
     text(draft, reject.why);
 }
 
-/// Text (58): the code and its words; none without a reason.
+/// Writes Text (58): the code and its text; nothing without a reason.
 pub fn text(draft: &mut Draft, why: OrderRejectReason) {
     if why != OrderRejectReason::Platform(Reason::None) {
         draft.pieces(prefix::TEXT, &[why.code().as_bytes(), b": ", why.text().as_bytes()]);

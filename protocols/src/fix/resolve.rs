@@ -1,4 +1,4 @@
-//! Whom and what an order means: the security, the account and the strategy, found in the reference data.
+//! Finds the security, account and strategy of an order in the reference data.
 
 use pitlane_engine::id::{AccountId, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -7,7 +7,8 @@ use pitlane_engine::text::parse_u64;
 
 use super::order::OrderFields;
 
-/// The one security that 48, else 55, names; what else is said (55, 207, 15, 167) must agree.
+/// Returns the one security that SecurityID (48), else Symbol (55), names. Other fields (55, 207,
+/// 15, 167) must agree.
 pub fn security<'r>(reference: &'r RefData, order: &OrderFields) -> Result<&'r Security, Reason> {
     let by_id = match order.security_id {
         Some(id) => {
@@ -22,7 +23,7 @@ pub fn security<'r>(reference: &'r RefData, order: &OrderFields) -> Result<&'r S
     };
     if let Some(security) = by_id {
         let contradicted = order.symbol.is_some_and(|symbol| {
-            // What FIX says instead of a symbol when the id is meant.
+            // FIX writes this in place of a symbol when SecurityID identifies the security.
             symbol != b"[N/A]" && symbol != security.symbol.as_bytes()
         });
         let agrees = !contradicted && narrows(reference, security, order);
@@ -41,7 +42,7 @@ pub fn security<'r>(reference: &'r RefData, order: &OrderFields) -> Result<&'r S
     }
 }
 
-/// Whether a security is what exchange, currency and type say.
+/// Returns whether a security agrees with the exchange, currency and type of an order.
 fn narrows(reference: &RefData, security: &Security, order: &OrderFields) -> bool {
     let family = reference.family_of(security);
     let exchange = reference.exchange_of(security);
@@ -50,19 +51,19 @@ fn narrows(reference: &RefData, security: &Security, order: &OrderFields) -> boo
         .is_none_or(|name| name == exchange.mic.as_bytes() || name == exchange.name.as_bytes());
     let in_currency = order.currency.is_none_or(|code| code == family.currency.as_str().as_bytes());
     let of_type = order.security_type.is_none_or(|kind| {
-        kind == security.kind.word().as_bytes()
+        kind == security.kind.name().as_bytes()
             || security_type(security.kind).is_some_and(|code| kind == code.as_bytes())
     });
     on_exchange && in_currency && of_type
 }
 
-/// SecurityType (167) of FIX 4.4, where it has one.
+/// Returns SecurityType (167) of FIX 4.4, if it has one.
 pub fn security_type(kind: SecurityKind) -> Option<&'static str> {
     match kind {
         SecurityKind::Stock => Some("CS"),
         SecurityKind::Future => Some("FUT"),
         SecurityKind::Option => Some("OPT"),
-        // Choice: a pair of currencies, whichever they are. See protocols/README.md.
+        // Choice: any pair of currencies. See protocols/README.md.
         SecurityKind::Forex | SecurityKind::Crypto => Some("FOR"),
         SecurityKind::Bond => Some("CORP"),
         SecurityKind::Fund => Some("MF"),
@@ -70,7 +71,8 @@ pub fn security_type(kind: SecurityKind) -> Option<&'static str> {
     }
 }
 
-/// The account that 1 names by its id or name; without it the session's own, else the only one there is for the exchange.
+/// Returns the account that Account (1) names by id or name; without it the session's own, else the
+/// only active one of the exchange.
 pub fn account(
     reference: &RefData,
     order: &OrderFields,
@@ -91,7 +93,8 @@ pub fn named_account(reference: &RefData, named: &[u8]) -> Option<AccountId> {
     by_id.or_else(by_name).map(|account| account.id)
 }
 
-/// The strategy that 7001 and 7002 name, which must agree; without them the session's own.
+/// Returns the strategy that tags 7001 and 7002 name, which must agree; without them the session's
+/// own.
 pub fn strategy(reference: &RefData, order: &OrderFields, default: StrategyId) -> Result<StrategyId, Reason> {
     let by_id = match order.strategy_id {
         Some(id) => {

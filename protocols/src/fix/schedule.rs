@@ -1,24 +1,25 @@
-//! When a session is open, and when its numbers begin anew: StartTime and EndTime, by the clocks of a place.
+//! Session hours, and when sequence numbers restart: StartTime and EndTime in local time.
 //!
-//! Which clocks is data: how far they are ahead of UTC now, before they were last changed, and after they will be changed next. So
-//! a session that begins before the night of a change and ends after it does both when the clocks show it.
+//! UTC offsets are data: the current offset, the one before the last change, and the one after the
+//! next change. So a session that starts before the night of a change and ends after it does both
+//! at its local times.
 
 use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_S, TimeOfDay, Timestamp};
 
-/// How far clocks are ahead of UTC, in seconds, around one moment.
+/// Offsets of local time from UTC, in seconds, around one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UtcOffsets {
     pub before_s: i32,
-    /// When they were last changed.
+    /// Time of the last change.
     pub since: Timestamp,
     pub ahead_s: i32,
-    /// When they will be changed next.
+    /// Time of the next change.
     pub until: Timestamp,
     pub after_s: i32,
 }
 
 impl UtcOffsets {
-    /// That never change.
+    /// Returns offsets that never change.
     pub const fn fixed(ahead_s: i32) -> UtcOffsets {
         UtcOffsets {
             before_s: ahead_s,
@@ -38,19 +39,21 @@ impl UtcOffsets {
         ahead_s as i128 * NS_PER_S as i128
     }
 
-    /// The day that they show.
+    /// Returns the local day.
     fn day(&self, now: Timestamp) -> Day {
         let now = now.0 as i128;
         Day((now + self.ahead_ns(now)).div_euclid(NS_PER_DAY as i128) as i32)
     }
 
-    /// When they show this time of this day. What they show twice counts the first time, and what they skip when they skip it.
+    /// Returns when local clocks show this time of this day. A time that occurs twice counts the
+    /// first time; a time that is skipped counts when it is skipped.
     fn instant(&self, day: Day, time: TimeOfDay) -> Timestamp {
         let shown = day.0 as i128 * NS_PER_DAY as i128 + time.0 as i128 * NS_PER_S as i128;
         let utc = [self.before_s, self.ahead_s, self.after_s].map(|s| shown - s as i128 * NS_PER_S as i128);
         let when = match utc.into_iter().find(|&utc| utc + self.ahead_ns(utc) == shown) {
             Some(utc) => utc,
-            // Earlier than either change it would be shown, so it is skipped by the one that it is later than.
+            // Before either change the time would have been shown, so the change skips it that it
+            // is later than.
             None if utc[0] >= self.since.0 as i128 && utc[1] < self.since.0 as i128 => self.since.0 as i128,
             None => self.until.0 as i128,
         };
@@ -64,7 +67,8 @@ impl Default for UtcOffsets {
     }
 }
 
-/// Equal times: open all day, with a boundary once a day at that time. An end before the start: open over midnight.
+/// Session hours. Equal times mean open all day with one boundary a day at that time. An end before
+/// the start means open over midnight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionSchedule {
     pub start: TimeOfDay,
@@ -77,18 +81,20 @@ impl SessionSchedule {
         self.start == self.end || now < self.ends(self.began(now))
     }
 
-    /// When the session of now (or the last one) began. Numbers that are older belong to one before.
+    /// Returns when the current (or the last) session started. Older sequence numbers belong to an
+    /// earlier session.
     pub fn began(&self, now: Timestamp) -> Timestamp {
         let starts = self.around(now, self.start).into_iter().rev();
         starts.into_iter().find(|start| *start <= now).unwrap_or(Timestamp::ZERO)
     }
 
-    /// When the session of now ends, for whoever is logged on.
+    /// Returns when the current session ends for a client that is logged on.
     pub fn ends(&self, now: Timestamp) -> Timestamp {
         self.around(now, self.end).into_iter().find(|end| *end > now).unwrap_or(Timestamp::MAX)
     }
 
-    /// The moments of this time yesterday, today and tomorrow. A day that a change has made longer or shorter is still one.
+    /// Returns this time of yesterday, today and tomorrow. A day that a change makes longer or
+    /// shorter is still one day.
     fn around(&self, now: Timestamp, time: TimeOfDay) -> [Timestamp; 3] {
         let today = self.clocks.day(now).0;
         [today - 1, today, today + 1].map(|day| self.clocks.instant(Day(day), time))
@@ -106,7 +112,7 @@ mod tests {
         SessionSchedule { start: time(start), end: time(end), clocks: UtcOffsets::default() }
     }
 
-    /// The third day, at this time.
+    /// Returns a time of the third day.
     fn at(text: &str) -> Timestamp {
         Timestamp(2 * NS_PER_DAY + TimeOfDay::parse(text.as_bytes()).unwrap().0 as u64 * NS_PER_S)
     }
@@ -147,7 +153,7 @@ mod tests {
         assert_eq!(new_york.ends(at("21:00")), at("22:00"));
     }
 
-    /// On the third day at 01:00 UTC the clocks go from this many hours ahead to that many.
+    /// Returns offsets that change on the third day at 01:00 UTC, in hours.
     fn changing(from: i32, to: i32, seen_before: bool) -> UtcOffsets {
         let (from, to, change) = (from * 3_600, to * 3_600, at("01:00"));
         match seen_before {
@@ -159,7 +165,7 @@ mod tests {
     #[test]
     fn a_night_in_which_clocks_are_changed_is_an_hour_shorter_or_longer() {
         for seen_before in [true, false] {
-            // Zurich: at two it is three, and in autumn at three it is two.
+            // Zurich: in spring 02:00 becomes 03:00, and in autumn 03:00 becomes 02:00.
             let spring =
                 SessionSchedule { clocks: changing(1, 2, seen_before), ..schedule("22:00", "08:00") };
             let autumn =

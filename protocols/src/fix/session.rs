@@ -1,29 +1,35 @@
-//! One FIX session: the numbers of both directions, gaps, heartbeats, logon and logout, and the orders of its client. It lives as long
-//! as the service; connections come and go. It has two roles: a client comes to us ([`FixSession::new`]), or we go to a venue
-//! ([`FixSession::initiator`]); what is said of a client here is then the venue.
+//! One FIX session: the sequence numbers of both directions, gaps, heartbeats, logon and logout,
+//! and the orders of its client. A session lives as long as the service; its connections come and
+//! go. It has two roles: a client connects to us ([`FixSession::new`]), or we connect to a venue
+//! ([`FixSession::initiator`]). Where the comments say "client", an initiator's counterparty is the
+//! venue.
 //!
-//! The caller feeds once and then drains everything:
+//! The caller gives input once and then drains all output:
 //!
 //! ```text
-//! session.connect(now)                         once the first frame has told whose connection it is
-//! session.handle_bytes(now, bytes)             as many as it takes
-//! while let Some(request) = session.poll_command(now, desk) { request.send(desk, port, sender) … handle_declined }
+//! session.connect(now)                     after the first frame has named the session
+//! session.handle_bytes(now, bytes)         takes as many bytes as there is room for
+//! while let Some(request) = session.poll_command(now, desk) {
+//!     request.send(desk, port, sender)     on refusal: session.handle_declined
+//! }
 //! session.handle_event(now, shard, event, desk)
 //! write(session.poll_transmit()); session.handle_transmitted(now, count)
 //! if session.poll_close().is_some() { close; session.disconnect(now) }
 //! sleep until session.poll_timeout(); session.handle_timeout(now)
 //! ```
 //!
-//! With a venue the same, but for orders and reports:
+//! An initiator differs in orders and reports:
 //!
 //! ```text
 //! if session.wants_connection(now) { connect; session.connect(now) }
 //! session.handle_instruction(now, shard, seq, instruction)
-//! while let Some(report) = session.poll_report(now) { send it to the shard; once stored: session.handle_stored(token) }
+//! while let Some(report) = session.poll_report(now) {
+//!     send it to its shard                 once it is stored: session.handle_stored(token)
+//! }
 //! ```
 
 mod buffer;
-mod flight;
+mod in_flight;
 mod gap;
 mod inbound;
 mod initiator;
@@ -47,8 +53,8 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use self::buffer::{InputBuffer, OutputBuffer};
-use self::flight::InFlightRequests;
 use self::gap::{EarlyMessages, SequenceGap};
+use self::in_flight::InFlightRequests;
 use self::initiator::Initiator;
 use self::resend::Resend;
 use self::timers::SessionTimers;
@@ -68,38 +74,40 @@ pub use self::settings::FixSessionSettings;
 pub use self::state::{FixSessionState, SessionInput};
 pub use self::timers::{FRAME_NS_MAX, LOGON_NS_MAX, LOGOUT_NS_MAX};
 
-/// Bytes of a body before anybody has logged on: a Logon has some two hundred.
+/// Bytes of a message body before logon. A Logon has about two hundred.
 pub const LOGON_BYTES_MAX: usize = 4_096;
 
-/// How far ahead the id of the next order is looked for: behind the header, as a rule.
-const FORESEEN_BYTES: usize = 160;
+/// Bytes of the next frame that are searched for its ClOrdID, which usually follows the header.
+const PREFETCH_BYTES: usize = 160;
 
-/// Output beyond which nothing more is read and no resend goes on, until the client has taken some of it.
-pub const OUTPUT_BYTES_ENOUGH: usize = 256 * 1_024;
+/// Bytes of unsent output above which the session reads no message and continues no resend until
+/// the client has taken some output.
+pub const OUTPUT_BYTES_HIGH: usize = 256 * 1_024;
 
-/// Output beyond which the client is cut off: reports cannot be held back, but they are kept and will be sent again.
+/// Bytes of unsent output above which the session disconnects the client. Reports cannot be held
+/// back, but they are stored and can be resent.
 pub const OUTPUT_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
-/// Why a connection ended.
+/// Reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DisconnectReason {
     /// The client logged out.
     LoggedOut,
-    /// We did.
+    /// We logged out.
     EndedByUs,
-    /// The first message was no Logon, or a broken one.
+    /// The first message was not a valid Logon.
     NotLogon,
-    /// CompIDs that are not this session's.
+    /// The CompIDs are not those of this session.
     Identity,
     BeginString,
-    /// SendingTime was too far from now.
+    /// SendingTime differs too much from the current time.
     SendingTime,
     LogonTimeout,
     LogonRefused,
     NumberTooLow,
     NumberMissing,
     TooLong,
-    /// A frame that did not come to its end.
+    /// A frame did not arrive completely in time.
     SlowFrame,
     HeartbeatMissed,
     /// The client does not read.
@@ -108,10 +116,10 @@ pub enum DisconnectReason {
     StoreFailed,
 }
 
-/// What was counted since the start.
+/// Counters since the start of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixSessionCounts {
-    /// Stretches of bytes that were no message.
+    /// Runs of bytes that were not a message.
     pub garbled: u64,
     pub messages_in: u64,
     pub messages_out: u64,
@@ -124,44 +132,44 @@ pub struct FixSession {
     reference: Arc<RefData>,
     store: Box<dyn MessageStore>,
     numbers: SequenceNumbers,
-    /// As the store has them.
-    kept: SequenceNumbers,
+    /// Sequence numbers as the store has them.
+    saved: SequenceNumbers,
     state: FixSessionState,
-    ending: Option<DisconnectReason>,
-    /// Whether the service takes orders now.
+    disconnect_reason: Option<DisconnectReason>,
+    /// Whether the service accepts orders now.
     ready: bool,
     login: LoginState,
     encoder: Encoder,
     input: InputBuffer,
     output: OutputBuffer,
-    /// Finds where a ClOrdID begins.
+    /// Finds the start of a ClOrdID.
     cl_ord_id: memmem::Finder<'static>,
-    /// Taken out while a message is read.
+    /// Field table, taken out while a message is read.
     fields: Option<Box<Fields>>,
-    /// Whether the bytes before were no message, so that a stretch of them is counted once.
-    in_rubbish: bool,
-    /// Whether the message that is read waited for a gap.
-    reading_early: bool,
+    /// Whether the previous bytes were not a message, so that a run of them counts once.
+    in_garbage: bool,
+    /// Whether the message being read waited for a gap to close.
+    is_reading_early: bool,
     timers: SessionTimers,
     gap: Option<SequenceGap>,
     early: EarlyMessages,
     resend: Resend,
-    /// What the client asks; nothing more is read before it is taken.
-    request: Option<ClientRequest>,
-    flight: InFlightRequests,
-    /// The event that is being reported.
+    /// Request for the caller. The session reads nothing more until the caller takes it.
+    pending_request: Option<ClientRequest>,
+    in_flight: InFlightRequests,
+    /// Event that is being reported.
     cause: Option<ReportedEvent>,
-    book: ClientOrders,
-    flood: RateLimit,
+    orders: ClientOrders,
+    rate_limit: RateLimit,
     token: u32,
-    /// Number of the last ExecID made here.
-    exec: u64,
-    /// Where the round of reports about open orders has come to.
-    status_round: Option<usize>,
-    /// Where the round of cancels after a disconnect has come to.
-    cancel_round: Option<usize>,
+    /// Number of the last ExecID made by this session.
+    last_exec: u64,
+    /// Next index of the status reports about open orders, while they are being sent.
+    status_report_index: Option<usize>,
+    /// Next index of the cancels after a disconnect, while they are being sent.
+    cancel_index: Option<usize>,
     counts: FixSessionCounts,
-    /// None: a client comes to us.
+    /// State of an initiator; `None` for an acceptor.
     initiator: Option<Box<Initiator>>,
 }
 
@@ -175,54 +183,54 @@ impl FixSession {
         let mut session = FixSession {
             encoder: Encoder::new(&settings.sender_comp_id, &settings.target_comp_id),
             numbers: store.sequence_numbers(),
-            kept: store.sequence_numbers(),
-            book: ClientOrders::new(settings.orders_max, settings.finished_max, seed),
-            flood: RateLimit::new(&settings.rate_limit),
+            saved: store.sequence_numbers(),
+            orders: ClientOrders::new(settings.orders_max, settings.finished_max, seed),
+            rate_limit: RateLimit::new(&settings.rate_limit),
             settings,
             reference,
             store,
             state: FixSessionState::Disconnected,
-            ending: None,
+            disconnect_reason: None,
             ready: true,
             login: LoginState::NotAsked,
             input: InputBuffer::default(),
             output: OutputBuffer::default(),
             cl_ord_id: memmem::Finder::new(b"\x0111="),
             fields: Some(Box::default()),
-            in_rubbish: false,
-            reading_early: false,
+            in_garbage: false,
+            is_reading_early: false,
             timers: SessionTimers::default(),
             gap: None,
             early: EarlyMessages::default(),
             resend: Resend::default(),
-            request: None,
-            flight: InFlightRequests::default(),
+            pending_request: None,
+            in_flight: InFlightRequests::default(),
             cause: None,
             token: 0,
-            exec: 0,
-            status_round: None,
-            cancel_round: None,
+            last_exec: 0,
+            status_report_index: None,
+            cancel_index: None,
             counts: FixSessionCounts::default(),
             initiator: None,
         };
-        session.recall_answers();
+        session.load_answered_ids();
         session
     }
 
-    /// A connection of this session's client. Answers whether it may be: not while there is another.
+    /// Starts a connection of this session's client. Returns false while another connection exists.
     #[must_use]
     pub fn connect(&mut self, now: Timestamp) -> bool {
         let Some(state) = self.state.after(SessionInput::Connect) else { return false };
         self.state = state;
-        self.ending = None;
+        self.disconnect_reason = None;
         self.login = LoginState::NotAsked;
-        self.in_rubbish = false;
+        self.in_garbage = false;
         self.timers.connect(now);
-        self.begin_as_initiator(now);
+        self.start_as_initiator(now);
         true
     }
 
-    /// The connection is gone. Numbers and orders stay.
+    /// Ends the connection. Sequence numbers and orders stay.
     pub fn disconnect(&mut self, now: Timestamp) {
         let Some(state) = self.state.after(SessionInput::Disconnect) else { return };
         self.state = state;
@@ -231,13 +239,14 @@ impl FixSession {
         self.gap = None;
         self.early.clear();
         self.resend = Resend::default();
-        self.status_round = None;
+        self.status_report_index = None;
         let grace = self.settings.cancel_on_disconnect_ns;
         self.timers.disconnect(grace.map(|grace| now.plus(grace)));
-        self.end_as_initiator(now);
+        self.stop_as_initiator(now);
     }
 
-    /// Takes bytes from the client, as many as there is room for, and says how many. Those that are not taken are to be offered again.
+    /// Takes bytes from the client and returns how many there was room for. The caller offers the
+    /// rest again.
     #[must_use]
     pub fn handle_bytes(&mut self, now: Timestamp, bytes: &[u8]) -> usize {
         if matches!(self.state, FixSessionState::Disconnected | FixSessionState::Closing) {
@@ -245,73 +254,73 @@ impl FixSession {
         }
         let taken = self.input.take(bytes, self.settings.message_bytes_max);
         if taken > 0 {
-            self.timers.heard(now);
+            self.timers.received(now);
         }
         taken
     }
 
-    /// Works through what has come up to the next request, and gives it.
+    /// Handles received messages up to the next request, and returns that request.
     pub fn poll_command(&mut self, now: Timestamp, desk: &Desk) -> Option<ClientRequest> {
         loop {
-            self.next_cancel(desk);
-            if let Some(request) = self.request.take() {
+            self.queue_next_cancel(desk);
+            if let Some(request) = self.pending_request.take() {
                 return Some(request);
             }
-            self.go_on(now);
+            self.run_tasks(now);
             if !self.may_read() || !self.read_one(now, desk) {
-                self.keep_numbers();
+                self.save_sequence_numbers();
                 return None;
             }
         }
     }
 
-    /// Whether there is room for more bytes than a few.
+    /// Returns whether there is room for more than a few bytes.
     pub fn wants_bytes(&self) -> bool {
         self.input.pending().len() <= self.settings.message_bytes_max
     }
 
-    /// What is to be written to the connection.
+    /// Returns the bytes to write to the connection.
     pub fn poll_transmit(&mut self) -> &[u8] {
-        self.keep_numbers();
+        self.save_sequence_numbers();
         self.output.pending()
     }
 
-    /// So many bytes were written.
+    /// Records that `count` bytes were written.
     pub fn handle_transmitted(&mut self, now: Timestamp, count: usize) {
         self.output.consume(count);
         if let Some(initiator) = &mut self.initiator
             && count > 0
         {
-            initiator.unheard = None;
+            initiator.unsent_logon = None;
         }
         self.timers.transmitted(now, !self.output.is_empty());
     }
 
-    /// Bytes that are to be written.
+    /// Returns the number of bytes to write.
     pub fn unsent_bytes(&self) -> usize {
         self.output.len()
     }
 
-    /// Whether the connection is to be closed, and why: when everything is written.
+    /// Returns why the connection must be closed, once everything is written.
     pub fn poll_close(&self) -> Option<DisconnectReason> {
         let closing = self.state == FixSessionState::Closing && self.output.is_empty();
-        self.ending.filter(|_| closing)
+        self.disconnect_reason.filter(|_| closing)
     }
 
-    /// The service begins or ceases to take orders.
+    /// Sets whether the service accepts orders.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
     }
 
-    /// Other hours, as clocks are put forward and back.
+    /// Sets the session hours again, because UTC offsets change with daylight saving time.
     pub fn set_schedule(&mut self, schedule: SessionSchedule) {
         self.settings.schedule = schedule;
     }
 
-    /// Other reference data, the same for everybody.
+    /// Sets new reference data, which all sessions share.
     pub fn set_reference(&mut self, reference: Arc<RefData>) {
         self.reference = reference;
-        self.want_prices();
+        self.refresh_market_data();
     }
 
     pub fn state(&self) -> FixSessionState {
@@ -330,38 +339,40 @@ impl FixSession {
         &self.settings
     }
 
-    /// The operator sets both numbers to one. Whoever is logged on is logged out, since their numbers are others.
+    /// Sets both sequence numbers to one for the operator. A client that is logged on is logged
+    /// out, since its numbers differ.
     pub fn reset(&mut self, now: Timestamp) {
         if self.state == FixSessionState::LoggedOn {
             self.log_out_and_close(now, b"Sequence numbers are reset", DisconnectReason::EndedByUs);
         }
-        self.reset_numbers(now);
-        self.forget_sent();
+        self.reset_sequence_numbers(now);
+        self.forget_requests();
     }
 
-    /// What goes on by itself, in one bounded step: a resend, the round of reports.
-    fn go_on(&mut self, now: Timestamp) {
-        self.go_on_resending(now);
-        self.go_on_reporting(now);
-        self.ask_for_gap(now);
-        self.go_on_touching(now);
-        self.go_on_querying(now);
-        self.go_on_asking_prices(now);
+    /// Runs one bounded step of each task in progress: a resend, status reports, requests to a
+    /// venue.
+    fn run_tasks(&mut self, now: Timestamp) {
+        self.continue_resend(now);
+        self.continue_status_reports(now);
+        self.request_gap(now);
+        self.continue_synchronization(now);
+        self.send_status_requests(now);
+        self.send_market_data_requests(now);
     }
 
-    /// Whether the next message may be looked at.
+    /// Returns whether the next message may be read.
     fn may_read(&self) -> bool {
         matches!(
             self.state,
             FixSessionState::AwaitingLogon | FixSessionState::LoggedOn | FixSessionState::LoggingOut
         ) && self.login != LoginState::Asked
             && !self.resend.is_active()
-            && self.status_round.is_none()
-            && self.output.len() < OUTPUT_BYTES_ENOUGH
-            && !self.flight.is_full()
+            && self.status_report_index.is_none()
+            && self.output.len() < OUTPUT_BYTES_HIGH
+            && !self.in_flight.is_full()
     }
 
-    /// Looks at the next message. Answers whether there was one.
+    /// Reads the next message and returns whether there was one.
     fn read_one(&mut self, now: Timestamp, desk: &Desk) -> bool {
         if let Some(bytes) = self.early.take(self.numbers.next_target_msg_seq_num) {
             self.read_early(now, &bytes, desk);
@@ -375,14 +386,14 @@ impl FixSession {
         match frame::decode(input.pending(), body_bytes_max) {
             Ok(Decoded::Incomplete) => {
                 if greeting && input.pending().len() > LOGON_BYTES_MAX {
-                    self.end(DisconnectReason::NotLogon);
+                    self.close(DisconnectReason::NotLogon);
                 }
                 self.timers.wait_for_frame(!input.pending().is_empty());
             }
-            Ok(Decoded::Message { .. }) if greeting && self.asks_for_login() => {}
+            Ok(Decoded::Message { .. }) if greeting && self.is_waiting_for_login() => {}
             Ok(Decoded::Message { message: frame, consumed: count }) => {
                 consumed = count;
-                self.in_rubbish = false;
+                self.in_garbage = false;
                 self.timers.wait_for_frame(false);
                 self.prefetch(&input.pending()[count..], desk);
                 let mut fields = self.fields.take().expect("one message is read at a time");
@@ -391,22 +402,23 @@ impl FixSession {
             }
             Err(FixFrameError::Garbled { skip }) => {
                 consumed = skip;
-                self.counts.garbled += !self.in_rubbish as u64;
-                self.in_rubbish = true;
+                self.counts.garbled += !self.in_garbage as u64;
+                self.in_garbage = true;
                 if greeting {
-                    self.end(DisconnectReason::NotLogon);
+                    self.close(DisconnectReason::NotLogon);
                 }
             }
-            Err(FixFrameError::TooLong) => self.end(DisconnectReason::TooLong),
+            Err(FixFrameError::TooLong) => self.close(DisconnectReason::TooLong),
         }
         input.consume(consumed);
         self.input = input;
         consumed > 0
     }
 
-    /// Has memory brought near for the order that comes next, while this one is looked at. Whether it is one will be seen.
+    /// Prefetches memory for the order that comes next while the current message is handled. The
+    /// next frame may turn out not to be an order.
     fn prefetch(&self, coming: &[u8], desk: &Desk) {
-        let coming = &coming[..coming.len().min(FORESEEN_BYTES)];
+        let coming = &coming[..coming.len().min(PREFETCH_BYTES)];
         let Some(at) = self.cl_ord_id.find(coming) else { return };
         let value = &coming[at + self.cl_ord_id.needle().len()..];
         let value = memchr::memchr(frame::SOH, value).and_then(|end| IntId::parse(&value[..end]).ok());
@@ -415,23 +427,23 @@ impl FixSession {
         }
     }
 
-    /// Looks at a message that came too early.
+    /// Reads a message that arrived before its turn.
     fn read_early(&mut self, now: Timestamp, bytes: &[u8], desk: &Desk) {
         let Ok(Decoded::Message { message, .. }) = frame::decode(bytes, self.settings.message_bytes_max)
         else {
             return;
         };
         let mut fields = self.fields.take().expect("one message is read at a time");
-        self.reading_early = true;
+        self.is_reading_early = true;
         self.handle_message(now, &read(message, &mut fields), desk);
-        self.reading_early = false;
+        self.is_reading_early = false;
         self.fields = Some(fields);
     }
 
-    /// The connection ends as soon as everything is written.
-    fn end(&mut self, ending: DisconnectReason) {
-        let Some(state) = self.state.after(SessionInput::Cut) else { return };
+    /// Closes the connection as soon as everything is written.
+    fn close(&mut self, ending: DisconnectReason) {
+        let Some(state) = self.state.after(SessionInput::Abort) else { return };
         self.state = state;
-        self.ending.get_or_insert(ending);
+        self.disconnect_reason.get_or_insert(ending);
     }
 }

@@ -1,17 +1,22 @@
-//! What a session must not forget: its numbers, the application messages it sent, and up to which event of each shard it has
-//! reported. Where they are kept is the caller's business; a session only says what is to be kept, and asks for it again by number.
+//! What a session must not forget: its sequence numbers, the application messages it sent, and the
+//! last event of each shard that it reported. The store decides where these are kept; a session
+//! saves them and reads messages back by number.
 //!
 //! After a crash nothing may be missing and nothing doubled:
 //!
 //! ```text
-//! message n ─► request ─► shard's journal ─► event s ─► report m kept, with s ─► the number n is behind us ─► sent
+//! message n ─► request ─► journal ─► event s ─► report m saved with s ─► number n consumed ─► sent
 //! ```
 //!
-//! - The numbers are kept before anything is sent that was said under them; those of messages that are kept stand in these.
-//! - The incoming number that is kept never passes a request without an answer: what did not reach a journal is asked for again.
-//! - A report is kept together with the number of its event: whoever starts again knows which events of a journal have no
-//!   report yet, and has them reported under new numbers, with the ExecIDs they would have had.
-//! - What the client then says again and was answered already is known by its id in the answers that are kept.
+//! - The numbers are saved before anything is sent under them. A saved message carries its own
+//!   number.
+//! - The saved `next_target_msg_seq_num` never passes a request without an answer: messages that
+//!   reached no journal are requested again.
+//! - A report is saved together with the number of its event. After a restart the session knows
+//!   which events of a journal have no report yet, and reports them under new numbers with the
+//!   ExecIDs they would have had.
+//! - A request that the client resends and that was answered before is recognised by its id in the
+//!   saved answers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,59 +24,61 @@ use std::fmt;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
 
-/// The next numbers of both directions, and since when they count.
+/// Next sequence numbers of both directions, and the time of their last reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceNumbers {
-    /// The number that must come next.
+    /// Number of the next message from the counterparty.
     pub next_target_msg_seq_num: u64,
-    /// The number that will be sent next.
+    /// Number of the next message that we send.
     pub next_sender_msg_seq_num: u64,
-    /// When they were last set to one.
+    /// Time at which both were last set to one.
     pub since: Timestamp,
 }
 
 impl SequenceNumbers {
-    /// As they are after a reset.
+    /// Returns the numbers after a reset.
     pub fn fresh(now: Timestamp) -> SequenceNumbers {
         SequenceNumbers { next_target_msg_seq_num: 1, next_sender_msg_seq_num: 1, since: now }
     }
 }
 
-/// Nothing more can be kept: the disk is full, or worse. Nothing that was not kept is sent.
+/// The store can save nothing more, for example because the disk is full. Nothing that is not saved
+/// is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreFailed;
 
-/// The event that a message reports.
+/// Event that a message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedEvent {
     pub shard: ShardId,
     pub seq: u64,
 }
 
-/// Where a session keeps things. What was kept is there after a restart.
+/// Storage of a session. Saved data survive a restart.
 pub trait MessageStore: fmt::Debug + Send {
     fn sequence_numbers(&self) -> SequenceNumbers;
 
     fn set_sequence_numbers(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
 
-    /// Keeps an application message under its number, which rises, with the event it reports: both or none. The next outgoing
-    /// number is the one behind it from then on.
+    /// Saves an application message under its number, which rises, together with the event it
+    /// reports: both or none. Afterwards `next_sender_msg_seq_num` is the number after it.
     fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed>;
 
-    /// The last event of this shard that was reported; a reset does not change it.
+    /// Returns the last reported event of a shard. A reset does not change it.
     fn last_reported_event(&self, shard: ShardId) -> u64;
 
-    /// Copies the first message kept in `from..=to` into `into`, and gives its number.
+    /// Copies the first message saved in `from..=to` into `into`, and returns its number.
     fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64>;
 
-    /// Forgets all messages and begins anew with these numbers.
+    /// Deletes all messages and sets these numbers.
     fn reset(&mut self, numbers: SequenceNumbers) -> Result<(), StoreFailed>;
 
     /// Reads again what another process may have written (`RefreshOnLogon`).
     fn refresh(&mut self) -> Result<(), StoreFailed>;
 }
 
-/// Messages that a store in memory keeps. A client that has missed more gets gap fills for the oldest.
+/// Messages that a store in memory holds. A client that has missed more gets gap fills for the
+/// oldest.
 pub const MEMORY_MESSAGES_MAX: usize = 100_000;
 
 /// A store that lives as long as the process.
@@ -88,7 +95,7 @@ impl MemoryStore {
         MemoryStore::with_max(now, MEMORY_MESSAGES_MAX)
     }
 
-    /// With room for so many messages; of more the oldest are forgotten.
+    /// Creates a store with room for `messages_max` messages; above it the oldest are deleted.
     pub fn with_max(now: Timestamp, messages_max: usize) -> MemoryStore {
         MemoryStore {
             numbers: SequenceNumbers::fresh(now),
@@ -114,7 +121,7 @@ impl MessageStore for MemoryStore {
         if let Some(cause) = cause {
             self.heard.insert(cause.shard, cause.seq);
         }
-        // The memory of the one that must go serves the one that comes.
+        // The memory of the deleted message is used for the new one.
         let mut place = match self.messages.len() >= self.messages_max {
             true => self.messages.pop_first().map_or_else(Vec::new, |(_, oldest)| oldest),
             false => Vec::new(),

@@ -1,11 +1,11 @@
-//! Tags by name, and what the frame's structure must know of each: whether it belongs to the header or the trailer, announces
-//! raw data, is raw data, or may come again as a member of a group.
+//! Tags by name, and the class of each tag that the field reader needs: part of the header or
+//! trailer, length of raw data, raw data, or member of a group.
 
 macro_rules! tags {
     ($($name:ident $number:literal,)*) => {
         $(pub const $name: u32 = $number;)*
 
-        /// Each tag with its `=`, as the encoder writes it.
+        /// Tags with their `=`, as the encoder writes them.
         pub mod prefix {
             $(pub const $name: &[u8; super::prefix_len($number)] = &super::write_prefix($number);)*
         }
@@ -98,7 +98,7 @@ tags! {
     EXCHANGE_ORDER 7003,
 }
 
-/// Returns the bytes of a tag and its `=`.
+/// Returns the number of bytes of a tag with its `=`.
 const fn prefix_len(tag: u32) -> usize {
     tag.ilog10() as usize + 2
 }
@@ -114,17 +114,18 @@ const fn write_prefix<const N: usize>(tag: u32) -> [u8; N] {
     text
 }
 
-/// Tags of FIX 4.4 lie below; those above are looked up slowly.
+/// Tags of FIX 4.4 are below; tags above are looked up slowly.
 pub const COMMON_TAGS: usize = 1_024;
 
-/// Tags of our own, and their neighbours.
+/// First of our own tags and its neighbours.
 const OWN_TAGS: u32 = 7_000;
 const OWN_TAGS_COUNT: usize = 64;
 
-/// Tags that have a place of their own in a table.
+/// Tags that have a slot in a table.
 pub const SLOTS: usize = COMMON_TAGS + OWN_TAGS_COUNT;
 
-/// The place of a tag in such a table: those of FIX 4.4, then ours. Others have none and are searched for.
+/// Returns the slot of a tag in such a table: first those of FIX 4.4, then ours. Other tags have
+/// none and are searched for.
 #[inline]
 pub fn slot(tag: u32) -> Option<usize> {
     let own = tag.wrapping_sub(OWN_TAGS) as usize;
@@ -135,29 +136,29 @@ pub fn slot(tag: u32) -> Option<usize> {
     }
 }
 
-/// The largest tag that is read. Larger ones are no tags, and never wrap into one.
+/// Largest tag that is read. A larger number is not a tag, and never wraps into one.
 pub const TAG_MAX: u32 = i32::MAX as u32;
 
 pub const HEADER: u8 = 1;
 pub const TRAILER: u8 = 2;
-/// The length of the raw data that must follow.
+/// Length of the raw data that must follow.
 pub const LENGTH: u8 = 4;
 pub const DATA: u8 = 8;
-/// May come more than once, as a member of a group.
+/// May occur more than once, as a member of a group.
 pub const MEMBER: u8 = 16;
 
-/// What kind of tag it is.
+/// Returns the class bits of a tag.
 #[inline]
 pub fn class(tag: u32) -> u8 {
     CLASSES.get(tag as usize).copied().unwrap_or(0)
 }
 
-/// The tag of the raw data whose length this tag tells.
+/// Returns the tag of the raw data whose length this tag gives.
 pub fn data_of(length: u32) -> Option<u32> {
     RAW.iter().find(|pair| pair.0 == length).map(|pair| pair.1)
 }
 
-/// Raw data of FIX 4.4: the tag of its length, and its own.
+/// Raw data of FIX 4.4: the tag of the length, and the tag of the data.
 const RAW: [(u32, u32); 16] = [
     (90, 91),
     (93, 89),
@@ -184,7 +185,7 @@ const HEADERS: [u32; 30] = [
 
 const TRAILERS: [u32; 3] = [89, 93, 10];
 
-/// Members of groups in the messages a client may send us.
+/// Members of groups in the messages that a client may send.
 const MEMBERS: [u32; 78] = [
     // NoHops, NoMsgTypes, NoPartyIDs with its sub ids, NoAllocs with its parties.
     628, 629, 630, 372, 385, 448, 447, 452, 523, 803, 802, 79, 661, 736, 467, 80, 539, 524, 525, 538, 804,

@@ -1,4 +1,4 @@
-//! Instants and dates as FIX writes them: `20261116-08:00:00.123` and `20261116`, both UTC.
+//! Times and dates as FIX writes them: `20261116-08:00:00.123` and `20261116`, both UTC.
 
 use pitlane_engine::text::{date_of, days_of, parse_clock, parse_eight};
 use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_MS, NS_PER_S, Timestamp};
@@ -6,7 +6,8 @@ use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_MS, NS_PER_S, Timestamp};
 /// `20261116-08:00:00.123`
 pub const TIMESTAMP_BYTES: usize = 21;
 
-/// Reads a UTCTimestamp: whole seconds, or with 3, 6 or 9 decimals. A leap second is the last of its minute.
+/// Reads a UTCTimestamp: whole seconds, or 3, 6 or 9 decimals. A leap second counts as the last
+/// second of its minute.
 pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
     let (date, rest) = bytes.split_first_chunk::<8>()?;
     let (clock, decimals) = rest.strip_prefix(b"-")?.split_first_chunk::<8>()?;
@@ -28,7 +29,7 @@ pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
     Some(day_of(date)?.start().plus(second as u64 * NS_PER_S + ns))
 }
 
-/// Reads a date, `YYYYMMDD`. None before 1970.
+/// Reads a date, `YYYYMMDD`. Returns `None` before 1970.
 pub fn parse_date(bytes: &[u8]) -> Option<Day> {
     day_of(bytes.try_into().ok()?)
 }
@@ -39,17 +40,17 @@ fn day_of(text: &[u8; 8]) -> Option<Day> {
     (day >= 0).then_some(Day(day))
 }
 
-/// A number of three digits.
+/// Reads a number of three digits.
 fn three(text: &[u8; 3]) -> Option<u64> {
     let digits = text.map(|byte| byte.wrapping_sub(b'0'));
     let [hundreds, tens, ones] = digits.map(u64::from);
     digits.iter().all(|&digit| digit <= 9).then_some(hundreds * 100 + tens * 10 + ones)
 }
 
-/// An instant is written once in a millisecond, its date once a day.
+/// Text of a time. It is written once in a millisecond, and its date once a day.
 #[derive(Clone, Debug)]
 pub struct TimestampText {
-    /// Milliseconds since the epoch, which are written.
+    /// Milliseconds since the epoch of the written time.
     ms: u64,
     day: u64,
     text: [u8; TIMESTAMP_BYTES],
@@ -64,7 +65,7 @@ impl Default for TimestampText {
 }
 
 impl TimestampText {
-    /// An instant in milliseconds.
+    /// Returns the text of a time in milliseconds.
     #[inline]
     pub fn text(&mut self, at: Timestamp) -> &[u8; TIMESTAMP_BYTES] {
         let ms = at.0 / NS_PER_MS;
@@ -91,7 +92,7 @@ impl TimestampText {
     }
 }
 
-/// A day as `YYYYMMDD`.
+/// Returns a day as `YYYYMMDD`.
 pub fn date_text(day: Day) -> [u8; 8] {
     let (year, month, day) = date_of(day.0);
     let mut text = [0; 8];

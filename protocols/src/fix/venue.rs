@@ -1,25 +1,28 @@
-//! What an initiator and a venue say to each other about orders: requests out (D, F, G, H), answers in (8, 9, 3, j); and about [`prices`].
-//! The session around it is [`super::session`], with us as the one who calls.
+//! Messages between an initiator and a venue: requests out (D, F, G, H) and answers in (8, 9, 3,
+//! j), and market data in [`prices`]. The session around them is [`super::session`].
 //!
-//! Nothing is lost and nothing sent twice, whenever either side is killed:
+//! Nothing is lost and nothing is sent twice, whenever either side is killed:
 //!
 //! ```text
-//! client ─► shard's journal ─► instruction s ─► D kept under number n, with s ─► wire ─► venue
-//! shard's journal ◄─ report ◄─ the number m is not behind us before this ◄─ wire ◄─ venue
+//! client ─► journal ─► instruction s ─► D saved under number n with s ─► wire ─► venue
+//! journal ◄─ report ◄─ number m is not saved before this ◄─ wire ◄─ venue
 //! ```
 //!
-//! | we end… | and then |
+//! | we end before … | then |
 //! |---|---|
-//! | before the journal has the order | there is no order, and nobody was told of one |
-//! | before the D is kept | the journal has an instruction that the store has no message of: the order is rejected, since it never left |
-//! | before the D is on the wire | the venue misses number n, asks for it, and gets it with PossDupFlag; to the venue it is new |
-//! | before the venue has answered | its answers wait in its own store: our next Logon has the number we heard last |
-//! | before the journal has a report | the number m was not kept, and the report is asked for again |
-//! | before the number m is kept | the report comes again: an execution is known by its ExecID, and what is done stays done |
-//! | and the numbers are reset, so that nothing can be said again | every open order is asked for; fills that were missed are made of CumQty and AvgPx |
+//! | the journal has the order | no order exists, and no client has a report of one |
+//! | the D is saved | the journal has an instruction without a message: the order is rejected, since it never left |
+//! | the D is on the wire | the venue misses number n, requests it, and gets it with PossDupFlag; it is new to the venue |
+//! | the venue has answered | its answers wait in its own store: our next Logon has the last number we received |
+//! | the journal has a report | number m was not saved, and the report is requested again |
+//! | number m is saved | the report arrives again: an execution is known by its ExecID, and other reports have no further effect |
 //!
-//! Ids need no memory: ClOrdID is made of the order's handle and the request's own id ([`id`]), and both are in the shard. So an answer
-//! leads to its order after any number of restarts, and a request that is made again has the id that it had.
+//! If the numbers are reset as well, so that nothing can be resent, every open order is requested
+//! from the venue; missed fills are made from CumQty and AvgPx.
+//!
+//! Ids need no table: ClOrdID is made from the order's handle and the request's own id ([`id`]),
+//! and both are in the shard. So an answer leads to its order after any number of restarts, and a
+//! repeated request has the id that it had.
 
 pub mod answer;
 pub mod ask;
@@ -29,22 +32,22 @@ pub mod prices;
 use pitlane_engine::id::AdapterId;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-/// How we stand with a venue, beside what every session has.
+/// Settings of a session with a venue, beside those of every session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitiatorSettings {
     /// `HeartBtInt`, in seconds.
     pub heart_bt_int_s: u64,
     /// `ReconnectInterval`, in seconds: from the end of a connection to the next attempt.
     pub reconnect_s: u64,
-    /// Name and password for the Logon.
+    /// Username and password for the Logon.
     pub login: Option<VenueLogin>,
-    /// What the venue calls our account (1); none: it is not told.
+    /// The venue's name of our account (1); `None` means that it is not sent.
     pub account: Option<String>,
     /// Whether the venue answers Order Status Request (H).
     pub supports_status_request: bool,
-    /// Whose prices are asked for; none: the venue gives no market data.
+    /// Adapter whose market data is requested; `None` if the venue provides none.
     pub market_data_adapter: Option<AdapterId>,
-    /// Made once for each data folder: ids of one life are not those of another.
+    /// Id made once for each data folder, so that ids of different folders differ.
     pub folder_id: u64,
 }
 
@@ -66,7 +69,7 @@ impl InitiatorSettings {
     }
 }
 
-/// Username and Password (553, 554). Never shown.
+/// Username and Password (553, 554). They are never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VenueLogin {
     pub username: String,

@@ -1,16 +1,23 @@
-//! Whether octets from outside are JSON. Nothing is built; who passes them on knows that others can read them.
+//! Checks octets from outside before they are passed on or parsed: JSON, nesting, surrogates.
 
-/// Deeper nesting is an attack on whoever reads it with recursion.
+use serde::de::IgnoredAny;
+
+/// Deepest nesting that is accepted. Deeper nesting is an attack on recursive readers.
 pub const DEPTH_MAX: usize = 64;
 
-/// Whether octets are exactly one JSON value (RFC 8259) nested at most [`DEPTH_MAX`] deep.
+/// Returns whether octets are exactly one JSON value (RFC 8259), nested at most [`DEPTH_MAX`] deep
+/// and without lone surrogates, so that every reader can parse them.
 pub fn is_json(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    Check { rest: bytes }.whole().is_some() && lone_surrogate(text).is_none()
+    // serde_json accepts deeper nesting, and lone surrogates in ignored texts.
+    depth(text) <= DEPTH_MAX
+        && lone_surrogate(text).is_none()
+        && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// Where a `\u` escape of a text is half of a surrogate pair without its other half. Such a text has no UTF-8 (RFC 8259, 8.2), and readers
-/// make different texts of it. None if there is none; whether the rest is JSON is not looked at.
+/// Returns the offset of a `\u` escape that is half of a surrogate pair without its other half.
+/// Such a text has no UTF-8 (RFC 8259, 8.2), and readers make different texts of it. The rest of
+/// the text need not be JSON.
 pub fn lone_surrogate(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -18,7 +25,7 @@ pub fn lone_surrogate(text: &str) -> Option<usize> {
         at += found;
         match Escape::of(&bytes[at..]) {
             Escape::Other => at += 2,
-            Escape::Letter => at += 6,
+            Escape::Character => at += 6,
             Escape::Pair => at += 12,
             Escape::LoneSurrogate => return Some(at),
         }
@@ -29,14 +36,14 @@ pub fn lone_surrogate(text: &str) -> Option<usize> {
     None
 }
 
-/// What a backslash and the octets behind it stand for.
+/// Meaning of a backslash and the octets after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Escape {
-    /// Two octets, or what is no escape at all.
+    /// Two octets, or not an escape.
     Other,
-    /// `\u` with the number of a letter.
-    Letter,
-    /// Two of them, which are one letter together.
+    /// `\u` with the number of a character.
+    Character,
+    /// Two of them that form one character.
     Pair,
     LoneSurrogate,
 }
@@ -47,144 +54,32 @@ impl Escape {
             (None, _) => Escape::Other,
             (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => Escape::Pair,
             (Some(0xd800..0xe000), _) => Escape::LoneSurrogate,
-            (Some(_), _) => Escape::Letter,
+            (Some(_), _) => Escape::Character,
         }
     }
 }
 
-/// The number of `\u` and four hexadecimal digits.
+/// Returns the number of `\u` and four hexadecimal digits.
 fn unit(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |number, octet| Some(number * 16 + (*octet as char).to_digit(16)?))
 }
 
-/// A walk over the octets with a stack of open brackets in place of recursion.
-struct Check<'a> {
-    rest: &'a [u8],
-}
-
-impl Check<'_> {
-    fn whole(mut self) -> Option<()> {
-        let mut open = [0u8; DEPTH_MAX];
-        let mut depth = 0;
-        loop {
-            // A value stands here, unless a bracket just opened is closed again at once.
-            self.space();
-            match self.next()? {
-                bracket @ (b'{' | b'[') => {
-                    *open.get_mut(depth)? = bracket;
-                    depth += 1;
-                    self.space();
-                    if self.rest.first() != Some(&closing(bracket)) {
-                        if bracket == b'{' {
-                            self.name()?;
-                        }
-                        continue;
-                    }
-                }
-                b'"' => self.string()?,
-                first @ (b'-' | b'0'..=b'9') => self.number(first)?,
-                b't' => self.word(b"rue")?,
-                b'f' => self.word(b"alse")?,
-                b'n' => self.word(b"ull")?,
-                _ => return None,
-            }
-            // Behind a value: brackets close, until a comma leads on.
-            loop {
-                self.space();
-                if depth == 0 {
-                    return self.rest.is_empty().then_some(());
-                }
-                match self.next()? {
-                    b',' if open[depth - 1] == b'{' => {
-                        self.space();
-                        self.name()?;
-                        break;
-                    }
-                    b',' => break,
-                    octet if octet == closing(open[depth - 1]) => depth -= 1,
-                    _ => return None,
-                }
-            }
+/// Returns how deep brackets are nested, at least; those in texts do not count.
+pub fn depth(text: &str) -> usize {
+    let (mut deepest, mut depth, mut in_text, mut escaped) = (0usize, 0usize, false, false);
+    for octet in text.bytes() {
+        match octet {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
         }
+        deepest = deepest.max(depth);
     }
-
-    fn next(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    fn space(&mut self) {
-        while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = self.rest {
-            self.rest = rest;
-        }
-    }
-
-    /// A string and the colon behind it.
-    fn name(&mut self) -> Option<()> {
-        (self.next()? == b'"').then_some(())?;
-        self.string()?;
-        self.space();
-        (self.next()? == b':').then_some(())
-    }
-
-    fn string(&mut self) -> Option<()> {
-        loop {
-            match self.next()? {
-                b'"' => return Some(()),
-                0..=0x1f => return None,
-                b'\\' => match self.next()? {
-                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
-                    b'u' => {
-                        for _ in 0..4 {
-                            self.next()?.is_ascii_hexdigit().then_some(())?;
-                        }
-                    }
-                    _ => return None,
-                },
-                _ => {}
-            }
-        }
-    }
-
-    fn number(&mut self, first: u8) -> Option<()> {
-        let first = if first == b'-' { self.next()? } else { first };
-        match first {
-            b'0' => {}
-            b'1'..=b'9' => {
-                self.digits();
-            }
-            _ => return None,
-        }
-        if self.rest.first() == Some(&b'.') {
-            self.next();
-            (self.digits() > 0).then_some(())?;
-        }
-        if let Some(b'e' | b'E') = self.rest.first() {
-            self.next();
-            if let Some(b'+' | b'-') = self.rest.first() {
-                self.next();
-            }
-            (self.digits() > 0).then_some(())?;
-        }
-        Some(())
-    }
-
-    fn digits(&mut self) -> usize {
-        let count = self.rest.iter().take_while(|octet| octet.is_ascii_digit()).count();
-        self.rest = &self.rest[count..];
-        count
-    }
-
-    fn word(&mut self, word: &[u8]) -> Option<()> {
-        self.rest = self.rest.strip_prefix(word)?;
-        Some(())
-    }
-}
-
-fn closing(bracket: u8) -> u8 {
-    if bracket == b'{' { b'}' } else { b']' }
+    deepest
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub struct AccountVO<'a> {
     pub name: &'a str,
     /// Whether orders may be sent with it.
     pub active: bool,
-    /// The adapter that leads to its venue.
+    /// The adapter that connects to its venue.
     pub adapter_type: &'a str,
     /// The same under the specification's other name.
     pub broker: &'a str,

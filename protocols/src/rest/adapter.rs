@@ -1,19 +1,19 @@
-//! Ways to venues.
+//! Adapters of venues.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A way to a venue, and how it stands.
+/// An adapter of a venue, and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdapterVO<'a> {
     pub id: u8,
-    /// As exchanges and accounts name it in `adapterType`.
+    /// Its name in `adapterType` of exchanges and accounts.
     pub name: &'a str,
-    /// The simulated venue always is.
+    /// Always true for the simulated venue.
     pub connected: bool,
     /// Whether its kill switch is on.
     pub killed: bool,
-    /// MICs of the exchanges it leads to.
+    /// MICs of its exchanges.
     pub exchanges: Vec<&'a str>,
 }

@@ -1,4 +1,4 @@
-//! Bodies of requests, read strictly: one JSON value of the type that is asked for, and nothing around it.
+//! Reads bodies of requests strictly: one JSON value of the expected type, and nothing around it.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use serde::Deserialize;
 use super::Decimal;
 use crate::json;
 
-/// Deeper nesting than any body of ours has.
+/// Nesting of a body, deeper than any of ours.
 const DEPTH_MAX: usize = 8;
 
-/// What is wrong with a body, in words for people.
+/// Why a body is refused, with a readable text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadBody {
     Empty,
-    /// Not UTF-8: where.
+    /// Not UTF-8 at this byte.
     Encoding(usize),
-    /// Half of a surrogate pair in a text: where.
+    /// Half of a surrogate pair at this byte.
     LoneSurrogate(usize),
     TooDeep,
-    /// Not JSON, or not what is asked for; and the field with which something is wrong, where it is one's fault.
+    /// Not JSON, or not the expected type; with the field at fault, if there is one.
     Content {
         words: String,
         field: Option<String>,
@@ -50,7 +50,8 @@ impl fmt::Display for BadBody {
     }
 }
 
-/// An object. What was derived for one would take a list of its values too, in which nothing has its name.
+/// Reads an object. The derived reader of an object would accept a list of its values too, in which
+/// nothing has a name.
 pub fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, BadBody> {
     let text = text_of(bytes)?;
     if !text.trim_ascii_start().starts_with('{') {
@@ -71,7 +72,7 @@ fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, BadBody> {
     })
 }
 
-/// The field of the body that an error is about: the one it names, else the one before the place where it was found.
+/// Returns the field of an error: the one it names, else the one before the position of the error.
 fn field_of(text: &str, words: &str, line: usize, column: usize) -> Option<String> {
     if let Some((_, named)) = words.split_once("field `") {
         return named.split_once('`').map(|(name, _)| name.to_string());
@@ -81,7 +82,7 @@ fn field_of(text: &str, words: &str, line: usize, column: usize) -> Option<Strin
     last_name(text.as_bytes().get(..end).unwrap_or(text.as_bytes()))
 }
 
-/// The last name of a member of the outermost object in the beginning of a body.
+/// Returns the last member name of the outermost object in the beginning of a body.
 fn last_name(text: &[u8]) -> Option<String> {
     let (mut depth, mut from, mut escaped) = (0usize, None, false);
     let (mut said, mut name) = (None, None);
@@ -106,34 +107,17 @@ fn text_of(bytes: &[u8]) -> Result<&str, BadBody> {
     if text.trim_ascii().is_empty() {
         return Err(BadBody::Empty);
     }
-    // Said for every body, also where the text would not be read as one.
+    // This applies to every body, also if the text would not be parsed.
     if let Some(at) = json::lone_surrogate(text) {
         return Err(BadBody::LoneSurrogate(at));
     }
-    if depth(text) > DEPTH_MAX {
+    if json::depth(text) > DEPTH_MAX {
         return Err(BadBody::TooDeep);
     }
     Ok(text)
 }
 
-/// How deep brackets are nested, at least; those in texts do not count.
-fn depth(text: &str) -> usize {
-    let (mut deepest, mut depth, mut in_text, mut escaped) = (0usize, 0usize, false, false);
-    for octet in text.bytes() {
-        match octet {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => depth += 1,
-            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
-/// A quantity: the bare number, or `{"quantity": n}`.
+/// Reads a quantity: the bare number, or `{"quantity": n}`.
 pub fn quantity(bytes: &[u8]) -> Result<Decimal, BadBody> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -146,7 +130,7 @@ pub fn quantity(bytes: &[u8]) -> Result<Decimal, BadBody> {
     }
 }
 
-/// An account's id: the bare number, or `{"accountId": n}`.
+/// Reads an account's id: the bare number, or `{"accountId": n}`.
 pub fn account_id(bytes: &[u8]) -> Result<u16, BadBody> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -1,4 +1,5 @@
-//! Prices, quantities and amounts in JSON: exact, never through a float. Written as a number; read from a number or a text.
+//! Prices, quantities and amounts in JSON: exact, never through a float. They are written as a
+//! number and read from a number or a text.
 
 use std::fmt;
 
@@ -7,18 +8,19 @@ use pitlane_engine::text::{self, DECIMAL_BYTES_MAX, SCALE, TextError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
-/// Longest decimal that is read. Digits that a number of ours can hold are 21; the rest is for zeros.
+/// Longest decimal that is read. Our numbers hold at most 21 digits; the rest is for zeros.
 const TEXT_BYTES_MAX: usize = 64;
 
 /// An exact decimal with at most eight places. A JSON number; a text such as `"1.5"` is read too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Decimal {
-    /// In units of 10⁻⁸.
+    /// Value in units of 10⁻⁸.
     pub raw: i64,
 }
 
 impl Decimal {
-    /// Reads a decimal, with an exponent or without: `1.5`, `-2`, `25e-2`. Whatever cannot be held exactly is refused.
+    /// Reads a decimal with or without an exponent: `1.5`, `-2`, `25e-2`. A value that cannot be
+    /// held exactly is refused.
     pub fn parse(text: &str) -> Result<Decimal, TextError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(TextError::TooLong);
@@ -31,7 +33,7 @@ impl Decimal {
     }
 }
 
-/// A decimal without its exponent: the point is moved instead.
+/// Returns a decimal without its exponent, with the point moved instead.
 fn shifted(mantissa: &str, exponent: &str) -> Result<String, TextError> {
     let exponent: i32 = exponent.parse().map_err(|_| TextError::Range)?;
     let (sign, digits) = match mantissa.strip_prefix('-') {
@@ -42,7 +44,7 @@ fn shifted(mantissa: &str, exponent: &str) -> Result<String, TextError> {
     if !whole.bytes().chain(part.bytes()).all(|octet| octet.is_ascii_digit()) || whole.is_empty() {
         return Err(TextError::Character);
     }
-    // Beyond this every number that is not zero is out of range, and zero needs no exponent.
+    // Beyond this every number but zero is out of range, and zero needs no exponent.
     if exponent.unsigned_abs() as usize > TEXT_BYTES_MAX {
         return Err(TextError::Range);
     }

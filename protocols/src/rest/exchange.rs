@@ -15,13 +15,14 @@ pub struct ExchangeVO<'a> {
     pub name: &'a str,
     /// ISO 10383 market identifier.
     pub mic: &'a str,
-    /// IANA name; the hours are told in it.
+    /// IANA name of the time zone of the hours.
     pub time_zone: &'a str,
     /// `HH:MM:SS`.
     pub open: String,
-    /// `HH:MM:SS`; before `open`: on the next day; equal to it: all day. The end of a day is `00:00:00`.
+    /// `HH:MM:SS`. Before `open`: on the next day. Equal to `open`: all day. The end of a day is
+    /// `00:00:00`.
     pub close: String,
-    /// The adapter that leads there, `SIM` for the simulated venue.
+    /// The adapter that connects to it, `SIM` for the simulated venue.
     pub adapter_type: &'a str,
 }
 

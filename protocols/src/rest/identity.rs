@@ -1,14 +1,14 @@
-//! Who a client is to the service.
+//! Identity of a client.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Who asks, and what he may do.
+/// The client of the request, and its role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityVO<'a> {
-    /// `local` where nobody must log in; empty for whoever did not, where one must.
+    /// `local` if no login is required; empty for a client without a required login.
     pub name: &'a str,
-    /// `read`, `trade` or `admin`; each may all that the one before may.
+    /// `read`, `trade` or `admin`; each includes the permissions of the one before.
     pub role: String,
 }

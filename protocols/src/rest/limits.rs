@@ -10,18 +10,19 @@ use utoipa::ToSchema;
 
 use super::Decimal;
 
-/// Everything that stands between an order and its venue.
+/// Pre-trade controls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RiskVO {
     /// Whether the kill switch of the whole platform is on.
     pub kill_switch: bool,
-    /// In which shards it is on: `ALL`, `SOME` or `NONE`. `SOME` while an owner in the cluster has not heard of it.
+    /// In which shards it is on: `ALL`, `SOME` or `NONE`. `SOME` while an owner in the cluster has
+    /// not applied it.
     pub kill_switch_state: SwitchStateVO,
     pub limits: Vec<LimitsVO>,
     /// Securities that a strategy or an account may not trade.
     pub restrictions: Vec<RestrictionVO>,
-    /// What an operator has decided and some shards have not applied yet; empty where one server is alone.
+    /// Decisions of an operator that some shards have not applied yet; empty on a single server.
     pub unconfirmed: Vec<UnconfirmedVO>,
 }
 
@@ -34,7 +35,8 @@ pub enum SwitchStateVO {
     None,
 }
 
-/// A decision that some shards have not applied yet. They will when the servers that own them are back.
+/// A decision that some shards have not applied yet. They apply it when the servers that own them
+/// are back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnconfirmedVO {
@@ -49,46 +51,48 @@ pub struct UnconfirmedVO {
     pub shards: Vec<u8>,
 }
 
-/// How far a decision of an operator has come: the answer to switching and to changed limits.
+/// Progress of an operator's decision: the response to a switch and to changed limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfirmationVO {
     /// Which shards have applied it: `ALL`, or `SOME` while the servers of the others are away.
     pub confirmed: SwitchStateVO,
-    /// Those that have not. They will when their servers are back, before anything newer is asked of them.
+    /// The shards that have not. They apply it when their servers are back, before any newer
+    /// request.
     pub unconfirmed_shards: Vec<u8>,
 }
 
-/// The limits of one strategy or account. Zero means: no such limit. In a request, what is absent stays as it is.
+/// Limits of one strategy or account. Zero means no limit. In a request, absent values stay
+/// unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct LimitsVO {
-    /// A strategy, or an account, by name.
+    /// The name of a strategy, or of an account in `accountName`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_name: Option<String>,
-    /// Whether orders may be sent at all; cancels always work.
+    /// Whether orders may be sent at all; cancels are always permitted.
     pub trading_enabled: Option<bool>,
     pub max_order_qty: Option<Decimal>,
     /// In the security's currency.
     pub max_order_value: Option<Decimal>,
-    /// Farthest a limit price may be from the last price, in percent with at most two places.
+    /// Largest distance of a limit price from the last price, in percent with at most two places.
     pub price_collar_pct: Option<Decimal>,
     pub max_open_orders: Option<u32>,
     /// In one security, long or short, open orders included.
     pub max_position: Option<Decimal>,
     pub max_orders_per_s: Option<u32>,
-    /// Within which an equal order is taken for a double click.
+    /// Milliseconds within which an equal order counts as a double click.
     pub duplicate_window_ms: Option<u32>,
-    /// Of accounts: how much may be spent in `creditCurrency`.
+    /// Of accounts: the amount that may be spent in `creditCurrency`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credit: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credit_currency: Option<String>,
 }
 
-/// A security that may not be traded, and by whom.
+/// A security that a strategy or an account may not trade.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestrictionVO {
@@ -101,7 +105,7 @@ pub struct RestrictionVO {
 
 /// Units of 10⁻⁸ in a hundredth of a percent.
 const RAW_PER_BP: i64 = 1_000_000;
-/// A collar of more than this is none.
+/// Largest collar; a larger one has no effect.
 const COLLAR_BP_MAX: i64 = 1_000_000;
 /// Longest window for a double click: a minute.
 const WINDOW_MS_MAX: u32 = 60_000;
@@ -136,7 +140,7 @@ impl From<SwitchState> for SwitchStateVO {
 }
 
 impl UnconfirmedVO {
-    /// None if every shard has applied it.
+    /// Returns `None` if every shard has applied it.
     fn of(directive: &Directive, view: &View, reference: &RefData) -> Option<UnconfirmedVO> {
         let shards: Vec<u8> = view.unconfirmed(directive.key()).map(|shard| shard.0).collect();
         let (word, scope, security) = match *directive {
@@ -153,7 +157,7 @@ impl UnconfirmedVO {
 }
 
 impl ConfirmationVO {
-    /// Of the newest directive for a key.
+    /// Returns the progress of the newest directive for a key.
     pub fn of(view: &View, shards: u8, key: DirectiveKey) -> ConfirmationVO {
         let unconfirmed_shards: Vec<u8> = view.unconfirmed(key).map(|shard| shard.0).collect();
         let confirmed = match unconfirmed_shards.len() {
@@ -189,7 +193,7 @@ impl LimitsVO {
         }
     }
 
-    /// These limits with what is named here changed; else what is wrong with it.
+    /// Returns these limits with the named values changed, or why a value is refused.
     pub fn applied_to(&self, old: &Limits) -> Result<Limits, &'static str> {
         let mut limits = *old;
         let at_least_zero = |decimal: Option<Decimal>, old: i64| match decimal {

@@ -1,4 +1,5 @@
-//! Times in JSON: RFC 3339. Written in UTC with as many decimals as needed; read with any offset.
+//! Times in JSON: RFC 3339. They are written in UTC with as many decimals as needed, and read with
+//! any offset.
 
 use pitlane_engine::text::{self, TextError};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
@@ -6,13 +7,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::json::push_time;
 
-/// An instant, as RFC 3339 writes it: `2026-11-14T09:30:00.123456789Z`.
+/// A time as RFC 3339: `2026-11-14T09:30:00.123456789Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub Timestamp);
 
 impl Moment {
-    /// Reads `YYYY-MM-DDTHH:MM:SS`, up to nine decimals of a second, and `Z` or an offset such as `+02:00`. A bare date is
-    /// the end of that day in UTC: an order good till a date is good on that date.
+    /// Reads `YYYY-MM-DDTHH:MM:SS`, up to nine decimals of a second, and `Z` or an offset such as
+    /// `+02:00`. A bare date is the end of that day in UTC: an order good till a date is good on
+    /// that date.
     pub fn parse(text: &str) -> Result<Moment, TextError> {
         let bytes = text.as_bytes();
         if bytes.len() == 10 {
@@ -32,7 +34,7 @@ impl Moment {
     }
 }
 
-/// Nanoseconds of a decimal part, if there is one, and what follows it.
+/// Returns the nanoseconds of a decimal part, if there is one, and the rest.
 fn decimals(rest: &[u8]) -> Result<(u64, &[u8]), TextError> {
     let [b'.', digits @ ..] = rest else { return Ok((0, rest)) };
     let count = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
@@ -43,7 +45,7 @@ fn decimals(rest: &[u8]) -> Result<(u64, &[u8]), TextError> {
     Ok((value * 10u64.pow(9 - count as u32), &digits[count..]))
 }
 
-/// Seconds ahead of UTC.
+/// Returns the seconds ahead of UTC.
 fn offset(zone: &[u8]) -> Result<i64, TextError> {
     match zone {
         b"Z" | b"z" => Ok(0),

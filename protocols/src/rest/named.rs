@@ -1,10 +1,10 @@
-//! Things that the interfaces call by a word in capitals.
+//! Values that the interfaces name by a word in capitals.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::codes::WireName;
 
-/// One of a closed list of words, written exactly so: `BUY`, not `buy`.
+/// One of a closed list of names, which must match exactly: `BUY`, not `buy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamedValue<T>(pub T);
 

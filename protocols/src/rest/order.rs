@@ -1,4 +1,4 @@
-//! Orders as they stand.
+//! Orders.
 
 use pitlane_engine::id::Origin;
 use pitlane_engine::refdata::RefData;
@@ -12,18 +12,18 @@ use super::sender::{SenderVO, SentByVO};
 use super::{Decimal, Moment, NamedValue};
 use crate::codes::WireName;
 
-/// An order as it stands.
+/// An order in its current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderVO<'a> {
-    /// The order's id now. After a modification it is a new one.
+    /// The order's current id. A modification gives it a new one.
     pub int_id: &'a str,
     #[serde(rename = "type")]
     #[schema(value_type = OrderKindWord)]
     pub kind: NamedValue<OrderKind>,
     #[schema(value_type = SideWord)]
     pub side: NamedValue<Side>,
-    /// In all.
+    /// Total quantity.
     pub quantity: Decimal,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Decimal>,
@@ -49,7 +49,7 @@ pub struct OrderVO<'a> {
     #[schema(value_type = StatusWord)]
     pub status: NamedValue<Status>,
     pub filled_quantity: Decimal,
-    /// What is left in the market: zero once the order has ended.
+    /// The quantity left in the market: zero once the order has ended.
     pub remaining_quantity: Decimal,
     /// Of all fills.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,31 +62,32 @@ pub struct OrderVO<'a> {
     /// The id before the last modification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orig_int_id: Option<&'a str>,
-    /// Why it stands so: a stable code.
+    /// The reason of the status: a stable code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// REST, STRATEGY, SERVER, or `FIX:` and the session's name.
     #[schema(value_type = &str)]
     pub source: SourceName<'a>,
-    /// Who sent the order. Absent where it was not recorded: an order of an earlier version.
+    /// Sender of the order. Absent if it was not recorded: an order of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<SenderVO>,
-    /// Who sent the last modification.
+    /// Sender of the last modification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified_by: Option<SenderVO>,
-    /// Who asked for the order to be cancelled.
+    /// Sender of the cancel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canceled_by: Option<SenderVO>,
-    /// The connection to its venue was lost before the venue answered; the status is the last one known.
+    /// The connection to its venue was lost before the venue answered; the status is the last one
+    /// known.
     #[serde(skip_serializing_if = "is_false")]
     pub unknown: bool,
-    /// When it was submitted.
+    /// Time of submission.
     pub date_time: Moment,
     pub last_update: Moment,
 }
 
 impl<'a> OrderVO<'a> {
-    /// `session` is the name of the FIX session it came from, where that is known.
+    /// Returns the value object. `session` is the name of the order's FIX session, if known.
     pub fn of(
         order: &'a Order,
         session: Option<&'a str>,
@@ -132,7 +133,7 @@ impl<'a> OrderVO<'a> {
     }
 }
 
-/// Who sent an order.
+/// Origin of an order, with the name of its FIX session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceName<'a> {
     pub origin: Origin,

@@ -1,5 +1,5 @@
-//! Orders as they are asked for: a body for each type, to submit and to modify. A price that a type does not have is an
-//! unknown member there and refused by its name.
+//! Requests for orders: a body for each type, to submit and to modify. A price that a type does not
+//! have is an unknown member and is refused by its name.
 
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Tif};
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::schema::{OrderKindWord, SideWord, TifWord};
 use super::{Decimal, Moment, NamedValue};
 
-/// A new order of any type, read and not yet looked up.
+/// A new order of any type, parsed and not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderRequest {
     pub kind: OrderKind,
@@ -37,7 +37,7 @@ pub struct OrderChange {
     pub new_int_id: Option<String>,
     pub account_id: Option<u16>,
     pub changes: Changes,
-    /// What cannot be changed may be said again, as it is.
+    /// Unchangeable values may be repeated.
     pub security_id: Option<u32>,
     pub side: Option<Side>,
 }
@@ -48,8 +48,8 @@ macro_rules! submits {
         #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         pub struct $name {
-            /// 1 to 48 printable ASCII characters without space; the service makes one if there is none. The same body under
-            /// the same id again gives the same answer and no second order.
+            /// 1 to 48 printable ASCII characters without space; the service makes one if it is
+            /// absent. The same body under the same id gives the same response and no second order.
             pub int_id: Option<String>,
             pub security_id: u32,
             #[schema(value_type = SideWord)]
@@ -60,14 +60,14 @@ macro_rules! submits {
             /// The strategy, or `strategyName`; without both `SERVER`.
             pub strategy_id: Option<u16>,
             pub strategy_name: Option<String>,
-            /// The only active account of the security's exchange may be left out.
+            /// May be left out for the only active account of the security's exchange.
             pub account_id: Option<u16>,
-            /// The security's own; another one is refused.
+            /// The security's own exchange; another one is refused.
             pub exchange_id: Option<u16>,
-            /// Time in force; DAY if there is none.
+            /// Time in force; DAY if absent.
             #[schema(value_type = Option<TifWord>)]
             pub tif: Option<NamedValue<Tif>>,
-            /// With GTD: until when.
+            /// End of a GTD order.
             pub tif_date: Option<Moment>,
             /// Passed on to the venue.
             #[serde(default)]
@@ -101,7 +101,7 @@ macro_rules! submits {
 }
 
 submits! {
-    /// An order at whatever price there is.
+    /// An order at any price.
     MarketOrderVO Market {}
     /// An order at its limit price or better.
     LimitOrderVO Limit {
@@ -178,11 +178,11 @@ macro_rules! modifies {
         pub struct $name {
             /// The order, by any id it has had.
             pub int_id: String,
-            /// The order's id from then on; the service makes one if there is none.
+            /// The order's new id; the service makes one if it is absent.
             pub new_int_id: Option<String>,
-            /// Which order is meant, where several have had the id.
+            /// Selects the order, if several have had the id.
             pub account_id: Option<u16>,
-            /// The new quantity in all, what is filled included.
+            /// The new total quantity, filled quantity included.
             pub quantity: Option<Decimal>,
             $(pub $price: Option<Decimal>,)*
             #[schema(value_type = Option<TifWord>)]
@@ -225,13 +225,13 @@ macro_rules! modifies {
 }
 
 modifies! {
-    /// Changes of a market order; what is absent stays.
+    /// Changes of a market order; absent values stay unchanged.
     MarketOrderChangeVO Market {}
-    /// Changes of a limit order; what is absent stays.
+    /// Changes of a limit order; absent values stay unchanged.
     LimitOrderChangeVO Limit { limit with_limit, }
-    /// Changes of a stop order; what is absent stays.
+    /// Changes of a stop order; absent values stay unchanged.
     StopOrderChangeVO Stop { stop with_stop, }
-    /// Changes of a stop limit order; what is absent stays.
+    /// Changes of a stop limit order; absent values stay unchanged.
     StopLimitOrderChangeVO StopLimit { limit with_limit, stop with_stop, }
 }
 

@@ -1,4 +1,4 @@
-//! Cash, and what all of it is worth.
+//! Cash and the value of portfolios.
 
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::{CashBalance, Holding, Missing, Portfolio};
@@ -15,7 +15,7 @@ pub struct CashBalanceVO<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy_name: Option<&'a str>,
     pub currency: &'a str,
-    /// Absent if it is more than can be counted.
+    /// Absent if it overflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<Decimal>,
 }
@@ -31,7 +31,8 @@ impl<'a> CashBalanceVO<'a> {
     }
 }
 
-/// What a strategy, or all of them, own. Sums are in the base currency; what is not in them is named in `missing`.
+/// Holdings of a strategy, or of all. Sums are in the base currency; `missing` names what they
+/// leave out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PortfolioVO<'a> {
@@ -39,7 +40,7 @@ pub struct PortfolioVO<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy_name: Option<&'a str>,
     pub base_currency: &'a str,
-    /// Cash and market value: what would be left after selling everything.
+    /// Cash and market value: the amount after selling everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub net_liquidation_value: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +56,7 @@ pub struct PortfolioVO<'a> {
     pub missing: Vec<MissingVO<'a>>,
 }
 
-/// What is owned in one currency.
+/// Holdings in one currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldingVO<'a> {
@@ -70,7 +71,7 @@ pub struct HoldingVO<'a> {
     pub unrealized_pl: Option<Decimal>,
 }
 
-/// Something that is not in the sums, and why.
+/// Something that the sums leave out, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MissingVO<'a> {

@@ -1,4 +1,4 @@
-//! Positions at the market's prices.
+//! Positions at market prices.
 
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::{Position, View};
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::Decimal;
 
-/// What a strategy holds of a security. Figures that nobody can tell are absent.
+/// A strategy's position in a security. Unknown figures are absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PositionVO<'a> {
@@ -20,10 +20,10 @@ pub struct PositionVO<'a> {
     pub symbol: Option<&'a str>,
     /// Above zero long, below zero short.
     pub quantity: Decimal,
-    /// What was paid per unit; absent when flat.
+    /// Price paid per unit; absent when flat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub avg_price: Option<Decimal>,
-    /// Long at the bid, short at the ask, the last price where there is no quote.
+    /// Long at the bid, short at the ask; the last price without a quote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub market_price: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]

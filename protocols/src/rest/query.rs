@@ -1,17 +1,20 @@
 //! Query strings and segments of paths: percent-decoded, each name once, unknown names refused.
 
+use std::borrow::Cow;
 use std::fmt;
 
-/// Parameters in one query: more than any call has.
+use percent_encoding::percent_decode_str;
+
+/// Parameters in one query, more than any call has.
 const PARAMETERS_MAX: usize = 8;
 
-/// The parameters of a request.
+/// Parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     parameters: Vec<(String, String)>,
 }
 
-/// What is wrong with a query.
+/// Why a query is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadQuery {
     /// Not percent-encoded UTF-8.
@@ -38,7 +41,7 @@ impl fmt::Display for BadQuery {
 }
 
 impl Query {
-    /// Reads a query, of which only these names are known.
+    /// Reads a query with these known names.
     pub fn parse(text: &str, known: &[&str]) -> Result<Query, BadQuery> {
         let mut query = Query::default();
         for parameter in text.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -67,7 +70,7 @@ impl Query {
         self.get(name).filter(|value| !value.is_empty()).ok_or(BadQuery::Missing(name))
     }
 
-    /// A whole number above zero, if there is one.
+    /// Returns a whole number above zero, if present.
     pub fn count(&self, name: &'static str) -> Result<Option<usize>, BadQuery> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let is_number = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
@@ -76,25 +79,15 @@ impl Query {
     }
 }
 
-/// The text that was percent-encoded; None if it was not, or is not UTF-8 behind it.
+/// Decodes percent-encoded text. Returns `None` if an escape is malformed or the result is not
+/// UTF-8.
 pub fn percent_decode(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return Some(text.to_string());
+    // The crate leaves malformed escapes as they are.
+    let is_escape = |rest: &str| matches!(rest.as_bytes(), [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first != b'%' {
-            out.push(*first);
-            continue;
-        }
-        let [high, low, tail @ ..] = tail else { return None };
-        let digit = |octet: &u8| (*octet as char).to_digit(16);
-        out.push((digit(high)? << 4 | digit(low)?) as u8);
-        rest = tail;
-    }
-    String::from_utf8(out).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]

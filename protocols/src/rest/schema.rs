@@ -1,5 +1,5 @@
-//! How the smallest parts of the value types are described to clients: words, decimals, instants. The types themselves are
-//! described by their own comments.
+//! OpenAPI schemas of the smallest parts of the value types: names, decimals, times. The value
+//! types are described by their own comments.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::{Decimal, Moment};
 use crate::codes::WireName;
 
-/// Descriptions under names of their own.
+/// Implements schemas under names of their own.
 macro_rules! described {
     ($($kind:ty, $name:literal, $schema:expr;)*) => {$(
         impl PartialSchema for $kind {
@@ -29,7 +29,8 @@ macro_rules! described {
     )*};
 }
 
-// A closed list of words each, for `NamedValue`: the types themselves belong to the engine, which knows nothing of descriptions.
+// Each is a closed list of names for `NamedValue`: the types belong to the engine, which knows
+// nothing of schemas.
 pub struct SideWord;
 pub struct OrderKindWord;
 pub struct TifWord;

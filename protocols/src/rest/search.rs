@@ -1,12 +1,14 @@
-//! What securities are looked for with: words, all of which must be found, and fields that narrow.
+//! Search for securities: words, all of which must be found, and fields that narrow the result.
 //!
 //! ```text
 //! query  = [ term { spaces term } ]
 //! term   = word | '"' text '"' | field ( ":" | "<" | "<=" | ">" | ">=" | "=" ) value
-//! field  = type | currency | exchange | symbol | isin | family | underlying | option | expires | strike | tradeable | id
+//! field  = type | currency | exchange | symbol | isin | family | underlying | option | expires
+//!        | strike | tradeable | id
 //! ```
 //!
-//! Words match symbol, description or ISIN without case, anywhere in them. Only dates and numbers have an order.
+//! Words match symbol, description or ISIN without case, anywhere in them. Only dates and numbers
+//! have an order.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -17,16 +19,16 @@ use pitlane_engine::time::Day;
 
 /// Longest query, in bytes.
 pub const QUERY_BYTES_MAX: usize = 256;
-/// Most terms in one query: each is looked for in every security.
+/// Most terms in one query, because each is searched in every security.
 pub const TERMS_MAX: usize = 16;
 
-/// A query that was understood. The empty one finds all.
+/// A parsed query. The empty one finds all securities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     terms: Vec<Term>,
 }
 
-/// Where a query is not one, and what is the matter.
+/// Position and kind of an error in a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchError {
     /// Character, from 1.
@@ -40,7 +42,7 @@ pub enum SearchProblem {
     TooManyTerms,
     QuoteOpen,
     FieldUnknown,
-    /// The field has no order, so only `:` and `=` go with it.
+    /// The field has no order, so only `:` and `=` apply to it.
     NoOrder,
     ValueMissing,
     TypeUnknown,
@@ -85,7 +87,7 @@ enum Term {
     Exchange(String),
     Symbol(String),
     Isin(String),
-    /// Name or symbol root, or id.
+    /// Name, symbol root or id.
     Family(String),
     /// Symbol or id.
     Underlying(String),
@@ -149,10 +151,10 @@ impl Search {
     }
 }
 
-/// What is wrong, and how many bytes into the term.
+/// Offset of an error in the term in bytes, and its kind.
 type Wrong = (usize, SearchProblem);
 
-/// The first term of a text, and its length.
+/// Returns the first term of a text, and its length.
 fn term(text: &str) -> Result<(Term, usize), Wrong> {
     let is_operator = |c: char| matches!(c, ':' | '<' | '>' | '=');
     let end = |from: usize| text[from..].find(char::is_whitespace).map_or(text.len(), |at| from + at);
@@ -180,7 +182,7 @@ fn term(text: &str) -> Result<(Term, usize), Wrong> {
     Ok((term, taken))
 }
 
-/// A value that begins here, in quotation marks or up to the next space; and where it ends.
+/// Returns the value at an offset, in quotation marks or up to the next space, and its end.
 fn value(text: &str, from: usize) -> Result<(String, usize), Wrong> {
     if let Some(quoted) = text[from..].strip_prefix('"') {
         let length = quoted.find('"').ok_or((from, SearchProblem::QuoteOpen))?;
@@ -199,11 +201,11 @@ fn field(name: &str, at: usize, compare: Comparison, value: &str, from: usize) -
     let upper = value.to_uppercase();
     match name.to_lowercase().as_str() {
         "type" => {
-            let kind = SecurityKind::from_word(&upper).ok_or((from, SearchProblem::TypeUnknown))?;
+            let kind = SecurityKind::from_name(&upper).ok_or((from, SearchProblem::TypeUnknown))?;
             plain(Term::Kind(kind))
         }
         "option" | "optiontype" => {
-            let option = OptionKind::from_word(&upper).ok_or((from, SearchProblem::OptionUnknown))?;
+            let option = OptionKind::from_name(&upper).ok_or((from, SearchProblem::OptionUnknown))?;
             plain(Term::Option(option))
         }
         "currency" => plain(Term::Currency(lower)),

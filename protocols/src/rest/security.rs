@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 
 use super::Decimal;
 
-/// A security. Tick, lot and contract size are its family's, so that a client can check an order before it sends it.
+/// A security. Tick, lot and contract size are its family's, so that a client can check an order
+/// before it sends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecurityVO<'a> {
@@ -19,11 +20,11 @@ pub struct SecurityVO<'a> {
     pub kind: &'static str,
     pub security_family_id: u32,
     pub exchange_id: u16,
-    /// What its price is told in.
+    /// Currency of its price.
     pub currency: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isin: Option<&'a str>,
-    /// Of options and futures: the security it is about.
+    /// Of options and futures: the underlying security.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub underlying_id: Option<u32>,
     /// `YYYY-MM-DD`.
@@ -34,27 +35,27 @@ pub struct SecurityVO<'a> {
     /// CALL or PUT.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub option_type: Option<&'static str>,
-    /// Of a currency pair: what is bought with `currency`.
+    /// Of a currency pair: the currency that is bought with `currency`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_currency: Option<&'a str>,
     /// Prices are whole multiples of it.
     pub tick_size: Decimal,
     /// Quantities are whole multiples of it.
     pub lot_size: Decimal,
-    /// How much one unit of quantity stands for.
+    /// Amount that one unit of quantity represents.
     pub contract_size: Decimal,
     pub tradeable: bool,
 }
 
 impl<'a> SecurityVO<'a> {
-    /// Of a security of this reference data.
+    /// Returns the value object of a security of this reference data.
     pub fn of(row: &'a Security, reference: &'a RefData) -> SecurityVO<'a> {
         let family = reference.family_of(row);
         SecurityVO {
             id: row.id.0,
             symbol: &row.symbol,
             description: &row.description,
-            kind: row.kind.word(),
+            kind: row.kind.name(),
             security_family_id: family.id.0,
             exchange_id: family.exchange.0,
             currency: family.currency.as_str(),
@@ -62,7 +63,7 @@ impl<'a> SecurityVO<'a> {
             underlying_id: row.underlying.map(|id| id.0),
             expiration: row.expiration.map(|day| day.to_string()),
             strike: row.strike.map(Decimal::from),
-            option_type: row.option.map(|option| option.word()),
+            option_type: row.option.map(|option| option.name()),
             base_currency: row.base_currency.as_ref().map(|currency| currency.as_str()),
             tick_size: family.tick_size.into(),
             lot_size: family.lot_size.into(),
@@ -78,12 +79,12 @@ impl<'a> SecurityVO<'a> {
 pub struct ForexVO<'a> {
     #[serde(flatten)]
     pub security: SecurityVO<'a>,
-    /// What the base currency is paid with.
+    /// The currency that pays for the base currency.
     pub transaction_currency: &'a str,
 }
 
 impl<'a> ForexVO<'a> {
-    /// The pair of two currencies, the one that can be traded first; currencies before crypto assets.
+    /// Returns the pair of two currencies: tradeable pairs first, currencies before crypto assets.
     pub fn find(reference: &'a RefData, base: &str, transaction: &str) -> Option<ForexVO<'a>> {
         let is_meant = |row: &&Security| {
             row.base_currency.is_some_and(|currency| currency.as_str() == base)
@@ -96,7 +97,7 @@ impl<'a> ForexVO<'a> {
     }
 }
 
-/// What securities of one kind have in common.
+/// Common properties of securities of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecurityFamilyVO<'a> {
@@ -105,7 +106,7 @@ pub struct SecurityFamilyVO<'a> {
     pub symbol_root: &'a str,
     pub exchange_id: u16,
     pub currency: &'a str,
-    /// How much one unit of quantity stands for.
+    /// Amount that one unit of quantity represents.
     pub contract_size: Decimal,
     pub tick_size: Decimal,
     pub lot_size: Decimal,

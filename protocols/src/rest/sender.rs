@@ -1,33 +1,34 @@
-//! Who sent an order, a modification or a cancel.
+//! Senders of orders, modifications and cancels.
 
 use pitlane_engine::sender::{Protocol, Sender, SenderAddress, SenderId, SenderText, SentBy};
 use pitlane_engine::view::View;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// Who sent an order, a modification or a cancel.
+/// Sender of an order, a modification or a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SenderVO {
-    /// The user, the token or the strategy. Absent: no login was needed, or the platform itself has acted.
+    /// The user, the token or the strategy. Absent: no login was required, or the platform itself
+    /// acted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub login: Option<TextVO>,
-    /// The IP address that the request came from. Absent where there is none.
+    /// The IP address of the request. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub address: Option<AddressVO>,
-    /// REST, FIX, STOMP, STRATEGY, INTERNAL (the platform itself), or UNLISTED (more senders than the server can list
-    /// between two starts).
+    /// REST, FIX, STOMP, STRATEGY, INTERNAL (the platform itself), or UNLISTED (more senders than
+    /// the server can list between two starts).
     pub protocol: &'static str,
-    /// With FIX the client's CompID, with a strategy in a process of its own the name of its host.
+    /// The client's CompID for FIX, the host name for a strategy in its own process.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub session: Option<TextVO>,
 }
 
 impl SenderVO {
-    /// None: it is not known, as with orders of an earlier version.
+    /// Returns `None` if the sender is unknown, as for orders of an earlier version.
     pub fn of(id: SenderId, sender: Option<&Sender>) -> Option<SenderVO> {
         let alone = |protocol| SenderVO { login: None, address: None, protocol, session: None };
         match id {
@@ -48,7 +49,7 @@ impl SenderVO {
     }
 }
 
-/// Who asked for what of one order, as far as it is known.
+/// Senders of one order's requests, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentByVO {
     pub submitted: Option<SenderVO>,
@@ -67,7 +68,7 @@ impl SentByVO {
     }
 }
 
-/// A protocol as it is written.
+/// Returns the name of a protocol.
 pub fn protocol_name(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Internal => "INTERNAL",

@@ -16,7 +16,7 @@ pub struct StrategyVO<'a> {
     pub name: &'a str,
     /// Whether it starts by itself.
     pub auto_activate: bool,
-    /// Where it is in its life.
+    /// Its phase in the life cycle.
     #[schema(value_type = PhaseWord)]
     pub phase: NamedValue<Phase>,
     /// REAL_TIME or SIMULATION.
@@ -27,7 +27,8 @@ pub struct StrategyVO<'a> {
 }
 
 impl<'a> StrategyVO<'a> {
-    /// `failure` is why it failed last; it counts while it is stopped.
+    /// Returns the value object. `failure` is the last failure; it is shown while the strategy is
+    /// stopped.
     pub fn of(row: &'a Strategy, phase: Phase, is_simulation: bool, failure: Option<&str>) -> StrategyVO<'a> {
         StrategyVO {
             id: row.id.0,
@@ -40,7 +41,7 @@ impl<'a> StrategyVO<'a> {
     }
 }
 
-/// The phase a strategy is to enter.
+/// The phase that a strategy must enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PhaseVO {

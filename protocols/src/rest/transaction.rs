@@ -14,7 +14,7 @@ use super::schema::MovementWord;
 use super::{Decimal, Moment, NamedValue};
 use crate::codes::WireName;
 
-/// A transaction as it was booked.
+/// A booked transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransactionVO<'a> {
@@ -38,18 +38,19 @@ pub struct TransactionVO<'a> {
     pub price: Decimal,
     pub commission: Decimal,
     pub currency: &'a str,
-    /// The order it came of.
+    /// Id of its order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_int_id: Option<&'a str>,
-    /// The venue's own name for the execution, folded by its adapter; the simulated venue gives none.
+    /// The venue's own name for the execution, folded by its adapter; the simulated venue gives
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ext_id: Option<String>,
-    /// What happened, for people.
+    /// A readable description.
     pub description: String,
 }
 
 impl<'a> TransactionVO<'a> {
-    /// `instance` is the installation's number, from which UUIDs are derived.
+    /// Returns the value object. `instance` is the installation's id, from which UUIDs are derived.
     pub fn of(row: &'a Transaction, instance: u64, reference: &'a RefData) -> TransactionVO<'a> {
         TransactionVO {
             id: row.id.0,
@@ -79,13 +80,14 @@ impl<'a> TransactionVO<'a> {
     }
 }
 
-/// A movement keeps the UUID its sender gave it, which makes it idempotent; a venue's execution is no UUID.
+/// Returns the UUID. A movement keeps the UUID of its sender, which makes it idempotent; a venue's
+/// execution is not a UUID.
 pub fn uuid_of(id: TransactionId, order_id: IntId, exec: ExecRef, instance: u64) -> Uuid {
     let is_movement = order_id.is_none() && exec.0 != 0;
     if is_movement { Uuid(exec.0) } else { id.uuid(instance) }
 }
 
-/// The venue's own name for an execution, if it gave one.
+/// Returns the venue's own name for an execution, if it gave one.
 pub fn ext_id_of(order_id: IntId, exec: ExecRef) -> Option<ExtId> {
     (!order_id.is_none() && exec.0 != 0).then_some(ExtId(exec))
 }
@@ -99,7 +101,7 @@ impl fmt::Display for ExtId {
     }
 }
 
-/// A transaction for people: `BUY 10 AAPL at 100.25 USD`, or `CREDIT 1000 USD`.
+/// Readable description of a transaction: `BUY 10 AAPL at 100.25 USD`, or `CREDIT 1000 USD`.
 #[derive(Clone, Copy, Debug)]
 pub struct Story<'a> {
     pub kind: MovementKind,
@@ -119,8 +121,8 @@ impl fmt::Display for Story<'_> {
     }
 }
 
-/// A transaction to be recorded by hand: a trade with `securityId`, `quantity` and `price`, or a movement of cash with
-/// `price` (the amount) and `currency`.
+/// A transaction to be recorded by hand: a trade with `securityId`, `quantity` and `price`, or a
+/// movement of cash with `price` (the amount) and `currency`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TransactionRequestVO {
@@ -132,10 +134,12 @@ pub struct TransactionRequestVO {
     /// The strategy, or `strategyName`; without both `SERVER`.
     pub strategy_id: Option<u16>,
     pub strategy_name: Option<String>,
-    /// Left out: the only active account of the security's exchange; of cash the first active one.
+    /// If absent, the only active account of the security's exchange; for cash the first active
+    /// one.
     pub account_id: Option<u16>,
     pub security_id: Option<u32>,
-    /// Above zero for BUY, above or below zero for SELL (a sale either way), signed for EXPIRATION and REBALANCE.
+    /// Above zero for BUY, above or below zero for SELL (a sale either way), signed for EXPIRATION
+    /// and REBALANCE.
     pub quantity: Option<Decimal>,
     pub price: Decimal,
     /// Not below zero.

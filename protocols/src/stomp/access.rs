@@ -1,16 +1,16 @@
-//! What a user may do here, as the caller who verified the login says.
+//! Permissions of a user, as given by the caller that verified the login.
 
 use std::fmt;
 
-/// Default: everything can be read and nothing sent.
+/// Permissions. By default a user can read everything and send nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StompAccess {
     pub strategies: StrategyAccess,
-    /// SEND to `generic-event.<name>`.
+    /// Whether SEND to `generic-event.<name>` is permitted.
     pub may_send: bool,
 }
 
-/// Whose orders, positions, transactions and cash may be seen.
+/// Strategies whose orders, positions, transactions and cash are visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StrategyAccess {
     #[default]
@@ -18,7 +18,7 @@ pub enum StrategyAccess {
     Only(Vec<String>),
 }
 
-/// A passcode. It is never shown, not even to those who debug.
+/// A passcode. `Debug` never shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Passcode(pub String);
 

@@ -1,4 +1,5 @@
-//! Bars folded from ticks, while somebody wants them. A bar is told when its time is over; one without a trade is none.
+//! Bars made from ticks, while a subscription needs them. A bar is published when its interval
+//! ends; an interval without a trade has no bar.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +10,18 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::payload::market_data::BarPayload;
 
-/// Sizes that are made, with their seconds. Each divides a day, so that bars begin where people expect them.
+/// Sizes of bars with their seconds. Each divides a day, so that bars begin at the expected times.
 pub const SIZES: [(&str, u64); 7] =
     [("1s", 1), ("5s", 5), ("1m", 60), ("5m", 300), ("15m", 900), ("1h", 3_600), ("1d", 86_400)];
 
-/// One bar of each size for each security at most.
+/// Open bars, at most one of each size for each security.
 #[derive(Debug, Default)]
 pub struct Bars {
     open: BTreeMap<(SecurityId, u8), Folded>,
-    /// When each of them ends.
+    /// End of each open bar.
     ends: BTreeSet<(Timestamp, SecurityId, u8)>,
-    /// Volume of the day and last price, as of the last tick: what is more has been traded since.
+    /// Volume of the day and last price at the last tick. The difference to the next tick is what
+    /// was traded since.
     before: BTreeMap<SecurityId, (Qty, Price)>,
 }
 
@@ -34,13 +36,14 @@ struct Folded {
 }
 
 impl Bars {
-    /// Takes a tick in; bars that ended before it must have been polled. The first of a security tells only where it stands.
+    /// Handles a tick; bars that ended before it must have been polled. The first tick of a
+    /// security only sets its volume and price.
     pub fn handle_tick(&mut self, at: Timestamp, tick: &Tick) {
         let Some(before) = self.before.insert(tick.security, (tick.volume, tick.last)) else { return };
         if !tick.traded || before == (tick.volume, tick.last) {
             return;
         }
-        // With a new day the volume begins anew.
+        // The volume restarts with a new day.
         let more = tick.volume.raw().saturating_sub(before.0.raw());
         let volume = if more >= 0 { Qty::from_raw(more) } else { tick.volume };
         for (number, (_, seconds)) in SIZES.iter().enumerate() {
@@ -48,7 +51,7 @@ impl Bars {
         }
     }
 
-    /// The next bar that is complete.
+    /// Returns the next complete bar.
     pub fn poll(&mut self, now: Timestamp) -> Option<BarPayload<'static>> {
         let &(end, security, number) = self.ends.first().filter(|(end, _, _)| *end <= now)?;
         self.ends.remove(&(end, security, number));
@@ -61,7 +64,7 @@ impl Bars {
         self.ends.first().map(|(end, _, _)| *end)
     }
 
-    /// Nobody wants them any more.
+    /// Removes all bars when no subscription needs them.
     pub fn clear(&mut self) {
         *self = Bars::default();
     }

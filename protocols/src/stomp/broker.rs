@@ -1,19 +1,23 @@
-//! The broker of one thread: its sessions, who wants what, and the newest market data. Bytes and events go in; commands, bytes
-//! and deadlines come out. It owns no socket and reads no clock.
+//! The broker of one thread: its sessions, the subscription index and the newest market data. Bytes
+//! and events go in; commands, bytes and deadlines come out. It owns no socket and reads no clock.
 //!
 //! ```text
-//! bytes ─► Inbox ─► Session ─ Act ─► Index                 Event ─► Topic ─► Index ─► Session ─► Outbox ─► bytes
-//!                      └──► Command ─► caller                 └──► body, rendered once ──┘
+//! bytes ─► StompInbox ─► StompSession ─ SessionAction ─► SubscriptionIndex
+//!                             └──► BrokerCommand ─► caller
+//!
+//! Event ─► Topic ─► SubscriptionIndex ─► StompSession ─► StompOutbox ─► bytes
+//!            └──► body, rendered once ────────┘
 //! ```
 //!
-//! The caller feeds once and then drains: [`StompBroker::poll_command`], then every session of [`StompBroker::poll_active`] is written to
-//! and perhaps closed; then it sleeps until [`StompBroker::poll_timeout`] at the latest.
+//! The caller gives input once and then drains: [`StompBroker::poll_command`], then it writes to
+//! every session of [`StompBroker::poll_active`] and perhaps closes it; then it sleeps until
+//! [`StompBroker::poll_timeout`] at the latest.
 
 mod events;
 mod interest;
-mod pasts;
+mod order_histories;
 mod publish;
-mod shed;
+mod memory_limit;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,7 +32,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use self::events::OwnIds;
 pub use self::interest::Interest;
 use self::interest::Interests;
-use self::pasts::OrderHistories;
+use self::order_histories::OrderHistories;
 use super::access::{Passcode, StompAccess};
 use super::bars::Bars;
 use super::close_reason::StompCloseReason;
@@ -45,7 +49,7 @@ use super::session::{
 use super::settings::BrokerSettings;
 use super::throttle::Throttle;
 
-/// A session, for as long as it lives: a slot is used again only under another generation.
+/// Id of a session. A slot is reused only under another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId {
     slot: u32,
@@ -53,20 +57,23 @@ pub struct SessionId {
 }
 
 impl SessionId {
-    /// Small and dense: a caller may keep its connections in a table by slot. At most one living session has it.
+    /// Returns the slot, which is small and dense: a caller may keep its connections in a table by
+    /// slot. At most one open session has it.
     pub fn slot(self) -> usize {
         self.slot as usize
     }
 }
 
-/// What the caller must do.
+/// A task for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BrokerCommand {
-    /// Verify it and answer with [`StompBroker::handle_login_result`]; the session is not read meanwhile.
+    /// Verify a login and answer with [`StompBroker::handle_login_result`]. The session is not read
+    /// meanwhile.
     Login { session: SessionId, login: Option<String>, passcode: Option<Passcode>, host: Option<String> },
-    /// A client sent a generic event: give it to [`StompBroker::publish_generic_event`] of every thread.
+    /// A client sent a generic event: give it to [`StompBroker::publish_generic_event`] of every
+    /// thread.
     Generic { session: SessionId, name: String, body: Vec<u8> },
-    /// Events that are wanted here from now on, or no longer.
+    /// Start or stop to send events of this interest to this broker.
     Watch { interest: Interest, on: bool },
 }
 
@@ -76,23 +83,23 @@ struct BrokerConnection {
     transport: Transport,
     inbox: StompInbox,
     session: StompSession,
-    /// Stands in `active`.
+    /// Whether the connection is in `active`.
     is_listed: bool,
-    /// Its entry in `timers`; at or before the next deadline of the session.
+    /// Deadline in `timers`, at or before the session's next deadline.
     armed: Option<Timestamp>,
-    /// Its subscriptions are still in the index.
+    /// Whether the subscriptions are in the index.
     is_indexed: bool,
-    /// Memory for what waits, as it is counted in the broker's.
+    /// Memory for waiting output, as counted in the broker's total.
     held: usize,
 }
 
 const _: () = assert!(size_of::<BrokerConnection>() <= 1_024, "an idle connection is small");
 
 impl BrokerConnection {
-    /// Whether one message more changes nothing but what is written: it stands in line for its turn already, and its deadlines
-    /// are those of what was said first.
+    /// Returns whether one more message changes only the output: the session is already in
+    /// `active`, and its deadlines depend on the first unsent octet.
     fn is_settled(&self) -> bool {
-        self.is_listed && self.session.is_steady()
+        self.is_listed && self.session.is_unthrottled()
     }
 }
 
@@ -103,37 +110,37 @@ pub struct StompBroker {
     connections: Vec<Option<Box<BrokerConnection>>>,
     free: Vec<u32>,
     generation: u32,
-    /// Sessions opened so far.
+    /// Number of sessions opened so far.
     opened: u64,
     index: SubscriptionIndex,
     interests: Interests,
     market: MarketTopics,
     bars: Bars,
-    /// The last bids of a shard; their asks come next.
+    /// Last bids of each shard; their asks come next.
     bids: BTreeMap<ShardId, Depth>,
     commands: VecDeque<BrokerCommand>,
     active: VecDeque<u32>,
     timers: BTreeSet<(Timestamp, u32)>,
-    /// Memory for what waits for all sessions.
+    /// Memory for the waiting output of all sessions, in bytes.
     held: usize,
     /// Number of the last message that no shard has numbered.
     seq: u64,
     own_ids: OwnIds,
-    pasts: OrderHistories,
-    /// The last changed terms of a shard; how the order stands with them comes next.
+    order_histories: OrderHistories,
+    /// Last changed terms of each shard; the order's status comes next.
     changed: BTreeMap<ShardId, (EventStamp, OrderTerms)>,
-    /// Each shard's part of the cash of a strategy.
+    /// Each shard's part of a strategy's cash.
     cash: BTreeMap<(StrategyId, Currency), BTreeMap<ShardId, Money>>,
-    /// As last told, since every shard tells it.
+    /// Last published phases, because every shard reports them.
     phases: BTreeMap<StrategyId, Phase>,
     adapters: BTreeMap<AdapterId, BTreeMap<ShardId, bool>>,
-    /// As orders show them: `FIX:CLIENT1`.
+    /// Names of FIX sessions as orders show them: `FIX:CLIENT1`.
     fix_sessions: BTreeMap<(PortId, u16), Arc<str>>,
-    // Used again and again, so that nothing is allocated per message.
+    // Reused buffers, so that no message allocates.
     rendered: Rendered,
     found: Vec<Subscriber>,
     topics: Vec<u32>,
-    acts: Vec<SessionAction>,
+    actions: Vec<SessionAction>,
     due: Vec<u32>,
 }
 
@@ -158,7 +165,7 @@ impl StompBroker {
             held: 0,
             seq: 0,
             own_ids: OwnIds::default(),
-            pasts: OrderHistories::default(),
+            order_histories: OrderHistories::default(),
             changed: BTreeMap::new(),
             cash: BTreeMap::new(),
             phases: BTreeMap::new(),
@@ -167,12 +174,12 @@ impl StompBroker {
             rendered: Rendered::default(),
             found: Vec::new(),
             topics: Vec::new(),
-            acts: Vec::new(),
+            actions: Vec::new(),
             due: Vec::new(),
         }
     }
 
-    /// A connection was accepted. None if there are as many as may be.
+    /// Opens a session for an accepted connection. Returns `None` at the maximum.
     pub fn open(&mut self, now: Timestamp, transport: Transport) -> Option<SessionId> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -199,7 +206,7 @@ impl StompBroker {
         Some(SessionId { slot, generation: self.generation })
     }
 
-    /// The connection is gone, whoever closed it. The session is forgotten.
+    /// Removes the session of a closed connection.
     pub fn close(&mut self, session: SessionId) {
         let Some(slot) = self.slot(session) else { return };
         self.unindex(slot);
@@ -214,39 +221,39 @@ impl StompBroker {
     pub fn handle_bytes(&mut self, now: Timestamp, session: SessionId, bytes: &[u8]) {
         let Some(slot) = self.slot(session) else { return };
         let connection = self.connection(slot);
-        connection.session.handle_life(now, bytes.len());
+        connection.session.handle_received(now, bytes.len());
         self.read(now, slot, bytes);
         self.settle(now, slot);
-        self.shed_if_full(now);
+        self.enforce_memory_limit(now);
     }
 
-    /// The answer to [`BrokerCommand::Login`]; None: refused.
+    /// Handles the result of [`BrokerCommand::Login`]; `None` means refused.
     pub fn handle_login_result(&mut self, now: Timestamp, session: SessionId, access: Option<StompAccess>) {
         let Some(slot) = self.slot(session) else { return };
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
         connection.session.handle_login_result(now, &self.settings.server, access);
-        // What came while it was looked at.
+        // Octets may have arrived during the check.
         self.read(now, slot, &[]);
         self.settle(now, slot);
     }
 
-    /// The connection has taken so many octets of [`StompBroker::transmit`].
+    /// Records how many octets of [`StompBroker::transmit`] the connection has taken.
     pub fn handle_transmitted(&mut self, now: Timestamp, session: SessionId, count: usize) {
         let Some(slot) = self.slot(session) else { return };
         self.connection(slot).session.handle_transmitted(now, count);
         self.settle(now, slot);
     }
 
-    /// Ends a session with an ERROR: by an administrator, or because the service stops.
+    /// Ends a session with an ERROR, for an administrator or because the service stops.
     pub fn end(&mut self, now: Timestamp, session: SessionId) {
         let Some(slot) = self.slot(session) else { return };
         self.connection(slot).session.fail(now, StompCloseReason::Ended, None);
         self.settle(now, slot);
     }
 
-    /// Time has passed: everything whose deadline is reached.
+    /// Handles everything whose deadline is reached.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        self.tell_bars(now);
+        self.publish_bars_update(now);
         let mut due = std::mem::take(&mut self.due);
         due.extend(self.timers.iter().take_while(|(at, _)| *at <= now).map(|(_, slot)| *slot));
         for slot in due.drain(..) {
@@ -261,7 +268,7 @@ impl StompBroker {
         self.due = due;
     }
 
-    /// The earliest deadline, or a little before it.
+    /// Returns the earliest deadline, or a time shortly before it.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let timer = self.timers.first().map(|(at, _)| *at);
         [timer, self.bars.poll_timeout()].into_iter().flatten().min()
@@ -271,8 +278,9 @@ impl StompBroker {
         self.commands.pop_front()
     }
 
-    /// A session that has something to write or is to be closed. Each is told once for all that happened since; one that
-    /// could not be written to is asked again when its connection can take more.
+    /// Returns a session that has output or must be closed, once for everything since the last
+    /// call. A session that could not be written to is polled again when its connection can take
+    /// more.
     pub fn poll_active(&mut self) -> Option<SessionId> {
         while let Some(slot) = self.active.pop_front() {
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
@@ -283,7 +291,7 @@ impl StompBroker {
         None
     }
 
-    /// What may be written to a connection in this turn.
+    /// Returns the output for a connection in this turn.
     pub fn transmit(&self, session: SessionId) -> Option<Transmit<'_>> {
         self.alive(session).map(|connection| connection.session.transmit())
     }
@@ -292,18 +300,19 @@ impl StompBroker {
         self.alive(session)?.session.poll_close(now)
     }
 
-    /// Sessions that [`StompBroker::poll_active`] would give now. A fair turn writes to so many and leaves the rest to the next.
+    /// Returns how many sessions [`StompBroker::poll_active`] would return now. A fair turn writes
+    /// to that many and leaves the rest to the next turn.
     pub fn active_len(&self) -> usize {
         self.active.len()
     }
 
-    /// Whether the connection should be read: not while a login is looked at or its answers pile up, so that TCP slows the
-    /// client instead of us.
+    /// Returns whether the connection should be read. It should not while a login is verified or
+    /// answers accumulate, so that TCP slows the client down.
     pub fn wants_bytes(&self, session: SessionId) -> bool {
         self.alive(session).is_some_and(|connection| connection.session.wants_bytes())
     }
 
-    /// How a session stands, for those who look after it.
+    /// Returns state, counters and buffer usage of a session, for monitoring.
     pub fn session_status(&self, session: SessionId) -> Option<(StompState, StompCounters, BufferUsage)> {
         let session = &self.alive(session)?.session;
         Some((session.state(), session.counters(), session.fill()))
@@ -313,7 +322,7 @@ impl StompBroker {
         self.settings.throttle
     }
 
-    /// New rates; every connection goes by them from now on.
+    /// Sets new rates for all connections.
     pub fn set_throttle(&mut self, now: Timestamp, throttle: Throttle) {
         self.settings.throttle = throttle;
         for slot in 0..self.connections.len() as u32 {
@@ -324,12 +333,12 @@ impl StompBroker {
         }
     }
 
-    /// New reference data; ids keep their meaning.
+    /// Sets new reference data; ids keep their meaning.
     pub fn set_reference(&mut self, reference: Arc<RefData>) {
         self.reference = reference;
     }
 
-    /// The name of a FIX session, by which its orders are known.
+    /// Sets the name of a FIX session, which its orders show.
     pub fn set_fix_session_name(&mut self, port: PortId, session: u16, name: &str) {
         self.fix_sessions.insert((port, session), ["FIX:", name].concat().into());
     }
@@ -349,22 +358,22 @@ impl StompBroker {
                 StompState::AwaitingConnect | StompState::Connected => {}
             }
             if let Some(version) = session.version() {
-                inbox.speak(version);
+                inbox.set_version(version);
             }
             match inbox.next(&mut fresh) {
-                Ok(Some(frame)) => session.handle_frame(now, &frame, &self.settings, &mut self.acts),
+                Ok(Some(frame)) => session.handle_frame(now, &frame, &self.settings, &mut self.actions),
                 Ok(None) => return,
                 Err(broken) => session.fail(now, StompCloseReason::Frame(broken.error), broken.receipt),
             }
-            self.act(now, slot);
-            self.connection(slot).session.conclude(now);
+            self.apply_actions(now, slot);
+            self.connection(slot).session.finish_frame(now);
         }
     }
 
-    /// Does what a frame asked for, before the next one is read.
-    fn act(&mut self, now: Timestamp, slot: u32) {
-        let mut acts = std::mem::take(&mut self.acts);
-        for act in acts.drain(..) {
+    /// Applies the actions of a frame before the next frame is read.
+    fn apply_actions(&mut self, now: Timestamp, slot: u32) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for act in actions.drain(..) {
             let session = SessionId { slot, generation: self.connection(slot).generation };
             match act {
                 SessionAction::Login { login, passcode, host } => {
@@ -382,7 +391,7 @@ impl StompBroker {
                 }
             }
         }
-        self.acts = acts;
+        self.actions = actions;
     }
 
     fn subscribe(&mut self, now: Timestamp, slot: u32, place: u16, last_value: bool) {
@@ -390,7 +399,7 @@ impl StompBroker {
         let Some(pattern) = connection.session.pattern(place) else { return };
         self.index.insert(pattern, Subscriber { session: slot, subscription: place });
         self.market.matching(pattern, &mut self.topics);
-        // What was not watched so far is old, and is shown by its shard as soon as it is.
+        // Market data without a watch is outdated; its shard sends it again once it is watched.
         self.topics.retain(|topic| match self.market.origin(*topic) {
             TopicSource::Tick(security) => {
                 self.settings.receives_all_ticks || self.interests.has_ticks(security)
@@ -410,10 +419,11 @@ impl StompBroker {
         }
     }
 
-    /// After anything that happened to a session: sends what may go, notes that there is something to do, and when to look again.
+    /// Updates a session after any change: sends waiting messages, lists it as active, and sets its
+    /// timer.
     fn settle(&mut self, now: Timestamp, slot: u32) {
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
-        connection.session.pump(now, &mut self.market);
+        connection.session.send_waiting(now, &mut self.market);
         let is_ending = matches!(connection.session.state(), StompState::Closing(_));
         let has_output = connection.session.has_output();
         if (has_output || is_ending) && !connection.is_listed {
@@ -421,7 +431,7 @@ impl StompBroker {
             self.active.push_back(slot);
         }
         if let Some(next) = connection.session.poll_timeout() {
-            // Choice: a deadline that moved later is left to fire early and is armed anew then.
+            // Choice: a deadline that moved later fires early and is set again then.
             let next = if next > now { next } else { now.plus(NS_PER_MS) };
             if connection.armed.is_none_or(|armed| next < armed) {
                 if let Some(old) = connection.armed.replace(next) {

@@ -1,4 +1,4 @@
-//! Why a session ends, with its answer on the wire.
+//! Why a session ends, and the answer on the wire.
 
 use super::decode::StompFrameError;
 use super::pattern::PatternError;
@@ -6,7 +6,7 @@ use super::transaction::TransactionError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StompCloseReason {
-    /// The client said DISCONNECT.
+    /// The client sent DISCONNECT.
     Disconnected,
     Frame(StompFrameError),
     NotConnected,
@@ -16,7 +16,7 @@ pub enum StompCloseReason {
     LoginRefused,
     BadHeartbeat,
     Silence,
-    /// A header that the frame must have.
+    /// A required header is missing.
     Missing(&'static str),
     Destination(PatternError),
     NotPermitted,
@@ -31,8 +31,8 @@ pub enum StompCloseReason {
     SendNotJson,
     SlowConsumer,
     /// Octets wait, and none was taken for too long.
-    Stuck,
-    /// The service is stopping, or the session was ended by an administrator.
+    Stalled,
+    /// The service stops, or an administrator ended the session.
     Ended,
 }
 
@@ -68,12 +68,12 @@ impl StompCloseReason {
             StompCloseReason::SendNotPermitted => "SEND is not permitted",
             StompCloseReason::SendNotJson => "the body of a generic event must be JSON",
             StompCloseReason::SlowConsumer => "slow consumer",
-            StompCloseReason::Stuck => "slow consumer, nothing was read for too long",
+            StompCloseReason::Stalled => "slow consumer, nothing was read for too long",
             StompCloseReason::Ended => "the service ends this session",
         }
     }
 
-    /// The code with which a WebSocket is closed.
+    /// Returns the close code for a WebSocket.
     pub fn close_code(self) -> u16 {
         const NORMAL: u16 = 1000;
         const GOING_AWAY: u16 = 1001;
@@ -97,7 +97,7 @@ impl StompCloseReason {
             | StompCloseReason::TooManySubscriptions
             | StompCloseReason::SendNotPermitted
             | StompCloseReason::SlowConsumer
-            | StompCloseReason::Stuck
+            | StompCloseReason::Stalled
             | StompCloseReason::ConnectTimeout
             | StompCloseReason::Silence => POLICY,
             StompCloseReason::Frame(_)

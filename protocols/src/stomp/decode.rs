@@ -1,8 +1,9 @@
-//! Octets into frames, wherever they are cut. The decoder remembers how far it has looked, so a frame that comes octet by
-//! octet is looked at once, and a limit or a mistake is told as soon as it can be seen.
+//! Decodes octets into frames, wherever they are cut. The decoder remembers how far it has read, so
+//! a frame that arrives octet by octet is read once, and a limit or an error is reported as soon as
+//! it is visible.
 //!
-//! A mistake in a header is told at the end of the head, so that the answer can name the receipt that was asked for;
-//! limits and wrong commands are told at once.
+//! An error in a header is reported at the end of the head, so that the answer can name the
+//! requested receipt; limits and unknown commands are reported at once.
 
 use std::borrow::Cow;
 
@@ -12,18 +13,20 @@ use super::escape;
 use super::frame::{ClientCommand, Escaping, StompFrame, StompVersion, find};
 use crate::decoded::Decoded;
 
-/// The longest command has eleven letters; junk and HTTP are recognised by this length at the latest.
+/// Octets of a command. The longest has eleven letters; garbage and HTTP are recognised by this
+/// length at the latest.
 pub const COMMAND_BYTES_MAX: usize = 16;
-/// Everything before the session is connected: a stranger holds no more of our memory.
+/// Octets before the session is connected, so that an unauthenticated client holds no more of our
+/// memory.
 pub const CONNECT_BYTES_MAX: usize = 4 * 1_024;
 
-/// How large a frame of a client may be.
+/// Limits of a client's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLimits {
-    /// A header line without its end. Longer ones are attacks, not ids.
+    /// A header line without its end, in octets. A longer line is an attack and not an id.
     pub line_bytes_max: usize,
     pub headers_max: usize,
-    /// Command and headers of one frame, line ends included.
+    /// Command and headers of one frame in octets, line ends included.
     pub head_bytes_max: usize,
     pub body_bytes_max: usize,
 }
@@ -41,7 +44,7 @@ impl Default for FrameLimits {
 
 const CONTENT_LENGTH: &[u8] = b"content-length:";
 
-/// Why octets are no frame.
+/// Why octets are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StompFrameError {
     CommandTooLong,
@@ -98,28 +101,28 @@ impl StompFrameError {
     }
 }
 
-/// Where the decoder stands in the frame at the front of the buffer. All places count from the start of that frame.
+/// State in the frame at the front of the buffer. All offsets count from the start of that frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Decoder {
     limits: FrameLimits,
-    /// None until CONNECT was understood.
+    /// Version; `None` before CONNECT.
     version: Option<StompVersion>,
     part: DecoderPart,
-    /// Looked at so far.
+    /// Octets read so far.
     seen: usize,
-    /// Where the current line begins.
+    /// Offset of the current line.
     line: usize,
-    /// Where the first header begins.
+    /// Offset of the first header.
     head: usize,
     headers: usize,
     command: Option<ClientCommand>,
-    flaw: Option<StompFrameError>,
-    /// Where the value of the first content-length stands.
+    defect: Option<StompFrameError>,
+    /// Offsets of the value of the first content-length.
     length: Option<(usize, usize)>,
     body: usize,
     body_len: Option<usize>,
     /// Octets before CONNECTED that are no longer in the buffer.
-    greeted: usize,
+    connect_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,12 +140,13 @@ impl Decoder {
         Decoder { limits, ..Decoder::default() }
     }
 
-    /// From now on frames are those of a version.
-    pub fn speak(&mut self, version: StompVersion) {
+    /// Sets the version of the following frames.
+    pub fn set_version(&mut self, version: StompVersion) {
         self.version = Some(version);
     }
 
-    /// The next frame of a buffer that begins where the last frame ended. After an error nothing more is decoded.
+    /// Decodes the next frame of a buffer that begins where the last frame ended. After an error it
+    /// decodes nothing more.
     pub fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<Decoded<StompFrame<'a>>, StompFrameError> {
         loop {
             let is_done = match self.part {
@@ -160,16 +164,16 @@ impl Decoder {
         }
     }
 
-    /// Line ends between frames that have been looked at: they can leave the buffer.
+    /// Returns the number of read line ends between frames, which can leave the buffer.
     pub fn skip(&mut self) -> usize {
         if self.part != DecoderPart::Gap {
             return 0;
         }
-        self.greeted += self.seen;
+        self.connect_bytes += self.seen;
         std::mem::take(&mut self.seen)
     }
 
-    /// The receipt that the frame at the front has asked for so far.
+    /// Returns the receipt that the frame at the front has requested so far.
     pub fn receipt<'a>(&self, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
         let lines = bytes.get(self.head..self.line.min(bytes.len()))?;
         if self.part == DecoderPart::Gap || self.part == DecoderPart::Command {
@@ -181,7 +185,7 @@ impl Decoder {
     fn gap(&mut self, bytes: &[u8]) -> Result<bool, StompFrameError> {
         loop {
             let rest = &bytes[self.seen..];
-            self.within_greeting(self.seen)?;
+            self.check_connect_bytes(self.seen)?;
             match rest {
                 [b'\n', ..] => self.seen += 1,
                 [b'\r', b'\n', ..] => self.seen += 2,
@@ -209,7 +213,7 @@ impl Decoder {
             return Ok(false);
         };
         if line.is_empty() {
-            // The blank line is no header.
+            // The blank line is not a header.
             self.end_head(bytes, start)?;
             return Ok(true);
         }
@@ -217,14 +221,14 @@ impl Decoder {
         if self.headers > self.limits.headers_max {
             return Err(StompFrameError::TooManyHeaders);
         }
-        self.flaw = self.flaw.or_else(|| self.flaw_of(line));
+        self.defect = self.defect.or_else(|| self.defect_of(line));
         if self.length.is_none() && line.starts_with(CONTENT_LENGTH) {
             self.length = Some((start + CONTENT_LENGTH.len(), start + line.len()));
         }
         Ok(true)
     }
 
-    fn flaw_of(&self, line: &[u8]) -> Option<StompFrameError> {
+    fn defect_of(&self, line: &[u8]) -> Option<StompFrameError> {
         match memchr::memchr(b':', line) {
             None => Some(StompFrameError::NoColon),
             Some(0) => Some(StompFrameError::NoName),
@@ -234,8 +238,8 @@ impl Decoder {
     }
 
     fn end_head(&mut self, bytes: &[u8], end: usize) -> Result<(), StompFrameError> {
-        if let Some(flaw) = self.flaw {
-            return Err(flaw);
+        if let Some(defect) = self.defect {
+            return Err(defect);
         }
         std::str::from_utf8(&bytes[self.head..end]).map_err(|_| StompFrameError::Utf8)?;
         if let Some((from, to)) = self.length {
@@ -247,10 +251,10 @@ impl Decoder {
             self.body_len = Some(len.ok_or(StompFrameError::BodyTooLong)? as usize);
         }
         (self.part, self.body) = (DecoderPart::Body, self.seen);
-        self.within_greeting(self.seen + self.body_len.unwrap_or(0))
+        self.check_connect_bytes(self.seen + self.body_len.unwrap_or(0))
     }
 
-    /// Where the NUL behind the body is.
+    /// Returns the offset of the NUL after the body.
     fn body_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, StompFrameError> {
         if let Some(len) = self.body_len {
             return match bytes.get(self.body + len) {
@@ -261,17 +265,18 @@ impl Decoder {
         }
         let found = memchr::memchr(0, &bytes[self.seen..]).map(|at| self.seen + at);
         self.seen = found.unwrap_or(bytes.len());
-        // The limit that is met first, so that the answer is the same wherever the octets are cut.
+        // The first limit reached decides, so that the result is the same wherever the octets are
+        // cut.
         let body_max = self.body + self.limits.body_bytes_max;
-        self.within_greeting(self.seen.min(body_max))?;
+        self.check_connect_bytes(self.seen.min(body_max))?;
         if self.seen > body_max {
             return Err(StompFrameError::BodyTooLong);
         }
         Ok(found)
     }
 
-    /// The next whole line without its end, and moves behind it; None if it is not all there. `self.line` is then the
-    /// start of the line after.
+    /// Returns the next complete line without its end and moves after it, or `None` if it is
+    /// incomplete. `self.line` is then the start of the following line.
     fn next_line<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -283,15 +288,16 @@ impl Decoder {
         let line = &bytes[self.line..end];
         // A CR at the end may be the first half of a line end.
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // Which limit is met first must not hang on where the octets are cut: so each by the place where it is met.
+        // The first limit reached must not depend on where the octets are cut, so each is compared
+        // by its offset.
         let limits = [
             (self.line + max, too_long),
-            (CONNECT_BYTES_MAX.saturating_sub(self.greeted), StompFrameError::ConnectTooLong),
+            (CONNECT_BYTES_MAX.saturating_sub(self.connect_bytes), StompFrameError::ConnectTooLong),
             (self.limits.head_bytes_max, StompFrameError::HeadTooLong),
         ];
-        let is_greeting = self.version.is_none();
+        let is_connecting = self.version.is_none();
         let reached = |&(at, error): &(usize, StompFrameError)| match error {
-            StompFrameError::ConnectTooLong => is_greeting && end > at,
+            StompFrameError::ConnectTooLong => is_connecting && end > at,
             StompFrameError::HeadTooLong => end > at,
             _ => self.line + line.len() > at,
         };
@@ -301,7 +307,7 @@ impl Decoder {
         self.seen = end;
         let Some(end) = found else { return Ok(None) };
         if bytes[end] == 0 {
-            return Err(self.flaw.unwrap_or(StompFrameError::NulInHead));
+            return Err(self.defect.unwrap_or(StompFrameError::NulInHead));
         }
         (self.seen, self.line) = (end + 1, end + 1);
         Ok(Some(line))
@@ -313,12 +319,12 @@ impl Decoder {
         let body = &bytes[self.body..end];
         let command = self.command.expect("a body comes behind a command");
         let escaping = self.escaping();
-        let (version, greeted) = (self.version, self.greeted + end + 1);
-        *self = Decoder { version, greeted, ..Decoder::new(self.limits) };
+        let (version, connect_bytes) = (self.version, self.connect_bytes + end + 1);
+        *self = Decoder { version, connect_bytes, ..Decoder::new(self.limits) };
         Decoded::Message { message: StompFrame { command, head, escaping, body }, consumed: end + 1 }
     }
 
-    /// CONNECT is never escaped, so that a client can say which version it speaks.
+    /// CONNECT is never escaped, so that a client can negotiate the version.
     fn escaping(&self) -> Escaping {
         match self.command {
             Some(ClientCommand::Connect) => Escaping::None,
@@ -326,8 +332,8 @@ impl Decoder {
         }
     }
 
-    fn within_greeting(&self, len: usize) -> Result<(), StompFrameError> {
-        let is_too_long = self.version.is_none() && self.greeted + len > CONNECT_BYTES_MAX;
+    fn check_connect_bytes(&self, len: usize) -> Result<(), StompFrameError> {
+        let is_too_long = self.version.is_none() && self.connect_bytes + len > CONNECT_BYTES_MAX;
         if is_too_long { Err(StompFrameError::ConnectTooLong) } else { Ok(()) }
     }
 }

@@ -1,7 +1,8 @@
-//! What we say, appended to a caller's buffer.
+//! Writes frames of the broker to a caller's buffer.
 //!
-//! A MESSAGE is made of three parts, so that little is done per subscriber: its own head, made at SUBSCRIBE; the number of the
-//! message; and the tail, made once per event, which holds everything else.
+//! A MESSAGE has three parts, so that little work is done per subscriber: the head, made at
+//! SUBSCRIBE; the number of the message; and the tail, made once per event, which has everything
+//! else.
 //!
 //! ```text
 //! MESSAGE⏎subscription:7⏎message-id:0-     head of the subscription
@@ -16,7 +17,7 @@ use super::frame::{Escaping, StompVersion};
 use super::heartbeat::INTERVAL_MS_MIN;
 use crate::json::push_number;
 
-/// The greeting's values are ours and plain: nothing is escaped in CONNECTED.
+/// Writes CONNECTED. Its values are ours and plain, so nothing is escaped.
 pub fn connected(out: &mut Vec<u8>, version: StompVersion, server: &str, session: u64) {
     out.extend_from_slice(b"CONNECTED\nversion:");
     out.extend_from_slice(version.wire_name().as_bytes());
@@ -39,7 +40,8 @@ pub fn receipt(out: &mut Vec<u8>, id: &str, escaping: Escaping) {
     out.extend_from_slice(b"\n\n\0");
 }
 
-/// The last frame of a session that went wrong. The words are said twice: some clients show the header, some the body.
+/// Writes ERROR, the last frame of a failed session. The text is written twice, because some
+/// clients show the header and some the body.
 pub fn error(out: &mut Vec<u8>, words: &str, receipt: Option<&str>, versions: bool, escaping: Escaping) {
     out.extend_from_slice(b"ERROR\nmessage:");
     escape::push(out, words.as_bytes(), escaping);
@@ -57,7 +59,8 @@ pub fn error(out: &mut Vec<u8>, words: &str, receipt: Option<&str>, versions: bo
     out.push(0);
 }
 
-/// Everything of a MESSAGE that does not hang on the subscriber. `escaping` is that of the destination.
+/// Writes everything of a MESSAGE that does not depend on the subscriber. `escaping` is that of the
+/// destination.
 pub fn message_tail(out: &mut Vec<u8>, name: [&[u8]; 2], at: Timestamp, body: &[u8], escaping: Escaping) {
     out.extend_from_slice(b"\ndestination:/topic/");
     for part in name {
@@ -68,7 +71,7 @@ pub fn message_tail(out: &mut Vec<u8>, name: [&[u8]; 2], at: Timestamp, body: &[
         }
     }
     out.extend_from_slice(b"\ncontent-type:application/json\ntimestamp:");
-    // Choice: milliseconds, as other brokers have it; see protocols/README.md.
+    // Choice: milliseconds, as in other brokers; see protocols/README.md.
     push_number(out, at.0 / NS_PER_MS);
     out.extend_from_slice(b"\ncontent-length:");
     push_number(out, body.len() as u64);

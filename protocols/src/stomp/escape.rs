@@ -8,7 +8,7 @@ use super::frame::Escaping;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadEscape;
 
-/// What a text means. Borrowed unless there is something to replace.
+/// Returns the unescaped text, borrowed if nothing is replaced.
 pub fn unescape(text: &str, escaping: Escaping) -> Result<Cow<'_, str>, BadEscape> {
     if escaping == Escaping::None || !text.contains('\\') {
         return Ok(Cow::Borrowed(text));
@@ -31,7 +31,7 @@ pub fn unescape(text: &str, escaping: Escaping) -> Result<Cow<'_, str>, BadEscap
     Ok(Cow::Owned(meant))
 }
 
-/// Whether every escape in a line is one of the version.
+/// Returns whether the version has every escape in a line.
 pub fn is_sound(line: &[u8], escaping: Escaping) -> bool {
     if escaping == Escaping::None {
         return true;
@@ -46,7 +46,7 @@ pub fn is_sound(line: &[u8], escaping: Escaping) -> bool {
     true
 }
 
-/// Appends a header value so that it is read as it is meant. In 1.0 a line end cannot be said, so it becomes a space.
+/// Appends an escaped header value. In 1.0 a line end cannot be written, so it becomes a space.
 pub fn push(out: &mut Vec<u8>, text: &[u8], escaping: Escaping) {
     for &octet in text {
         match (octet, escaping) {
@@ -60,7 +60,7 @@ pub fn push(out: &mut Vec<u8>, text: &[u8], escaping: Escaping) {
     }
 }
 
-/// Whether a text is the same escaped or not, whatever the version.
+/// Returns whether a text is equal escaped and unescaped in every version.
 pub fn is_plain(text: &[u8]) -> bool {
     !text.iter().any(|octet| matches!(octet, b'\n' | b'\r' | b':' | b'\\' | 0))
 }

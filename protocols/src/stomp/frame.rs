@@ -1,8 +1,8 @@
-//! What a client says, borrowed from the buffer it came in: a command, header lines, a body.
+//! A client's frame, borrowed from the buffer: a command, header lines, a body.
 //!
 //! ```text
 //! SUBSCRIBE⏎            command
-//! id:7⏎                 headers: the first colon splits, nothing is trimmed, of repeated ones the first counts
+//! id:7⏎                 headers: split at the first colon, never trimmed, the first of equal names counts
 //! destination:/topic/tick.*⏎
 //! ⏎
 //! body NUL
@@ -31,7 +31,7 @@ impl StompVersion {
         }
     }
 
-    /// The highest of a list `1.0,1.1` that we speak as well.
+    /// Returns the highest supported version of a list such as `1.0,1.1`.
     pub fn highest_of(list: &str) -> Option<StompVersion> {
         let offered = list.split(',').map(|word| word.trim_matches(' '));
         offered
@@ -40,10 +40,10 @@ impl StompVersion {
     }
 }
 
-/// What a client may say.
+/// Commands of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClientCommand {
-    /// CONNECT, or STOMP, which is the same.
+    /// CONNECT, or STOMP, which is equivalent.
     Connect,
     Send,
     Subscribe,
@@ -89,14 +89,14 @@ impl ClientCommand {
     }
 }
 
-/// How header values are escaped.
+/// Escaping of header values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escaping {
-    /// Of CONNECT, and of 1.0: not at all.
+    /// No escapes: in CONNECT and in 1.0.
     None,
-    /// Of 1.1: `\n`, `\c`, `\\`.
+    /// `\n`, `\c` and `\\` in 1.1.
     V11,
-    /// Of 1.2: these, and `\r`.
+    /// The same and `\r` in 1.2.
     V12,
 }
 
@@ -110,8 +110,9 @@ impl Escaping {
     }
 }
 
-/// A frame that keeps every rule of form. Invariant: each line of `head` has a name and a colon, its escapes are those
-/// of `escaping`.
+/// A well-formed frame.
+///
+/// Invariant: each line of `head` has a name and a colon, and its escapes are those of `escaping`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StompFrame<'a> {
     pub command: ClientCommand,
@@ -121,12 +122,12 @@ pub struct StompFrame<'a> {
 }
 
 impl<'a> StompFrame<'a> {
-    /// The value of a header; of several with this name the first.
+    /// Returns the value of the first header with this name.
     pub fn header(&self, name: &str) -> Option<Cow<'a, str>> {
         find(self.head, name, self.escaping)
     }
 
-    /// All headers as they were written, in order.
+    /// Returns all headers as they are written, in order.
     pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         lines(self.head)
     }
@@ -138,9 +139,9 @@ impl fmt::Debug for StompFrame<'_> {
     }
 }
 
-/// The first header of this name among complete lines.
+/// Returns the first header with this name among complete lines.
 pub(super) fn find<'a>(head: &'a str, name: &str, escaping: Escaping) -> Option<Cow<'a, str>> {
-    // Names without escapes, which are nearly all, are compared where they stand.
+    // Nearly all names have no escapes and are compared in place.
     let has_escapes = escaping != Escaping::None && memchr::memchr(b'\\', head.as_bytes()).is_some();
     let mut rest = head;
     while let Some(end) = memchr::memchr(b'\n', rest.as_bytes()) {
@@ -155,7 +156,7 @@ pub(super) fn find<'a>(head: &'a str, name: &str, escaping: Escaping) -> Option<
     None
 }
 
-/// The value of a line whose name has escapes.
+/// Returns the value of a line whose name has escapes.
 fn escaped<'a>(line: &'a str, name: &str, escaping: Escaping) -> Option<&'a str> {
     let (written, value) = line.split_once(':')?;
     let is_named = escape::unescape(written, escaping).is_ok_and(|text| text == name);

@@ -1,17 +1,18 @@
-//! Signs of life. Any octet is one; who has nothing to say sends a line end.
+//! Heart-beats. Any octet counts as one; a side without data sends a line end.
 
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
-/// Neither side has to beat faster: it is not worth a write.
+/// Shortest interval. A faster heart-beat is not worth a write.
 pub const INTERVAL_MS_MIN: u64 = 1_000;
-/// A client may be late by one whole interval: networks and garbage collectors are.
+/// Intervals after which a client counts as gone. A client may be late by one whole interval, as
+/// networks and garbage collectors are.
 const GRACE: u64 = 2;
 
-/// What was agreed on; zero: no beats this way.
+/// Agreed intervals in nanoseconds; zero means no heart-beats in this direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heartbeat {
     send_ns: u64,
-    hear_ns: u64,
+    receive_ns: u64,
 }
 
 /// The header is not two whole numbers.
@@ -19,7 +20,8 @@ pub struct Heartbeat {
 pub struct BadHeartbeat;
 
 impl Heartbeat {
-    /// From the header of a CONNECT: what the client can send and what it wants to hear, in milliseconds.
+    /// Agrees on intervals from the header of a CONNECT: what the client can send and what it wants
+    /// to receive, in milliseconds.
     pub fn agree(header: &str) -> Result<Heartbeat, BadHeartbeat> {
         let (can, wants) = header.split_once(',').ok_or(BadHeartbeat)?;
         let agreed = |text: &str| {
@@ -27,18 +29,18 @@ impl Heartbeat {
             let ms: u64 = text.parse::<u32>().ok().filter(|_| is_number).ok_or(BadHeartbeat)?.into();
             Ok(if ms == 0 { 0 } else { ms.max(INTERVAL_MS_MIN) * NS_PER_MS })
         };
-        Ok(Heartbeat { send_ns: agreed(wants)?, hear_ns: agreed(can)? })
+        Ok(Heartbeat { send_ns: agreed(wants)?, receive_ns: agreed(can)? })
     }
 
-    /// When we must have said something, if we said something last at this time. A quarter early, so that it arrives
-    /// within the interval.
+    /// Returns when we must send, after sending last at this time. It is a quarter early, so that
+    /// the octet arrives within the interval.
     pub fn send_by(&self, said: Timestamp) -> Option<Timestamp> {
         (self.send_ns > 0).then(|| said.plus(self.send_ns - self.send_ns / 4))
     }
 
-    /// When a client that was heard last at this time is gone.
-    pub fn hear_by(&self, heard: Timestamp) -> Option<Timestamp> {
-        (self.hear_ns > 0).then(|| heard.plus(self.hear_ns * GRACE))
+    /// Returns when a client counts as gone, after receiving from it last at this time.
+    pub fn receive_by(&self, heard: Timestamp) -> Option<Timestamp> {
+        (self.receive_ns > 0).then(|| heard.plus(self.receive_ns * GRACE))
     }
 }
 
@@ -52,10 +54,10 @@ mod tests {
     #[test]
     fn both_sides_beat_no_faster_than_once_a_second() {
         let beat = Heartbeat::agree("10,4000").unwrap();
-        assert_eq!(beat.hear_by(Timestamp::ZERO), Some(Timestamp(2 * NS_PER_S)));
+        assert_eq!(beat.receive_by(Timestamp::ZERO), Some(Timestamp(2 * NS_PER_S)));
         assert_eq!(beat.send_by(Timestamp::ZERO), Some(Timestamp(3 * NS_PER_S)));
         let none = Heartbeat::agree("0,0").unwrap();
-        assert_eq!((none.send_by(Timestamp::ZERO), none.hear_by(Timestamp::ZERO)), (None, None));
+        assert_eq!((none.send_by(Timestamp::ZERO), none.receive_by(Timestamp::ZERO)), (None, None));
     }
 
     #[test]

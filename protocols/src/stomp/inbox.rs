@@ -1,5 +1,5 @@
-//! What a client has sent and we have not understood yet. A frame that lies whole in what just came is read where it lies;
-//! only the rest of a cut one is kept.
+//! Received octets of a client that are not decoded yet. A frame that is complete in the received
+//! octets is decoded in place; only the rest of an incomplete frame is copied.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,20 @@ use super::decode::{Decoder, FrameLimits, StompFrameError};
 use super::frame::{StompFrame, StompVersion};
 use crate::decoded::Decoded;
 
-/// Memory that an empty inbox keeps: most frames fit, and thousands of idle sessions may have it.
+/// Memory that an empty inbox keeps. Most frames fit, and thousands of idle sessions may have it.
 const KEEP_BYTES_MAX: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub struct StompInbox {
     decoder: Decoder,
-    /// Bounded by the limits of the decoder, and before CONNECTED by [`super::decode::CONNECT_BYTES_MAX`].
+    /// Octets of an incomplete frame, bounded by the decoder's limits and before CONNECTED by
+    /// [`super::decode::CONNECT_BYTES_MAX`].
     kept: Vec<u8>,
-    /// Read of `kept`.
+    /// Octets of `kept` that are decoded.
     read: usize,
 }
 
-/// A frame that cannot be read, and the receipt it asked for.
+/// A frame that cannot be decoded, and the receipt it requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenFrame {
     pub error: StompFrameError,
@@ -31,12 +32,12 @@ impl StompInbox {
         StompInbox { decoder: Decoder::new(limits), ..StompInbox::default() }
     }
 
-    pub fn speak(&mut self, version: StompVersion) {
-        self.decoder.speak(version);
+    pub fn set_version(&mut self, version: StompVersion) {
+        self.decoder.set_version(version);
     }
 
-    /// The next frame of what was kept and of `fresh`, which shrinks by what was taken; None if it is not whole yet, and
-    /// then `fresh` is used up.
+    /// Returns the next frame of the kept octets and of `fresh`, which shrinks by what was taken.
+    /// Returns `None` if the frame is incomplete; `fresh` is then empty.
     pub fn next<'a, 'b: 'a>(
         &'a mut self,
         fresh: &mut &'b [u8],
@@ -67,13 +68,13 @@ impl StompInbox {
         }
     }
 
-    /// Keeps what came for later, while no frame may be read. Answers with how much is kept now.
+    /// Keeps octets while no frame may be read, and returns how many are kept.
     pub fn keep(&mut self, fresh: &mut &[u8]) -> usize {
         self.kept.extend_from_slice(std::mem::take(fresh));
         self.kept.len() - self.read
     }
 
-    /// Nothing that was kept or comes will be read.
+    /// Discards the kept octets of a session that has ended.
     pub fn close(&mut self) {
         self.kept = Vec::new();
         self.read = 0;
@@ -111,7 +112,7 @@ mod tests {
     fn an_empty_one_keeps_so_much_memory_and_no_more() {
         for (body, kept) in [(100, 1..=KEEP_BYTES_MAX), (60_000, 0..=KEEP_BYTES_MAX)] {
             let mut inbox = StompInbox::new(FrameLimits::default());
-            inbox.speak(StompVersion::V12);
+            inbox.set_version(StompVersion::V12);
             let frame = [b"SEND\ndestination:/topic/a\n\n", vec![b'x'; body].as_slice(), b"\0"].concat();
             let (first, mut rest) = frame.split_at(frame.len() - 1);
             assert_eq!(inbox.next(&mut &*first), Ok(None));

@@ -1,10 +1,11 @@
-//! Who wants a topic. Patterns stand in a tree by their segments; to look a topic up is to walk down its own segments, so it
-//! costs as much as there are matching subscribers, however many others there are.
+//! Finds the subscribers of a topic. Patterns are in a tree by their segments. A lookup walks down
+//! the topic's own segments, so it costs as much as there are matching subscribers, however many
+//! others there are.
 //!
 //! ```text
-//! root ─ tick ─┬─ 42    here: who asked for tick.42
-//!              └─ *     here: who asked for tick.*
-//!                       below (of tick): who asked for tick.>
+//! root ─ tick ─┬─ 42    here: subscribers of tick.42
+//!              └─ *     here: subscribers of tick.*
+//!                       below (of tick): subscribers of tick.>
 //! ```
 
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub struct Subscriber {
 pub struct SubscriptionIndex {
     nodes: Vec<IndexNode>,
     free: Vec<u32>,
-    /// Rises with every change, so that who keeps the answer for a topic knows when to ask again.
+    /// Number that rises with every change, so that a cached result is known to be outdated.
     generation: u64,
     len: usize,
 }
@@ -79,7 +80,7 @@ impl SubscriptionIndex {
         self.len += 1;
     }
 
-    /// Answers whether it was there.
+    /// Removes a subscriber and returns whether it existed.
     pub fn remove(&mut self, pattern: &Pattern, subscriber: Subscriber) -> bool {
         let mut path = vec![ROOT];
         for segment in pattern.segments() {
@@ -101,14 +102,15 @@ impl SubscriptionIndex {
         true
     }
 
-    /// Puts everybody who wants a topic into `found`, by session and subscription, each once.
+    /// Puts all subscribers of a topic into `found`, by session and subscription, each once.
     pub fn find(&self, name: &str, found: &mut Vec<Subscriber>) {
         found.clear();
         self.walk(ROOT, Some(name), found);
         found.sort_unstable();
     }
 
-    /// The walk branches where both the name and `*` lead on: at most two ways a segment, and topics have three.
+    /// Branches where both the name and `*` match: at most two ways per segment, and topics have
+    /// three segments.
     fn walk(&self, at: u32, rest: Option<&str>, found: &mut Vec<Subscriber>) {
         let node = &self.nodes[at as usize];
         found.extend_from_slice(&node.below);
@@ -151,7 +153,7 @@ impl SubscriptionIndex {
         new
     }
 
-    /// Gives back the nodes that lead nowhere any more.
+    /// Frees nodes without subscribers and children.
     fn prune(&mut self, path: &[u32], segments: &[PatternSegment]) {
         for (depth, segment) in segments.iter().enumerate().rev() {
             let child = path[depth + 1];

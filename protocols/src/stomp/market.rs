@@ -1,5 +1,6 @@
-//! Market data topics and the newest message of each: what a new subscriber may ask for first, and what a slow one gets when its
-//! turn comes. One message per topic, shared by all, rendered when the first needs it: what nobody reads is never rendered.
+//! Market data topics and the newest message of each, which a new subscriber may request first and
+//! which a slow one gets when its turn comes. There is one message per topic, shared by all and
+//! rendered on first use: an unread message is never rendered.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +17,18 @@ use super::pattern::Pattern;
 use super::payload::market_data::{self, BarPayload};
 use super::topic::{Naming, Topic};
 
-/// As many as there can be: ticks, book and bars of each security, so that one more bar never leaves a security without ticks. Each
-/// takes about 1 KiB once it has a message; how many that are is up to the reference data.
+/// Topics that can exist: ticks, book and bars of each security, so that one more bar never leaves
+/// a security without ticks. Each takes about 1 KiB once it has a message; the reference data
+/// decide how many there are.
 pub const TOPICS_MAX: usize = (SecurityId::MAX as usize + 1) * (2 + SIZES.len());
 
 #[derive(Debug, Default)]
 pub struct MarketTopics {
     entries: Vec<MarketTopic>,
     by_name: BTreeMap<String, u32>,
-    /// Number + 1 of the topic of a security's ticks, by security.
+    /// Number + 1 of each security's tick topic, by security.
     ticks: Vec<u32>,
-    /// Used again for each body.
+    /// Reused buffer for bodies.
     body: Vec<u8>,
     name: Vec<u8>,
 }
@@ -37,11 +39,11 @@ struct MarketTopic {
     /// Members of the payload that never change.
     fixed: Vec<u8>,
     newest: Option<Newest>,
-    /// The time of the newest event.
+    /// Time of the newest event.
     at: Option<Timestamp>,
     tail: Vec<u8>,
     is_rendered: bool,
-    /// Who wants it, as of this generation of the index.
+    /// Subscribers, as of this generation of the index.
     subscribers: Vec<Subscriber>,
     generation: u64,
 }
@@ -52,15 +54,15 @@ struct Newest {
     image: NewestData,
 }
 
-/// What the newest message is about, where it is rendered later.
+/// Data of the newest message, for rendering later.
 #[derive(Debug)]
 enum NewestData {
     Tick(Tick),
-    /// Bids and asks; apart, since ticks are many and small.
+    /// Bids and asks, boxed because ticks are many and small.
     Book(Box<[Depth; 2]>),
 }
 
-/// Where the messages of a topic come from.
+/// Source of a topic's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicSource {
     Tick(SecurityId),
@@ -69,7 +71,7 @@ pub enum TopicSource {
 }
 
 impl MarketTopics {
-    /// The topic of a security's ticks; None if there can be no such security.
+    /// Returns the tick topic of a security, or `None` if no such security can exist.
     pub fn tick_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
         let place = security.0 as usize;
         if let Some(topic) = self.ticks.get(place).and_then(|number| number.checked_sub(1)) {
@@ -84,7 +86,7 @@ impl MarketTopics {
         Some(topic)
     }
 
-    /// The topic of a security's book.
+    /// Returns the book topic of a security.
     pub fn book_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
         let topic = self.topic(security, &Topic::Book(security))?;
         let fixed = &mut self.entries[topic as usize].fixed;
@@ -94,7 +96,7 @@ impl MarketTopics {
         Some(topic)
     }
 
-    /// The topic of a security's bars of one of the [`SIZES`].
+    /// Returns the bar topic of a security for one of the [`SIZES`].
     pub fn bar_topic(&mut self, security: SecurityId, size: &str) -> Option<u32> {
         SIZES.iter().find(|(known, _)| *known == size)?;
         self.topic(security, &Topic::Bar { security, size })
@@ -136,18 +138,18 @@ impl MarketTopics {
         }
     }
 
-    /// Forgets the newest message of a topic, which may be old by now.
+    /// Forgets the newest message of a topic, which may be outdated.
     pub fn forget(&mut self, topic: u32) {
         let entry = &mut self.entries[topic as usize];
         (entry.newest, entry.at, entry.is_rendered) = (None, None, false);
     }
 
-    /// When the newest event of a topic was; None before the first.
+    /// Returns the time of the newest event of a topic, or `None` before the first.
     pub fn at(&self, topic: u32) -> Option<Timestamp> {
         self.entries[topic as usize].at
     }
 
-    /// The newest tick of a security.
+    /// Returns the newest tick of a security.
     pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
         let topic = self.ticks.get(security.0 as usize)?.checked_sub(1)?;
         match &self.entries[topic as usize].newest.as_ref()?.image {
@@ -184,7 +186,7 @@ impl MarketTopics {
         self.set_rendered(topic, at);
     }
 
-    /// Everything of the newest message but the head of its subscriber.
+    /// Returns everything of the newest message but the subscriber's head.
     pub fn tail(&mut self, topic: u32) -> &[u8] {
         let entry = &mut self.entries[topic as usize];
         if !entry.is_rendered
@@ -200,8 +202,8 @@ impl MarketTopics {
         &self.entries[topic as usize].tail
     }
 
-    /// Who wants a topic: taken out, so that the sessions may use the market meanwhile. Asked of the index only when it
-    /// has changed. Give them back.
+    /// Takes the subscribers of a topic out, so that sessions may use the market meanwhile. It asks
+    /// the index only after a change. The caller gives them back.
     pub fn take_subscribers(&mut self, topic: u32, index: &SubscriptionIndex) -> Vec<Subscriber> {
         let entry = &mut self.entries[topic as usize];
         let mut subscribers = std::mem::take(&mut entry.subscribers);
@@ -216,7 +218,7 @@ impl MarketTopics {
         self.entries[topic as usize].subscribers = subscribers;
     }
 
-    /// Topics that have a message and are meant by a pattern, the first known first.
+    /// Finds the topics with a message that a pattern matches, oldest topic first.
     pub fn matching(&self, pattern: &Pattern, found: &mut Vec<u32>) {
         found.clear();
         let has_message = |topic: &u32| self.entries[*topic as usize].at.is_some();
@@ -235,7 +237,7 @@ impl MarketTopics {
         let entry = &mut self.entries[topic as usize];
         entry.tail.clear();
         let name = [entry.name.as_bytes(), b"".as_slice()];
-        // Names of market data are plain: numbers, and sizes of bars.
+        // Names of market data topics are plain: numbers, and sizes of bars.
         encode::message_tail(&mut entry.tail, name, at, &self.body, Escaping::None);
         (entry.at, entry.is_rendered) = (Some(at), true);
     }

@@ -1,26 +1,28 @@
-//! What we have said and the connection has not taken yet: octets in one piece, so that one write takes as much as the kernel
-//! will, and where each frame ends, since over WebSocket every frame is a message of its own.
+//! Output that the connection has not taken yet: contiguous octets, so that one write takes as much
+//! as the kernel accepts, and the end of each frame, because over WebSocket every frame is a
+//! message.
 
 use std::collections::VecDeque;
 
-/// Taken octets that are kept at the front before the rest is moved there.
+/// Taken octets that stay at the front before the rest is moved there.
 const COMPACT_BYTES: usize = 64 * 1_024;
 
-/// By how much a long buffer grows.
+/// Step by which a long buffer grows.
 const STEP_BYTES: usize = 64 * 1_024;
-/// Memory that an empty outbox keeps: a turn of a busy consumer needs no more, and thousands of idle ones may have it.
+/// Memory that an empty outbox keeps. A turn of a busy consumer needs no more, and thousands of
+/// idle consumers may have it.
 const KEEP_BYTES_MAX: usize = 128 * 1_024;
 
 #[derive(Debug, Default)]
 pub struct StompOutbox {
     bytes: Vec<u8>,
-    /// Taken of `bytes`.
+    /// Octets of `bytes` that are taken.
     taken: usize,
-    /// Lengths of the frames in `bytes[taken..]`; of the first what is left of it.
+    /// Lengths of the frames in `bytes[taken..]`; for the first frame the rest of it.
     frames: VecDeque<u32>,
 }
 
-/// What can be written now: whole frames, the first perhaps without its beginning.
+/// Output that can be written now: whole frames, the first possibly without its beginning.
 #[derive(Clone, Debug)]
 pub struct Transmit<'a> {
     pub bytes: &'a [u8],
@@ -28,7 +30,7 @@ pub struct Transmit<'a> {
 }
 
 impl<'a> Transmit<'a> {
-    /// The frames one by one.
+    /// Returns the frames one by one.
     pub fn frames(&self) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.bytes;
         self.frames.clone().map_while(move |len| {
@@ -40,17 +42,17 @@ impl<'a> Transmit<'a> {
 }
 
 impl StompOutbox {
-    /// Octets that wait.
+    /// Returns the number of waiting octets.
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.taken
     }
 
-    /// Memory that it has.
+    /// Returns the allocated memory.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity() + self.frames.capacity() * size_of::<u32>()
     }
 
-    /// Gives back what it does not need now.
+    /// Frees memory that is not needed now.
     pub fn shrink(&mut self) {
         self.bytes.drain(..std::mem::take(&mut self.taken));
         self.bytes.shrink_to_fit();
@@ -64,7 +66,8 @@ impl StompOutbox {
     /// Appends one frame, which `write` writes.
     pub fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.bytes.len();
-        // A long buffer grows by steps rather than twofold: a hundred stalled consumers would have twice what they hold.
+        // A long buffer grows in steps and does not double: a hundred stalled consumers would have
+        // twice what they hold.
         if before >= STEP_BYTES && self.bytes.capacity() - before < STEP_BYTES / 8 {
             self.bytes.reserve_exact(STEP_BYTES);
         }
@@ -75,7 +78,8 @@ impl StompOutbox {
         }
     }
 
-    /// The first frames: at most so many, and no more octets than this unless the first alone has more.
+    /// Returns the first frames: at most `frames_max`, and at most `bytes_max` octets unless the
+    /// first frame alone has more.
     pub fn transmit(&self, bytes_max: usize, frames_max: usize) -> Transmit<'_> {
         let pending = &self.bytes[self.taken..];
         let frames = self.frames.iter();
@@ -93,7 +97,7 @@ impl StompOutbox {
         Transmit { bytes: &pending[..len], frames }
     }
 
-    /// So many octets from the front are on their way.
+    /// Removes octets that the connection has taken.
     pub fn take(&mut self, count: usize) {
         assert!(count <= self.pending(), "no more is taken than there was");
         self.taken += count;

@@ -1,10 +1,11 @@
-//! What a consumer asks for: a destination, parsed once.
+//! Destination of a subscription, parsed once.
 //!
-//! `*` stands for exactly one segment; `>`, as the last segment, for everything below, and `a.>` for `a` too.
+//! `*` matches exactly one segment; `>`, as the last segment, matches everything below, and `a.>`
+//! matches `a` too.
 
 use super::topic::Naming;
 
-/// More segments than any topic has, so that a pattern is small.
+/// Segments of a pattern, more than any topic has, so that a pattern is small.
 pub const SEGMENTS_MAX: usize = 16;
 
 const TOPICS: &str = "/topic/";
@@ -12,9 +13,9 @@ const TOPICS: &str = "/topic/";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern {
     segments: Vec<PatternSegment>,
-    /// Ends with `>`.
+    /// Whether the pattern ends with `>`.
     below: bool,
-    /// The order topics were named by this alias, which stands in the messages too.
+    /// Alias by which the order topics were named; messages use it too.
     alias: Option<u8>,
 }
 
@@ -24,7 +25,7 @@ pub enum PatternSegment {
     Any,
 }
 
-/// Why a destination is no pattern.
+/// Why a destination is not a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternError {
     NotATopic,
@@ -85,7 +86,7 @@ impl Pattern {
         self.alias
     }
 
-    /// The segment at a place if it is a name.
+    /// Returns the segment at an index if it is a name.
     pub fn name_at(&self, place: usize) -> Option<&str> {
         match self.segments.get(place) {
             Some(PatternSegment::Name(name)) => Some(name),
@@ -93,12 +94,12 @@ impl Pattern {
         }
     }
 
-    /// Whether it names exactly one topic.
+    /// Returns whether the pattern matches exactly one topic.
     pub fn is_exact(&self) -> bool {
         !self.below && self.segments.iter().all(|segment| *segment != PatternSegment::Any)
     }
 
-    /// Whether a topic of this name is meant.
+    /// Returns whether the pattern matches a topic of this name.
     pub fn matches(&self, name: &str) -> bool {
         let mut names = name.split('.');
         let all_match = self.segments.iter().all(|segment| match (segment, names.next()) {

@@ -1,7 +1,8 @@
-//! The bodies of messages: JSON objects, the value objects of the REST interface. Every one begins with `type`, `seq` and `ts`.
+//! Bodies of messages: JSON objects equal to the value objects of REST. Every body begins with
+//! `type`, `seq` and `ts`.
 //!
-//! Choice: the value objects of orders and transactions have a `type` of their own, which stands here as `orderType` and
-//! `transactionType`; see protocols/README.md.
+//! Choice: the value objects of orders and transactions have a `type` of their own, which is named
+//! `orderType` and `transactionType` here; see protocols/README.md.
 
 pub mod market_data;
 pub mod orders;
@@ -12,7 +13,7 @@ use pitlane_engine::time::Timestamp;
 
 use crate::json::Object;
 
-/// Which message of which shard, and when.
+/// Sequence number and time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventStamp {
     pub seq: u64,

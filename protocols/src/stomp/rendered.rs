@@ -1,5 +1,5 @@
-//! One message that must not be lost, rendered once and shared by all its subscribers. What differs between them is how the
-//! destination is written: by version, and by the name that was subscribed to.
+//! A message that must not be lost, rendered once and shared by all its subscribers. Only the
+//! destination differs between them: by version and by the subscribed name.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Rendered {
     is_order_status: bool,
     at: Timestamp,
     body: Vec<u8>,
-    /// The first `made` belong to this message; the others only keep their memory.
+    /// The first `made` tails belong to this message; the others only keep their memory.
     tails: Vec<MessageTail>,
     made: usize,
 }
@@ -35,7 +35,7 @@ pub struct Rendered {
 pub struct MessageTail {
     variant: Variant,
     bytes: Vec<u8>,
-    /// Made when the first has to queue it.
+    /// Shared copy, made when the first subscriber must queue the message.
     shared: Option<Arc<[u8]>>,
 }
 
@@ -50,7 +50,8 @@ impl MessageTail {
 }
 
 impl Rendered {
-    /// Begins a message; its name is known at once, so that who has no subscribers is never rendered.
+    /// Begins a message. Its name is known at once, so that a topic without subscribers is never
+    /// rendered.
     pub fn begin(&mut self, topic: &Topic, naming: &Naming, at: Timestamp) {
         self.name.clear();
         topic.push_name(naming, &mut self.name);
@@ -66,7 +67,7 @@ impl Rendered {
         std::str::from_utf8(&self.name).expect("names are made of texts")
     }
 
-    /// Into which the body is written once.
+    /// Returns the buffer for the body, which is written once.
     pub fn body(&mut self) -> &mut Vec<u8> {
         &mut self.body
     }

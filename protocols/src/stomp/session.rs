@@ -1,16 +1,16 @@
-//! The state of one client: from its greeting to its last frame. Knows no socket and no clock; which topics exist and who else
-//! wants them is the broker's business.
+//! State of one client, from CONNECT to its last frame. It knows no socket and no clock; the broker
+//! knows the topics and the other subscribers.
 //!
 //! ```text
-//!             CONNECT                  verified
-//! Greeting ────────────► Asking ──────────────────► Connected
-//!    │    └──── no login is asked for ───────────────►  │
-//!    │ 10 s, anything else   │ refused                   │ DISCONNECT, a mistake, silence, slowness
-//!    └───────────────────────┴──────────► Ending ◄───────┘
+//!                    CONNECT                     verified
+//! AwaitingConnect ────────────► VerifyingLogin ────────────► Connected
+//!    │        └─────────── no login is required ────────────►  │
+//!    │ 10 s, anything else            │ refused                │ DISCONNECT, error, silence, slow reader
+//!    └────────────────────────────────┴──────► Closing ◄───────┘
 //! ```
 //!
-//! The last frame of an ending session is ERROR or RECEIPT; nothing is read or said after it. When it has been taken, the
-//! connection is closed gently; when that takes too long, at once.
+//! The last frame of a closing session is ERROR or RECEIPT; nothing is read or sent after it. When
+//! it has been taken, the connection is closed gracefully; when that takes too long, at once.
 
 mod delivery;
 mod frames;
@@ -32,14 +32,14 @@ use super::subscription::{QueuedMessage, Subscription};
 use super::throttle::ConnectionPace;
 use super::transaction::StompTransactions;
 
-/// From DISCONNECT to the end, whether or not its receipt was taken.
-pub const GOODBYE_NS_MAX: u64 = 2 * NS_PER_S;
-/// From an ERROR to the end: a client that reads slowly still gets it.
+/// Time from DISCONNECT to the end, whether or not its receipt was taken.
+pub const DISCONNECT_NS_MAX: u64 = 2 * NS_PER_S;
+/// Time from an ERROR to the end, so that a slow reader still gets it.
 pub const ERROR_NS_MAX: u64 = 10 * NS_PER_S;
-/// A stuck client does not read; it has this long to begin.
-pub const STUCK_GOODBYE_NS_MAX: u64 = NS_PER_S;
+/// Time for a stalled client to start reading after the ERROR.
+pub const STALLED_ERROR_NS_MAX: u64 = NS_PER_S;
 
-/// What lies beneath; market data is throttled over WebSocket only.
+/// Transport of a connection. Market data is throttled over WebSocket only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     Tcp,
@@ -54,16 +54,16 @@ pub enum StompState {
     Closing(StompCloseReason),
 }
 
-/// How a connection is to be closed, now.
+/// How a connection must be closed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StompClose {
-    /// Everything was taken: say goodbye, stop writing, read and discard for at most 1 s.
+    /// Everything was taken: close the stream, stop writing, and read and discard for at most 1 s.
     Graceful(StompCloseReason),
-    /// The peer did not take it in time.
+    /// The peer did not take the output in time.
     Immediate(StompCloseReason),
 }
 
-/// What the broker must do for a session.
+/// A task for the broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionAction {
     Login { login: Option<String>, passcode: Option<Passcode>, host: Option<String> },
@@ -72,20 +72,20 @@ pub enum SessionAction {
     Send { name: String, body: Vec<u8> },
 }
 
-/// What a session has done, for those who look after it.
+/// Counters of a session, for monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StompCounters {
-    /// MESSAGE frames said.
+    /// MESSAGE frames sent.
     pub messages: u64,
-    /// Market data events replaced by newer ones before they went out.
+    /// Market data events replaced by newer ones before they were sent.
     pub conflated: u64,
-    /// Frames heard.
+    /// Frames received.
     pub frames: u64,
     pub bytes_out: u64,
     pub bytes_in: u64,
 }
 
-/// How full a session's buffers are.
+/// Usage of a session's buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferUsage {
     pub out_bytes: usize,
@@ -102,41 +102,41 @@ pub struct StompSession {
     state: StompState,
     version: Option<StompVersion>,
     access: StompAccess,
-    /// When this state ends by itself.
+    /// End of this state by timeout.
     until: Timestamp,
     outbox: StompOutbox,
     heartbeat: Heartbeat,
     heard: Timestamp,
-    /// When the connection last took something.
+    /// Time at which the connection last took octets.
     said: Timestamp,
-    /// When what waits began to wait, or something of it was taken.
+    /// Time at which the output began to wait or octets of it were taken.
     moved: Timestamp,
-    /// Asked for by the frame in hand; by CONNECT, until it is answered.
-    owed: Option<String>,
-    /// The frame in hand is a DISCONNECT.
-    is_leaving: bool,
-    /// By place; a place is used again after UNSUBSCRIBE.
+    /// Receipt requested by the current frame; by CONNECT until it is answered.
+    receipt_owed: Option<String>,
+    /// Whether the current frame is a DISCONNECT.
+    is_disconnecting: bool,
+    /// Subscriptions by place; a place is reused after UNSUBSCRIBE.
     subscriptions: Vec<Option<Box<Subscription>>>,
     free: Vec<u16>,
     by_id: BTreeMap<String, u16>,
     transactions: StompTransactions,
     /// Number of the last message.
     messages: u64,
-    /// Turns given out in the lines below.
+    /// Number of turns given in the queues below.
     turns: u64,
-    /// Subscriptions with messages that wait and could go, by the turn of the first.
-    backlog_line: BTreeSet<(u64, u16)>,
+    /// Subscriptions with messages that could be sent, by the turn of the first.
+    backlog_queue: BTreeSet<(u64, u16)>,
     /// The same for market data.
-    slots_line: BTreeSet<(u64, u16)>,
+    slots_queue: BTreeSet<(u64, u16)>,
     backlog: usize,
     backlog_bytes: usize,
     slots: usize,
-    /// Time between two market data events; None: no throttling.
+    /// Nanoseconds between two market data events; `None` means no throttling.
     interval: Option<u64>,
     pace: ConnectionPace,
     counters: StompCounters,
-    /// Ended to free its memory: nothing more is said, not even why.
-    is_shed: bool,
+    /// Whether the session was ended to free its memory, without an ERROR.
+    is_dropped: bool,
 }
 
 impl StompSession {
@@ -153,23 +153,23 @@ impl StompSession {
             heard: now,
             said: now,
             moved: now,
-            owed: None,
-            is_leaving: false,
+            receipt_owed: None,
+            is_disconnecting: false,
             subscriptions: Vec::new(),
             free: Vec::new(),
             by_id: BTreeMap::new(),
             transactions: StompTransactions::default(),
             messages: 0,
             turns: 0,
-            backlog_line: BTreeSet::new(),
-            slots_line: BTreeSet::new(),
+            backlog_queue: BTreeSet::new(),
+            slots_queue: BTreeSet::new(),
             backlog: 0,
             backlog_bytes: 0,
             slots: 0,
             interval,
             pace: ConnectionPace::default(),
             counters: StompCounters::default(),
-            is_shed: false,
+            is_dropped: false,
         }
     }
 
@@ -177,12 +177,12 @@ impl StompSession {
         self.state
     }
 
-    /// Connected, and nothing of it waits for a time that a message could bring nearer.
-    pub fn is_steady(&self) -> bool {
+    /// Returns whether the session is connected and no deadline depends on further messages.
+    pub fn is_unthrottled(&self) -> bool {
         self.state == StompState::Connected && self.interval.is_none()
     }
 
-    /// Known once connected.
+    /// Returns the version of a connected session.
     pub fn version(&self) -> Option<StompVersion> {
         self.version.filter(|_| self.state == StompState::Connected)
     }
@@ -201,12 +201,12 @@ impl StompSession {
         }
     }
 
-    /// Memory for what waits.
+    /// Returns the memory for waiting output.
     pub fn held_bytes(&self) -> usize {
         self.outbox.capacity() + self.queued_bytes()
     }
 
-    /// What waits, without memory that is only kept ready.
+    /// Returns the octets that wait, without spare memory.
     pub fn waiting_bytes(&self) -> usize {
         self.outbox.pending() + self.queued_bytes()
     }
@@ -215,30 +215,32 @@ impl StompSession {
         self.backlog_bytes + self.backlog * size_of::<QueuedMessage>() + self.slots * SLOT_BYTES_MAX
     }
 
-    /// Since when the connection has taken nothing, if something waits for it.
+    /// Returns since when the connection has taken nothing, if output waits.
     pub fn moved(&self) -> Timestamp {
         self.moved
     }
 
-    /// Gives back memory that is only kept ready.
+    /// Frees spare memory.
     pub fn shrink(&mut self) {
         self.outbox.shrink();
     }
 
-    /// Ends the session at once and frees what it holds. Its reader does not read, so there is no last word.
-    pub fn shed(&mut self, now: Timestamp) {
+    /// Ends the session at once and frees its output. Its client does not read, so no ERROR is
+    /// sent.
+    pub fn drop_output(&mut self, now: Timestamp) {
         self.end(now, StompCloseReason::SlowConsumer);
         self.outbox = StompOutbox::default();
-        self.is_shed = true;
+        self.is_dropped = true;
     }
 
-    /// Octets have come: a sign of life, whatever they are.
-    pub fn handle_life(&mut self, now: Timestamp, bytes: usize) {
+    /// Records received octets, which count as a heart-beat.
+    pub fn handle_received(&mut self, now: Timestamp, bytes: usize) {
         self.heard = now;
         self.counters.bytes_in += bytes as u64;
     }
 
-    /// Whether the next frame may be read. Market data never fills the outbox so far, only receipts nobody takes do.
+    /// Returns whether the next frame may be read. Market data never fills the outbox this far;
+    /// only unread receipts do.
     pub fn wants_bytes(&self) -> bool {
         self.state != StompState::VerifyingLogin
             && self.outbox.pending() < self.limits.mark_bytes.saturating_mul(2)
@@ -248,30 +250,30 @@ impl StompSession {
         !self.outbox.is_empty()
     }
 
-    /// What can be written now.
+    /// Returns the output that can be written now.
     pub fn transmit(&self) -> Transmit<'_> {
         self.outbox.transmit(self.limits.turn_bytes_max, self.limits.turn_frames_max)
     }
 
-    /// The connection has taken so many octets.
+    /// Records how many octets the connection has taken.
     pub fn handle_transmitted(&mut self, now: Timestamp, count: usize) {
-        if count == 0 || self.is_shed {
+        if count == 0 || self.is_dropped {
             return;
         }
         let was_deaf = !self.wants_bytes();
         self.outbox.take(count);
         if was_deaf {
-            // Its silence was ours.
+            // The client was silent because we did not read.
             self.heard = now;
         }
         (self.said, self.moved) = (now, now);
         self.counters.bytes_out += count as u64;
     }
 
-    /// Whether and how the connection must be closed now.
+    /// Returns whether and how the connection must be closed now.
     pub fn poll_close(&self, now: Timestamp) -> Option<StompClose> {
         let StompState::Closing(cause) = self.state else { return None };
-        if self.is_shed {
+        if self.is_dropped {
             return Some(StompClose::Immediate(cause));
         }
         if self.outbox.is_empty() {
@@ -280,7 +282,7 @@ impl StompSession {
         (now >= self.until).then_some(StompClose::Immediate(cause))
     }
 
-    /// The next instant at which time alone changes something.
+    /// Returns the next deadline.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let stuck = (!self.outbox.is_empty()).then(|| self.moved.plus(self.limits.stuck_ns_max));
         match self.state {
@@ -289,57 +291,57 @@ impl StompSession {
             StompState::Closing(_) => Some(self.until),
             StompState::Connected => {
                 let beat = self.heartbeat.send_by(self.said).filter(|_| self.outbox.is_empty());
-                let silence = self.heartbeat.hear_by(self.heard).filter(|_| self.wants_bytes());
-                [stuck, beat, silence, self.pump_at()].into_iter().flatten().min()
+                let silence = self.heartbeat.receive_by(self.heard).filter(|_| self.wants_bytes());
+                [stuck, beat, silence, self.next_send_at()].into_iter().flatten().min()
             }
         }
     }
 
-    /// Time has passed. Market data whose turn has come is the broker's to pump.
+    /// Handles deadlines. The broker sends market data whose turn has come.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         match self.state {
             StompState::AwaitingConnect if now >= self.until => {
                 self.fail(now, StompCloseReason::ConnectTimeout, None)
             }
             StompState::Connected => {
-                if self.wants_bytes() && self.heartbeat.hear_by(self.heard).is_some_and(|by| now >= by) {
+                if self.wants_bytes() && self.heartbeat.receive_by(self.heard).is_some_and(|by| now >= by) {
                     return self.fail(now, StompCloseReason::Silence, None);
                 }
                 if !self.outbox.is_empty() && now >= self.moved.plus(self.limits.stuck_ns_max) {
-                    return self.fail(now, StompCloseReason::Stuck, None);
+                    return self.fail(now, StompCloseReason::Stalled, None);
                 }
                 if self.outbox.is_empty() && self.heartbeat.send_by(self.said).is_some_and(|by| now >= by) {
-                    self.say(now, |out| out.push(b'\n'));
+                    self.send_frame(now, |out| out.push(b'\n'));
                 }
             }
             StompState::AwaitingConnect | StompState::VerifyingLogin | StompState::Closing(_) => {}
         }
     }
 
-    /// The caller has looked at the login.
+    /// Handles the result of the login check.
     pub fn handle_login_result(&mut self, now: Timestamp, server: &str, access: Option<StompAccess>) {
         if self.state != StompState::VerifyingLogin {
             return;
         }
         match access {
             Some(access) => {
-                self.welcome(now, server, access);
-                self.conclude(now);
+                self.send_connected(now, server, access);
+                self.finish_frame(now);
             }
             None => {
-                let receipt = self.owed.take();
+                let receipt = self.receipt_owed.take();
                 self.fail(now, StompCloseReason::LoginRefused, receipt);
             }
         }
     }
 
-    fn welcome(&mut self, now: Timestamp, server: &str, access: StompAccess) {
+    fn send_connected(&mut self, now: Timestamp, server: &str, access: StompAccess) {
         let version = self.version.expect("it was agreed on before anybody was asked");
         (self.state, self.access) = (StompState::Connected, access);
-        // The beats of both sides count from here.
+        // The heart-beats of both sides count from here.
         (self.heard, self.said) = (now, now);
         let number = self.number;
-        self.say(now, |out| encode::connected(out, version, server, number));
+        self.send_frame(now, |out| encode::connected(out, version, server, number));
     }
 
     /// Ends the session with an ERROR, which is its last frame.
@@ -349,17 +351,17 @@ impl StompSession {
         }
         let escaping = self.escaping();
         let versions = cause == StompCloseReason::NoCommonVersion;
-        self.say(now, |out| encode::error(out, cause.text(), receipt.as_deref(), versions, escaping));
-        let grace = if cause == StompCloseReason::Stuck { STUCK_GOODBYE_NS_MAX } else { ERROR_NS_MAX };
+        self.send_frame(now, |out| encode::error(out, cause.text(), receipt.as_deref(), versions, escaping));
+        let grace = if cause == StompCloseReason::Stalled { STALLED_ERROR_NS_MAX } else { ERROR_NS_MAX };
         self.end(now.plus(grace), cause);
     }
 
     fn end(&mut self, until: Timestamp, cause: StompCloseReason) {
         (self.state, self.until) = (StompState::Closing(cause), until);
-        // Nothing of this will be said any more. The broker forgets the patterns, which it asks for by `patterns`.
+        // None of this will be sent. The broker takes the patterns with `take_patterns`.
         self.transactions = StompTransactions::default();
-        self.backlog_line.clear();
-        self.slots_line.clear();
+        self.backlog_queue.clear();
+        self.slots_queue.clear();
         (self.backlog, self.backlog_bytes, self.slots) = (0, 0, 0);
         for subscription in self.subscriptions.iter_mut().flatten() {
             subscription.backlog = Default::default();
@@ -367,30 +369,30 @@ impl StompSession {
         }
     }
 
-    /// What a subscription asked for.
+    /// Returns the pattern of a subscription.
     pub fn pattern(&self, place: u16) -> Option<&Pattern> {
-        Some(&self.subscriptions.get(place as usize)?.as_deref()?.wanted.pattern)
+        Some(&self.subscriptions.get(place as usize)?.as_deref()?.request.pattern)
     }
 
-    /// Takes all subscriptions out, for a session that has ended.
+    /// Takes the patterns of all subscriptions of a session that has ended.
     pub fn take_patterns(&mut self) -> impl Iterator<Item = (u16, Pattern)> {
         self.by_id.clear();
         self.free.clear();
         let all = std::mem::take(&mut self.subscriptions).into_iter().enumerate();
-        all.filter_map(|(place, subscription)| Some((place as u16, subscription?.wanted.pattern)))
+        all.filter_map(|(place, subscription)| Some((place as u16, subscription?.request.pattern)))
     }
 
     fn receipt(&mut self, now: Timestamp, id: &str) {
         let escaping = self.escaping();
-        self.say(now, |out| encode::receipt(out, id, escaping));
+        self.send_frame(now, |out| encode::receipt(out, id, escaping));
     }
 
-    fn say(&mut self, now: Timestamp, write: impl FnOnce(&mut Vec<u8>)) {
-        self.begins_to_wait(now);
+    fn send_frame(&mut self, now: Timestamp, write: impl FnOnce(&mut Vec<u8>)) {
+        self.note_output_start(now);
         self.outbox.frame(write);
     }
 
-    fn begins_to_wait(&mut self, now: Timestamp) {
+    fn note_output_start(&mut self, now: Timestamp) {
         if self.outbox.is_empty() {
             self.moved = now;
         }

@@ -1,4 +1,4 @@
-//! How the broker of one thread is set up.
+//! Settings of one thread's broker.
 
 use pitlane_engine::time::NS_PER_S;
 
@@ -9,44 +9,47 @@ use super::topic::Naming;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerSettings {
-    /// Names itself in CONNECTED: product and version.
+    /// Product and version in CONNECTED.
     pub server: String,
-    /// Of this platform, for the UUIDs of transactions.
+    /// Id of this installation, for the UUIDs of transactions.
     pub instance: u64,
     pub naming: Naming,
     pub throttle: Throttle,
-    /// What everybody may do; None: the caller is asked to verify each login.
+    /// Permissions of every client without login; `None` means that the caller verifies each login.
     pub anonymous_access: Option<StompAccess>,
-    /// Whether every tick is told here. If not, one that nobody watches may be old, and is not offered as the newest.
+    /// Whether the broker receives every tick. If not, a tick of an unwatched security may be
+    /// outdated and is not offered as the newest.
     pub receives_all_ticks: bool,
     /// Connections at once, over all transports of this thread. An idle one costs less than 1 KiB.
     pub sessions_max: u32,
     pub limits: StompLimits,
 }
 
-/// What a client may ask of us, and how much it may leave unread.
+/// Limits of a client's requests and of its unread output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StompLimits {
     pub frame: FrameLimits,
-    /// A stranger who says nothing for so long is sent away.
+    /// Time to CONNECT, after which a connection is closed.
     pub connect_ns_max: u64,
-    /// Octets wait and not one was taken for so long: nobody reads.
+    /// Time without any octet taken while output waits.
     pub stuck_ns_max: u64,
-    /// Of one session; a place among them has 16 bits.
+    /// Subscriptions of one session; a place has 16 bits.
     pub subscriptions_max: u16,
-    /// Unacknowledged messages of one subscription: who asks for acknowledgements and gives none stops here.
+    /// Unacknowledged messages of one subscription. A client that requests acknowledgements and
+    /// sends none stops here.
     pub window_max: u32,
-    /// Encoded octets that the kernel has not taken; above them nothing more is encoded.
+    /// Encoded octets that the kernel has not taken, above which nothing more is encoded.
     pub mark_bytes: usize,
-    /// Market data topics that wait, over all subscriptions of a session. Each takes [`super::slots::SLOT_BYTES_MAX`] at most.
+    /// Waiting market data topics of all subscriptions of a session. Each takes at most
+    /// [`super::slots::SLOT_BYTES_MAX`].
     pub slots_max: usize,
-    /// Other messages that wait.
+    /// Octets and number of other waiting messages.
     pub backlog_bytes_max: usize,
     pub backlog_max: usize,
-    /// Memory for everything that waits for all sessions of the broker together. Above it those that hold most are ended, since each of
-    /// thousands of slow readers may be within its own limits.
+    /// Memory for the waiting output of all sessions of the broker. Above it the sessions that hold
+    /// most are ended, because each of thousands of slow readers may be within its own limits.
     pub total_bytes_max: usize,
-    /// Given to one connection in one turn, so that others get theirs.
+    /// Octets and frames for one connection in one turn, so that all connections get their share.
     pub turn_bytes_max: usize,
     pub turn_frames_max: usize,
 }

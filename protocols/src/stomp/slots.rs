@@ -1,17 +1,23 @@
-//! The market data that waits for one subscription: which topics, the one that waits longest first. What is sent of a topic
-//! is its newest message when its turn comes, so a slot holds no message, and a newer one costs nothing.
+//! Market data topics that wait for one subscription, the longest waiting first. When its turn
+//! comes, a topic's newest message is sent, so a slot holds no message, and a newer message costs
+//! nothing.
 
 use std::collections::VecDeque;
 
-/// Memory of a topic that waits: its place in a line that has just grown, and its cells in the table.
+/// Memory of a waiting topic, in bytes: its place in a queue that has just grown, and its cells in
+/// the table.
 pub const SLOT_BYTES_MAX: usize = 2 * size_of::<TopicSlot>() + CELLS_PER_SLOT_MAX * size_of::<u32>();
-/// A table is at least a quarter full, but for the moment in which it is copied to one of twice its size.
+/// Cells per slot. A table is at least a quarter full, except while it is copied to one of twice
+/// its size.
 const CELLS_PER_SLOT_MAX: usize = 6;
 
-/// Up to so many a look along the line is faster than a table.
+/// Length up to which a linear search is faster than a table.
 const LINE_MAX: usize = 8;
 
-/// Invariant: a topic stands in the line at most once; `table` knows those in a line longer than [`LINE_MAX`].
+/// Queue of waiting topics.
+///
+/// Invariant: a topic is in the queue at most once; `table` has the topics of a queue longer than
+/// [`LINE_MAX`].
 #[derive(Debug, Default)]
 pub struct Slots {
     line: VecDeque<TopicSlot>,
@@ -20,7 +26,7 @@ pub struct Slots {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicSlot {
-    /// Its place in the line of all slots of the session.
+    /// Place in the order of all slots of the session.
     pub turn: u64,
     pub topic: u32,
 }
@@ -41,7 +47,7 @@ impl Slots {
         self.table.contains(topic)
     }
 
-    /// Puts a topic at the end of the line; it is not in it yet.
+    /// Appends a topic that is not in the queue yet.
     pub fn push(&mut self, slot: TopicSlot) {
         debug_assert!(!self.contains(slot.topic), "a topic waits once");
         self.line.push_back(slot);
@@ -62,7 +68,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// Takes a topic out of the line, wherever it stands.
+    /// Removes a topic from anywhere in the queue.
     pub fn remove(&mut self, topic: u32) -> bool {
         let Some(at) = self.line.iter().position(|slot| slot.topic == topic) else { return false };
         self.line.remove(at);
@@ -79,10 +85,11 @@ impl Slots {
     }
 }
 
-/// A set of small numbers by open addressing. The numbers are ours and dense, so nobody can make them collide.
+/// A set of small numbers by open addressing. The numbers are ours and dense, so no client can make
+/// them collide.
 #[derive(Debug, Default)]
 struct NumberSet {
-    /// Zero: empty; else the number + 1. At most half are taken.
+    /// Zero for an empty cell, else the number + 1. At most half of the cells are used.
     cells: Vec<u32>,
     len: usize,
 }
@@ -113,7 +120,7 @@ impl NumberSet {
             return;
         }
         self.len -= 1;
-        // What follows moves up, so that no search ends too early.
+        // Following cells move up, so that no search ends too early.
         let mut at = (gap + 1) & mask;
         while self.cells[at] != 0 {
             let home = self.home(self.cells[at] - 1);
@@ -126,7 +133,7 @@ impl NumberSet {
         self.cells[gap] = 0;
     }
 
-    /// Where a number is, or would be.
+    /// Returns the cell of a number, or the cell where it would be.
     fn place(&self, number: u32) -> usize {
         let mut at = self.home(number);
         while self.cells[at] != 0 && self.cells[at] != number + 1 {

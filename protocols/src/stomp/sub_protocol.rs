@@ -1,19 +1,20 @@
-//! Which sub-protocol is echoed when a WebSocket is opened.
+//! Chooses the sub-protocol of a new WebSocket.
 
-/// Those we know, the preferred first.
+/// Known sub-protocols, preferred first.
 pub const KNOWN: [&str; 4] = ["v12.stomp", "v11.stomp", "v10.stomp", "stomp"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubProtocolChoice {
-    /// Nothing was offered: accept, and name none.
+    /// Nothing was offered: accept and name none.
     Accept,
-    /// Accept, and name this one.
+    /// Accept and name this one.
     Echo(&'static str),
-    /// Something was offered and nothing of it is known: 400.
+    /// Nothing known was offered: answer 400.
     Refuse,
 }
 
-/// By the values of all `Sec-WebSocket-Protocol` headers of a request; each is a list.
+/// Chooses by the values of all `Sec-WebSocket-Protocol` headers of a request; each value is a
+/// list.
 pub fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> SubProtocolChoice {
     let mut answer = None;
     let mut is_offered = false;

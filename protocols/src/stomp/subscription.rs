@@ -1,4 +1,5 @@
-//! One subscription of a session: what it asked for, what it has not acknowledged, and what waits for it.
+//! One subscription of a session: its request, its unacknowledged messages, and the messages that
+//! wait for it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::json::push_number;
 pub enum AckMode {
     #[default]
     Auto,
-    /// An acknowledgement is for all messages up to it.
+    /// An acknowledgement covers all messages up to it.
     Client,
     ClientIndividual,
 }
@@ -31,33 +32,33 @@ impl AckMode {
     }
 }
 
-/// What a SUBSCRIBE asked for.
+/// Headers of a SUBSCRIBE.
 #[derive(Clone, Debug)]
 pub struct SubscriptionRequest {
-    /// In 1.0 it may be missing.
+    /// Id; it may be absent in 1.0.
     pub id: Option<String>,
     pub destination: String,
     pub pattern: Pattern,
     pub ack: AckMode,
-    /// Messages that may be unacknowledged; at most what the limits say.
+    /// Unacknowledged messages that are permitted, at most the limit.
     pub window: u32,
 }
 
 #[derive(Debug)]
 pub struct Subscription {
-    pub wanted: SubscriptionRequest,
+    pub request: SubscriptionRequest,
     pub variant: Variant,
-    /// Up to the number of the message.
+    /// Head of a message up to its number.
     head: Vec<u8>,
-    /// Between the number and the number again; empty where no `ack` header is asked for.
+    /// Text between the number and its repetition; empty without an `ack` header.
     ack_head: Vec<u8>,
-    /// Numbers of messages, rising.
+    /// Rising numbers of unacknowledged messages.
     unacked: VecDeque<u64>,
     /// Messages that must not be lost, in order.
     pub backlog: VecDeque<QueuedMessage>,
-    /// Market data.
+    /// Waiting market data.
     pub slots: Slots,
-    /// Under which turn this subscription stands in the session's lines, see [`super::session`].
+    /// Turn of this subscription in the session's queues, see [`super::session`].
     pub backlog_turn: Option<u64>,
     pub slots_turn: Option<u64>,
 }
@@ -69,10 +70,10 @@ pub struct QueuedMessage {
 }
 
 impl Subscription {
-    pub fn new(place: u16, version: StompVersion, wanted: SubscriptionRequest) -> Subscription {
+    pub fn new(place: u16, version: StompVersion, request: SubscriptionRequest) -> Subscription {
         let escaping = Escaping::of(Some(version));
         let mut head = b"MESSAGE\n".to_vec();
-        if let Some(id) = &wanted.id {
+        if let Some(id) = &request.id {
             head.extend_from_slice(b"subscription:");
             escape::push(&mut head, id.as_bytes(), escaping);
             head.push(b'\n');
@@ -81,14 +82,14 @@ impl Subscription {
         push_number(&mut head, place.into());
         head.push(b'-');
         let mut ack_head = Vec::new();
-        if version == StompVersion::V12 && wanted.ack != AckMode::Auto {
+        if version == StompVersion::V12 && request.ack != AckMode::Auto {
             ack_head.extend_from_slice(b"\nack:");
             push_number(&mut ack_head, place.into());
             ack_head.push(b'-');
         }
         Subscription {
-            variant: Variant { alias: wanted.pattern.alias(), escaping },
-            wanted,
+            variant: Variant { alias: request.pattern.alias(), escaping },
+            request,
             head,
             ack_head,
             unacked: VecDeque::new(),
@@ -99,9 +100,9 @@ impl Subscription {
         }
     }
 
-    /// Whether the window of unacknowledged messages admits one more.
+    /// Returns whether the window permits one more unacknowledged message.
     pub fn has_room(&self) -> bool {
-        self.wanted.ack == AckMode::Auto || self.unacked.len() < self.wanted.window as usize
+        self.request.ack == AckMode::Auto || self.unacked.len() < self.request.window as usize
     }
 
     /// Appends a message under its number.
@@ -116,7 +117,7 @@ impl Subscription {
             }
             out.extend_from_slice(tail);
         });
-        if self.wanted.ack != AckMode::Auto {
+        if self.request.ack != AckMode::Auto {
             self.unacked.push_back(number);
         }
     }
@@ -125,10 +126,10 @@ impl Subscription {
         self.unacked.binary_search(&number).is_ok()
     }
 
-    /// Takes an acknowledgement, or its refusal: nothing is sent again, so they are the same.
+    /// Handles ACK or NACK. They have the same effect, because nothing is resent.
     pub fn acknowledge(&mut self, number: u64) {
         let Ok(at) = self.unacked.binary_search(&number) else { return };
-        if self.wanted.ack == AckMode::Client {
+        if self.request.ack == AckMode::Client {
             self.unacked.drain(..=at);
         } else {
             self.unacked.remove(at);
@@ -136,7 +137,7 @@ impl Subscription {
     }
 }
 
-/// A message as its headers `message-id` and `ack` name it: place of the subscription and number.
+/// Id of a message in the headers `message-id` and `ack`: place of the subscription and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MessageId {
     pub place: u16,

@@ -1,20 +1,20 @@
-//! How fast market data may go to one WebSocket connection: one event every 1/rate seconds, never a burst of what was saved
-//! up, and those of rare instruments at once.
+//! Rate of market data to one WebSocket connection: one event every 1/rate seconds, never a burst
+//! of saved-up events, and events of rare instruments at once.
 
 use pitlane_engine::text::{self, SCALE, TextError};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-/// Events per second; zero or less: there is no such bound.
+/// Events per second; zero or less means no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRate(i64);
 
 impl EventRate {
-    /// A decimal such as `0.1`.
+    /// Reads a decimal such as `0.1`.
     pub fn parse(bytes: &[u8]) -> Result<EventRate, TextError> {
         text::parse_scaled(bytes).map(EventRate)
     }
 
-    /// In hundred-millionths of an event per second.
+    /// Returns a rate in hundred-millionths of an event per second.
     pub const fn from_raw(raw: i64) -> EventRate {
         EventRate(raw)
     }
@@ -27,7 +27,8 @@ impl EventRate {
         EventRate(events as i64 * SCALE)
     }
 
-    /// Time between two events; None if there is no bound. Rounded up, so that the rate is never exceeded.
+    /// Returns the nanoseconds between two events, or `None` without a bound. The result is rounded
+    /// up, so that the rate is never exceeded.
     pub fn interval(self) -> Option<u64> {
         let rate = u128::try_from(self.0).ok().filter(|rate| *rate > 0)?;
         let interval = (NS_PER_S as u128 * SCALE as u128).div_ceil(rate);
@@ -52,8 +53,8 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// Whether an event is of a rare instrument: the one before it at the source is longer ago than the least rate says.
-    /// The first ever is not.
+    /// Returns whether an event is of a rare instrument: the time since the previous event at the
+    /// source is longer than the minimum rate permits. The first event ever is not rare.
     pub fn is_rare(&self, before: Option<Timestamp>, at: Timestamp) -> bool {
         match (self.min_rate_per_consumer.interval(), before) {
             (Some(interval), Some(before)) => at.since(before) > interval,
@@ -62,45 +63,45 @@ impl Throttle {
     }
 }
 
-/// Rare events take from the rate of the others, but a tenth of it stays.
+/// Share of the rate that remains for other events: one tenth.
 const SHARE_LEFT: u64 = 10;
-/// What rare events took is forgotten after this time: a window that has passed is nobody's concern.
+/// Time after which the debt of rare events is forgotten, because a past window does not matter.
 const DEBT_NS_MAX: u64 = NS_PER_S;
 
-/// When the next event of one connection may go.
+/// Time of the next event of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionPace {
     free_at: Timestamp,
-    /// When one that takes its turn went out last.
+    /// Time of the last event that was sent in turn.
     last: Timestamp,
-    /// Since when somebody waits.
+    /// Time since which an event waits.
     waiting: Timestamp,
 }
 
 impl ConnectionPace {
-    /// When the next one that takes its turn may go.
+    /// Returns when the next event in turn may be sent.
     pub fn due(&self, interval: u64) -> Timestamp {
         let since = self.last.max(self.waiting);
         self.free_at.min(since.plus(interval.saturating_mul(SHARE_LEFT)))
     }
 
-    /// The first slot is taken: somebody waits from now on.
+    /// Records that an event waits from now on.
     pub fn wait(&mut self, now: Timestamp) {
         self.waiting = now;
     }
 
-    /// One went out in its turn.
+    /// Records an event that was sent in turn.
     pub fn turn(&mut self, now: Timestamp, interval: u64) {
         self.last = now;
         self.owe(now, interval);
     }
 
-    /// A rare one went out at once.
+    /// Records a rare event that was sent at once.
     pub fn rare(&mut self, now: Timestamp, interval: u64) {
         self.owe(now, interval);
     }
 
-    /// The rate has changed: nobody waits longer than the new one asks.
+    /// Changes the rate: no event waits longer than the new rate requires.
     pub fn change(&mut self, interval: u64) {
         self.free_at = self.free_at.min(self.last.plus(interval));
     }

@@ -1,11 +1,12 @@
-//! Topics as types. Their names exist only on the wire: segments separated by dots, each free of the characters that mean
-//! something there.
+//! Topics as types. Their names exist only on the wire: segments separated by dots, in which
+//! characters with a meaning are encoded.
 
 use std::borrow::Cow;
 
 use pitlane_engine::id::{Currency, IntId, SecurityId};
 
-/// What a message is about. Names of strategies come from the reference data, which admits no dot, `*` or `>` in them.
+/// Topic of a message. Names of strategies come from the reference data, which permit no dot, `*`
+/// or `>` in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic<'a> {
     Tick(SecurityId),
@@ -15,7 +16,7 @@ pub enum Topic<'a> {
         /// `1s`, `1m`, …
         size: &'a str,
     },
-    /// Status updates of one order; its first segment is the platform's name, see [`Naming`].
+    /// Status updates of one order. The first segment is the platform's name, see [`Naming`].
     OrderStatus {
         strategy: &'a str,
         order: IntId,
@@ -47,33 +48,33 @@ pub enum Topic<'a> {
     GenericEvent(&'a str),
 }
 
-/// What may be done with the messages of a topic.
+/// Delivery rule of a topic's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TopicKind {
-    /// The newest is enough: conflated for slow consumers, throttled over WebSocket.
+    /// Only the newest counts: conflated for slow consumers, throttled over WebSocket.
     MarketData,
-    /// Never dropped; seen by those who may see the strategy.
+    /// Never dropped; visible only to users who may see the strategy.
     Order,
     /// Never dropped.
     System,
 }
 
-/// How the topics of order statuses begin.
+/// First segments of the order status topics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
     prefix: String,
     aliases: Vec<String>,
 }
 
-/// Other names under which order statuses can be subscribed to: more than anybody has.
+/// Aliases for the order status topics, more than any installation has.
 pub const ALIASES_MAX: usize = 8;
 
-/// Why names for the order topics are refused.
+/// Why names for the order status topics are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamingError {
     /// Empty, or with a dot, `*`, `>`, a slash or a control character.
     NotASegment,
-    /// The first segment of another topic, or the same twice.
+    /// The first segment of another topic, or a repeated name.
     Taken,
     TooMany,
 }
@@ -120,7 +121,7 @@ impl Naming {
         self.aliases.get(number as usize).map(String::as_str)
     }
 
-    /// The number of an alias.
+    /// Returns the index of an alias.
     pub fn alias_of(&self, segment: &str) -> Option<u8> {
         self.aliases.iter().position(|alias| alias == segment).map(|at| at as u8)
     }
@@ -150,7 +151,7 @@ impl Topic<'_> {
         }
     }
 
-    /// The strategy whose business it is, of topics that not everybody may see.
+    /// Returns the strategy of a topic that only some users may see.
     pub fn guarded_strategy(&self) -> Option<&str> {
         match *self {
             Topic::OrderStatus { strategy, .. }
@@ -169,12 +170,12 @@ impl Topic<'_> {
         }
     }
 
-    /// Appends the name, without `/topic/`.
+    /// Appends the name without `/topic/`.
     pub fn push_name(&self, naming: &Naming, out: &mut Vec<u8>) {
         self.push_name_after(self.family(naming), out);
     }
 
-    /// The same with another first segment.
+    /// Appends the name with another first segment.
     pub fn push_name_after(&self, first: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(first.as_bytes());
         match *self {
@@ -221,7 +222,7 @@ impl Topic<'_> {
     }
 }
 
-/// What a name that begins with this segment is about; None if there are no such topics.
+/// Returns the kind of topics that begin with this segment, or `None` if there are none.
 pub fn kind_of_family(first: &str, naming: &Naming) -> Option<TopicKind> {
     match first {
         "tick" | "book" | "bar" => Some(TopicKind::MarketData),
@@ -231,7 +232,7 @@ pub fn kind_of_family(first: &str, naming: &Naming) -> Option<TopicKind> {
     }
 }
 
-/// The name that a segment stands for. What is no code of ours stays as it is.
+/// Decodes a segment. A `%` that is not one of our codes stays as it is.
 pub fn decode_segment(segment: &str) -> Cow<'_, str> {
     const CODES: [(&str, &str); 5] = [("%2E", "."), ("%2A", "*"), ("%3E", ">"), ("%2F", "/"), ("%25", "%")];
     if !segment.contains('%') {
@@ -256,7 +257,8 @@ fn push_number(out: &mut Vec<u8>, security: SecurityId) {
     out.extend_from_slice(itoa::Buffer::new().format(security.0).as_bytes());
 }
 
-/// A name as one segment: what has a meaning in names of topics is percent-encoded.
+/// Appends a name as one segment, with percent-encoding of the characters that have a meaning in
+/// topic names.
 fn push_segment(out: &mut Vec<u8>, name: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     out.push(b'.');

@@ -1,12 +1,12 @@
-//! What a client has said within transactions and not committed yet.
+//! Frames of a client in transactions that are not committed yet.
 
 use super::subscription::MessageId;
 
-/// Open at once; a client that needs more has forgotten some.
+/// Transactions open at once. A client that needs more has forgotten some.
 pub const TRANSACTIONS_MAX: usize = 16;
-/// Acknowledgements and events in one.
+/// Acknowledgements and events in one transaction.
 pub const STEPS_MAX: usize = 1_000;
-/// Octets of events in all open ones.
+/// Octets of events in all open transactions.
 pub const EVENT_BYTES_MAX: usize = 256 * 1_024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl StompTransactions {
         Ok(())
     }
 
-    /// Ends a transaction and gives what was said in it.
+    /// Ends a transaction and returns its steps.
     pub fn end(&mut self, name: &str) -> Result<Vec<TransactionStep>, TransactionError> {
         let at = self.find(name)?;
         let (_, deeds) = self.open.remove(at);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A client's frame, masked.
+/// Returns a client's masked frame.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [0x37, 0xfa, 0x21, 0x3d];
     let mut out = vec![first];
@@ -20,7 +20,8 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What is heard, the state at the end, and what is said by itself, with the bytes cut in pieces of this length.
+/// Returns the payload, the final state and the automatic answers, with the bytes cut into pieces
+/// of this length.
 fn received(bytes: &[u8], piece: usize) -> (Vec<u8>, WebSocketState, Vec<u8>) {
     let (mut receiver, mut heard, mut said) = (Receiver::default(), Vec::new(), Vec::new());
     let mut bytes = bytes.to_vec();
@@ -32,7 +33,7 @@ fn received(bytes: &[u8], piece: usize) -> (Vec<u8>, WebSocketState, Vec<u8>) {
     (heard, state, said)
 }
 
-/// The same wherever the bytes are cut.
+/// Checks that the result is the same wherever the bytes are cut.
 fn check(bytes: &[u8], heard: &[u8], state: WebSocketState) {
     for piece in [1, 2, 3, 7, bytes.len().max(1)] {
         let (is_heard, is, _) = received(bytes, piece);
@@ -65,7 +66,7 @@ fn text_is_utf8_across_fragments_and_is_judged_at_once() {
     let not_utf8 = WebSocketState::Closing(Some(code::NOT_UTF8));
     check(&frame(0x81, &[0xce]), b"", not_utf8);
     check(&frame(0x01, b"ok\xff"), b"", not_utf8);
-    // Binary may be anything.
+    // Binary messages may have any content.
     check(&frame(0x82, &[0xff]), &[0xff], WebSocketState::Open);
 }
 

@@ -1,22 +1,22 @@
-//! Whether a stream of bytes is UTF-8, told at the first byte that cannot be.
+//! Checks that a stream of bytes is UTF-8, and reports the first byte that cannot be.
 
-/// What the next bytes must be.
+/// State between bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Utf8 {
     /// Continuation bytes still to come.
     left: u8,
-    /// Bounds of the next one, if they are narrower than usual; both zero: they are not.
+    /// Bounds of the next byte if they are narrower than usual; both zero otherwise.
     low: u8,
     high: u8,
 }
 
 impl Utf8 {
-    /// Takes bytes; false if they cannot be UTF-8, whatever follows.
+    /// Handles bytes; returns false if they cannot be UTF-8, whatever follows.
     pub fn take(&mut self, bytes: &[u8]) -> bool {
         let mut rest = bytes;
         while let Some((&byte, behind)) = rest.split_first() {
             if self.left == 0 && byte < 0x80 {
-                // The usual case, a whole run at once.
+                // The usual case: a whole run at once.
                 let run = rest.iter().position(|byte| *byte >= 0x80).unwrap_or(rest.len());
                 rest = &rest[run..];
                 continue;
@@ -29,7 +29,7 @@ impl Utf8 {
         true
     }
 
-    /// Whether a text may end here.
+    /// Returns whether a text may end here.
     pub fn is_complete(&self) -> bool {
         self.left == 0
     }
@@ -40,7 +40,7 @@ impl Utf8 {
             (self.left, self.low, self.high) = (self.left - 1, 0, 0);
             return (low..=high).contains(&byte);
         }
-        // Unicode, table 3-7: which second bytes the first one permits.
+        // Unicode, table 3-7: second bytes that the first byte permits.
         (self.left, self.low, self.high) = match byte {
             0xc2..=0xdf => (1, 0, 0),
             0xe0 => (2, 0xa0, 0xbf),
@@ -59,7 +59,7 @@ impl Utf8 {
 mod tests {
     use super::*;
 
-    /// Byte by byte and at once, it agrees with the standard library.
+    /// Checks byte by byte and at once that the result agrees with the standard library.
     fn check(bytes: &[u8]) {
         let expected = std::str::from_utf8(bytes).is_ok();
         for piece in [1, 2, bytes.len().max(1)] {

@@ -1,13 +1,13 @@
 //! Chaos: one action of one part of the platform, chosen at random.
 
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::desk::Closing;
+use pitlane_engine::desk::CloseRequest;
 use pitlane_engine::directive::Directive;
 use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{IntId, Origin, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{Route, route};
-use pitlane_engine::worker::{ALL_STORED, Taken, Worker};
+use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 
 use super::client::Client;
 use super::{CONTROL, CONTROL_SLOTS_MAX, Errand, FEED, Finding, MONITOR, Platform, VIEW, source};
@@ -94,15 +94,15 @@ impl Platform {
                     | CommandKind::Sender { .. }
             );
             if journal.shut && !spares {
-                return Taken::No;
+                return JournalOutcome::Refused;
             }
             journal.entries.push(Entry::Told(now, *command));
             assert_eq!(number, journal.entries.len() as u64, "every command has its number");
-            Taken::Yes
+            JournalOutcome::Accepted
         });
         self.monitor()?;
         if !self.workers[at].has_work() {
-            self.workers[at].shard().audit();
+            self.workers[at].shard().assert_consistent();
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Platform {
                 let client = &mut self.clients[at];
                 let port = &mut self.ports[client.port.0 as usize];
                 let ticket = client.ticket(port, id);
-                let closing = Closing { strategy, account, security, qty };
+                let closing = CloseRequest { strategy, account, security, qty };
                 client.desk.close(port, ticket, closing).map(|id| {
                     client.sent.insert(number, id);
                 })

@@ -60,7 +60,7 @@ impl Client {
     /// Returns a ticket; now and then the client has another address.
     pub(super) fn ticket(&mut self, port: &mut PortEnd, id: IntId) -> Ticket {
         self.token += 1;
-        let sender = port.name_sender(Sender {
+        let sender = port.register_sender(Sender {
             protocol: Protocol::Rest,
             address: SenderAddress([1 + (self.token / 16) as u8 % 8; 16]),
             login: login_of(self.port),

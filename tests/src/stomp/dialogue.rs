@@ -22,7 +22,7 @@
 //! have).
 
 use pitlane_engine::command::{CommandKind, Phase, Report};
-use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, Event, EventKind, Level, Tick};
+use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, Tick};
 use pitlane_engine::id::{OrderHandle, SecurityId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -249,8 +249,8 @@ impl Scene<'_> {
             }
             ("book", [of, bid, ask]) => {
                 let sides = [(bid, Side::Buy), (ask, Side::Sell)].map(|(price, side)| {
-                    let mut levels = [Level::default(); DEPTH_LEVELS_MAX];
-                    levels[..2].fill(Level { price: world::price(price), qty: world::qty("2") });
+                    let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
+                    levels[..2].fill(DepthLevel { price: world::price(price), qty: world::qty("2") });
                     EventKind::Depth(Depth { levels, security: security(of), side, count: 2 })
                 });
                 return Ok(sides.map(|side| self.price(side)).to_vec());

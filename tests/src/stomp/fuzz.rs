@@ -32,7 +32,7 @@ pub fn decode(bytes: &[u8]) {
 fn frames(version: Option<StompVersion>, stream: &[u8], len: usize) -> Vec<String> {
     let mut decoder = Decoder::default();
     if let Some(version) = version {
-        decoder.speak(version);
+        decoder.set_version(version);
     }
     let (mut buffer, mut told) = (Vec::new(), Vec::new());
     for piece in stream.chunks(len) {

@@ -2,7 +2,7 @@
 //! shows each transition.
 
 use pitlane_engine::command::{self, ExecRef};
-use pitlane_engine::event::{Alert, ExecType, Request};
+use pitlane_engine::event::{Alert, ExecType, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId, Source};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -57,7 +57,7 @@ impl Twin {
     pub(super) fn modify(&mut self, source: Source, handle: OrderHandle, id: IntId, changes: &Changes) {
         let _ = source;
         let Some(order) = self.order(handle) else {
-            return self.refuse_unknown(id, Request::Replace);
+            return self.refuse_unknown(id, RequestKind::Replace);
         };
         let o = &self.orders[order];
         let terms = changes.applied_to(&o.terms);
@@ -77,7 +77,7 @@ impl Twin {
             self.check(&terms, Some(order))
         };
         if reason != Reason::None {
-            return self.refuse(order, id, Request::Replace, reason);
+            return self.refuse(order, id, RequestKind::Replace, reason);
         }
         if !stop_here {
             self.asked.push((self.now, terms));
@@ -118,7 +118,7 @@ impl Twin {
     pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: IntId) {
         let _ = source;
         let Some(order) = self.order(handle) else {
-            return self.refuse_unknown(id, Request::Cancel);
+            return self.refuse_unknown(id, RequestKind::Cancel);
         };
         let o = &self.orders[order];
         let reason = if o.is_over() {
@@ -129,7 +129,7 @@ impl Twin {
             Reason::None
         };
         if reason != Reason::None {
-            return self.refuse(order, id, Request::Cancel, reason);
+            return self.refuse(order, id, RequestKind::Cancel, reason);
         }
         self.ask_cancel(order, id);
     }
@@ -226,7 +226,7 @@ impl Twin {
                 let Some(id) = self.orders[order].cancel.take() else {
                     return self.alert(Alert::UnexpectedReport);
                 };
-                self.refuse(order, id, Request::Cancel, reason);
+                self.refuse(order, id, RequestKind::Cancel, reason);
                 let terms = self.orders[order].terms;
                 self.refuse_closing(&terms, reason);
                 self.ask_after_refusal(order, reason);
@@ -244,7 +244,7 @@ impl Twin {
                 };
                 self.orders[order].stop_here = false;
                 self.orders[order].asked_aside = 0;
-                self.refuse(order, id, Request::Replace, reason);
+                self.refuse(order, id, RequestKind::Replace, reason);
                 self.ask_after_refusal(order, reason);
                 self.pass_on(order);
             }
@@ -289,7 +289,7 @@ impl Twin {
                 let cancel = self.orders[order].cancel.take();
                 self.end(order, Base::Canceled, ExecType::Canceled, reason);
                 if let Some(id) = cancel {
-                    self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
+                    self.refuse(order, id, RequestKind::Cancel, Reason::OrderFinished);
                 }
             }
             Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {
@@ -346,10 +346,10 @@ impl Twin {
         self.orders[order].unsure = false;
         self.orders[order].in_doubt = false;
         if let Some((id, _)) = self.orders[order].replace.take() {
-            self.refuse(order, id, Request::Replace, Reason::OrderFinished);
+            self.refuse(order, id, RequestKind::Replace, Reason::OrderFinished);
         }
         if let Some(id) = self.orders[order].cancel.take() {
-            self.refuse(order, id, Request::Cancel, Reason::OrderFinished);
+            self.refuse(order, id, RequestKind::Cancel, Reason::OrderFinished);
         }
     }
 
@@ -434,8 +434,8 @@ impl Twin {
         self.said.push(Said::Report(line));
     }
 
-    fn refuse(&mut self, order: usize, request_id: IntId, request: Request, reason: Reason) {
-        if request_id.is_none() && request == Request::Cancel {
+    fn refuse(&mut self, order: usize, request_id: IntId, request: RequestKind, reason: Reason) {
+        if request_id.is_none() && request == RequestKind::Cancel {
             // The cancel has no request id, so it gets no answer; an order that continues reports
             // its status.
             if !self.orders[order].is_over() {
@@ -447,7 +447,7 @@ impl Twin {
         self.said.push(Said::Refused(Refused { order: Some(order), request_id, request, status, reason }));
     }
 
-    fn refuse_unknown(&mut self, request_id: IntId, request: Request) {
+    fn refuse_unknown(&mut self, request_id: IntId, request: RequestKind) {
         self.said.push(Said::Refused(Refused {
             order: None,
             request_id,

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{BudgetKind, Command, CommandKind, ExecRef, Limits, Phase, Scope, Session};
 use pitlane_engine::directive::{DirectiveKey, Version};
-use pitlane_engine::event::{Alert, ExecType, Request};
+use pitlane_engine::event::{Alert, ExecType, RequestKind};
 use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, SecurityId, Source, StrategyId, Uuid};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -74,7 +74,7 @@ pub struct Refused {
     /// `None`: the order is unknown.
     pub order: Option<usize>,
     pub request_id: IntId,
-    pub request: Request,
+    pub request: RequestKind,
     pub status: Status,
     pub reason: Reason,
 }

@@ -1,16 +1,17 @@
-// What stands in the cells of a table. One effect for each row writes into cells that stay, only what has changed; a cell that
-// flash up goes out by a sweep over all that are flashing. Nothing is animated, so that a frame without news costs nothing.
+// The text of table cells. One effect per row writes changed text into existing elements. A value
+// that changes flashes, and a timer ends the flashes of all cells together. Nothing is animated, so
+// that a frame without changes costs nothing.
 
 import type { Attachment } from 'svelte/attachments';
 
 import { throttled } from '../link/frame';
 import { type Column, isLong } from './columns';
 
-/** How long a move is flashing, and how often we className. */
+/** Duration of a flash, and interval at which flashes are ended. */
 const FLASH_MS = 400;
 const SWEEP_MS = 50;
 
-/** Fills the cells of a row that have a text: each holds one element. */
+/** Writes the cells of a row that have text. Each such cell holds one element. */
 export function cellText<T>(row: () => T, columns: readonly Column<T>[], widths: readonly number[]): Attachment<HTMLTableRowElement> {
   return (node) => {
     const cells = columns.map(({ text, cell }, at) =>
@@ -35,13 +36,13 @@ class Cell {
     private readonly node: HTMLElement,
     private readonly width: number,
   ) {
-    // Without what another of us may have left there.
+    // Removes class names that a previous instance has set.
     this.base = [...node.classList].filter((name) => name === 'cell-text' || name.startsWith('svelte-')).join(' ');
     node.className = this.base;
     node.replaceChildren(this.textNode);
   }
 
-  /** A value that is no number does not light up, nor does the first one. */
+  /** Writes text and value. NaN does not flash, nor does the first value. */
   write(text: string, tone: string, value: number): void {
     if (this.textNode.data !== text) this.setText(text);
     if (this.node.title !== '') tone += ' cut';
@@ -52,14 +53,14 @@ class Cell {
     this.value = value;
   }
 
-  /** Answers whether it is still flashing. */
-  endFlash(now: number): boolean {
+  /** Ends the flash if its time is over. Returns whether the cell still flashes. */
+  updateFlash(now: number): boolean {
     if (this.flashUntil > now) return true;
     this.show(this.tone);
     return false;
   }
 
-  /** What may not fit is told in full to who points at it. */
+  /** Sets the text. A text that may not fit is also the tooltip. */
   private setText(text: string): void {
     this.textNode.data = text;
     const title = isLong(text, this.width) ? text : '';
@@ -84,6 +85,6 @@ const flashing = new Set<Cell>();
 
 const sweep = throttled(() => {
   const now = performance.now();
-  for (const cell of flashing) if (!cell.endFlash(now)) flashing.delete(cell);
+  for (const cell of flashing) if (!cell.updateFlash(now)) flashing.delete(cell);
   if (flashing.size > 0) sweep();
 }, SWEEP_MS);

@@ -5,14 +5,14 @@ import { type Column, fitWidths, groupRows, sortRows } from './columns';
 const column: Column<{ n?: number }> = { key: 'n', label: 'n', width: 1, sort: (row) => row.n };
 
 describe('tables', () => {
-  it('order rows both ways, and what has no value last', () => {
+  it('sort rows both ways, with missing values last', () => {
     const rows = [{ n: 2 }, {}, { n: 1 }, { n: 3 }];
     expect(sortRows(rows, column, false).map((row) => row.n)).toEqual([1, 2, 3, undefined]);
     expect(sortRows(rows, column, true).map((row) => row.n)).toEqual([3, 2, 1, undefined]);
     expect(sortRows(rows, undefined, true)).toEqual(rows);
   });
 
-  it('group rows under headings, in the order they have', () => {
+  it('group rows under headings and keep their order', () => {
     const items = groupRows(['b2', 'a1', 'b1'], { key: 'k', label: 'k', of: (row) => row[0]! });
     expect(items).toEqual([
       { group: 'a', count: 1 }, { row: 'a1', at: 0 },
@@ -20,7 +20,7 @@ describe('tables', () => {
     ]);
   });
 
-  it('let the widest columns give way where there is little room', () => {
+  it('shrink the widest columns first', () => {
     expect(fitWidths([100, 60, 400], 600)).toEqual([100, 60, 400]);
     expect(fitWidths([100, 60, 400], 374)).toEqual([100, 60, 214]);
     expect(fitWidths([86, 48, 80, 88], 256)).toEqual([69, 48, 69, 69]);

@@ -5,19 +5,19 @@ import type { Snippet } from 'svelte';
 export interface Column<T> {
   key: string;
   label: string;
-  /** The label in full, for who points at it. */
+  /** Full label, shown as a tooltip. */
   title?: string;
   width: number;
   align?: 'right';
   text?: (row: T) => string;
-  /** In place of text. */
+  /** Content instead of text. */
   cell?: Snippet<[T]>;
-  /** By what rows are sortRows; without it the column cannot be sorted. */
+  /** Sort key of a row; without it, the column cannot be sorted. */
   sort?: (row: T) => string | number | bigint | undefined;
-  /** A value whose moves light up. */
+  /** Value whose changes flash. */
   flash?: (row: T) => string | undefined;
   tone?: (row: T) => 'up' | 'down' | 'dim' | 'warn' | undefined;
-  /** Not shown until chosen; or, with a number, by itself where the table is at least so wide. */
+  /** Hidden by default; with a number, hidden only if the table is narrower. */
   extra?: boolean | number;
   /** Shown on a narrow screen too. */
   narrow?: boolean;
@@ -33,14 +33,17 @@ export interface Grouping<T> {
 
 export type Item<T> = { group: string; count: number } | { row: T; at: number };
 
-/** A letter, and what of a cell is not for letters, in pixels; rather too much. */
+/** Upper estimates of the width of a character and of the padding of a cell, in pixels. */
 const CHAR_PX = 7;
 const PADDING_PX = 14;
 
-/** Whether a text may not fit. Only such cells are cut: a border context each would cost more than all their letters. */
+/**
+ * Returns whether a text may not fit. Only such cells are clipped, because clipping every cell
+ * costs more than its text.
+ */
 export const isLong = (text: string, width: number): boolean => text.length * CHAR_PX > width - PADDING_PX;
 
-/** Rows in order; what has no value stands last, whichever way. */
+/** Sorts rows by a column. Rows without a value are last in both directions. */
 export function sortRows<T>(rows: readonly T[], column: Column<T> | undefined, down: boolean): T[] {
   const by = column?.sort;
   if (!by) return [...rows];
@@ -53,7 +56,7 @@ export function sortRows<T>(rows: readonly T[], column: Column<T> | undefined, d
   return keyed.map(({ row }) => row);
 }
 
-/** Rows with a heading before each group, groups by name. */
+/** Groups rows and adds a heading before each group. Groups are sorted by name. */
 export function groupRows<T>(rows: readonly T[], grouping: Grouping<T> | undefined): Item<T>[] {
   if (!grouping) return rows.map((row, at) => ({ row, at }));
   const groups = new Map<string, T[]>();
@@ -69,7 +72,7 @@ export function groupRows<T>(rows: readonly T[], grouping: Grouping<T> | undefin
   ]);
 }
 
-/** Widths that fit into a room: the widest give first, and none more than another of its kind. */
+/** Fits widths into the available room: the widest shrink first, all to the same width. */
 export function fitWidths(widths: readonly number[], room: number): number[] {
   let left = room;
   let most = Infinity;

@@ -1,4 +1,5 @@
-// What the service can be asked for, as it describes itself. Fetched when the first panel wants to know.
+// The REST calls of the service, from its OpenAPI description. A panel fetches them when it needs
+// them.
 
 import type { Rest } from '../link/rest';
 
@@ -27,12 +28,12 @@ export class ApiStore {
 
   constructor(private readonly rest: Rest) {}
 
-  /** Asked for twice, it is fetched once; after a failure again. */
+  /** Fetches the description once, and again after a failure. */
   load(): Promise<void> {
     return (this.loading ??= this.fetchCalls());
   }
 
-  /** Whether there is a call, by its path with `{}` for what varies. */
+  /** Returns whether the service has a call. The path has `{}` for each parameter. */
   has(method: string, path: string): boolean {
     return this.calls.some((call) => call.method === method && call.path.replace(/\{[^}]*\}/g, '{}') === path);
   }

@@ -1,4 +1,4 @@
-// All stores, joined: who needs whom, and what happens when the link comes and goes.
+// All stores of the page, their dependencies, and the reaction to a lost or new connection.
 
 import { StompBroker } from '../link/broker';
 import { Problem, Rest } from '../link/rest';
@@ -24,7 +24,7 @@ import type { Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
 const RETRY_MS = 1_000;
-/** What is fetched later waits for prices, but not longer than this: there may be none. */
+/** Longest time that later requests wait for the first prices: there may be none. */
 const PRICES_MS_MAX = 1_000;
 
 export class AppStore {
@@ -51,10 +51,10 @@ export class AppStore {
 
   private hasWaited = $state(false);
   private hasStarted = false;
-  /** Counts the options for reference data: only the newest is followed. */
+  /** Counts the loads of reference data: only the newest takes effect. */
   private referenceRun = 0;
 
-  /** Opens the page. Returns at once; panels fill as answers come. */
+  /** Starts the page. Returns immediately; panels fill as responses arrive. */
   start(): void {
     this.broker.onConnected = () => this.market.reset();
     this.broker.onUp = () => this.connected();
@@ -66,20 +66,21 @@ export class AppStore {
     void this.connect();
   }
 
-  /** After a refused login: tries once more, when the reader asks for it. */
+  /** Connects again after a refused login, at the request of the user. */
   async retry(): Promise<void> {
     this.link.isRefused = false;
     await this.connect();
   }
 
-  /** Whether what a reader looks for first is there, so that the rest may be fetched. */
+  /** Whether the first prices are visible, so that the remaining parts may be fetched. */
   get isFirstViewReady(): boolean {
     return this.hasWaited || this.market.hasPrices;
   }
 
   /**
-   * After a login, and at the start where none is needed. Nothing waits for anything else, so that prices are there soon; only who
-   * shows a secret asks first whether it is right: a wrong one, shown ten times at once, looks like somebody who guesses.
+   * Connects after a login, or at the start if none is needed. All requests are sent at once, so
+   * that prices appear early. With a login, one request checks it first: ten concurrent requests
+   * with a wrong secret look like an attack.
    */
   async connect(): Promise<void> {
     if (this.link.hasLogin) await this.link.loadIdentity();
@@ -93,7 +94,7 @@ export class AppStore {
       return;
     }
     if (!this.link.identity) {
-      // Not there yet: a service that is just starting.
+      // The service does not respond yet; it may be starting.
       this.link.down('');
       setTimeout(() => void this.connect(), RETRY_MS);
       return;
@@ -107,27 +108,27 @@ export class AppStore {
     this.portfolio.watch();
   }
 
-  /** The security everything looks at. */
+  /** Selects the security that all panels show. */
   selectSecurity(securityId: number | null): void {
     this.settings.saved.securityId = securityId;
     this.draft.selectSecurity(securityId);
     this.market.showDepth(securityId);
   }
 
-  /** Does it, and tells what came of it. */
+  /** Runs the work and shows a notice of its outcome. */
   async attempt(what: string, work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
       this.notices.good(what);
       return true;
     } catch (problem) {
-      this.notices.bad(`${what}: refused`, problem);
+      this.notices.bad(`${what}: failed`, problem);
       return false;
     }
   }
 
   private connected(): void {
-    // Everything at once: the link is up when the first of it is there.
+    // All requests at once; the link counts as up immediately.
     for (const store of [this.positions, this.transactions, this.cash, this.strategies]) void store.restart();
     void this.portfolio.refresh();
     if (this.link.state === 'DOWN') {
@@ -137,7 +138,7 @@ export class AppStore {
     this.link.up();
   }
 
-  /** Fetches reference data, until they come, and looks at a security that is among them. */
+  /** Fetches reference data, with retries, and selects a known security. */
   private async loadReference(): Promise<void> {
     const run = ++this.referenceRun;
     try {
@@ -155,7 +156,7 @@ export class AppStore {
     }
   }
 
-  /** Sizes of all positions without their signs, in the base currency, as far as there are prices. */
+  /** Returns the sum of absolute position values in the base currency, where prices are known. */
   private grossExposure(strategy: string, base: string): number {
     let sum = 0;
     for (const position of this.positions.rows) {
@@ -167,7 +168,7 @@ export class AppStore {
     return sum;
   }
 
-  /** What one unit of a currency is worth in the base; 0 if nobody knows. */
+  /** Returns the value of one unit of a currency in the base currency; 0 if unknown. */
   private exchangeRate(currency: string, base: string): number {
     if (currency === base) return 1;
     for (const { security, tick } of this.market.quotes) {
@@ -179,7 +180,7 @@ export class AppStore {
   }
 }
 
-/** Beside the page. */
+/** Returns the address of STOMP on the host of the page. */
 function brokerUrl(): string {
   const { protocol, host } = globalThis.location ?? { protocol: 'http:', host: 'localhost' };
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/stomp`;

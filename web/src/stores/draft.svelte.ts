@@ -1,4 +1,4 @@
-// The order being cellText, and what stands context it.
+// The order in the order form, and the data for its checks.
 
 import { decimal, units } from '../model/decimal';
 import { type Draft, type Finding, type OrderContext, findings, hasLimit, hasStop, request, value } from '../model/ticket';
@@ -12,7 +12,7 @@ export class DraftStore {
     strategyName: 'SERVER', accountId: null, exchangeOrder: false,
   });
   busy = $state(false);
-  /** Rises when somebody wants the cursor in a field; the ticket looks. */
+  /** Focus request for the order form; `count` increases with each request. */
   focus: { field: 'quantity' | 'limit'; count: number } = $state.raw({ field: 'quantity', count: 0 });
 
   constructor(private readonly app: AppStore) {
@@ -39,13 +39,13 @@ export class DraftStore {
   readonly isValid: boolean = $derived(!this.findings.some((finding) => finding.isError));
   readonly value: Decimal | null = $derived(value(this.draft, this.context));
 
-  /** Another security: prices of the old one are not left standing. */
+  /** Selects a security and clears the prices of the previous one. */
   selectSecurity(securityId: number | null): void {
     if (securityId === this.draft.securityId) return;
     Object.assign(this.draft, { securityId, limit: '', stop: '', accountId: null });
   }
 
-  /** A price was pointed at, in the ladder or the list. */
+  /** Sets the price that the user clicked, in the ladder or the order form. */
   setPrice(price: Decimal, side?: Side): void {
     const { draft } = this;
     if (side) draft.side = side;

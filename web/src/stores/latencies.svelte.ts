@@ -1,11 +1,11 @@
-// Latencies of each stage, and the last minutes of them.
+// Latencies of each stage, with a history of some minutes.
 
 import type { Rest } from '../link/rest';
 import type { Stage } from '../model/types';
 import { Poll } from './poll.svelte';
 
 const POLL_MS = 1_000;
-/** Five minutes. */
+/** Points of five minutes. */
 const POINTS_MAX = 300;
 
 /** Percentiles of one stage at one time, in nanoseconds. */
@@ -38,7 +38,7 @@ export class LatencyStore {
     return this.poll.watch();
   }
 
-  /** Adds what was last heard to the lines. */
+  /** Adds the newest latencies to the history. */
   record(stages: Stage[]): void {
     const at = Date.now() / 1000;
     for (const stage of stages) {

@@ -1,4 +1,4 @@
-// Whether we hear the service, and who we are to it.
+// The state of the connection to the service, and the login.
 
 import type { Rest, Credentials } from '../link/rest';
 import { Problem } from '../link/rest';
@@ -7,16 +7,16 @@ import type { Identity, Role } from '../model/types';
 export type LinkState = 'CONNECTING' | 'UP' | 'DOWN';
 
 const RANK: Record<Role, number> = { read: 0, trade: 1, admin: 2 };
-/** Survives a reload of the page and ends with the tab. */
+/** Key in the session storage, which survives a reload and ends with the tab. */
 const KEY = 'pitlane.login';
 
 export class LinkStore {
   state: LinkState = $state('CONNECTING');
-  /** Why it is down, where the service said so. */
+  /** Reason of the lost connection, if the service reported one. */
   reason = $state('');
-  /** When it went down. */
+  /** Time at which the connection was lost. */
   since = $state(0);
-  /** The service refused the login for live data, and no further attempt is made. */
+  /** The service refused the login for live data; the page makes no further attempt. */
   isRefused = $state(false);
   identity: Identity | null = $state.raw(null);
   loginNeeded = $state(false);
@@ -42,7 +42,7 @@ export class LinkStore {
     this.reason = reason || this.reason;
   }
 
-  /** Asks who we are. A service that does not say so lets everybody do everything. */
+  /** Fetches name and role of the login. A service without this call allows every role. */
   async loadIdentity(): Promise<void> {
     try {
       this.identity = await this.rest.get<Identity>('/rest/ext/identity');
@@ -62,7 +62,7 @@ export class LinkStore {
     return true;
   }
 
-  /** Whether somebody logged in, rather than being let in as everybody is. */
+  /** Whether the user has logged in. Without authentication no login is needed. */
   get hasLogin(): boolean {
     return this.rest.credentials !== null;
   }
@@ -72,7 +72,7 @@ export class LinkStore {
     this.rest.credentials = null;
   }
 
-  /** Whether what takes a role is shown. The service decides again on every call. */
+  /** Returns whether the login has a role. The service checks the role again on every call. */
   hasRole(role: Role): boolean {
     return this.identity !== null && RANK[this.identity.role] >= RANK[role];
   }
@@ -91,6 +91,6 @@ function saveCredentials(credentials: Credentials | null): void {
     if (credentials) sessionStorage.setItem(KEY, JSON.stringify(credentials));
     else sessionStorage.removeItem(KEY);
   } catch {
-    // Then one logs in again after a reload.
+    // Without storage, a reload requires a new login.
   }
 }

@@ -1,22 +1,22 @@
-// Log events since the page was opened: warnings and errors.
+// Warnings and errors of the service since the page was opened.
 
 import type { Broker } from '../link/broker';
 import { atNextFrame } from '../link/frame';
 import { parseJson } from '../model/json';
 import type { LogMessage } from '../model/types';
 
-/** SavedSettings at most; the service's own log has all. */
+/** Log events kept; the log of the service has all of them. */
 export const LOG_MAX = 1_000;
 
 export interface LogRow extends LogMessage {
-  /** Of this page, for lists. */
+  /** Id within this page, for lists. */
   id: number;
 }
 
 export class LogStore {
   /** Newest first. */
   rows: LogRow[] = $state.raw([]);
-  /** Errors that came since somebody last looked. */
+  /** Errors since the user last opened the log. */
   unseen = $state(0);
   private pending: LogRow[] = [];
   private next = 1;

@@ -1,4 +1,5 @@
-// Prices. A tick is a full image, so only the newest of each security counts, and all of them are drawn in one go.
+// Prices. A tick is a full image, so only the newest of each security matters, and all are drawn
+// together.
 
 import type { Broker } from '../link/broker';
 import { afterPaint, atNextFrame, throttled } from '../link/frame';
@@ -9,30 +10,36 @@ import type { Book, SubscriptionMessage } from '../model/types';
 import { Quote } from './quote.svelte';
 import type { ReferenceStore } from './reference.svelte';
 
-/** Between two drawings of prices: nobody reads numbers that change more often than twenty times a second. */
+/**
+ * Interval between two drawings: people cannot read numbers that change more than twenty times a
+ * second.
+ */
 export const DRAW_MS = 50;
-/** Rates are counted over so long. */
+/** Interval over which the rate is counted. */
 const RATE_MS = 1_000;
-/** Ticks kept while the securities are on their way: a second or two of a busy market. What is lost comes again. */
+/**
+ * Ticks kept until the securities arrive: a second or two of a busy market. Later ticks replace
+ * lost ones.
+ */
 const EARLY_MAX = 10_000;
 const OPENING_KEY = 'pitlane.opening';
-/** Between the first prices of a day and saveTimer them: they come one after the other. */
+/** Delay before the first prices of a day are saved, because they arrive one after the other. */
 const SAVE_MS = 1_000;
 
 export class MarketStore {
   quotes: Quote[] = $state.raw([]);
-  /** Of the chosen security, where its venue gives depth. */
+  /** Depth of the selected security, if its venue provides it. */
   book: Book | undefined = $state.raw();
-  /** Ticks heard in the last second. */
+  /** Ticks received in the last second. */
   rate = $state(0);
-  /** Whether any has been painted yet. */
+  /** Whether a price has been painted. */
   hasPrices = $state(false);
   ticksReceived = 0;
 
   private byId = new Map<number, Quote>();
-  /** Ticks that came before the securities. */
+  /** Ticks that arrived before the securities. */
   private early: [number, string][] = [];
-  /** Quotes that have something to show. */
+  /** Quotes with a tick that is not drawn yet. */
   private readonly changed: Quote[] = [];
   private bookReceived: string | undefined;
   private unsubscribeBook: () => void = () => {};
@@ -48,7 +55,7 @@ export class MarketStore {
     broker.listen('subscription.>', (_, body) => this.handleSubscription(parseJson(body) as SubscriptionMessage));
   }
 
-  /** Counts the rate; the page calls it once, tests need not. */
+  /** Starts counting the rate. The page calls it once. */
   watch(): () => void {
     let before = 0;
     const timer = setInterval(() => {
@@ -58,7 +65,10 @@ export class MarketStore {
     return () => clearInterval(timer);
   }
 
-  /** After reference data have come: a row for each security; prices already here stay. */
+  /**
+   * Creates a quote for each security after reference data has arrived. Existing quotes keep their
+   * prices.
+   */
   createQuotes(): void {
     const openings = loadOpenings();
     const quotes = this.reference.securities.map(
@@ -67,12 +77,12 @@ export class MarketStore {
     this.byId = new Map(quotes.map((quote) => [quote.id, quote]));
     for (const [id, body] of this.early) this.applyTick(id, body);
     this.early = [];
-    // Rows and their prices appear together.
+    // Draws rows and their prices in the same frame.
     atNextFrame(() => this.draw());
     this.quotes = quotes;
   }
 
-  /** A connection begins. */
+  /** Discards the state of the previous connection. */
   reset(): void {
     for (const quote of this.byId.values()) quote.reset();
     this.early = [];
@@ -85,7 +95,7 @@ export class MarketStore {
     return id === null || id === undefined ? undefined : this.byId.get(id);
   }
 
-  /** Depth of one security only: nobody looks at two. */
+  /** Subscribes to the depth of the selected security only. */
   showDepth(securityId: number | null): void {
     this.unsubscribeBook();
     this.book = undefined;
@@ -144,7 +154,7 @@ export class MarketStore {
     try {
       localStorage.setItem(OPENING_KEY, JSON.stringify({ day: today(), prices }));
     } catch {
-      // Without room the change is measured from when the page was opened.
+      // Without storage, the change is relative to the price when the page was opened.
     }
   }
 }

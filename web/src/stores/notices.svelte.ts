@@ -1,4 +1,4 @@
-// Short words to the reader: what was done, what was refused.
+// Short notices about the outcome of actions.
 
 export interface Notice {
   id: number;
@@ -7,7 +7,7 @@ export interface Notice {
   text: string;
 }
 
-/** More at once would hide the page. */
+/** Notices shown at once; more would hide the page. */
 const SHOWN_MAX = 4;
 const GOOD_MS = 3_000;
 const BAD_MS = 9_000;
@@ -20,7 +20,7 @@ export class NoticeStore {
     this.show('good', title, text, GOOD_MS);
   }
 
-  /** Of a call that failed. */
+  /** Reports a failed call. */
   bad(title: string, problem: unknown): void {
     this.show('bad', title, problem instanceof Error ? problem.message : String(problem), BAD_MS);
   }

@@ -1,4 +1,5 @@
-// Orders, open and finished today: OrderVO by REST, what is new by `order.>`, what happens to them by the status topics.
+// Open orders and orders finished today: a snapshot by REST, new orders by `order.>`, changes by
+// the status topics.
 
 import type { Broker } from '../link/broker';
 import type { Rest } from '../link/rest';
@@ -8,7 +9,7 @@ import { PATH } from '../model/ticket';
 import { instantOf, nanoseconds } from '../model/time';
 import type { Order, OrderMessage, OrderStatus, OrderStatusMessage, OrderType } from '../model/types';
 
-/** Finished orders shown: a long day by hand. The service has all of them. */
+/** Finished orders shown: enough for a long day of manual trading. The service has all of them. */
 const FINISHED_MAX = 2_000;
 
 const FINISHED: readonly OrderStatus[] = ['FILLED', 'CANCELED', 'REJECTED', 'EXPIRED'];
@@ -40,21 +41,24 @@ export class OrderStore {
     broker.listen('order.>', (_, body) => this.sync.handle(parseJson(body) as OrderMessage));
   }
 
-  /** Status topics begin with a name that is a setting of the service. Orders are fetched when that is heard too. */
+  /**
+   * Subscribes to the status topics, whose prefix is a setting of the service. Then fetches the
+   * orders.
+   */
   listen(prefix: string): void {
     this.unsubscribe();
     const handle = (_: string, body: string): void => this.sync.handle(parseJson(body) as OrderStatusMessage);
     this.unsubscribe = this.broker.listen(`${prefix}.>`, handle, { onSubscribed: () => void this.restart() });
   }
 
-  /** At the beginning, after every loss of the link, and after a gap. */
+  /** Fetches all orders: at the start, after a lost connection, and after a gap. */
   restart(): Promise<void> {
     this.sequence.reset();
     this.isComplete = false;
     return this.sync.restart();
   }
 
-  /** Answers the order's id. */
+  /** Submits an order and returns its id. */
   async submit(type: OrderType, body: Record<string, unknown>): Promise<string> {
     const order = (await this.rest.post(`/rest/execution/order/${PATH[type]}`, {
       body,
@@ -78,7 +82,7 @@ export class OrderStore {
     ]);
     return () => {
       this.byId.clear();
-      // What is in both lists ended between the two answers.
+      // An order in both lists finished between the two responses.
       for (const order of [...open, ...finished]) this.byId.set(order.intId, order);
     };
   }
@@ -92,7 +96,7 @@ export class OrderStore {
     if (known && (nanoseconds(known.lastUpdate) ?? 0n) > BigInt(message.ts)) return;
     const order = message.type === 'ORDER' ? orderFromMessage(message as OrderMessage) : orderFromStatus(message as OrderStatusMessage, known);
     if (!order) {
-      // A status of an order nobody has told us of: something is missing.
+      // A status of an unknown order: a message is missing.
       this.refetch();
       return;
     }
@@ -106,7 +110,7 @@ export class OrderStore {
     this.sync.gap();
   }
 
-  /** Under its id now, or the one before. */
+  /** Finds an order by its current or its previous id. */
   private known({ intId, origIntId }: OrderTopicMessage): Order | undefined {
     return this.byId.get(intId) ?? (origIntId === undefined ? undefined : this.byId.get(origIntId));
   }
@@ -120,7 +124,7 @@ export class OrderStore {
     this.isComplete = this.sync.isComplete;
   }
 
-  /** The oldest finished ones. */
+  /** Removes the oldest finished orders. */
   private drop(rows: Order[], count: number): void {
     for (let at = rows.length - 1; at >= 0 && count > 0; at--) {
       const order = rows[at]!;
@@ -132,12 +136,12 @@ export class OrderStore {
   }
 }
 
-/** An order as it was submitted or modified: whole, whatever was known of it. */
+/** Returns the complete order of a message. */
 function orderFromMessage({ orderType, seq: _seq, ts: _ts, type: _type, ...rest }: OrderMessage): Order {
   return { ...rest, type: orderType };
 }
 
-/** An order after something happened to it. */
+/** Returns a known order after a status message. */
 function orderFromStatus(message: OrderStatusMessage, known: Order | undefined): Order | undefined {
   if (!known) return undefined;
   const { seq: _seq, ts, type: _type, execType: _execType, ...rest } = message;

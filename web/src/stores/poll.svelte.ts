@@ -1,4 +1,4 @@
-// What the service only tells when asked: fetched at intervals while somebody pollCount.
+// A resource without a topic: fetched at intervals while a panel shows it.
 
 import type { Rest } from '../link/rest';
 
@@ -12,7 +12,7 @@ export class Poll<T> {
     private readonly everyMs: number,
   ) {}
 
-  /** Until the answer is called; made for `$effect`. */
+  /** Starts polling. The returned function stops it, as `$effect` expects. */
   watch(): () => void {
     void this.refresh();
     const timer = setInterval(() => void this.refresh(), this.everyMs);

@@ -1,13 +1,13 @@
-// What is owned and earned, and how that went while the page was open.
+// The portfolio, and its history since the page was opened.
 
 import type { Rest } from '../link/rest';
 import type { Portfolio } from '../model/types';
 
 const POLL_MS = 1_000;
-/** Two hours of points. */
+/** Points of two hours. */
 const POINTS_MAX = 7_200;
 
-/** For drawing, in the base currency. */
+/** A point of the charts, in the base currency. */
 export interface Point {
   /** Seconds since the epoch. */
   at: number;
@@ -24,7 +24,7 @@ export class PortfolioStore {
 
   constructor(
     private readonly rest: Rest,
-    /** Exposure without signs, in the base currency. */
+    /** Gross exposure in the base currency. */
     private readonly gross: (strategy: string, base: string) => number,
   ) {}
 
@@ -33,7 +33,7 @@ export class PortfolioStore {
     return () => clearInterval(timer);
   }
 
-  /** All strategies together when empty. */
+  /** Selects a strategy; empty: all strategies together. */
   choose(strategy: string): void {
     if (strategy === this.strategy) return;
     this.strategy = strategy;
@@ -51,7 +51,7 @@ export class PortfolioStore {
       this.now = portfolio;
       this.points = [...this.points.slice(1 - POINTS_MAX), this.point(portfolio)];
     } catch {
-      // The link's sign tells of it; a line simply has no point there.
+      // The header shows a lost connection; the chart has no point for this time.
     }
   }
 

@@ -1,4 +1,5 @@
-// Positions. A message is a full image; between two of them the page values them at its own newest prices.
+// Positions. A message is a full image; between messages, the page values positions at its newest
+// prices.
 
 import type { Broker } from '../link/broker';
 import type { Rest } from '../link/rest';
@@ -72,7 +73,10 @@ export interface Valuation {
   unrealizedPL?: Decimal;
 }
 
-/** A position at a tick, as the service counts it: long at the bid, short at the ask, last where there is no quote. */
+/**
+ * Values a position at a tick like the service: long at the bid, short at the ask, at the last
+ * price without a quote.
+ */
 export function valuationAt(position: Position, tick: Tick | undefined, security: Security | undefined): Valuation {
   const qty = units(position.quantity) ?? 0n;
   if (qty === 0n) return { marketValue: '0', unrealizedPL: '0' };

@@ -1,4 +1,5 @@
-// One security's prices. Ticks come far more often than anybody looks, so a tick is kept as it came and read when it is asked for.
+// Prices of one security. Ticks arrive more often than they are drawn, so a tick is kept as text
+// and parsed when it is needed.
 
 import { Candles } from '../model/candles';
 import { type Decimal, decimal, units } from '../model/decimal';
@@ -6,21 +7,21 @@ import { parseJson } from '../model/json';
 import { peekNumber, peekText } from '../model/peek';
 import type { Security, Tick } from '../model/types';
 
-/** `2026-11-15T10:00:00`: bars are not made of less. */
+/** Length of `2026-11-15T10:00:00`; bars need no smaller unit. */
 const SECOND_LENGTH = 19;
 
 export class Quote {
-  /** Whether somebody is subscribed, as far as we have been told. */
+  /** Whether a strategy is subscribed, if known. */
   subscribed: boolean | undefined = $state();
   readonly candles = new Candles();
 
-  /** Rises with each tick that is to be shown. */
+  /** Increases with each tick to show. */
   private version = $state(0);
-  /** TopicMessage and not shown, shown and not read, read: a tick is one of them after the other. */
+  /** A tick passes through three states: received and not shown, shown and not parsed, parsed. */
   private received: string | undefined;
   private unread: string | undefined;
   private read: Tick | undefined;
-  /** Number of the newest message. */
+  /** Sequence number of the newest message. */
   private seq = 0;
 
   constructor(
@@ -34,7 +35,7 @@ export class Quote {
   }
 
   get tick(): Tick | undefined {
-    // Read, so that whoever asks is asked again when there is another.
+    // Reading `version` makes the caller run again when there is another tick.
     void this.version;
     if (this.unread !== undefined) {
       this.read = parseJson(this.unread) as Tick;
@@ -47,7 +48,7 @@ export class Quote {
     return this.opening;
   }
 
-  /** Between bid and ask. */
+  /** Difference between ask and bid. */
   get spread(): Decimal | undefined {
     const [bid, ask] = [units(this.tick?.bid), units(this.tick?.ask)];
     return bid === null || ask === null ? undefined : decimal(ask - bid);
@@ -58,16 +59,16 @@ export class Quote {
     return last === null || opening === null ? undefined : decimal(last - opening);
   }
 
-  /** Of the opening price, in percent. */
+  /** Change in percent of the opening price. */
   get changePct(): number | undefined {
     const [last, opening] = [Number(this.tick?.last), Number(this.opening)];
     return Number.isNaN(last) || !opening ? undefined : ((last - opening) / Math.abs(opening)) * 100;
   }
 
-  /** Takes the body of a tick. Answers whether it is the first since something was shown. */
+  /** Handles the body of a tick. Returns whether it is the first since the last drawing. */
   handle(body: string): boolean {
     const seq = peekNumber(body, '"seq":');
-    // What waited in a slot may come after a newer one that did not have to wait.
+    // A conflated tick may arrive after a newer one.
     if (seq < this.seq) return false;
     this.seq = seq;
     this.candles.addPrice(priceOf(body), secondOf(body));
@@ -76,7 +77,7 @@ export class Quote {
     return isFirst;
   }
 
-  /** Shows what was heard last. Answers whether its price opens the day here. */
+  /** Shows the newest tick. Returns whether its price is the first of the day. */
   show(): boolean {
     this.unread = this.received ?? this.unread;
     this.received = undefined;
@@ -87,13 +88,13 @@ export class Quote {
     return this.opening !== undefined;
   }
 
-  /** A connection begins: numbers may begin anew with it. */
+  /** Resets the sequence number for a new connection, whose numbers may start again. */
   reset(): void {
     this.seq = 0;
   }
 }
 
-/** The last price, or between bid and ask where nothing was traded. */
+/** Returns the last price, or the mid price if nothing was traded. */
 function priceOf(body: string): number {
   const last = peekNumber(body, '"last":');
   return Number.isNaN(last) ? (peekNumber(body, '"bid":') + peekNumber(body, '"ask":')) / 2 : last;
@@ -101,7 +102,10 @@ function priceOf(body: string): number {
 
 let newestSecond = { text: '', at: NaN };
 
-/** Since the epoch. Of a thousand ticks in a row most are of the same second. */
+/**
+ * Returns seconds since the epoch. Caches the newest, because most successive ticks are of the same
+ * second.
+ */
 function secondOf(body: string): number {
   const text = peekText(body, '"dateTime":', SECOND_LENGTH);
   if (text !== newestSecond.text) newestSecond = { text, at: Date.parse(`${text}Z`) / 1000 };

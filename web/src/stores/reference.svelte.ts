@@ -1,4 +1,4 @@
-// Reference data: securities, exchanges, accounts. Strategies have a life and a store of their own.
+// Reference data: securities, exchanges, accounts. Strategies have a lifecycle and their own store.
 
 import type { Rest } from '../link/rest';
 import { places } from '../model/decimal';
@@ -27,7 +27,7 @@ export class ReferenceStore {
   }
 
   security(id: number | null | undefined): Security | undefined {
-    // Read, so that whoever asks is asked again when the data have come.
+    // Reading `securities` makes the caller run again when the data has arrived.
     void this.securities;
     return id === null || id === undefined ? undefined : this.byId.get(id);
   }
@@ -44,7 +44,7 @@ export class ReferenceStore {
     return this.accounts.find((account) => account.id === id);
   }
 
-  /** Places of a security's prices. */
+  /** Returns the decimal places of a security's prices. */
   places(id: number | undefined): number {
     void this.securities;
     return id === undefined ? 0 : (this.placesById.get(id) ?? 0);

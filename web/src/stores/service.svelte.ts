@@ -1,10 +1,10 @@
-// The service itself: how it stands, what it is set to, its limits and kill switch.
+// The service: its state, settings, limits and kill switch.
 
 import type { Rest } from '../link/rest';
 import type { Ready, Risk, Version } from '../model/types';
 
 const POLL_MS = 1_000;
-/** Limits change by hand: seldom. */
+/** Limits change rarely, so only every fifth poll fetches them. */
 const RISK_EVERY = 5;
 
 export class ServiceStore {
@@ -16,13 +16,13 @@ export class ServiceStore {
 
   constructor(private readonly rest: Rest) {}
 
-  /** Until the answer is called. */
+  /** Starts polling. The returned function stops it. */
   watch(): () => void {
     const timer = setInterval(() => void this.refresh(), POLL_MS);
     return () => clearInterval(timer);
   }
 
-  /** Answers when the settings are there, or cannot be had. */
+  /** Fetches state, version and settings. Returns when the settings have arrived or failed. */
   async load(): Promise<void> {
     const params = this.rest.get<Record<string, string>>('/rest/config-params');
     void this.refresh();
@@ -30,17 +30,17 @@ export class ServiceStore {
     try {
       this.params = await params;
     } catch {
-      // What hangs on them goes by their first values.
+      // The defaults apply.
     }
   }
 
   async refresh(): Promise<void> {
     try {
-      // 503 says why it is not ready, in the same words.
+      // A response 503 has the same body, with the reason.
       this.ready = (await this.rest.call('GET', '/health/ready', {}, 503)) as Ready;
       if (this.pollCount++ % RISK_EVERY === 0) this.risk = await this.rest.get<Risk>('/rest/ext/risk');
     } catch {
-      // The link's sign tells of it.
+      // The header shows a lost connection.
     }
   }
 
@@ -55,22 +55,25 @@ export class ServiceStore {
     return this.ready?.killSwitch ?? false;
   }
 
-  /** Shards that have not applied the last word on the kill switch: their servers are away. */
+  /**
+   * Shards that have not applied the last change of the kill switch, because their servers are
+   * away.
+   */
   get unconfirmed(): number[] {
     return this.ready?.killSwitchUnconfirmed ?? [];
   }
 
-  /** Whether orders leave the house: some venue is not the simulated one. */
+  /** Whether orders go to a real venue: an adapter is not the simulated one. */
   get isLive(): boolean {
     return this.ready?.adapters.some((adapter) => adapter.name !== 'SIM') ?? false;
   }
 
-  /** With which status topics of orders begin. */
+  /** First segment of the status topics of orders. */
   get orderTopicPrefix(): string {
     return this.params['broker.orderTopicPrefix'] ?? 'pitlane';
   }
 
-  /** Events per second that market data are held to; 0: not at all. */
+  /** Limit of market data in events per second; 0: no limit. */
   get throttle(): number {
     const rate = Number(this.params['broker.maxRatePerConnection'] ?? '0');
     return rate > 0 ? rate : 0;

@@ -1,10 +1,10 @@
-// What the reader has chosen, saved in this browser.
+// Settings of the page, saved in this browser.
 
 import type { BarLength } from '../model/candles';
 import type { OrderType, Side, Tif } from '../model/types';
 
 const KEY = 'pitlane.settings';
-/** Between a change and its writing: sliders move often. */
+/** Delay between a change and its write, because sliders change often. */
 const WRITE_MS = 200;
 
 export interface TableSettings {
@@ -15,14 +15,14 @@ export interface TableSettings {
 
 interface SavedSettings {
   theme: 'dark' | 'light' | 'system';
-  /** All strategies when empty. */
+  /** Empty: all strategies. */
   strategy: string;
   securityId: number | null;
   docks: [string, string];
   tables: Record<string, TableSettings>;
   barLength: BarLength;
   hotKeys: boolean;
-  /** Asks once more before an order goes. */
+  /** Whether the page asks for confirmation before it sends an order. */
   confirm: boolean;
   ticket: { type: OrderType; side: Side; tif: Tif; quantity: string; strategyName: string };
   sizes: Record<string, number>;
@@ -47,14 +47,14 @@ export class SettingsStore {
   saved: SavedSettings = $state(load());
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Call after a change; an effect of the page does. */
+  /** Saves the settings. An effect of the page calls it after a change. */
   write(text: string): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       try {
         localStorage.setItem(KEY, text);
       } catch {
-        // A browser without room or permission: the choice lasts as long as the page.
+        // Without storage, the settings last as long as the page.
       }
     }, WRITE_MS);
   }
@@ -73,7 +73,7 @@ export class SettingsStore {
   }
 }
 
-/** What was kept, with today's first values for what is new; nonsense is dropped. */
+/** Loads the saved settings, with defaults for new ones. Discards invalid data. */
 function load(): SavedSettings {
   try {
     const saved = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<SavedSettings>;

@@ -14,7 +14,7 @@ import { ReferenceStore } from './reference.svelte';
 import { TopicStore } from './topics.svelte';
 import { TransactionStore } from './transactions.svelte';
 
-/** A broker in this process: patterns as the real one has them. */
+/** A broker in this process, with the patterns of the real one. */
 class LocalBroker implements Broker {
   private readonly listeners = new Set<{ pattern: string; handler: Handler }>();
 
@@ -24,13 +24,13 @@ class LocalBroker implements Broker {
     return () => this.listeners.delete(listener);
   }
 
-  /** The body as text, as it comes over the wire. */
+  /** Publishes a message; its body is text, as in a real message. */
   publish(topic: string, body: string): void {
     for (const { pattern, handler } of this.listeners) if (matches(pattern, topic)) handler(topic, body);
   }
 }
 
-/** REST whose answers are texts, as recorded from the service. */
+/** A REST client whose responses are texts, recorded from the service. */
 function fakeRest(answers: Record<string, string | (() => string | Promise<string>)>): Rest {
   return new Rest('', async (input, init) => {
     const found = answers[`${init?.method} ${String(input)}`];
@@ -40,7 +40,7 @@ function fakeRest(answers: Record<string, string | (() => string | Promise<strin
   });
 }
 
-/** Some turns of the event loop, until everything asked for has come and been drawn. */
+/** Waits some turns of the event loop, until all responses have arrived and been drawn. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) await new Promise((done) => setTimeout(done, 0));
 }
@@ -70,7 +70,7 @@ describe('orders', () => {
     return orders.rows[0]!;
   };
 
-  it('begin with a snapshot and go on with what happens', async () => {
+  it('start with a snapshot and apply later messages', async () => {
     const orders = ordersOf(`[${ORDER}]`);
     await orders.restart();
     broker.publish('pitlane.SERVER.A1', status(7, 9, FILLED_40));
@@ -79,7 +79,7 @@ describe('orders', () => {
     expect(orders.isComplete).toBe(true);
   });
 
-  it('put on top of a snapshot what came while it was fetched, but nothing older than it', async () => {
+  it('apply messages that arrived during the snapshot, unless they are older', async () => {
     let answer = (_: string): void => {};
     const orders = ordersOf(() => new Promise<string>((done) => (answer = done)));
     const started = orders.restart();
@@ -92,7 +92,7 @@ describe('orders', () => {
     expect(only(orders).status).toBe('PARTIALLY_FILLED');
   });
 
-  it('do not let an old message undo the snapshot', async () => {
+  it('ignore a message older than the snapshot', async () => {
     const orders = ordersOf(`[${ORDER}]`);
     const started = orders.restart();
     broker.publish('pitlane.SERVER.A1', status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'));
@@ -115,7 +115,7 @@ describe('orders', () => {
     expect(only(orders).dateTime).toBe('2026-11-15T10:00:00.000000001Z');
   });
 
-  it('fetch everything again when a status names an order nobody told of', async () => {
+  it('fetch a snapshot when a status names an unknown order', async () => {
     const answers = ['[]', `[${ORDER}]`];
     const orders = ordersOf(() => answers.shift() ?? '[]');
     await orders.restart();
@@ -125,7 +125,7 @@ describe('orders', () => {
     expect(only(orders).intId).toBe('A1');
   });
 
-  it('fetch everything again when numbers fall: another life of the service', async () => {
+  it('fetch a snapshot when sequence numbers decrease after a restart of the service', async () => {
     let fetched = 0;
     const orders = ordersOf(() => (fetched++, `[${ORDER}]`));
     await orders.restart();
@@ -137,13 +137,13 @@ describe('orders', () => {
     expect(orders.isComplete).toBe(true);
   });
 
-  it('are over when they are', () => {
+  it('are not open in a final status', () => {
     const order = JSON.parse(ORDER) as Order;
     expect(isOpen(order)).toBe(true);
     for (const over of ['FILLED', 'CANCELED', 'REJECTED', 'EXPIRED'] as const) expect(isOpen({ ...order, status: over })).toBe(false);
   });
 
-  it('are asked for with the type of the order in the path, and decimals as numbers', async () => {
+  it('are submitted with the order type in the path and decimals as numbers', async () => {
     const sent: [string, string][] = [];
     const rest = new Rest('', async (input, init) => (sent.push([String(input), String(init?.body)]), new Response(ORDER)));
     const orders = new OrderStore(rest, broker);
@@ -152,8 +152,8 @@ describe('orders', () => {
   });
 });
 
-describe('a snapshot and what follows', () => {
-  it('is fetched again after a failure, and only the newest wish counts', async () => {
+describe('Sync and Sequence', () => {
+  it('retry a failed snapshot and then apply queued messages', async () => {
     vi.useFakeTimers();
     let tries = 0;
     const applied: number[] = [];
@@ -175,7 +175,7 @@ describe('a snapshot and what follows', () => {
     vi.useRealTimers();
   });
 
-  it('numbers may have holes, may not fall, and are forgotten with the connection', () => {
+  it('accept gaps, reject decreasing numbers, and start again after a reset', () => {
     const sequence = new Sequence();
     expect([sequence.follows(1, 5), sequence.follows(1, 9), sequence.follows(1, 9), sequence.follows(1, 8)]).toEqual([true, true, true, false]);
     expect(sequence.follows(2, 1)).toBe(true);
@@ -189,12 +189,12 @@ describe('the market', () => {
   const tick = (seq: number, bid: string, ask: string): string =>
     `{"type":"TICK","seq":${seq},"ts":1,"securityId":1,"bid":${bid},"bidSize":1,"ask":${ask},"askSize":2,"last":${bid},"lastSize":1,"volume":5,"dateTime":"2026-11-15T10:00:00Z"}`;
 
-  it('shows the newest tick, exact, and never an older one', async () => {
+  it('shows the newest tick exactly, and never an older one', async () => {
     const broker = new LocalBroker();
     const rest = fakeRest({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
     const reference = new ReferenceStore(rest);
     const market = new MarketStore(rest, broker, reference);
-    // Prices may come before the securities.
+    // Prices may arrive before the securities.
     broker.publish('tick.1', tick(5, '90071992.54740993', '90071992.54740995'));
     await reference.load();
     market.createQuotes();
@@ -215,7 +215,7 @@ describe('the market', () => {
     await vi.waitFor(() => expect(quote.tick?.bid).toBe('12'));
   });
 
-  it('reads no tick that another one has overtaken before it was shown', async () => {
+  it('does not parse a tick that a newer one replaced before it was drawn', async () => {
     const broker = new LocalBroker();
     const rest = fakeRest({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
     const reference = new ReferenceStore(rest);
@@ -227,7 +227,7 @@ describe('the market', () => {
     await vi.waitFor(() => expect(market.quote(1)?.tick?.bid).toBe('11'));
   });
 
-  it('shows the depth of the security that is looked at, the newest, and of no other', async () => {
+  it('shows the newest depth of the selected security only', async () => {
     const broker = new LocalBroker();
     const rest = fakeRest({});
     const market = new MarketStore(rest, broker, new ReferenceStore(rest));
@@ -253,13 +253,13 @@ describe('positions', () => {
   const security = { contractSize: '50' } as Security;
   const quote = { bid: '11', ask: '12', last: '11.5' } as never;
 
-  it('are valuationAt as the service does it', () => {
+  it('are valued like in the service', () => {
     expect(valuationAt(position, quote, security)).toEqual({ marketPrice: '12', marketValue: '-1800', unrealizedPL: '-300' });
     expect(valuationAt({ ...position, quantity: '3' }, quote, security)).toEqual({ marketPrice: '11', marketValue: '1650', unrealizedPL: '150' });
     expect(valuationAt({ ...position, quantity: '0' }, quote, security).unrealizedPL).toBe('0');
   });
 
-  it('are full images, and the newest counts', async () => {
+  it('show the newest image', async () => {
     const broker = new LocalBroker();
     const positions = new PositionStore(fakeRest({ 'GET /rest/position': '[{"id":1,"quantity":5,"securityId":1,"strategyName":"SERVER"}]' }), broker);
     await positions.restart();
@@ -270,7 +270,7 @@ describe('positions', () => {
 });
 
 describe('transactions', () => {
-  it('are counted once, whoever told of them', async () => {
+  it('are counted once, whether they come from REST or from a topic', async () => {
     const broker = new LocalBroker();
     const body = '"id":4,"uuid":"u","dateTime":"2026-11-15T10:00:00Z","strategyId":0,"accountId":1,"price":1.50,"commission":0,"currency":"USD"';
     const transactions = new TransactionStore(fakeRest({ 'GET /rest/transaction/daily?limit=5000': `[{"type":"BUY",${body}}]` }), broker);
@@ -282,7 +282,7 @@ describe('transactions', () => {
 });
 
 describe('the log', () => {
-  it('keeps a bound and counts what nobody has seen', async () => {
+  it('keeps at most LOG_MAX events and counts unseen errors', async () => {
     const broker = new LocalBroker();
     const log = new LogStore(broker);
     for (let n = 0; n < LOG_MAX + 10; n++) {
@@ -296,8 +296,8 @@ describe('the log', () => {
   });
 });
 
-describe('the browser of topics', () => {
-  it('counts by topic and stops when told', async () => {
+describe('the topic browser', () => {
+  it('counts messages by topic until the pattern is removed', async () => {
     const broker = new LocalBroker();
     const topics = new TopicStore(broker);
     expect(topics.add('a..b')).not.toBeNull();
@@ -314,20 +314,20 @@ describe('the browser of topics', () => {
   });
 });
 
-describe('who we are', () => {
-  it('is everybody where the service does not say', async () => {
+describe('the login', () => {
+  it('has every role if the service has no identity call', async () => {
     const link = new LinkStore(fakeRest({}));
     await link.loadIdentity();
     expect(link.hasRole('admin')).toBe(true);
   });
 
-  it('decides what is shown', async () => {
+  it('has the role that the service returns', async () => {
     const link = new LinkStore(fakeRest({ 'GET /rest/ext/identity': '{"name":"eve","role":"read"}' }));
     await link.loadIdentity();
     expect([link.hasRole('read'), link.hasRole('trade')]).toEqual([true, false]);
   });
 
-  it('is asked for when the service wants a login', async () => {
+  it('is requested when the service requires one', async () => {
     const rest = new Rest('', async (_, init) =>
       new Headers(init?.headers).get('Authorization') === `Basic ${btoa('eve:s')}`
         ? new Response('{"name":"eve","role":"trade"}')

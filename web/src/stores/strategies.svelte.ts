@@ -1,4 +1,4 @@
-// Strategies and where they are in their lives.
+// Strategies and their lifecycle phases.
 
 import type { Broker } from '../link/broker';
 import type { Rest } from '../link/rest';
@@ -42,7 +42,9 @@ export class StrategyStore {
     return this.rows.find((row) => row.name === name);
   }
 
-  /** Through the phases between. One that has stopped may begin again. */
+  /**
+   * Moves a strategy to a phase, through the phases between. A stopped strategy may start again.
+   */
   async setPhase(name: string, phase: Phase): Promise<void> {
     await this.rest.put(`/rest/ext/strategy/${encodeURIComponent(name)}/phase`, { body: { phase } });
   }

@@ -1,10 +1,10 @@
-// The browser of topics: what was message under the patterns the reader chose.
+// The topic browser: messages of the patterns that the user subscribed to.
 
 import type { Broker } from '../link/broker';
 import { atNextFrame } from '../link/frame';
 import { patternError } from '../model/topic';
 
-/** Messages shown, and topics counted. */
+/** Messages shown, and topics counted, at most. */
 const MESSAGES_MAX = 300;
 const TOPICS_MAX = 2_000;
 
@@ -35,7 +35,7 @@ export class TopicStore {
 
   constructor(private readonly broker: Broker) {}
 
-  /** Answers what is wrong with the pattern, or null. */
+  /** Subscribes to a pattern. Returns its error, or null. */
   add(pattern: string): string | null {
     const wrong = patternError(pattern);
     if (wrong || this.subscriptions.has(pattern)) return wrong;

@@ -1,4 +1,4 @@
-// Today's transactions.
+// Transactions of the day.
 
 import type { Broker } from '../link/broker';
 import type { Rest } from '../link/rest';
@@ -6,7 +6,7 @@ import { Sync } from '../link/sync';
 import { parseJson } from '../model/json';
 import type { Transaction, TransactionMessage } from '../model/types';
 
-/** Shown at most; the CSV holds what is shown. */
+/** Transactions shown, at most; the CSV contains the shown ones. */
 const ROWS_MAX = 5_000;
 
 export class TransactionStore {
@@ -29,7 +29,7 @@ export class TransactionStore {
           for (const row of rows) this.byId.set(row.id, row);
         };
       },
-      // A transaction never changes: the same one twice is one.
+      // A transaction never changes, so a repeated message has no effect.
       apply: ({ transactionType, seq: _seq, ts: _ts, ...rest }) => this.byId.set(rest.id, { ...rest, type: transactionType }),
       draw: () => this.draw(),
     });

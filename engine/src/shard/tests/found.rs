@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::command::ExecRef;
-use crate::event::Request;
+use crate::event::RequestKind;
 
 /// Runs everything that is on its way to its end.
 fn run_out(bench: &mut Bench) -> Vec<EventKind> {
@@ -106,7 +106,7 @@ fn a_refusal_answers_what_the_venue_was_asked() {
     let refused = said
         .iter()
         .find_map(|body| if let EventKind::Refused(refusal) = body { Some(refusal.request) } else { None });
-    assert_eq!(refused, Some(Request::Replace));
+    assert_eq!(refused, Some(RequestKind::Replace));
     let said = bench.report(order, Report::Canceled(Reason::Requested));
     assert_eq!(story(&said), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
 }

@@ -16,7 +16,7 @@ impl Bench {
             said.extend(self.out.waiting().iter().map(|(_, event)| event.body));
             self.out.clear();
             if !self.shard.has_work() {
-                self.shard.audit();
+                self.shard.assert_consistent();
                 return said;
             }
             self.shard.resume(&mut self.out);
@@ -81,7 +81,7 @@ fn an_image_gives_the_same_shard() {
     let bytes = bench.snapshot_bytes();
     let loaded = bench.load(&bytes).unwrap();
     assert_eq!(loaded.digest(), bench.shard.digest());
-    loaded.audit();
+    loaded.assert_consistent();
     bench.shard = loaded;
     assert_eq!(bench.snapshot_bytes(), bytes);
     assert_eq!(bench.shard.applied(), bench.now);

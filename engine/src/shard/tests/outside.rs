@@ -106,7 +106,7 @@ fn a_close_leaves_when_the_cancels_are_confirmed_with_the_size_of_the_position()
     let mut bench = Bench::new();
     let sale = position_and_order(&mut bench);
     let said = close(&mut bench);
-    assert!(asked(&said).iter().all(|asked| asked.ask == Ask::Cancel), "{said:?}");
+    assert!(asked(&said).iter().all(|asked| asked.ask == VenueRequest::Cancel), "{said:?}");
     assert_eq!(reason(&close(&mut bench)), Reason::CloseInProgress);
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::CloseInProgress);
     // The order fills a part before it is cancelled.
@@ -114,7 +114,10 @@ fn a_close_leaves_when_the_cancels_are_confirmed_with_the_size_of_the_position()
     let said = bench.report(sale, Report::Canceled(Reason::Requested));
     let asked = asked(&said);
     assert_eq!(asked.len(), 1, "{said:?}");
-    assert_eq!((asked[0].ask, asked[0].terms.qty, asked[0].terms.side), (Ask::New, qty("6"), Side::Sell));
+    assert_eq!(
+        (asked[0].ask, asked[0].terms.qty, asked[0].terms.side),
+        (VenueRequest::New, qty("6"), Side::Sell)
+    );
 }
 
 #[test]
@@ -208,21 +211,21 @@ fn a_stop_is_sent_once_however_many_answers_say_that_the_venue_does_not_know_it(
     bench.send(CommandKind::Trade { security: OUTSIDE, trade });
     let stop = Terms { kind: OrderKind::Stop, stop: price("10"), stop_given: true, ..outside("5") };
     let (order, said) = bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop });
-    assert_eq!(asks(&said), [Ask::New]);
+    assert_eq!(asks(&said), [VenueRequest::New]);
     for connected in [false, true, false, true] {
         bench.send(CommandKind::Adapter { adapter: ADAPTER, connected });
     }
     let state = VenueState::Rejected(Reason::UnknownOrder);
     let unknown = Report::Standing { cum: Qty::ZERO, average: Price::ZERO, state };
-    assert_eq!(asks(&bench.report(order, unknown)), [Ask::New]);
+    assert_eq!(asks(&bench.report(order, unknown)), [VenueRequest::New]);
     assert_eq!(
         asks(&bench.report(order, unknown)),
-        [Ask::Status],
+        [VenueRequest::Status],
         "it is the answer to the earlier question"
     );
-    assert_eq!(asks(&bench.report(order, unknown)), [Ask::New], "it is the answer to the later one");
+    assert_eq!(asks(&bench.report(order, unknown)), [VenueRequest::New], "it is the answer to the later one");
 }
 
-fn asks(said: &[EventKind]) -> Vec<Ask> {
+fn asks(said: &[EventKind]) -> Vec<VenueRequest> {
     asked(said).iter().map(|asked| asked.ask).collect()
 }

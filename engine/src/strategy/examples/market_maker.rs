@@ -8,8 +8,8 @@
 //! | `loss_max` | realised loss in a security at which it gives up; 0: never |
 
 use super::super::context::Context;
-use super::super::host::Make;
-use super::super::orders::{Refused, Request};
+use super::super::host::StrategyFactory;
+use super::super::orders::{Refused, StrategyRequestKind};
 use super::super::parameters::{BadParameter, Parameters};
 use super::super::{Failure, Strategy};
 use crate::command::Phase;
@@ -19,7 +19,7 @@ use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
 use crate::terms::{Changes, Side, Status};
 
-pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<Make, BadParameter> {
+pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["qty", "half_spread_ticks", "position_max", "loss_max"])?;
     let settings = Settings {
         qty: parameters.qty("qty")?,
@@ -108,7 +108,7 @@ impl Strategy for MarketMaker {
 
     /// A quote that ended while it was being moved is no reason to worry; the next tick sends another.
     fn on_refused(&mut self, refused: &Refused, _: &mut Context<'_>) -> Result<(), Failure> {
-        if refused.request == Request::Submit {
+        if refused.request == StrategyRequestKind::Submit {
             self.forget(&refused.id);
         }
         Ok(())

@@ -9,7 +9,7 @@
 
 use super::super::bars::{Bar, price_of};
 use super::super::context::Context;
-use super::super::host::Make;
+use super::super::host::StrategyFactory;
 use super::super::parameters::{BadParameter, Parameters};
 use super::super::{Failure, Strategy};
 use crate::command::Phase;
@@ -19,7 +19,7 @@ use crate::number::{Price, Qty};
 use crate::terms::{Side, Status};
 use crate::time::NS_PER_S;
 
-pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<Make, BadParameter> {
+pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["fast", "slow", "bar_s", "qty", "short"])?;
     let settings = Settings {
         fast: parameters.count("fast", 1..=100_000)? as usize,
@@ -46,11 +46,11 @@ struct Settings {
 
 struct MovingAverage {
     settings: Settings,
-    lines: Vec<Line>,
+    series: Vec<PriceSeries>,
 }
 
 /// One security: its last prices, and the sums of them.
-struct Line {
+struct PriceSeries {
     security: SecurityId,
     /// A ring of the last `slow` prices.
     prices: Vec<i64>,
@@ -63,7 +63,7 @@ struct Line {
 
 impl MovingAverage {
     fn new(settings: Settings, securities: &[SecurityId]) -> MovingAverage {
-        let line = |security: &SecurityId| Line {
+        let line = |security: &SecurityId| PriceSeries {
             security: *security,
             prices: Vec::with_capacity(settings.slow),
             next: 0,
@@ -71,7 +71,7 @@ impl MovingAverage {
             slow_sum: 0,
             above: None,
         };
-        MovingAverage { settings, lines: securities.iter().map(line).collect() }
+        MovingAverage { settings, series: securities.iter().map(line).collect() }
     }
 
     fn price(
@@ -81,7 +81,7 @@ impl MovingAverage {
         context: &mut Context<'_>,
     ) -> Result<(), Failure> {
         let settings = self.settings;
-        let Some(line) = self.lines.iter_mut().find(|line| line.security == security) else { return Ok(()) };
+        let Some(line) = self.series.iter_mut().find(|line| line.security == security) else { return Ok(()) };
         let Some(above) = line.add(price.raw(), &settings) else { return Ok(()) };
         if line.above.replace(above) == Some(above) || context.phase() != Phase::Running {
             return Ok(());
@@ -110,7 +110,7 @@ impl Settings {
     }
 }
 
-impl Line {
+impl PriceSeries {
     /// Whether the fast average is above the slow one; None while there are too few prices.
     fn add(&mut self, price: i64, settings: &Settings) -> Option<bool> {
         let Settings { fast, slow, .. } = *settings;
@@ -138,7 +138,7 @@ impl Strategy for MovingAverage {
     fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
         match phase {
             Phase::Init => {
-                for line in &self.lines {
+                for line in &self.series {
                     match self.settings.bar_ns {
                         0 => context.subscribe(line.security)?,
                         bar_ns => context.subscribe_bars(line.security, bar_ns)?,
@@ -170,7 +170,7 @@ impl Strategy for MovingAverage {
         _: &mut Context<'_>,
     ) -> Result<(), Failure> {
         if report.status == Status::Rejected {
-            return Err(Failure::new(format!("order {} was rejected: {}", report.id, report.reason.words())));
+            return Err(Failure::new(format!("order {} was rejected: {}", report.id, report.reason.text())));
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ mod tests {
     fn averages_are_those_of_the_last_prices() {
         let settings = Settings { fast: 2, slow: 5, bar_ns: 0, qty: Qty::from_raw(1), short: false };
         let mut strategy = MovingAverage::new(settings, &[SecurityId(1)]);
-        let line = &mut strategy.lines[0];
+        let line = &mut strategy.series[0];
         let prices = [5, 9, -3, 7, 7, 2, 8, 8, 1, 0, 0, 4, 100, 3, 3, 3, 3];
         for (at, price) in prices.into_iter().enumerate() {
             let above = line.add(price, &settings);

@@ -97,7 +97,7 @@ fn of_an_order_that_is_not_here_every_request_is_refused() {
 fn what_cannot_be_an_order_is_rejected() {
     let mut desk = desk();
     desk.limit(1, Buy, 5, 100);
-    let good = Entry {
+    let good = OrderEntry {
         slot: 2,
         book: 0,
         side: Sell,
@@ -107,19 +107,19 @@ fn what_cannot_be_an_order_is_rejected() {
         account: AccountId(1),
     };
     let bad = [
-        (Entry { book: 9, ..good }, Reason::UnknownSecurity),
-        (Entry { slot: 1, ..good }, Reason::DuplicateId),
-        (Entry { slot: NIL, ..good }, Reason::DuplicateId),
-        (Entry { qty: Qty::from_raw(-1), ..good }, Reason::QuantityNotPositive),
-        (Entry { limit: Some(i64::MAX), ..good }, Reason::Overflow),
-        (Entry { limit: Some(i64::MIN), ..good }, Reason::Overflow),
+        (OrderEntry { book: 9, ..good }, Reason::UnknownSecurity),
+        (OrderEntry { slot: 1, ..good }, Reason::DuplicateId),
+        (OrderEntry { slot: NIL, ..good }, Reason::DuplicateId),
+        (OrderEntry { qty: Qty::from_raw(-1), ..good }, Reason::QuantityNotPositive),
+        (OrderEntry { limit: Some(i64::MAX), ..good }, Reason::Overflow),
+        (OrderEntry { limit: Some(i64::MIN), ..good }, Reason::Overflow),
     ];
     for (entry, reason) in bad {
         desk.venue.enter(&entry);
         assert_eq!(desk.said(), [(entry.slot, Rejected(reason))]);
     }
-    desk.venue.enter(&Entry { qty: Qty::MAX, ..good });
-    desk.venue.enter(&Entry { slot: 3, ..good });
+    desk.venue.enter(&OrderEntry { qty: Qty::MAX, ..good });
+    desk.venue.enter(&OrderEntry { slot: 3, ..good });
     assert_eq!(desk.told(), [(3, Canceled(Reason::Overflow))], "the sum at a price must be countable");
     for (book, on) in [(9, true), (9, false)] {
         desk.venue.halt(book, on);

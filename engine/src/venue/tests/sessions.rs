@@ -38,8 +38,15 @@ fn an_auction_order_needs_its_auction_ahead() {
     assert_eq!(desk.said(), [(1, Rejected(Reason::NoAuctionAhead))]);
     let mut plain = desk_with(VenueSettings::default());
     let book = plain.venue.add_book(BookSpec { auctions: false, ..spec(VenueSettings::default()) });
-    let entry =
-        Entry { slot: 1, book, side: Buy, limit: Some(1), qty: qty(1), tif: Tif::Atc, account: AccountId(1) };
+    let entry = OrderEntry {
+        slot: 1,
+        book,
+        side: Buy,
+        limit: Some(1),
+        qty: qty(1),
+        tif: Tif::Atc,
+        account: AccountId(1),
+    };
     plain.venue.enter(&entry);
     assert_eq!(plain.said(), [(1, Rejected(Reason::NoAuctionAhead))]);
 }

@@ -91,7 +91,7 @@ fn any_call(venue: &mut Venue, rng: &mut Rng) -> Qty {
     match rng.below(100) {
         0..50 => {
             let account = AccountId(rng.below(8) as u16);
-            venue.enter(&Entry { slot, book, side, limit, qty, tif, account });
+            venue.enter(&OrderEntry { slot, book, side, limit, qty, tif, account });
         }
         50..60 => venue.cancel(slot),
         60..75 => venue.replace(slot, qty, limit, tif),
@@ -164,7 +164,7 @@ fn is_open(venue: &Venue, book: u32) -> bool {
 }
 
 /// What is left of an order, by what is said of it.
-fn follow(left: &mut Qty, asked: Qty, outcome: Outcome) {
+fn follow(left: &mut Qty, asked: Qty, outcome: VenueOutcome) {
     match outcome {
         Accepted => {
             assert!(left.is_zero());

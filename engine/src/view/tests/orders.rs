@@ -113,7 +113,7 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
         id: id("a"),
         request_id: id("x"),
         source: Source::default(),
-        request: Request::Cancel,
+        request: RequestKind::Cancel,
         status: Status::New,
         reason: Reason::VenueRejected,
     };

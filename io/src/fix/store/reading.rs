@@ -1,4 +1,4 @@
-//! Reading a store back: the numbers of the newest slot that is whole, and the records of the ring.
+//! Reads a store: the sequence numbers of the newest intact slot, and the records of the ring.
 
 use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
@@ -19,8 +19,8 @@ fn half(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Reads a file back. What is not whole at the end of the ring was never sent and is dropped; a file without a whole slot, or of
-/// another session, is an error.
+/// Reads a file. An incomplete record at the end of the ring was never sent and is dropped; a file
+/// without an intact slot, or of another session, is an error.
 pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
     let damaged = |at: usize, words: &str| {
         Err(Fault::new(&place.path, at, What::StateDamaged(format!("the FIX store {words}"))))
@@ -55,11 +55,12 @@ pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
         file_bytes: bytes.len().next_multiple_of(PAGE_BYTES),
     };
     let ring = &bytes[RING_AT..];
-    // With the power the slots may be older than what lies where they lead to, if the ring can have come round since.
+    // After a power loss the slots may be older than the records they refer to, if the ring may
+    // have wrapped since.
     let begin = if kept.lost_power && head > ring.len() as u64 / 2 { chain_begin(ring, tail) } else { tail };
     let end = read_ring(ring, begin, &mut kept);
     for shard in 0..SHARDS_MAX {
-        // With the power a newer word may have been kept, and the older record it speaks of lost.
+        // After a power loss a newer value may have survived whose record, which is older, is lost.
         if !(kept.lost_power && (end < head || kept.heard[shard] > 0)) {
             kept.heard[shard] = kept.heard[shard].max(word(bytes, HEARD_AT + shard * 8));
         }
@@ -73,7 +74,7 @@ pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
     Ok(kept)
 }
 
-/// All records from this one on, and where they end.
+/// Reads all records from this position on, and returns where they end.
 fn read_ring(ring: &[u8], begin: u64, kept: &mut Kept) -> u64 {
     let mut at = begin;
     while at < begin + ring.len() as u64 {
@@ -92,7 +93,7 @@ fn read_ring(ring: &[u8], begin: u64, kept: &mut Kept) -> u64 {
     at
 }
 
-/// What is found at a place of the stream, if it is whole.
+/// A valid item at a position of the stream.
 enum Found<'a> {
     Padding(u64),
     Record { number: u64, cause: Option<ReportedEvent>, message: &'a [u8] },
@@ -119,9 +120,10 @@ fn record_at(ring: &[u8], at: u64) -> Option<Found<'_>> {
     Some(Found::Record { number: word(rest, 16), cause, message })
 }
 
-/// Where the records begin that count, after a loss of power. In the first round through the ring nothing was overwritten, and they
-/// begin where the slots say. Later it is the longest run of whole records: between two syncs less than half of the ring is written, so
-/// this is the run that was synced, with what was written behind it without a gap; what lies beyond a gap does not count.
+/// Returns where the valid records start after a power loss. In the first lap through the ring
+/// nothing was overwritten, and they start where the slots say. Later it is the longest run of
+/// valid records: between two syncs less than half of the ring is written, so this is the run that
+/// was synced, with the records written after it without a gap; records beyond a gap do not count.
 fn chain_begin(ring: &[u8], tail: u64) -> u64 {
     let places = (0..ring.len().saturating_sub(16)).step_by(16).map(|place| word(&ring[place..], 8));
     let places = (0..ring.len() as u64).step_by(16).zip(places);
@@ -151,7 +153,8 @@ fn chain_begin(ring: &[u8], tail: u64) -> u64 {
     longest.start
 }
 
-/// The last event of each shard that was reported, by the first page; none if the page is not enough to know.
+/// Returns the last reported event of each shard from the first page; `None` if the page does not
+/// suffice.
 pub(super) fn heard_of_head(place: &Place<'_>, page: &[u8]) -> Option<Vec<u64>> {
     let is_ours = page.len() == PAGE_BYTES
         && page[..8] == MAGIC

@@ -32,7 +32,7 @@ fn kept(store: &FileStore) -> Vec<u64> {
 }
 
 #[test]
-fn what_was_kept_is_there_after_the_process_has_gone_at_any_moment() {
+fn stored_messages_survive_a_crash_at_any_moment() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let mut store = open(&disk);
@@ -68,7 +68,7 @@ fn what_was_kept_is_there_after_the_process_has_gone_at_any_moment() {
 }
 
 #[test]
-fn a_torn_end_is_dropped_and_a_torn_slot_leaves_the_one_before() {
+fn a_torn_end_is_dropped_and_a_torn_slot_leaves_the_previous_one() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let mut store = open(&disk);
@@ -91,7 +91,7 @@ fn a_torn_end_is_dropped_and_a_torn_slot_leaves_the_one_before() {
 }
 
 #[test]
-fn after_a_loss_of_power_no_number_is_used_twice() {
+fn after_a_power_loss_no_sequence_number_is_used_twice() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let mut store =
@@ -108,7 +108,7 @@ fn after_a_loss_of_power_no_number_is_used_twice() {
 }
 
 #[test]
-fn after_a_loss_of_power_at_any_moment_no_report_is_missing_and_nothing_is_made_up() {
+fn after_a_power_loss_at_any_moment_no_report_is_missing_or_invented() {
     for seed in 0..300 {
         let (simulated, mut chance) = (Simulated::new(seed), Rng::new(seed));
         let disk = Disk::Simulated(simulated.clone());
@@ -144,7 +144,7 @@ fn after_a_loss_of_power_at_any_moment_no_report_is_missing_and_nothing_is_made_
 }
 
 #[test]
-fn numbers_above_those_of_the_messages_stay() {
+fn numbers_above_those_of_the_messages_are_kept() {
     let disk = Disk::Simulated(Simulated::new(1));
     let mut store = open(&disk);
     store.save(1, &message(1), None).unwrap();
@@ -153,7 +153,7 @@ fn numbers_above_those_of_the_messages_stay() {
 }
 
 #[test]
-fn a_message_that_is_too_long_is_refused_and_a_foreign_file_too() {
+fn a_message_that_is_too_long_and_a_foreign_file_are_rejected() {
     let disk = Disk::Simulated(Simulated::new(1));
     let mut store = open(&disk);
     assert_eq!(store.save(1, &[0; BYTES], None), Err(StoreFailed));
@@ -170,7 +170,7 @@ fn long_place(disk: &Disk) -> Place<'_> {
 }
 
 #[test]
-fn a_store_grows_as_it_is_used_up_to_its_limit_and_keeps_what_it_has() {
+fn a_store_grows_up_to_its_limit_and_keeps_its_messages() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let path = Path::new("fix/A-B.store");
@@ -193,14 +193,14 @@ fn a_store_grows_as_it_is_used_up_to_its_limit_and_keeps_what_it_has() {
     }
     assert_eq!(sizes.last(), Some(&(LONG_BYTES as u64)));
     assert!(sizes.len() > 4, "{sizes:?}");
-    // It does not become shorter, as all of them were once made.
+    // It does not shrink.
     store.reset(numbers(1, 1)).unwrap();
     drop(FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap());
     assert_eq!(disk.len(path).unwrap(), LONG_BYTES as u64);
 }
 
 #[test]
-fn without_room_on_the_disk_the_oldest_messages_give_way_earlier() {
+fn on_a_full_disk_the_oldest_messages_are_evicted_earlier() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let mut store = FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap();
@@ -213,7 +213,7 @@ fn without_room_on_the_disk_the_oldest_messages_give_way_earlier() {
 }
 
 #[test]
-fn after_a_loss_of_power_a_store_that_was_growing_has_what_was_synced() {
+fn after_a_power_loss_a_growing_store_has_what_was_synced() {
     for seed in 0..200 {
         let (simulated, mut chance) = (Simulated::new(seed), Rng::new(seed));
         let disk = Disk::Simulated(simulated.clone());
@@ -227,7 +227,7 @@ fn after_a_loss_of_power_a_store_that_was_growing_has_what_was_synced() {
             if chance.below(3) == 0 {
                 store.set_sequence_numbers(numbers(number, number + 1)).unwrap();
             }
-            // Seldom, so that more than half of a young store lies between two syncs.
+            // Rarely, so that more than half of a young store lies between two syncs.
             if chance.below(900) == 0 {
                 store.file().sync().unwrap();
                 synced = number;
@@ -248,7 +248,7 @@ fn after_a_loss_of_power_a_store_that_was_growing_has_what_was_synced() {
 }
 
 #[test]
-fn the_first_page_tells_what_was_reported() {
+fn the_first_page_holds_the_last_reported_events() {
     let disk = Disk::Simulated(Simulated::new(1));
     assert_eq!(FileStore::peek_head(&place(&disk)).unwrap(), None);
     let mut store = open(&disk);

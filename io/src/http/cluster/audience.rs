@@ -1,4 +1,5 @@
-//! Who of this server wants to hear what of one shard that another owns: kept here, since that shard hears only our link.
+//! Subscriptions of this server's ports to one shard that another server owns. They are kept here,
+//! since that shard knows only our link.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,14 @@ pub struct Audience {
     orders: PortMask,
     ticks: BTreeMap<SecurityId, PortMask>,
     depths: BTreeMap<SecurityId, PortMask>,
-    /// Who has ever asked for a snapshot: whoever did is told again when we begin anew.
+    /// Ports that have ever requested a snapshot; they receive another one when we join again.
     pub readers: PortMask,
-    /// Who has asked and was not told yet.
+    /// Ports that have requested a snapshot and have not received it yet.
     pub waiting: PortMask,
 }
 
 impl Audience {
-    /// Whether other market data are wanted than before.
+    /// Changes a subscription. Returns whether the set of wanted market data has changed.
     pub fn watch(&mut self, port: PortId, what: Watch, on: bool) -> bool {
         let one = PortMask::one(port);
         let turn = |mask: &mut PortMask| {
@@ -29,7 +30,7 @@ impl Audience {
         match what {
             Watch::Everything => turn(&mut self.everything),
             Watch::Orders => turn(&mut self.orders),
-            // Venues and limits of another server are its own business.
+            // Venues and limits of another server are its own.
             Watch::Venue(_) | Watch::Budgets => {}
             Watch::Ticks(security) => return turn_row(&mut self.ticks, security, turn),
             Watch::Depth(security) => return turn_row(&mut self.depths, security, turn),
@@ -42,12 +43,12 @@ impl Audience {
         self.waiting = self.waiting.with(PortMask::one(port));
     }
 
-    /// Securities whose market data somebody watches: ticks, and books.
+    /// Returns the securities whose ticks, and those whose books, are subscribed to.
     pub fn wants(&self) -> (impl Iterator<Item = SecurityId>, impl Iterator<Item = SecurityId>) {
         (self.ticks.keys().copied(), self.depths.keys().copied())
     }
 
-    /// Who hears an event that is no image: as a shard would decide.
+    /// Returns the ports that receive an event which is no snapshot item, by the rules of a shard.
     pub fn hearers(&self, event: &mut Event) -> PortMask {
         let source = source_of(event).map(|source| source.port);
         let own = source.filter(|port| *port < PortId::LINK).map_or(PortMask::NONE, PortMask::one);

@@ -1,6 +1,6 @@
-//! What waits here for other servers, at its bounds.
+//! Tests of the bounds of what is buffered for other servers.
 
-use pitlane_engine::cluster::{Item, Reader};
+use pitlane_engine::cluster::{ClusterEvent, EventRecipient};
 use pitlane_engine::command::Command;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, SecurityId, Source};
@@ -10,11 +10,11 @@ use pitlane_engine::time::Day;
 use super::owner::AGAIN_MAX;
 use super::*;
 
-const OTHER: Card = Card { member: 1, life: 9, map: 1 };
+const OTHER: MemberIdentity = MemberIdentity { member: 1, life: 9, map: 1 };
 const LIFE: u64 = 5;
 const DEPTHS: Depths = Depths { commands: 8, events: 8 };
 
-/// The first of two servers, and its shard's end of the lanes.
+/// Creates the first of two servers, and its shard's end of the lanes.
 fn cluster() -> (Cluster, ShardEnd) {
     let member = |name: &str, shard| Member { name: name.to_string(), shards: vec![shard] };
     let config = Config::default();
@@ -38,28 +38,30 @@ fn cluster() -> (Cluster, ShardEnd) {
     (cluster, ends.remove(0))
 }
 
-/// So many posts are kept.
+/// Adds this number of posts to the window.
 fn say(cluster: &Cluster, posts: u64) {
     let window = &mut cluster.inner.borrow_mut().owner.window;
     for seq in 1..=posts {
         let event = Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } };
-        window.add(Item { shard: ShardId(0), to: Reader::All, event });
+        window.add(ClusterEvent { shard: ShardId(0), to: EventRecipient::All, event });
         window.close();
     }
     window.pass();
 }
 
 fn fetch(cluster: &Cluster, from: u64) {
-    let letter = Letter::Fetch { card: OTHER, life: LIFE, from }.encode();
+    let letter = ClusterMessage::Fetch { card: OTHER, life: LIFE, from }.encode();
     cluster.handle_letter(Timestamp(1), Some(OTHER.member), &letter, &|_, _| true);
 }
 
-/// Numbers of the posts that go out again.
+/// Returns the numbers of the posts that are sent again.
 fn posts_again(cluster: &Cluster) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some((subject, bytes)) = cluster.take(Timestamp(1)) {
         if subject.contains(".again.") {
-            let Ok(Call::Post(post)) = Call::decode(&bytes) else { panic!("only posts are said again") };
+            let Ok(ClusterBroadcast::Batch(post)) = ClusterBroadcast::decode(&bytes) else {
+                panic!("only posts are said again")
+            };
             numbers.push(post.number);
         }
     }
@@ -67,7 +69,7 @@ fn posts_again(cluster: &Cluster) -> Vec<u64> {
 }
 
 #[test]
-fn so_many_posts_are_sent_again_at_once_and_whoever_lacks_more_asks_again() {
+fn a_fetch_resends_a_bounded_number_of_posts_and_the_next_fetch_gets_the_rest() {
     let (cluster, _shard) = cluster();
     say(&cluster, AGAIN_MAX + 10);
     fetch(&cluster, 1);
@@ -77,7 +79,7 @@ fn so_many_posts_are_sent_again_at_once_and_whoever_lacks_more_asks_again() {
 }
 
 #[test]
-fn so_many_messages_wait_to_go_out_and_whoever_asked_asks_again() {
+fn the_output_queue_is_bounded_and_a_dropped_fetch_can_be_repeated() {
     let (cluster, _shard) = cluster();
     say(&cluster, AGAIN_MAX);
     for _ in 0..OUT_MAX as u64 / AGAIN_MAX {
@@ -92,8 +94,8 @@ fn so_many_messages_wait_to_go_out_and_whoever_asked_asks_again() {
 }
 
 #[test]
-fn so_many_commands_of_a_member_wait_and_the_next_is_not_acknowledged() {
-    /// As `owner.rs` has it.
+fn the_inbox_of_a_member_is_bounded_and_commands_beyond_it_are_not_acknowledged() {
+    /// As in `owner.rs`.
     const INBOX: u64 = 4_096;
     let (cluster, mut shard) = cluster();
     let source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
@@ -101,16 +103,16 @@ fn so_many_commands_of_a_member_wait_and_the_next_is_not_acknowledged() {
     let send = |first: u64, count: u64| {
         let command = |number| (ShardId(0), Command::new(source, number as u32, body));
         let commands = (first..first + count).map(command).collect();
-        let letter = Letter::Commands { card: OTHER, life: LIFE, first, commands };
+        let letter = ClusterMessage::Commands { card: OTHER, life: LIFE, first, commands };
         let answer = cluster.inner.borrow_mut().owner.handle(Timestamp(1), letter, &mut |_| {}, &|_, _| true);
-        let Some(Letter::Taken { number, .. }) = answer else { panic!("{answer:?}") };
+        let Some(ClusterMessage::Taken { number, .. }) = answer else { panic!("{answer:?}") };
         number
     };
     for first in (1..INBOX).step_by(64) {
         assert_eq!(send(first, 64), first + 63);
     }
     assert_eq!(send(INBOX + 1, 64), INBOX, "they come again");
-    // As far as the shard takes them there is room for more, and each is taken once.
+    // As the shard takes commands there is room for more, and each command is taken once.
     let (mut taken, mut tokens) = (INBOX, Vec::new());
     while tokens.len() < INBOX as usize + 64 {
         cluster.inner.borrow_mut().owner.poll();

@@ -1,10 +1,11 @@
-//! What operators have decided, brought to our own shards if they have missed it.
+//! Applies operators' directives to our own shards if the shards have missed them.
 //!
-//! Each shard tells the version of the newest directive that it has applied, for each key. This server
-//! compares what it sees of all shards, and tells its own those that others have and they lack. So a server
-//! that was paused, cut off or down catches up by itself as soon as it hears one other server that knows;
-//! and since the shards store what they apply, it does not matter which server the operator spoke to, nor
-//! whether that one has been started again since.
+//! Each shard reports the version of the newest directive that it has applied, for each key. This
+//! server compares what it sees of all shards, and sends its own shards the directives that others
+//! have and they lack. So a server that was paused, cut off or down catches up by itself as soon as
+//! it receives messages of one other server that knows them. Since the shards store what they
+//! apply, it does not matter to which server the operator sent the directive, nor whether that one
+//! has been restarted since.
 
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::Version;
@@ -13,17 +14,19 @@ use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::view::View;
 
-/// After a shard was told something, so long until it is looked at again whether it has applied it.
+/// Time after sending a directive to a shard until it is checked again whether the shard has
+/// applied it.
 const AGAIN_NS: u64 = 100 * NS_PER_MS;
 
 #[derive(Debug)]
 pub struct CatchUp {
     own: ShardMask,
-    /// How the view stood when it was last compared, and whether something was lacking then.
+    /// The view's counter of directives at the last comparison, and whether something was missing
+    /// then.
     seen: u64,
     is_lacking: bool,
     compared_at: Timestamp,
-    /// The newest version that this server has given.
+    /// The newest version that this server has issued.
     given: Version,
 }
 
@@ -32,18 +35,20 @@ impl CatchUp {
         CatchUp { own, seen: 0, is_lacking: false, compared_at: Timestamp::ZERO, given: Version::default() }
     }
 
-    /// A version newer than all that are known here.
+    /// Returns a version newer than all that are known here.
     pub fn next_version(&mut self, now: Timestamp, member: u8, view: &View) -> Version {
         let known = view.directives().map(|(_, version)| version).max().unwrap_or_default();
         self.given = Version::after(known.max(self.given), now, member);
         self.given
     }
 
-    /// What our shards are to be told, as far as something has changed since the last look, or was still lacking then.
+    /// Returns the commands for our shards, if something has changed since the last comparison or
+    /// was still missing then.
     pub fn missed(&mut self, now: Timestamp, view: &View) -> Vec<(ShardId, CommandKind)> {
         let is_due = now >= self.compared_at.plus(AGAIN_NS) || now < self.compared_at;
         let is_changed = view.directives_seen() != self.seen;
-        // What was lacking is on its way: a look at every change meanwhile would only send it again.
+        // The missing directives are already sent: a comparison at every change meanwhile would
+        // only send them again.
         let is_wanted = if self.is_lacking { is_due } else { is_changed };
         if !is_wanted {
             return Vec::new();
@@ -52,7 +57,7 @@ impl CatchUp {
         let mut missed = Vec::new();
         for (directive, version) in view.directives() {
             let lacking = view.unconfirmed(directive.key());
-            // Before its first snapshot has ended it is not known what a shard lacks.
+            // Before its first snapshot has ended it is unknown what a shard lacks.
             let lacking = lacking.filter(|shard| self.own.contains(*shard) && view.is_complete(*shard));
             missed.extend(lacking.map(|shard| (shard, CommandKind::Direct { version, directive })));
         }
@@ -84,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_of_ours_is_told_once_what_another_shard_has_and_it_lacks() {
+    fn a_directive_that_our_shard_lacks_is_sent_to_it_once() {
         let mut view = View::new(2, ViewSettings::default());
         let mut catch_up = CatchUp::new([OWN].into_iter().collect());
         let newest = Version(80);
@@ -100,7 +105,7 @@ mod tests {
         assert_eq!(catch_up.missed(late, &view), missed, "and was lost");
         tell(&mut view, OWN, EventKind::Directed { version: newest, directive: kill(true) });
         assert_eq!(catch_up.missed(late.plus(AGAIN_NS), &view), []);
-        // What we give is newer, and what others lack is their business.
+        // Versions issued here are newer, and what shards of others lack is left to their servers.
         let version = catch_up.next_version(Timestamp(5), 0, &view);
         assert!(version > newest && catch_up.next_version(Timestamp(5), 0, &view) > version);
         tell(&mut view, OWN, EventKind::Directed { version, directive: kill(false) });

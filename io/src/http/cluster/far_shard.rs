@@ -1,8 +1,11 @@
-//! A shard that another server owns, in its place in our mesh: takes the commands of our ports, and tells them what it says.
+//! A shard that another server owns, at its position in our mesh: it takes the commands of our
+//! ports, and delivers the owner's events to them.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::cluster::{Item, MemberId, Reader, is_sound, seen_here, source_of, translate_senders};
+use pitlane_engine::cluster::{
+    ClusterEvent, EventRecipient, MemberId, is_sound, source_of, translate_port, translate_senders,
+};
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, PortMask, ShardId};
@@ -18,44 +21,52 @@ pub struct FarShard {
     end: ShardEnd,
     orders_max: u32,
     pub audience: Audience,
-    /// Number of the last event that was told, and of the last one on the read model's lane.
+    /// Sequence number of the last event that was delivered.
     seq: u64,
+    /// Sequence number of the last event on the read model's lane.
     pub read: u64,
-    /// What could not be told to these yet. A snapshot's begin may have an end before it.
+    /// Events that do not fit into the lanes of these ports yet. A snapshot's begin may follow the
+    /// end of another.
     slots: VecDeque<(PortMask, Event)>,
-    /// Who is being told a snapshot, and who was told one.
+    /// Ports that are receiving a snapshot.
     telling: PortMask,
+    /// Ports that have received a snapshot.
     told: PortMask,
-    /// By ledger: the last transaction that was told. A snapshot that comes later shows it once more, and it is not news.
+    /// By ledger: the last transaction that was delivered. A later snapshot repeats it, and the
+    /// repetition is not new.
     booked: BTreeMap<u64, u64>,
-    /// The snapshot we have asked for is there.
+    /// Whether the requested snapshot has been received.
     pub is_complete: bool,
-    /// The next snapshot is for everybody who reads.
+    /// Whether the next snapshot goes to all ports that read.
     is_anew: bool,
-    /// A snapshot has begun since we joined; what comes before is the rest of one that began for others.
+    /// Whether a snapshot has begun since we joined. Items before that belong to one that began for
+    /// others.
     is_begun: bool,
-    /// Until the first snapshot of our life has ended: what FIX clients of ours have missed, then what is said to them meanwhile. They are told
-    /// when they know how everything stands, in the order of the numbers: a report that is made counts for all before it.
+    /// Until the first snapshot after our start has ended: reports that FIX clients of ours have
+    /// missed, then the reports that arrive meanwhile. They are delivered once the clients have the
+    /// state of everything, in the order of their numbers: a report that a session has made
+    /// acknowledges all before it.
     early: Option<Vec<Early>>,
-    /// When the newest event that was told was said; nothing is told after a start.
+    /// Time of the newest event that was delivered; zero after a start.
     told_at: Timestamp,
-    /// Since events of our clients' orders are lost: how each of these orders stands, gathered from the next snapshot. FIX clients are told at
-    /// its end. At most as many as the shard has orders.
+    /// Status of each order of our clients, collected from the next snapshot because events of
+    /// these orders are lost. FIX clients receive it at the end of the snapshot. At most as many as
+    /// the shard has orders.
     standing: Option<Vec<Event>>,
-    /// What our ports have told about senders, at most [`SENDERS_TOLD_MAX`], and how much of it this life of the owner has
-    /// been told.
+    /// Commands of our ports that name senders, at most [`SENDERS_TOLD_MAX`].
     senders: VecDeque<Command>,
+    /// How many of `senders` this start of the owner has been sent.
     senders_told: usize,
 }
 
-/// Of the halves of senders, for an owner that begins again or was away: all that our ports can name between two starts, as a
-/// rule. The oldest beyond are forgotten.
+/// Maximum number of sender commands kept for an owner that restarts or was away. This usually
+/// suffices for all that our ports name between two starts. The oldest beyond it are dropped.
 const SENDERS_TOLD_MAX: usize = 16_384;
 
 #[derive(Clone, Copy, Debug)]
 struct Early {
     event: Event,
-    /// It was said before we began.
+    /// Whether it happened before we started.
     is_late: bool,
 }
 
@@ -90,18 +101,18 @@ impl FarShard {
         self.seq
     }
 
-    /// From the next snapshot on all is as it says.
+    /// Makes the next snapshot replace the whole state.
     pub fn begin_anew(&mut self) {
         (self.is_complete, self.is_anew, self.is_begun) = (false, true, false);
     }
 
-    /// The owner begins a new life, which knows nothing that its journal does not have.
+    /// Handles a restart of the owner, which then knows only what its journal has.
     pub fn begin_life(&mut self) {
         self.senders_told = 0;
         self.begin_anew();
     }
 
-    /// Keeps what one of our ports tells about a sender.
+    /// Stores a command of one of our ports that names a sender.
     pub fn keep_sender(&mut self, command: Command) {
         if self.senders.len() == SENDERS_TOLD_MAX {
             self.senders.pop_front();
@@ -110,14 +121,15 @@ impl FarShard {
         self.senders.push_back(command);
     }
 
-    /// What this life of the owner is to be told about senders next.
+    /// Returns the next sender command that this start of the owner has not been sent.
     pub fn next_sender(&mut self) -> Option<Command> {
         let next = self.senders.get(self.senders_told).copied()?;
         self.senders_told += 1;
         Some(next)
     }
 
-    /// Events of our clients' orders are lost: after the next snapshot FIX clients are told how their orders stand.
+    /// Records that events of our clients' orders are lost: after the next snapshot FIX clients
+    /// receive the status of their orders.
     pub fn owe_standing(&mut self) {
         self.standing = Some(Vec::new());
     }
@@ -126,7 +138,8 @@ impl FarShard {
         self.end.poll_command()
     }
 
-    /// Whether all that was said is told. `called` learns whom to wake.
+    /// Writes buffered events to the lanes. Returns whether all are delivered; `called` collects
+    /// the ports to wake.
     pub fn settle(&mut self, called: &mut PortMask) -> bool {
         while let Some((ports, event)) = self.slots.front_mut() {
             for port in ports.ports() {
@@ -146,38 +159,39 @@ impl FarShard {
         true
     }
 
-    /// Tells what the owner said, and gives it as we see it. Only when everything before is settled.
-    pub fn tell(&mut self, from: MemberId, own: MemberId, item: &Item) -> Option<Event> {
+    /// Delivers an item of the owner, and returns the event as this server sees it. Must only be
+    /// called when everything before it is settled.
+    pub fn tell(&mut self, from: MemberId, own: MemberId, item: &ClusterEvent) -> Option<Event> {
         let mut event = item.event;
         if !is_sound(self.id(), self.orders_max, &event) {
             return None;
         }
         if let Some(source) = source_of(&mut event) {
-            source.port = seen_here(source.port, from, own);
+            source.port = translate_port(source.port, from, own);
         }
-        translate_senders(&mut event, |port| seen_here(port, from, own));
-        // Prices come their own way, and may be newer than what comes on the other; and who speaks in the owner's place has no numbers: they
-        // have no say in them.
+        translate_senders(&mut event, |port| translate_port(port, from, own));
+        // Prices arrive separately and may be newer than the other events, and an event made in the
+        // owner's place has no number of its own. So neither advances the sequence number.
         let is_price =
-            item.to == Reader::All && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_));
-        let is_numbered = !is_price && !event.is_in_its_place();
+            item.to == EventRecipient::All && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_));
+        let is_numbered = !is_price && !event.is_substitute();
         if !is_numbered {
             event.seq = self.seq;
         }
         let ports = match item.to {
-            Reader::Joining => {
+            EventRecipient::Joining => {
                 self.tell_image(event);
                 return None;
             }
-            Reader::All if is_numbered && self.keep_early(event, false) => {
+            EventRecipient::All if is_numbered && self.keep_early(event, false) => {
                 self.audience.hearers(&mut event).without(asker(&mut event))
             }
-            Reader::All => self.audience.hearers(&mut event),
-            // Whoever lacks it is who sent the order.
-            Reader::Late(member) if member != own || self.keep_early(event, true) => return None,
-            // He was told, when we asked for it twice.
-            Reader::Late(_) if event.seq <= self.seq => return None,
-            Reader::Late(_) => asker(&mut event),
+            EventRecipient::All => self.audience.hearers(&mut event),
+            // Only the sender of the order lacks it.
+            EventRecipient::Late(member) if member != own || self.keep_early(event, true) => return None,
+            // The port has received it, after we joined twice.
+            EventRecipient::Late(_) if event.seq <= self.seq => return None,
+            EventRecipient::Late(_) => asker(&mut event),
         };
         if is_numbered {
             self.told_at = self.told_at.max(event.at);
@@ -187,12 +201,14 @@ impl FarShard {
         Some(event)
     }
 
-    /// Keeps what must not be told yet, once: an owner that is asked again says it again.
+    /// Stores an event that must not be delivered yet, once: an owner that is asked again sends it
+    /// again.
     fn keep_early(&mut self, mut event: Event, is_late: bool) -> bool {
         let Some(early) = &mut self.early else { return false };
         let is_fix = source_of(&mut event).is_some_and(|source| source.origin == Origin::Fix);
         if !is_fix || !is_report(&event) || asker(&mut event).is_empty() {
-            // Of those who are not FIX sessions nobody is here any more who would miss it.
+            // Sources other than FIX sessions have not outlived the restart, so none of them misses
+            // the event.
             return is_late;
         }
         if early.last().is_none_or(|last| last.event.seq < event.seq) {
@@ -216,7 +232,7 @@ impl FarShard {
     fn tell_image(&mut self, event: Event) {
         match event.body {
             EventKind::SnapshotBegin { .. } => {
-                // One that was broken off ends before the next begins.
+                // A snapshot that was interrupted ends before the next begins.
                 self.end_snapshot(event);
                 self.is_begun = true;
                 self.standing.iter_mut().for_each(Vec::clear);
@@ -242,8 +258,8 @@ impl FarShard {
         }
     }
 
-    /// Keeps the image of an order whose FIX client may have missed something: one that is open, or has ended since the last event
-    /// that was told.
+    /// Collects the snapshot item of an order whose FIX client may have missed something: one that
+    /// is open, or has finished since the last event that was delivered.
     fn gather_standing(&mut self, event: &Event) {
         let (Some(standing), EventKind::Status(report)) = (&mut self.standing, &event.body) else { return };
         let is_fix = report.source.origin == Origin::Fix && report.source.port < PortId::LINK;
@@ -253,7 +269,7 @@ impl FarShard {
         }
     }
 
-    /// Behind everything that was said before the snapshot.
+    /// Delivers the collected statuses, after all events that preceded the snapshot.
     fn tell_standing(&mut self) {
         for mut event in self.standing.take().unwrap_or_default() {
             let ports = asker(&mut event).and(self.end.ports());
@@ -264,7 +280,7 @@ impl FarShard {
         }
     }
 
-    /// Whether a transaction was not told before; all else is.
+    /// Returns false for a transaction that was delivered before, true for everything else.
     fn is_news(&mut self, event: &Event) -> bool {
         let EventKind::Booked(booking) = &event.body else { return true };
         let (ledger, number) = (booking.id.0 >> 32, booking.id.0.saturating_add(1));
@@ -281,7 +297,8 @@ impl FarShard {
         }
     }
 
-    /// Those who wait for their first snapshot are told that there is nothing: the owner is not here. The others keep what they know.
+    /// Sends an empty snapshot to the ports that wait for their first one, because the owner is not
+    /// here. The others keep what they know.
     pub fn excuse(&mut self, now: Timestamp) {
         let first = self.audience.waiting.without(self.told);
         self.audience.waiting = self.audience.waiting.without(first);
@@ -297,14 +314,14 @@ impl FarShard {
         self.say(PortMask::one(port), Event { seq: self.seq, at, body });
     }
 
-    /// A command that is no business of the owner: done, or noted here. Gives it back if it is for him; and whether other market
-    /// data are wanted.
+    /// Handles a command that does not concern the owner. Returns the command if it is for the
+    /// owner, and whether other market data are wanted.
     pub fn handle_here(&mut self, now: Timestamp, command: Command) -> (Option<Command>, bool) {
         let mut wants = false;
         match command.body {
             CommandKind::Watch { port, what, on } => wants = self.audience.watch(port, what, on),
             CommandKind::Snapshot { port } => self.audience.ask(port),
-            // Nobody waits for an answer to a price or a report.
+            // Prices, reports and timers have no response.
             CommandKind::Quote { .. }
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
@@ -329,10 +346,11 @@ impl FarShard {
         (None, wants)
     }
 
-    /// Numbers never go back, whatever an owner has forgotten.
+    /// Buffers an event for these ports. Sequence numbers never go back, whatever an owner has
+    /// forgotten.
     fn say(&mut self, ports: PortMask, event: Event) {
         self.seq = self.seq.max(event.seq);
-        // A port that is not in our mesh hears nothing.
+        // A port that is not in our mesh receives nothing.
         let ports = ports.and(self.end.ports()).without(PortMask::one(PortId::LINK));
         if !ports.is_empty() {
             self.slots.push_back((ports, Event { seq: self.seq, ..event }));
@@ -340,13 +358,13 @@ impl FarShard {
     }
 }
 
-/// Our port that an event answers, if it is one of ours.
+/// Returns the port that an event answers, if it is one of ours.
 fn asker(event: &mut Event) -> PortMask {
     let source = source_of(event).map(|source| source.port);
     source.filter(|port| *port < PortId::LINK).map_or(PortMask::NONE, PortMask::one)
 }
 
-/// Whether sessions make a report of it.
+/// Returns whether sessions make a report of it.
 fn is_report(event: &Event) -> bool {
     matches!(event.body, EventKind::Order(_) | EventKind::Status(_) | EventKind::Refused(_))
 }
@@ -360,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_that_begins_again_is_told_the_newest_senders() {
+    fn an_owner_that_restarts_is_sent_the_newest_senders() {
         let (_ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let mut shard = FarShard::new(ends.remove(0), 10);
         let command = |number: usize| {

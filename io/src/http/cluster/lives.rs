@@ -4,13 +4,14 @@
 //! counter, one more with each start (40 bits) │ taken from the time of the start (24 bits)
 //! ```
 //!
-//! The counter is stored in the data folder, so a clock that was set back does not matter. The first start of a folder takes
-//! it from the clock: a folder that was lost and made anew goes on above the counter of the lost one. The low bits tell apart two
-//! starts with the same counter, as after a folder was restored from a copy.
+//! The counter is stored in the data folder, so a clock that was set back does not matter. The
+//! first start of a folder takes it from the clock: a folder that replaces a lost one continues
+//! above the counter of the lost one. The low bits distinguish two starts with the same counter, as
+//! after a folder was restored from a copy.
 //!
-//! Nothing more can be done on this side: a new folder and a clock that was set back give a number below
-//! the last one. So [`Lives`] believes a lower number too, once the higher one has been silent for a lease;
-//! before that it may be a message of the earlier life that comes late.
+//! Nothing more can be done on this side: a new folder and a clock that was set back give a number
+//! below the last one. So [`Lives`] accepts a lower number too, once the higher one has been silent
+//! for a lease; before that it may be a delayed message of the earlier life.
 
 use pitlane_engine::time::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
@@ -18,11 +19,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::journal::Fault;
 use crate::journal::metadata::JournalMetadata;
 
-/// The counter's note.
+/// Key of the counter in the journal's metadata.
 const KEY: &str = "cluster-life";
 const LOW_BITS: u32 = 24;
 
-/// The number of this start. Without notes, where nothing is stored, the clock stands in for the counter.
+/// Returns the number of this start. Without metadata, where nothing is stored, the clock replaces
+/// the counter.
 pub fn next_life(notes: Option<&JournalMetadata>, started: Timestamp) -> Result<u64, Fault> {
     let clock = started.0 >> LOW_BITS;
     let counter = match notes {
@@ -38,7 +40,7 @@ pub fn next_life(notes: Option<&JournalMetadata>, started: Timestamp) -> Result<
     Ok((counter << LOW_BITS) | low)
 }
 
-/// The life of another server that we believe in.
+/// The accepted life of another server.
 #[derive(Debug, Default)]
 pub struct Lives {
     current: u64,
@@ -50,23 +52,23 @@ pub struct Lives {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Current,
-    /// From now on this one is the current life.
+    /// This life is the current one from now on.
     New,
     /// As [`Verdict::New`], though its number is lower than that of the life before.
     Lower,
-    /// The message is not to be looked at; whether it is the first of its life.
+    /// The message is to be discarded; the flag says whether it is the first of its life.
     Ignored {
         is_first: bool,
     },
 }
 
 impl Lives {
-    /// Zero: nothing was heard yet.
+    /// Returns the current life; zero if no message has arrived yet.
     pub fn current(&self) -> u64 {
         self.current
     }
 
-    /// Judges a message of this life.
+    /// Decides about a message of this life.
     pub fn judge(&mut self, now: Timestamp, life: u64, lease_ns: u64) -> Verdict {
         let verdict = match life.cmp(&self.current) {
             std::cmp::Ordering::Equal => Verdict::Current,
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_life_is_believed_once_the_higher_one_is_silent() {
+    fn a_lower_life_is_accepted_once_the_higher_one_is_silent() {
         let mut lives = Lives::default();
         let mut judge = |at, life| lives.judge(Timestamp(at), life, LEASE);
         assert_eq!((judge(1, 5), judge(2, 5)), (Verdict::New, Verdict::Current));

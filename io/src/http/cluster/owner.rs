@@ -1,4 +1,5 @@
-//! This server as an owner: what its shards say goes out to the others, what the others ask comes in.
+//! This server as an owner: it sends events of its shards to the other servers, and takes commands
+//! of the others.
 //!
 //! ```text
 //! shards ─ Event ─► link ─► hear ─► Window ─► broker
@@ -6,14 +7,16 @@
 //! shards ◄─ Command ◄─ link ◄─ inbox of each member ◄─ Letter
 //! ```
 //!
-//! **Once.** Commands of a member's life are numbered, and taken in their order; what comes again is acknowledged and not taken again. What
-//! became of one that was taken stands in the journal of its shard, so our own death loses nothing that was answered.
+//! **Once.** Commands of one life of a member are numbered, and taken in their order. A repeated
+//! command is acknowledged and not taken again. The result of a command that was taken is in the
+//! journal of its shard, so a crash of this server loses nothing that was answered.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use pitlane_engine::cluster::{
-    Card, Item, Letter, MemberId, Reader, home_of, is_abroad, send_abroad, source_of,
+    ClusterEvent, ClusterMessage, EventRecipient, MemberId, MemberIdentity, concerns_remote_client,
+    owner_of_port, source_of, translate_command,
 };
 use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::event::{Event, EventKind};
@@ -27,33 +30,34 @@ use pitlane_engine::worker::refusal;
 use super::prices::Prices;
 use super::window::Window;
 
-/// Events taken from the link in one turn.
+/// Maximum number of events taken from the link in one cycle.
 const EVENTS_PER_TURN_MAX: usize = 1_024;
-/// Commands of one member that wait for room in a lane; the next are not acknowledged, so they come again.
+/// Maximum number of commands of one member that wait for room in a lane. Commands beyond it are
+/// not acknowledged, so they are sent again.
 const INBOX_MAX: usize = 4_096;
-/// Posts sent again in answer to one question; who lacks more asks again.
+/// Maximum number of posts sent again for one request; a member that lacks more requests again.
 pub const AGAIN_MAX: u64 = 64;
 
 #[derive(Debug)]
 pub struct Owner {
-    card: Card,
+    card: MemberIdentity,
     link: PortEnd,
     own: ShardMask,
     shards: u8,
     pub window: Window,
     pub prices: Prices,
-    /// By member; nothing of ourselves.
+    /// State of the other servers, by member; the entry of this server stays empty.
     followers: Vec<Follower>,
-    /// What shards are to be told by us, as far as there was no room yet.
+    /// Our own commands to the shards that are not sent yet for lack of room.
     pending_commands: VecDeque<(ShardId, CommandKind)>,
-    /// By shard.
+    /// Snapshots, by shard.
     snapshots: Vec<Snapshot>,
     depths: BTreeSet<SecurityId>,
     events_kept: usize,
     pub taken: u64,
 }
 
-/// Another server, as one that listens and asks.
+/// Another server, as a receiver of our events and a sender of commands.
 #[derive(Debug, Default)]
 struct Follower {
     life: u64,
@@ -62,21 +66,22 @@ struct Follower {
     inbox: VecDeque<(ShardId, Command)>,
     ticks: BTreeSet<SecurityId>,
     depths: BTreeSet<SecurityId>,
-    /// What happened to its orders, oldest first, and by shard the number from which on nothing lacks.
-    told: VecDeque<Item>,
+    /// Events of its orders, oldest first.
+    told: VecDeque<ClusterEvent>,
+    /// By shard: the sequence number after which no event of its orders is missing in `told`.
     from: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Snapshot {
     is_running: bool,
-    /// Somebody has asked since it began.
+    /// Whether another one was requested since it began.
     again: bool,
 }
 
 impl Owner {
     pub fn new(
-        card: Card,
+        card: MemberIdentity,
         link: PortEnd,
         own: ShardMask,
         members: usize,
@@ -102,13 +107,15 @@ impl Owner {
         }
     }
 
-    /// What a shard said in an earlier life, out of its journal: all of it after the event of number `from`.
+    /// Restores the events of a shard before this start, from its journal: all of them after the
+    /// event with number `from`.
     pub fn remember(&mut self, shard: ShardId, from: u64, events: impl Iterator<Item = Event>) {
         self.followers.iter_mut().for_each(|follower| follower.from[shard.0 as usize] = from);
         events.for_each(|event| self.note(shard, &event));
     }
 
-    /// Takes in what the shards have said and hands on what others ask. Gives how much that was, and whom to wake.
+    /// Handles events of the shards and passes commands of others on. Returns the amount of work
+    /// done, and the shards to wake.
     pub fn poll(&mut self) -> (usize, ShardMask) {
         let mut work = 0;
         while work < EVENTS_PER_TURN_MAX {
@@ -118,7 +125,7 @@ impl Owner {
         }
         self.window.close();
         work += self.run_errands() + self.hand_on();
-        (work, self.link.take_called())
+        (work, self.link.take_wakeups())
     }
 
     fn hear(&mut self, shard: ShardId, mut event: Event) {
@@ -127,33 +134,35 @@ impl Owner {
             if matches!(event.body, EventKind::SnapshotEnd { .. }) {
                 self.end_snapshot(shard);
             }
-            return self.window.add(Item { shard, to: Reader::Joining, event });
+            return self.window.add(ClusterEvent { shard, to: EventRecipient::Joining, event });
         }
         match &event.body {
             EventKind::Tick(_) | EventKind::Depth(_) => _ = self.prices.hear(shard, &event),
-            // An answer to one of us is for nobody else.
-            EventKind::Done { source, .. } if home_of(source.port).is_none() => {}
+            // A response to one of our own ports is for no other server.
+            EventKind::Done { source, .. } if owner_of_port(source.port).is_none() => {}
             _ => {
                 self.note(shard, &event);
-                self.window.add(Item { shard, to: Reader::All, event });
+                self.window.add(ClusterEvent { shard, to: EventRecipient::All, event });
             }
         }
     }
 
-    /// Keeps what happened to an order of another server for him.
+    /// Stores an event of another server's order for that server.
     fn note(&mut self, shard: ShardId, event: &Event) {
         let mut event = *event;
-        if !is_abroad(&event) || event.is_in_its_place() {
+        if !concerns_remote_client(&event) || event.is_substitute() {
             return;
         }
-        let Some((member, _)) = source_of(&mut event).and_then(|source| home_of(source.port)) else { return };
+        let Some((member, _)) = source_of(&mut event).and_then(|source| owner_of_port(source.port)) else {
+            return;
+        };
         let Some(follower) = self.followers.get_mut(member as usize) else { return };
         if follower.told.len() >= self.events_kept
             && let Some(oldest) = follower.told.pop_front()
         {
             follower.from[oldest.shard.0 as usize] = oldest.event.seq;
         }
-        follower.told.push_back(Item { shard, to: Reader::Late(member), event });
+        follower.told.push_back(ClusterEvent { shard, to: EventRecipient::Late(member), event });
     }
 
     fn end_snapshot(&mut self, shard: ShardId) {
@@ -186,7 +195,7 @@ impl Owner {
         run
     }
 
-    /// Commands of the others to the shards, as far as there is room.
+    /// Sends commands of the others to the shards, as far as there is room.
     fn hand_on(&mut self) -> usize {
         let mut sent = 0;
         for follower in &mut self.followers {
@@ -202,68 +211,75 @@ impl Owner {
         sent
     }
 
-    /// A letter to us as the owner; the answer, if there is one. Posts that are asked for again go through `again`; `claim` takes the id
-    /// of a REST order and says whether it is new.
+    /// Handles a letter to us as the owner, and returns the reply, if there is one. Posts that are
+    /// requested again go through `again`; `claim` takes the id of a REST order and returns whether
+    /// it is new.
     pub fn handle(
         &mut self,
         now: Timestamp,
-        letter: Letter,
+        letter: ClusterMessage,
         again: &mut impl FnMut(Bytes),
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
-    ) -> Option<Letter> {
+    ) -> Option<ClusterMessage> {
         let card = letter.card();
         let follower = self.followers.get_mut(card.member as usize)?;
-        // Whether this life is the one to be believed was judged before.
+        // Whether this life is accepted was decided before.
         if card.life != follower.life {
             (follower.life, follower.taken) = (card.life, 0);
             follower.inbox.clear();
         }
         let own = self.card;
         match letter {
-            Letter::Join { life, heard, .. } if life == own.life => Some(self.join(card.member, &heard)),
-            Letter::Fetch { life, from, .. } if life == own.life => self.fetch(from, again),
-            Letter::Commands { life, first, commands, .. } if life == own.life => {
-                let number = self.take(now, card.member, first, commands, claim);
-                Some(Letter::Taken { card: own, life: card.life, number })
+            ClusterMessage::Join { life, heard, .. } if life == own.life => {
+                Some(self.join(card.member, &heard))
             }
-            Letter::Wants { life, ticks, depths, .. } if life == own.life => {
+            ClusterMessage::Fetch { life, from, .. } if life == own.life => self.fetch(from, again),
+            ClusterMessage::Commands { life, first, commands, .. } if life == own.life => {
+                let number = self.take(now, card.member, first, commands, claim);
+                Some(ClusterMessage::Taken { card: own, life: card.life, number })
+            }
+            ClusterMessage::Wants { life, ticks, depths, .. } if life == own.life => {
                 (follower.ticks, follower.depths) = (own_of(ticks), own_of(depths));
                 self.set_wants();
                 None
             }
-            // Of a life of ours that is over.
-            Letter::Join { .. } | Letter::Fetch { .. } | Letter::Commands { .. } | Letter::Wants { .. } => {
+            // For an earlier life of this server.
+            ClusterMessage::Join { .. }
+            | ClusterMessage::Fetch { .. }
+            | ClusterMessage::Commands { .. }
+            | ClusterMessage::Wants { .. } => None,
+            ClusterMessage::Gone { .. } | ClusterMessage::Joined { .. } | ClusterMessage::Taken { .. } => {
                 None
             }
-            Letter::Gone { .. } | Letter::Joined { .. } | Letter::Taken { .. } => None,
         }
     }
 
-    /// What happened to his orders since, then a snapshot, both in the posts that follow.
-    fn join(&mut self, member: MemberId, heard: &[(ShardId, u64)]) -> Letter {
+    /// Adds the events of the member's orders since those in `heard`, then a snapshot, both in the
+    /// posts that follow.
+    fn join(&mut self, member: MemberId, heard: &[(ShardId, u64)]) -> ClusterMessage {
         self.window.close();
         let after = self.window.last();
         let mut complete = true;
         let follower = &self.followers[member as usize];
         for &(shard, heard) in heard.iter().filter(|(shard, _)| self.own.contains(*shard)) {
             complete &= follower.from[shard.0 as usize] <= heard;
-            let is_late = |item: &&Item| item.shard == shard && item.event.seq > heard;
+            let is_late = |item: &&ClusterEvent| item.shard == shard && item.event.seq > heard;
             follower.told.iter().filter(is_late).for_each(|item| self.window.add(*item));
         }
         self.own.shards().for_each(|shard| self.begin_snapshot(shard));
-        Letter::Joined { card: self.card, after, complete }
+        ClusterMessage::Joined { card: self.card, after, complete }
     }
 
-    fn fetch(&mut self, from: u64, again: &mut impl FnMut(Bytes)) -> Option<Letter> {
+    fn fetch(&mut self, from: u64, again: &mut impl FnMut(Bytes)) -> Option<ClusterMessage> {
         let kept = self.window.get(from).is_some() || from > self.window.last();
         if !kept {
-            return Some(Letter::Gone { card: self.card });
+            return Some(ClusterMessage::Gone { card: self.card });
         }
         (from..from.saturating_add(AGAIN_MAX)).map_while(|number| self.window.get(number)).for_each(again);
         None
     }
 
-    /// Takes commands in their order, each once. Gives the number of the last one taken.
+    /// Takes commands in their order, each once. Returns the number of the last one taken.
     fn take(
         &mut self,
         now: Timestamp,
@@ -283,7 +299,7 @@ impl Owner {
                 break;
             }
             follower.taken = number;
-            send_abroad(&mut command, member);
+            translate_command(&mut command, member);
             let is_right = match route(&command.body, *shards) {
                 Route::One(right) => right == shard,
                 Route::All => true,
@@ -296,7 +312,11 @@ impl Owner {
                 follower.inbox.push_back((shard, command));
             } else {
                 let body = refusal(&command, Reason::DuplicateId);
-                window.add(Item { shard, to: Reader::All, event: Event { seq: 0, at: now, body } });
+                window.add(ClusterEvent {
+                    shard,
+                    to: EventRecipient::All,
+                    event: Event { seq: 0, at: now, body },
+                });
             }
         }
         follower.taken
@@ -318,7 +338,8 @@ impl Owner {
     }
 }
 
-/// The id that a REST client has given its order, and the strategy within which it is one.
+/// Returns the id that a REST client has given its order, and the strategy within which it is
+/// unique.
 fn rest_id(command: &Command) -> Option<(StrategyId, IntId)> {
     match command.body {
         CommandKind::Submit { id, terms } if command.source.origin == Origin::Rest => {
@@ -332,7 +353,8 @@ fn own_of(list: Vec<SecurityId>) -> BTreeSet<SecurityId> {
     list.into_iter().collect()
 }
 
-/// What a client of another server may ask for; prices, venues, limits' parts and the clock are each server's own.
+/// Returns whether a client of another server may send this command. Prices, venues, parts of
+/// limits and the clock are each server's own.
 pub fn may_come(body: &CommandKind) -> bool {
     match body {
         CommandKind::Submit { .. }

@@ -1,5 +1,6 @@
-//! A simulation of operators and members: each member may be paused, cut off or started again at any point, commands arrive late, in
-//! any order and more than once, and in the end every shard has the last word on every switch.
+//! A simulation of operators and members. Each member may be paused, cut off or restarted at any
+//! point, and commands arrive late, in any order and more than once. In the end every shard has the
+//! newest directive for every switch.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,18 +14,18 @@ use pitlane_engine::view::{View, ViewSettings};
 
 use super::directives::CatchUp;
 
-/// Members, with one shard each: a member has the number of its shard.
+/// Number of members, with one shard each: a member has the number of its shard.
 const MEMBERS: usize = 4;
 const PORT: PortId = PortId(0);
-/// How far the clock of a member may be from that of another.
+/// Maximum difference between the clocks of two members.
 const SKEW_NS: u64 = 10 * NS_PER_S;
 
-/// What a shard keeps over a restart.
+/// What a shard keeps across a restart.
 #[derive(Default)]
 struct Shard {
     seq: u64,
     directives: Directives,
-    /// What the directives have made of it.
+    /// The state that results from the directives.
     switches: BTreeMap<DirectiveKey, Directive>,
 }
 
@@ -58,13 +59,13 @@ struct Member {
     view: View,
     catch_up: CatchUp,
     is_paused: bool,
-    /// Of its clock, against the true time.
+    /// Offset of its clock from the true time.
     skew_ns: u64,
-    /// By shard: what is on its way to the view.
+    /// By shard: events that the view has not applied yet.
     heard: Vec<VecDeque<Event>>,
     /// By shard: whether a snapshot has begun and not ended.
     is_open: [bool; MEMBERS],
-    /// Commands on their way to its shard, of any age.
+    /// Commands in flight to its shard, of any age.
     commands: Vec<(Version, Directive)>,
 }
 
@@ -72,7 +73,7 @@ struct World {
     dice: Rng,
     now: u64,
     members: Vec<Member>,
-    /// By key: what an operator decided last, and its version.
+    /// By key: the newest directive of an operator, and its version.
     last: BTreeMap<DirectiveKey, (Directive, Version)>,
     given: Vec<Version>,
 }
@@ -105,14 +106,14 @@ impl World {
         world
     }
 
-    /// A member is told how all shards stand that can be reached; a new one and its own shard always.
+    /// Sends a member the snapshots of all shards that can be reached, always including its own.
     fn join(&mut self, at: usize) {
         for other in 0..MEMBERS {
             if other == at || !self.members[other].is_paused {
                 let snapshot = self.members[other].shard.snapshot();
                 let member = &mut self.members[at];
                 member.heard[other].clear();
-                // One that was broken off ends before the next begins.
+                // A snapshot that was interrupted ends before the next begins.
                 if member.is_open[other] {
                     member.heard[other].push_back(event(0, EventKind::SnapshotEnd { port: PORT }));
                 }
@@ -121,14 +122,14 @@ impl World {
         }
     }
 
-    /// Dies and begins again: the shard has kept what it applied, the read model nothing.
+    /// Restarts a member: the shard has kept what it applied, the read model nothing.
     fn restart(&mut self, at: usize) {
         let member = &mut self.members[at];
         (member.view, member.catch_up, member.is_paused) = (new_view(), catch_up(at), false);
         member.heard.iter_mut().for_each(VecDeque::clear);
         member.is_open = [false; MEMBERS];
         self.join(at);
-        // The others begin anew with it.
+        // The others join it again.
         for other in (0..MEMBERS).filter(|other| *other != at) {
             let snapshot = self.members[at].shard.snapshot();
             if !self.members[other].is_paused {
@@ -139,7 +140,7 @@ impl World {
 
     fn resume(&mut self, at: usize) {
         self.members[at].is_paused = false;
-        // What it missed is not kept any more: it hears how the others stand.
+        // The events it missed are no longer kept: it receives the snapshots of the others.
         self.join(at);
     }
 
@@ -156,7 +157,8 @@ impl World {
         }
     }
 
-    /// An operator speaks to a member: its own shard is told, and those that it can reach, sooner or later.
+    /// Takes a directive of an operator at a member: applies it to the member's own shard, and
+    /// sends it, sooner or later, to the shards that the member can reach.
     fn decide(&mut self, at: usize) {
         let directive = self.directive();
         self.now += NS_PER_MS;
@@ -197,7 +199,7 @@ impl World {
                     let member = &mut self.members[at];
                     let Some(event) = member.heard[shard].pop_front() else { break };
                     let id = ShardId(shard as u8);
-                    // Numbers never go back, as `far_shard.rs` has it.
+                    // Numbers never go back, as in `far_shard.rs`.
                     let seq = event.seq.max(member.view.seq(id));
                     match event.body {
                         EventKind::SnapshotBegin { .. } => member.is_open[shard] = true,
@@ -210,7 +212,7 @@ impl World {
             let commands = self.members[at].commands.len() as u64;
             if commands > 0 && self.dice.below(2) == 0 {
                 let any = self.dice.below(commands) as usize;
-                // Now and then it comes once more.
+                // Now and then a command arrives twice.
                 let (version, directive) = match self.dice.below(4) {
                     0 => self.members[at].commands[any],
                     _ => self.members[at].commands.swap_remove(any),
@@ -235,7 +237,7 @@ impl World {
             0 => self.members[at].is_paused = true,
             1 if self.members[at].is_paused => self.resume(at),
             2 => self.restart(at),
-            // Nothing is taken before the read model is complete.
+            // No directive is accepted before the read model is complete.
             3 | 4 if !self.members[at].is_paused && self.is_complete(at) => self.decide(at),
             _ => {}
         }
@@ -245,14 +247,14 @@ impl World {
         self.members[at].view.is_complete(ShardId(at as u8))
     }
 
-    /// Everybody is back, and has time.
+    /// Resumes all members, and runs until everything has arrived.
     fn settle(&mut self) {
         for at in 0..MEMBERS {
             if self.members[at].is_paused {
                 self.resume(at);
             }
         }
-        // Who was away when another came back hears of it now.
+        // Members that were away when another came back receive its snapshot now.
         (0..MEMBERS).for_each(|at| self.join(at));
         for _ in 0..400 {
             self.step();
@@ -271,7 +273,7 @@ impl World {
 }
 
 #[test]
-fn whoever_is_paused_whenever_the_last_word_stands_on_every_shard() {
+fn the_newest_directive_holds_on_every_shard_whichever_members_are_paused() {
     for seed in 0..300 {
         let mut world = World::new(seed, seed % 2 == 0);
         for _ in 0..200 {
@@ -280,7 +282,8 @@ fn whoever_is_paused_whenever_the_last_word_stands_on_every_shard() {
         }
         world.settle();
         world.check(seed);
-        // What is decided when all are here overrules all that was, whatever the clocks show.
+        // A directive issued while all members are here overrides all earlier ones, whatever the
+        // clocks show.
         let before: BTreeMap<_, _> = world.last.clone();
         let at = (seed % MEMBERS as u64) as usize;
         world.decide(at);
@@ -292,7 +295,7 @@ fn whoever_is_paused_whenever_the_last_word_stands_on_every_shard() {
 }
 
 #[test]
-fn where_clocks_agree_the_last_word_in_time_stands() {
+fn with_equal_clocks_the_directive_that_was_issued_last_holds() {
     for seed in 0..100 {
         let mut world = World::new(seed, false);
         for _ in 0..200 {

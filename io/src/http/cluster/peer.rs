@@ -4,16 +4,20 @@
 //!              a beat of a life                   its snapshot is complete
 //!  Away ─────────────────────────► Joining ──────────────────────────────► Here
 //!   ▲ │                               │                                     │
-//!   │ └── a beat of the same life, and what was missed is still kept ─────► │
-//!   └──────────────── silent for a lease, or said goodbye ──────────────────┘
+//!   │ └── a beat of the same life, and the missed posts are still kept ───► │
+//!   └──────────────── silent for a lease, or sent a goodbye ────────────────┘
 //! ```
 //!
-//! While it is not here, whatever is asked of it is refused with `owner-away`. What was asked before and not answered is in doubt: it is
-//! sent again to the same life, which takes it once; a new life tells what became of it, or we know that it never was.
+//! While it is not here, commands for it are refused with `owner-away`. Commands that were sent
+//! before and not answered are in doubt: they are sent again to the same life, which takes each
+//! once. A new life reports their result, or it is certain that they never took effect.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::cluster::{Call, Card, Item, Key, Letter, MemberId, Post, Reader};
+use pitlane_engine::cluster::{
+    AnswerKey, ClusterBatch, ClusterBroadcast, ClusterEvent, ClusterMessage, EventRecipient, MemberId,
+    MemberIdentity,
+};
 use pitlane_engine::command::Command;
 use pitlane_engine::id::{PortMask, SecurityId, ShardId};
 use pitlane_engine::mesh::ShardEnd;
@@ -23,17 +27,19 @@ use super::far_shard::FarShard;
 use super::lives::{Lives, Verdict};
 use super::owner::AGAIN_MAX;
 
-/// Posts that came before one that is missing; of more the newest are dropped and asked for again.
+/// Maximum number of posts that wait for a missing one. Further ones are dropped and requested
+/// again.
 const STASH_MAX: usize = 256;
-/// Items that wait for room in our lanes; until then no further post is opened.
+/// Maximum number of items that wait for room in our lanes; until then no further post is opened.
 const ITEMS_MAX: usize = 8_192;
 /// Commands in one letter: some 10 KB.
 const COMMANDS_PER_LETTER_MAX: usize = 64;
-/// Letters of commands on their way: beyond that it is waited for what they come to.
+/// Number of commands in flight from which on no further ones are taken until some are
+/// acknowledged.
 const UNTAKEN_MAX: usize = 1_024;
-/// Commands whose answers are awaited; the next is refused, as if it were away.
+/// Maximum number of commands without a response; the next is refused, as if the owner were away.
 const ASKED_MAX: usize = 65_536;
-/// After so long without progress something is asked or sent again.
+/// Time without progress after which something is requested or sent again.
 const AGAIN_NS: u64 = 200 * NS_PER_MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +49,12 @@ pub enum Phase {
     Here,
 }
 
-/// A command on its way.
+/// A command in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub shard: ShardId,
     pub command: Command,
-    /// Of which life of the owner it was asked.
+    /// The life of the owner to which it was sent.
     pub life: u64,
 }
 
@@ -56,40 +62,43 @@ pub struct Asked {
 pub struct Peer {
     pub name: String,
     member: MemberId,
-    own: Card,
+    own: MemberIdentity,
     pub phase: Phase,
     lives: Lives,
     lease_ns: u64,
-    /// It has other settings or reference data than we; then nothing of it is believed.
+    /// Whether it has other settings or reference data than we; then all its messages are ignored.
     pub is_stranger: bool,
-    /// Number of the next post; none until it has answered our joining.
+    /// Number of the next post; `None` until it has answered our join.
     next: Option<u64>,
     /// Number of its last post, as far as we know.
     last: u64,
-    stash: BTreeMap<u64, Post>,
-    items: VecDeque<Item>,
+    stash: BTreeMap<u64, ClusterBatch>,
+    items: VecDeque<ClusterEvent>,
     pub shards: Vec<FarShard>,
-    /// When it was heard last, and whether that was a goodbye.
+    /// When its last message arrived.
     pub heard_at: Timestamp,
+    /// Whether its last message was a goodbye.
     has_left: bool,
-    /// When we asked for a snapshot or for missing posts, and for those from which number on.
+    /// When we last requested a snapshot or missing posts.
     asked_at: Timestamp,
+    /// Number of the first of the missing posts that were requested.
     asked_from: u64,
-    /// Of the last command, of the last one that was sent, and of the last one it has taken.
+    /// Number of the last command, of the last one that was sent, and of the last one it has taken.
     number: u64,
     sent: u64,
     taken: u64,
     sent_at: Timestamp,
-    /// Not known to be taken: from `taken + 1` to `number`.
+    /// Commands not known to be taken: from `taken + 1` to `number`.
     untaken: VecDeque<(ShardId, Command)>,
-    pub asked: BTreeMap<Key, Asked>,
+    pub asked: BTreeMap<AnswerKey, Asked>,
     wants_told: bool,
-    /// By shard, before our own restart: what its clients have heard. Until it is here for the first time.
+    /// By shard: the last event that FIX sessions of this server had reported before our own
+    /// restart. `None` once the owner has been here for the first time.
     pub heard_before: Option<Vec<(ShardId, u64)>>,
     pub counts: Counts,
 }
 
-/// Since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub routed: u64,
@@ -100,11 +109,12 @@ pub struct Counts {
 }
 
 impl Peer {
-    /// With the bounds of its shards: how many orders each has, and how long it may be silent.
+    /// Creates a peer with its bounds: how many orders each shard has, and how long the peer may be
+    /// silent.
     pub fn new(
         name: String,
         member: MemberId,
-        own: Card,
+        own: MemberIdentity,
         ends: Vec<ShardEnd>,
         (orders_max, lease_ns): (u32, u64),
     ) -> Peer {
@@ -141,7 +151,7 @@ impl Peer {
         self.phase == Phase::Here
     }
 
-    /// Since it was heard last; None: it never was.
+    /// Returns the milliseconds since its last message; `None` if there was none.
     pub fn age_ms(&self, now: Timestamp) -> Option<u64> {
         (self.heard_at > Timestamp::ZERO).then(|| now.since(self.heard_at) / NS_PER_MS)
     }
@@ -150,8 +160,8 @@ impl Peer {
         self.untaken.len() < UNTAKEN_MAX
     }
 
-    /// What it says to all, or to us again.
-    pub fn handle_call(&mut self, now: Timestamp, call: Call) {
+    /// Handles a message to all, or a post that is sent to us again.
+    pub fn handle_call(&mut self, now: Timestamp, call: ClusterBroadcast) {
         let card = call.card();
         self.is_stranger = card.map != self.own.map;
         if self.is_stranger {
@@ -162,7 +172,7 @@ impl Peer {
         }
         self.heard_at = now;
         match call {
-            Call::Post(post) => {
+            ClusterBroadcast::Batch(post) => {
                 self.last = self.last.max(post.number);
                 let is_next = self.next == Some(post.number);
                 let is_new = self.next.is_none_or(|next| post.number >= next);
@@ -170,21 +180,22 @@ impl Peer {
                     self.stash.insert(post.number, post);
                 }
             }
-            Call::Beat { last, .. } => self.last = self.last.max(last),
-            Call::Prices { events, .. } => {
-                // Nobody waits for prices of one who is not complete.
+            ClusterBroadcast::Heartbeat { last, .. } => self.last = self.last.max(last),
+            ClusterBroadcast::Prices { events, .. } => {
+                // Prices are useless before the snapshot.
                 if self.next.is_some() && self.items.len() < ITEMS_MAX {
-                    self.items.extend(events.into_iter().filter(|item| item.to == Reader::All));
+                    self.items.extend(events.into_iter().filter(|item| item.to == EventRecipient::All));
                 }
             }
-            Call::Bye { .. } => {
+            ClusterBroadcast::Bye { .. } => {
                 self.has_left = true;
                 self.lose();
             }
         }
     }
 
-    /// Whether a message of this life is to be looked at. A new life begins with its first message.
+    /// Returns whether a message of this life is to be handled. A new life begins with its first
+    /// message.
     pub fn believes(&mut self, now: Timestamp, life: u64) -> bool {
         let before = self.lives.current();
         match self.lives.judge(now, life, self.lease_ns) {
@@ -221,35 +232,36 @@ impl Peer {
         self.lives.current()
     }
 
-    /// It has been started again: what we know of its numbers is over.
+    /// Handles a restart of the peer: its numbers start again.
     fn begin_life(&mut self) {
         (self.next, self.last, self.has_left) = (None, 0, false);
         self.stash.clear();
-        // What it said before is told before what it says now.
+        // `items` stay: events of the earlier life are delivered before those of the new one.
         self.untaken.clear();
         (self.number, self.sent, self.taken, self.asked_from) = (0, 0, 0, 0);
         (self.phase, self.wants_told, self.asked_at) = (Phase::Away, false, Timestamp::ZERO);
         self.shards.iter_mut().for_each(FarShard::begin_life);
     }
 
-    /// It is not here any more.
+    /// Marks the peer as away.
     pub fn lose(&mut self) {
         self.phase = Phase::Away;
         self.wants_told = false;
     }
 
-    /// A letter of it as the owner.
-    pub fn handle_letter(&mut self, letter: &Letter) {
+    /// Handles a letter of the peer as the owner.
+    pub fn handle_letter(&mut self, letter: &ClusterMessage) {
         if letter.card().life != self.life() || self.life() == 0 {
             return;
         }
         match *letter {
-            Letter::Joined { after, complete, .. } if self.next.is_none() => {
+            ClusterMessage::Joined { after, complete, .. } if self.next.is_none() => {
                 self.next = Some(after.saturating_add(1));
                 self.stash.retain(|number, _| *number > after);
                 self.counts.snapshots += 1;
                 if !complete {
-                    // Which sessions have missed something is not known: those that never traded have heard nothing either.
+                    // Which sessions have missed something is unknown: those that never traded have
+                    // reported nothing either.
                     tracing::warn!(
                         member = self.name,
                         "order events are not kept any more: FIX clients are told how their orders stand"
@@ -257,8 +269,8 @@ impl Peer {
                     self.shards.iter_mut().for_each(FarShard::owe_standing);
                 }
             }
-            Letter::Gone { .. } => self.rejoin(),
-            Letter::Taken { life, number, .. } if life == self.own.life => {
+            ClusterMessage::Gone { .. } => self.rejoin(),
+            ClusterMessage::Taken { life, number, .. } if life == self.own.life => {
                 while self.taken < number && self.untaken.pop_front().is_some() {
                     self.taken += 1;
                 }
@@ -276,7 +288,8 @@ impl Peer {
         self.shards.iter_mut().for_each(FarShard::begin_anew);
     }
 
-    /// Opens posts and tells what is in them, as far as there is room. `called` learns whom to wake.
+    /// Opens posts and delivers their items, as far as there is room. `called` collects the ports
+    /// to wake.
     pub fn poll(&mut self, called: &mut PortMask) -> usize {
         let mut work = 0;
         loop {
@@ -294,14 +307,14 @@ impl Peer {
             self.counts.events += 1;
             let (member, own) = (self.member, self.own.member);
             let told = self.shard_mut(item.shard).and_then(|shard| shard.tell(member, own, &item));
-            if let Some(key) = told.as_ref().and_then(Key::of_event) {
+            if let Some(key) = told.as_ref().and_then(AnswerKey::of_event) {
                 self.asked.remove(&key);
             }
         }
     }
 
-    /// What is to be asked or sent now.
-    pub fn next_letter(&mut self, now: Timestamp) -> Option<Letter> {
+    /// Returns the next letter to send now.
+    pub fn next_letter(&mut self, now: Timestamp) -> Option<ClusterMessage> {
         if self.life() == 0 || self.is_stranger {
             return None;
         }
@@ -312,13 +325,13 @@ impl Peer {
             return Some(self.join());
         }
         let next = self.next?;
-        // A whole answer has come, or none.
+        // The whole reply has arrived, or none.
         let may_ask = is_due || next >= self.asked_from.saturating_add(AGAIN_MAX);
         let is_missing = next <= self.last && !self.stash.contains_key(&next);
         if is_missing && may_ask && self.items.len() < ITEMS_MAX {
             (self.asked_at, self.asked_from) = (now, next);
             self.counts.gaps += 1;
-            return Some(Letter::Fetch { card: self.own, life: self.life(), from: next });
+            return Some(ClusterMessage::Fetch { card: self.own, life: self.life(), from: next });
         }
         if !std::mem::replace(&mut self.wants_told, true) {
             return Some(self.wants());
@@ -326,18 +339,18 @@ impl Peer {
         self.next_commands(now)
     }
 
-    fn join(&mut self) -> Letter {
+    fn join(&mut self) -> ClusterMessage {
         if self.phase == Phase::Away {
             self.phase = Phase::Joining;
         }
         let heard = |shard: &FarShard| (shard.id(), shard.seq());
         let heard = self.heard_before.clone().unwrap_or_else(|| self.shards.iter().map(heard).collect());
-        Letter::Join { card: self.own, life: self.life(), heard }
+        ClusterMessage::Join { card: self.own, life: self.life(), heard }
     }
 
-    fn next_commands(&mut self, now: Timestamp) -> Option<Letter> {
+    fn next_commands(&mut self, now: Timestamp) -> Option<ClusterMessage> {
         if self.sent > self.taken && now >= self.sent_at.plus(AGAIN_NS) {
-            // All that was not taken goes again.
+            // All that was not taken is sent again.
             self.sent = self.taken;
         }
         let skip = (self.sent - self.taken) as usize;
@@ -348,25 +361,25 @@ impl Peer {
         let first = self.sent + 1;
         self.sent += batch.len() as u64;
         self.sent_at = now;
-        Some(Letter::Commands { card: self.own, life: self.life(), first, commands: batch })
+        Some(ClusterMessage::Commands { card: self.own, life: self.life(), first, commands: batch })
     }
 
     pub fn wants_changed(&mut self) {
         self.wants_told = false;
     }
 
-    /// All that its listeners here watch.
-    pub fn wants(&self) -> Letter {
+    /// Returns all market data that ports here subscribe to.
+    pub fn wants(&self) -> ClusterMessage {
         let (mut ticks, mut depths): (Vec<SecurityId>, Vec<SecurityId>) = Default::default();
         for shard in &self.shards {
             let (some_ticks, some_depths) = shard.audience.wants();
             ticks.extend(some_ticks);
             depths.extend(some_depths);
         }
-        Letter::Wants { card: self.own, life: self.life(), ticks, depths }
+        ClusterMessage::Wants { card: self.own, life: self.life(), ticks, depths }
     }
 
-    /// Whether it has told all it has: then it is here.
+    /// Returns whether all that it has sent is delivered: then it is here.
     pub fn is_caught_up(&self) -> bool {
         !(self.has_left || self.is_stranger)
             && self.next.is_some_and(|next| next > self.last)
@@ -374,7 +387,7 @@ impl Peer {
             && self.shards.iter().all(|shard| shard.is_complete)
     }
 
-    /// Takes a command for it; false: there are too many whose answers are awaited.
+    /// Takes a command for the peer. Returns false if too many commands are without a response.
     pub fn ask(&mut self, shard: ShardId, command: Command) -> bool {
         if self.asked.len() >= ASKED_MAX {
             return false;
@@ -382,12 +395,12 @@ impl Peer {
         self.number += 1;
         self.untaken.push_back((shard, command));
         let asked = Asked { shard, command, life: self.life() };
-        self.asked.insert(Key::of_command(&command), asked);
+        self.asked.insert(AnswerKey::of_command(&command), asked);
         self.counts.routed += 1;
         true
     }
 
-    /// Tells the owner about the senders of this server that it has not heard of. Nothing is awaited.
+    /// Sends the owner the senders of this server that it does not know. There is no response.
     pub fn tell_senders(&mut self) {
         for shard in &mut self.shards {
             while let Some(command) = shard.next_sender() {
@@ -397,10 +410,10 @@ impl Peer {
         }
     }
 
-    /// What an earlier life of the owner was asked and nobody has answered.
+    /// Removes and returns the unanswered commands that were sent to an earlier life of the owner.
     pub fn take_lost(&mut self) -> Vec<Asked> {
         let life = self.life();
-        let lost: Vec<Key> =
+        let lost: Vec<AnswerKey> =
             self.asked.iter().filter(|(_, asked)| asked.life != life).map(|(key, _)| *key).collect();
         lost.iter().filter_map(|key| self.asked.remove(key)).collect()
     }

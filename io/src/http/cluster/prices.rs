@@ -1,17 +1,18 @@
-//! Market data on their way to other servers: the newest of each security. What somebody there watches goes out at once, the rest, which
-//! is only read now and then, with the next beat.
+//! Market data to be sent to other servers: the newest of each security. What is subscribed to
+//! there is sent at once. The rest, which is only read now and then, is sent with the next
+//! heartbeat.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::cluster::{Item, Reader};
+use pitlane_engine::cluster::{ClusterEvent, EventRecipient};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::terms::Side;
 
-/// In one message: some 20 KB.
+/// Maximum number of items in one message: some 20 KB.
 const ITEMS_MAX: usize = 256;
 
-/// Ticks come before books, a book's bids before its asks.
+/// Order in a message: ticks come before books, a book's bids before its asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Tick,
@@ -22,19 +23,19 @@ enum Kind {
 #[derive(Debug, Default)]
 pub struct Prices {
     wanted: BTreeSet<SecurityId>,
-    urgent: BTreeMap<(SecurityId, Kind), Item>,
-    /// Until the next beat.
-    resting: BTreeMap<(SecurityId, Kind), Item>,
+    urgent: BTreeMap<(SecurityId, Kind), ClusterEvent>,
+    /// Ticks kept until the next heartbeat.
+    resting: BTreeMap<(SecurityId, Kind), ClusterEvent>,
     pub conflated: u64,
 }
 
 impl Prices {
-    /// Securities whose ticks somebody watches.
+    /// Sets the securities whose ticks other servers subscribe to.
     pub fn set_wanted(&mut self, wanted: BTreeSet<SecurityId>) {
         self.wanted = wanted;
     }
 
-    /// Takes a tick or one side of a book. Whether it is to go out now.
+    /// Takes a tick or one side of a book. Returns whether it is to be sent at once.
     pub fn hear(&mut self, shard: ShardId, event: &Event) -> bool {
         let (security, kind) = match &event.body {
             EventKind::Tick(tick) => (tick.security, Kind::Tick),
@@ -42,20 +43,20 @@ impl Prices {
             EventKind::Depth(depth) => (depth.security, Kind::Asks),
             _ => return false,
         };
-        let item = Item { shard, to: Reader::All, event: *event };
+        let item = ClusterEvent { shard, to: EventRecipient::All, event: *event };
         let is_urgent = kind != Kind::Tick || self.wanted.contains(&security);
         let rows = if is_urgent { &mut self.urgent } else { &mut self.resting };
         self.conflated += u64::from(rows.insert((security, kind), item).is_some());
         is_urgent
     }
 
-    /// What has waited goes out too.
+    /// Makes all waiting prices due.
     pub fn beat(&mut self) {
         self.urgent.append(&mut self.resting);
     }
 
-    /// The next ones to go out.
-    pub fn take(&mut self) -> Vec<Item> {
+    /// Returns the next prices to send.
+    pub fn take(&mut self) -> Vec<ClusterEvent> {
         let mut items = Vec::new();
         while items.len() < ITEMS_MAX {
             let Some((_, item)) = self.urgent.pop_first() else { break };
@@ -64,7 +65,7 @@ impl Prices {
         items
     }
 
-    /// Nobody hears them now: they stay, until there are newer ones.
+    /// Keeps all prices until there are newer ones, while the broker is away.
     pub fn rest(&mut self) {
         let mut newer = std::mem::take(&mut self.urgent);
         self.resting.append(&mut newer);
@@ -84,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_goes_out_at_once_where_it_is_watched_and_with_the_beat_elsewhere() {
+    fn subscribed_prices_are_sent_at_once_and_others_with_the_heartbeat() {
         let mut prices = Prices::default();
         prices.set_wanted([SecurityId(1)].into());
         assert!(prices.hear(ShardId(1), &tick(1, 1)) && prices.hear(ShardId(1), &tick(1, 2)));
         assert!(!prices.hear(ShardId(0), &tick(2, 3)));
-        let seqs = |items: Vec<Item>| items.iter().map(|item| item.event.seq).collect::<Vec<_>>();
+        let seqs = |items: Vec<ClusterEvent>| items.iter().map(|item| item.event.seq).collect::<Vec<_>>();
         assert_eq!(seqs(prices.take()), [2]);
         assert_eq!((seqs(prices.take()), prices.conflated), (vec![], 1));
         prices.beat();

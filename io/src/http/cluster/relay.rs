@@ -1,7 +1,8 @@
-//! Commands of our ports for the shards of another server: passed on, or answered in its place while it is away.
+//! Commands of our ports for the shards of another server: forwarded, or answered in its place
+//! while it is away.
 
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::event::{EventKind, ExecType, OrderTerms, Refusal, Request};
+use pitlane_engine::event::{EventKind, ExecType, OrderTerms, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Source};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Status;
@@ -13,10 +14,11 @@ use super::peer::{Asked, Peer, Phase};
 use crate::http::remote_strategies;
 use crate::http::shard_client::ShardClient;
 
-/// Commands of our ports taken in one turn, by shard.
+/// Maximum number of commands of our ports taken in one cycle, by shard.
 const COMMANDS_PER_TURN_MAX: usize = 256;
 
-/// Takes what our ports ask of another server: what is no business of his is done here, the rest goes to him or is refused.
+/// Takes commands of our ports for another server. Commands that do not concern the owner are
+/// handled here; the others are sent to it or refused.
 pub fn take_commands(now: Timestamp, peer: &mut Peer, floor: &ShardClient) -> usize {
     let mut taken = 0;
     for at in 0..peer.shards.len() {
@@ -49,13 +51,13 @@ pub fn take_commands(now: Timestamp, peer: &mut Peer, floor: &ShardClient) -> us
     taken
 }
 
-/// Answers in the owner's place that he is away.
+/// Answers in the owner's place that it is away.
 fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, view: &View) {
     let reason = Reason::OwnerAway;
     let source = command.source;
     let body = match command.body {
-        CommandKind::Modify { order, id, .. } => refused(order, id, Request::Replace, source, view),
-        CommandKind::Cancel { order, id } => refused(order, id, Request::Cancel, source, view),
+        CommandKind::Modify { order, id, .. } => refused(order, id, RequestKind::Replace, source, view),
+        CommandKind::Cancel { order, id } => refused(order, id, RequestKind::Cancel, source, view),
         _ => refusal(command, reason),
     };
     peer.counts.refused += 1;
@@ -67,7 +69,7 @@ fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, vi
 fn refused(
     order: OrderHandle,
     request_id: IntId,
-    request: Request,
+    request: RequestKind,
     source: Source,
     view: &View,
 ) -> EventKind {
@@ -76,7 +78,8 @@ fn refused(
     EventKind::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
 }
 
-/// The owner is here, and has told all he has. What an earlier life of his was asked and he says nothing of never came to anything.
+/// Marks the owner as here once all that it has sent is delivered. Commands to an earlier life that
+/// it has no result of never took effect.
 pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
     tracing::info!(member = peer.name, "a member is here");
     peer.phase = Phase::Here;
@@ -90,7 +93,7 @@ pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
             _ => None,
         };
         match order {
-            // It was taken, and the report of it was lost with the owner's life.
+            // It was taken, and its report was lost when the owner restarted.
             Some(order) => {
                 let entered = OrderTerms {
                     reason: Reason::ReportLost,

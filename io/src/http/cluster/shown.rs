@@ -1,4 +1,5 @@
-//! How the members of the cluster stand, for operators: `GET /rest/ext/cluster`, and a part of `/health/ready`.
+//! State of the cluster's members, for operators: `GET /rest/ext/cluster`, and a part of
+//! `/health/ready`.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,7 +11,7 @@ use crate::http::problem::Problem;
 use crate::http::request_context::RequestContext;
 use crate::http::response::Answer;
 
-/// The other servers; none where this one is alone.
+/// Lists the other servers; empty if this server is alone.
 pub fn all(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
     ask.no_query()?;
     let members = house.cluster.as_ref().map(|cluster| members(house, cluster));
@@ -21,7 +22,7 @@ pub fn members(house: &AppState, cluster: &Cluster) -> Vec<MemberVO> {
     cluster.members(house.now()).into_iter().map(MemberVO::of).collect()
 }
 
-/// Tells what this answer looks like.
+/// Adds the schema of this response.
 pub fn describe(gathered: &mut Gathered) {
     gathered.said::<MemberVO>();
 }
@@ -31,34 +32,36 @@ pub fn describe(gathered: &mut Gathered) {
 #[serde(rename_all = "camelCase")]
 pub struct MemberVO {
     name: String,
-    /// What it owns.
+    /// Numbers of the shards that it owns.
     shards: Vec<u8>,
     /// HERE, JOINING, AWAY, or STRANGER for one with other settings or reference data.
     state: &'static str,
-    /// Since it was heard last; absent if it never was.
+    /// Milliseconds since its last message; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     age_ms: Option<u64>,
     /// Commands that were sent to it and not answered.
     in_doubt: usize,
     /// Ids of the orders and requests among them, the first hundred.
     doubts: Vec<String>,
-    /// Commands sent to it, and refused since it was away.
+    /// Commands sent to it.
     routed: u64,
+    /// Commands refused because it was away.
     refused: u64,
-    /// Events heard of it.
+    /// Events received from it.
     events: u64,
-    /// Times that something was missing and asked for, and snapshots taken.
+    /// Times that missing events were requested.
     gaps: u64,
+    /// Snapshots taken.
     snapshots: u64,
 }
 
 impl MemberVO {
     fn of(member: MemberState) -> MemberVO {
         let state = match member.phase {
-            _ if member.is_stranger => "STRANGER",
-            Phase::Here => "HERE",
+            _ if member.is_stranger => "INCOMPATIBLE",
+            Phase::Here => "UP",
             Phase::Joining => "JOINING",
-            Phase::Away => "AWAY",
+            Phase::Away => "DOWN",
         };
         MemberVO {
             name: member.name,

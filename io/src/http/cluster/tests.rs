@@ -1,10 +1,11 @@
-//! An owner and a member, and between them a network that loses, doubles and delays whatever is said.
+//! Tests of an owner and a member with a network between them that loses, duplicates and delays
+//! messages.
 
 use std::collections::VecDeque;
 
-use pitlane_engine::cluster::{Call, Card, Letter, abroad};
+use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberIdentity, remote_port};
 use pitlane_engine::command::{Command, CommandKind, Watch};
-use pitlane_engine::event::{Event, EventKind, Refusal, Request};
+use pitlane_engine::event::{Event, EventKind, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::reason::Reason;
@@ -19,7 +20,7 @@ const SHARD: ShardId = ShardId(1);
 const DEPTHS: Depths = Depths { commands: 8, events: 8 };
 const ASKER: Source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
 
-/// What a shard is to those who only pass on what it hears and says.
+/// A minimal shard: it records commands and emits events.
 struct Shard {
     end: ShardEnd,
     seq: u64,
@@ -63,8 +64,8 @@ impl Shard {
     }
 }
 
-/// A member, and one of its ports that reads all.
-fn member(card: Card) -> (Peer, PortEnd) {
+/// Creates a member, and one of its ports that reads everything.
+fn member(card: MemberIdentity) -> (Peer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
     let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
     let mut asker = ports.remove(1);
@@ -80,20 +81,22 @@ fn member(card: Card) -> (Peer, PortEnd) {
 struct World {
     dice: Rng,
     now: Timestamp,
-    /// Of a hundred messages so many are lost, and as many doubled.
+    /// Percentage of messages that are lost; the same percentage is duplicated.
     loss: u64,
     shard: Shard,
     owner: Owner,
     peer: Peer,
     asker: PortEnd,
-    calls: VecDeque<Call>,
-    letters: VecDeque<Letter>,
-    back: VecDeque<Letter>,
-    /// What the asker has heard: numbers of events, tokens that are done.
+    calls: VecDeque<ClusterBroadcast>,
+    letters: VecDeque<ClusterMessage>,
+    back: VecDeque<ClusterMessage>,
+    /// Sequence numbers of the events that the asker has received.
     heard: Vec<u64>,
+    /// Tokens of the finished commands of the asker.
     done: Vec<u32>,
     snapshots: u32,
-    /// Numbers of events that a FIX session of the asker was told: those it keeps over its server's death.
+    /// Sequence numbers of events that a FIX session of the asker has reported: it keeps them
+    /// across a crash of its server.
     reported: Vec<u64>,
     lives: u64,
 }
@@ -103,7 +106,7 @@ impl World {
         let (_, mut ends) = mesh(&[PortClass::Client], 2, DEPTHS);
         let far = link(&mut ends, DEPTHS);
         let shard = Shard { end: ends.remove(1), seq: 0, applied: Vec::new(), waiting: VecDeque::new() };
-        let card = |member| Card { member, life: 5 + u64::from(member), map: 1 };
+        let card = |member| MemberIdentity { member, life: 5 + u64::from(member), map: 1 };
         let owner = Owner::new(card(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
         let (peer, asker) = member(card(0));
         World {
@@ -125,26 +128,27 @@ impl World {
         }
     }
 
-    /// The member dies, and begins again with what its sessions have kept. What was on its way to it is gone, what it said is not.
+    /// Restarts the member after a crash, with what its sessions have kept. Messages in flight to
+    /// it are lost, messages in flight from it are not.
     fn restart(&mut self) {
         self.lives += 1;
-        (self.peer, self.asker) = member(Card { member: 0, life: 5 + self.lives, map: 1 });
+        (self.peer, self.asker) = member(MemberIdentity { member: 0, life: 5 + self.lives, map: 1 });
         self.peer.heard_before = Some(vec![(SHARD, self.reported.last().copied().unwrap_or(0))]);
         self.heard.clear();
         self.calls.clear();
         self.back.clear();
     }
 
-    /// Something happens to an order of the member's FIX session.
+    /// Emits an event of an order of the member's FIX session.
     fn report(&mut self) {
-        let source = Source { origin: Origin::Fix, port: abroad(0, ASKER.port), session: 1 };
+        let source = Source { origin: Origin::Fix, port: remote_port(0, ASKER.port), session: 1 };
         let (order, id) = (OrderHandle::NONE, IntId::NONE);
-        let (request, status, reason) = (Request::Cancel, Status::Rejected, Reason::None);
+        let (request, status, reason) = (RequestKind::Cancel, Status::Rejected, Reason::None);
         let refusal = Refusal { order, id, request_id: id, source, request, status, reason };
         self.shard.say(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
     }
 
-    /// How often a message arrives.
+    /// Returns how often a message arrives.
     fn copies(&mut self) -> usize {
         match self.dice.below(100) {
             roll if roll < self.loss => 0,
@@ -159,12 +163,12 @@ impl World {
         self.owner.poll();
         while let Some(post) = self.owner.window.take() {
             for _ in 0..self.copies() {
-                self.calls.push_back(Call::decode(&post).expect("our own words"));
+                self.calls.push_back(ClusterBroadcast::decode(&post).expect("our own words"));
             }
         }
         if self.dice.below(4) == 0 {
-            let card = Card { member: 1, life: 6, map: 1 };
-            self.calls.push_back(Call::Beat { card, last: self.owner.window.last() });
+            let card = MemberIdentity { member: 1, life: 6, map: 1 };
+            self.calls.push_back(ClusterBroadcast::Heartbeat { card, last: self.owner.window.last() });
         }
         while let Some(letter) = self.peer.next_letter(self.now) {
             for _ in 0..self.copies() {
@@ -181,7 +185,8 @@ impl World {
             let Some(letter) = self.letters.pop_front() else { continue };
             let mut again = Vec::new();
             let answer = self.owner.handle(self.now, letter, &mut |post| again.push(post), &|_, _| true);
-            self.calls.extend(again.iter().map(|post| Call::decode(post).expect("our own words")));
+            self.calls
+                .extend(again.iter().map(|post| ClusterBroadcast::decode(post).expect("our own words")));
             for _ in 0..self.copies() {
                 self.back.extend(answer.clone());
             }
@@ -209,7 +214,8 @@ impl World {
         while let Some((_, Event { seq, body, .. })) = self.asker.poll_event() {
             if let EventKind::Refused(_) = body {
                 let (is_missed, seq) = (seq & Event::SNAPSHOT != 0, seq & !Event::SNAPSHOT);
-                // As a session does: what was missed before a restart is told unless something behind it was.
+                // As a session does: an event missed before a restart is reported unless a later
+                // one was.
                 if !is_missed || self.reported.last().is_none_or(|last| seq > *last) {
                     self.reported.push(seq);
                 }
@@ -235,7 +241,7 @@ impl World {
 }
 
 #[test]
-fn whatever_the_network_does_each_command_is_taken_once_and_each_answer_heard_once() {
+fn on_any_network_each_command_is_taken_once_and_each_response_received_once() {
     for seed in 0..40 {
         let mut world = World::new(seed, 1 << 20);
         world.loss = seed % 40;
@@ -259,7 +265,7 @@ fn whatever_the_network_does_each_command_is_taken_once_and_each_answer_heard_on
 }
 
 #[test]
-fn a_fix_client_hears_each_report_once_and_in_order_however_often_its_server_begins_again() {
+fn a_fix_client_receives_each_report_once_and_in_order_however_often_its_server_restarts() {
     for seed in 0..200 {
         let mut world = World::new(seed, if seed % 3 == 0 { 2_000 } else { 1 << 20 });
         world.loss = seed % 30;
@@ -283,12 +289,12 @@ fn a_fix_client_hears_each_report_once_and_in_order_however_often_its_server_beg
 }
 
 #[test]
-fn what_is_no_longer_kept_is_made_up_for_by_a_snapshot() {
+fn a_snapshot_replaces_posts_that_are_no_longer_kept() {
     let mut world = World::new(3, 200);
     while !world.peer.is_here() {
         world.step();
     }
-    // Nobody hears it for a while.
+    // No message arrives for a while.
     world.loss = 100;
     for seq in 0..50 {
         world.shard.say(PortMask::one(PortId::LINK), EventKind::TradingDay { day: Day(seq) });

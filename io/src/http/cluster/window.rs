@@ -1,47 +1,50 @@
-//! What this server has said to the others, as it was sent: numbered, and kept for whoever missed some.
+//! Posts of this server to the others, as they were sent: numbered, and kept for members that
+//! missed some.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use pitlane_engine::cluster::{Call, Card, Item, Post};
+use pitlane_engine::cluster::{ClusterBatch, ClusterBroadcast, ClusterEvent, MemberIdentity};
 
 /// Items in one post: some 15 KB.
 pub const ITEMS_PER_POST_MAX: usize = 64;
 
 #[derive(Debug)]
 pub struct Window {
-    card: Card,
+    card: MemberIdentity,
     bytes_max: usize,
-    /// Consecutive; the last is number `last`.
+    /// Consecutive posts; the last has the number `last`.
     posts: VecDeque<Bytes>,
     bytes: usize,
     last: u64,
-    /// Number of the last post that was handed to the broker, or passed over.
+    /// Number of the last post that was given to the broker, or skipped.
     out: u64,
-    /// Of the next post.
-    items: Vec<Item>,
+    /// Items of the next post.
+    items: Vec<ClusterEvent>,
 }
 
 impl Window {
-    pub fn new(card: Card, bytes_max: usize) -> Window {
+    pub fn new(card: MemberIdentity, bytes_max: usize) -> Window {
         Window { card, bytes_max, posts: VecDeque::new(), bytes: 0, last: 0, out: 0, items: Vec::new() }
     }
 
-    pub fn add(&mut self, item: Item) {
+    pub fn add(&mut self, item: ClusterEvent) {
         self.items.push(item);
         if self.items.len() == ITEMS_PER_POST_MAX {
             self.close();
         }
     }
 
-    /// What was added becomes a post. Of more than there is room for the oldest are given up.
+    /// Makes a post of the added items. If there is no room, the oldest posts are dropped.
     pub fn close(&mut self) {
         if self.items.is_empty() {
             return;
         }
         self.last += 1;
         let items = std::mem::take(&mut self.items);
-        let post = Bytes::from(Call::Post(Post { card: self.card, number: self.last, items }).encode());
+        let post = Bytes::from(
+            ClusterBroadcast::Batch(ClusterBatch { card: self.card, number: self.last, items }).encode(),
+        );
         self.bytes += post.len();
         self.posts.push_back(post);
         while self.bytes > self.bytes_max && self.posts.len() > 1 {
@@ -49,27 +52,28 @@ impl Window {
         }
     }
 
-    /// Number of the last post.
+    /// Returns the number of the last post.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// The next post to go out.
+    /// Returns the next post to send.
     pub fn take(&mut self) -> Option<Bytes> {
         if self.out == self.last {
             return None;
         }
-        // Those that were given up are asked for in vain: then whoever lacks them begins anew.
+        // Posts that were dropped are requested in vain: then the member that lacks them joins
+        // again.
         self.out = self.out.max(self.last - self.posts.len() as u64) + 1;
         self.get(self.out)
     }
 
-    /// Nobody hears us now; whoever lacks something will ask.
+    /// Skips all posts while the broker is away; members that lack them request them later.
     pub fn pass(&mut self) {
         self.out = self.last;
     }
 
-    /// A post that was said before; None: it is not kept any more, or was not said yet.
+    /// Returns an earlier post; `None` if it is no longer kept, or does not exist yet.
     pub fn get(&self, number: u64) -> Option<Bytes> {
         let behind = self.last.checked_sub(number)? as usize;
         let at = self.posts.len().checked_sub(behind + 1)?;
@@ -79,28 +83,28 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::cluster::Reader;
+    use pitlane_engine::cluster::EventRecipient;
     use pitlane_engine::event::{Event, EventKind};
     use pitlane_engine::id::ShardId;
     use pitlane_engine::time::{Day, Timestamp};
 
     use super::*;
 
-    fn item(seq: u64) -> Item {
+    fn item(seq: u64) -> ClusterEvent {
         let event = Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } };
-        Item { shard: ShardId(0), to: Reader::All, event }
+        ClusterEvent { shard: ShardId(0), to: EventRecipient::All, event }
     }
 
     fn numbers(bytes: Option<Bytes>) -> Option<(u64, usize)> {
-        match Call::decode(&bytes?) {
-            Ok(Call::Post(post)) => Some((post.number, post.items.len())),
+        match ClusterBroadcast::decode(&bytes?) {
+            Ok(ClusterBroadcast::Batch(post)) => Some((post.number, post.items.len())),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn posts_go_out_once_and_are_kept_as_far_as_there_is_room() {
-        let mut window = Window::new(Card::default(), 2_000);
+    fn posts_are_sent_once_and_kept_as_far_as_there_is_room() {
+        let mut window = Window::new(MemberIdentity::default(), 2_000);
         (0..ITEMS_PER_POST_MAX as u64 + 1).for_each(|seq| window.add(item(seq)));
         assert_eq!(numbers(window.take()), Some((1, ITEMS_PER_POST_MAX)));
         assert_eq!((window.take(), window.last()), (None, 1), "the second is not closed yet");

@@ -1,4 +1,4 @@
-//! The tasks between this server and the others. They belong to the http thread, as all that is async.
+//! The tasks between this server and the others. They belong to the http thread, as all async code.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::nats::link::{self, BrokerHealth};
 use crate::nats::rights::is_probe;
 use crate::notifications::Notification;
 
-/// How the others are called among the external sessions.
+/// Name of the other servers among the external sessions.
 const SESSION: &str = "CLUSTER";
-/// Without work it is looked so often whether something must be sent again.
+/// Interval at which an idle task checks whether something must be sent again.
 const AGAIN: Duration = Duration::from_millis(50);
-/// For the last word.
+/// Time for the goodbye message.
 const BYE_MAX: Duration = Duration::from_millis(200);
 
 /// Connects, and serves until the thread ends.
@@ -55,7 +55,7 @@ async fn follow_weather(house: Rc<AppState>, cluster: Rc<Cluster>, client: &Clie
                 if is_up { ExternalSessionState::Connected } else { ExternalSessionState::Disconnected };
             house.announce(Notification::Link { name: SESSION.into(), link });
             if is_up {
-                // What is missing is told as an error.
+                // Missing permissions are logged as an error.
                 cluster.rights.probe(client).await;
             }
         }
@@ -66,7 +66,7 @@ async fn follow_weather(house: Rc<AppState>, cluster: Rc<Cluster>, client: &Clie
 async fn publish(house: Rc<AppState>, cluster: Rc<Cluster>, client: Client) {
     loop {
         match cluster.take(house.now()) {
-            // What is lost here is missed there, and asked for.
+            // A message lost here is found missing at the receiver and requested again.
             Some((subject, bytes)) => _ = client.publish(subject, bytes).await,
             None => _ = timeout(AGAIN, cluster.work.notified()).await,
         }
@@ -103,7 +103,7 @@ async fn beat(house: Rc<AppState>, cluster: Rc<Cluster>) {
     }
 }
 
-/// In good order the others are told, so that they need not wait for a lease.
+/// Announces an orderly stop to the others, so that they need not wait for a lease.
 async fn say_goodbye(house: Rc<AppState>, cluster: Rc<Cluster>, client: Client) {
     house.leaving.notified().await;
     if let Some((subject, bytes)) = cluster.bye() {

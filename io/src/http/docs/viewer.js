@@ -1,8 +1,9 @@
-// A reader of /openapi.json: all calls, searchable, each can be tried. No library, nothing from elsewhere.
+// Shows /openapi.json: all calls, searchable, each can be tried. It uses no library and loads
+// nothing from other hosts.
 "use strict";
 
-const DEPTH_MAX = 6; // Of schemas within schemas: deeper ones are shown by name.
-const SHOWN_CHARS_MAX = 200000; // Of an answer: a browser lays out more only slowly.
+const DEPTH_MAX = 6; // Nesting of schemas: deeper ones are shown by name.
+const SHOWN_CHARS_MAX = 200000; // Length of a response: a browser lays out more only slowly.
 const METHODS = ["get", "post", "put", "delete"];
 
 let api = null;
@@ -10,7 +11,7 @@ let credentials = null;
 
 const byId = (id) => document.getElementById(id);
 
-// Text always goes in as text: nothing the service answers becomes markup.
+// Inserts text as text only: nothing in a response of the service becomes markup.
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -62,7 +63,7 @@ function showSchema(schema, depth = 0) {
   return list.children.length ? list : make("p", { class: "faint" }, typeOf(whole), whole.description ? `: ${whole.description}` : "");
 }
 
-// Indents JSON without reading its numbers, so that every digit stays as it came.
+// Indents JSON without parsing its numbers, so that every digit stays as it was received.
 function indent(text) {
   let out = "", depth = 0, quoted = false;
   const line = () => "\n" + "  ".repeat(Math.max(depth, 0));
@@ -93,7 +94,7 @@ function exampleOf(media) {
   return first ? first.value : "";
 }
 
-// The call as it is about to be made.
+// Returns the request that the form describes.
 function requestOf(call, form) {
   let path = call.path;
   const query = new URLSearchParams();
@@ -202,7 +203,7 @@ function show(call) {
       make("span", { class: "path" }, call.path), make("span", {}, call.summary || ""),
       call["x-role"] ? make("span", { class: "role" }, call["x-role"]) : null),
     content);
-  // Filled when somebody looks: the page is there at once.
+  // Filled when it is opened, so that the page loads at once.
   details.addEventListener("toggle", () => { if (details.open && !content.children.length) fill(call, content); });
   return details;
 }

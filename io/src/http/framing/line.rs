@@ -1,4 +1,5 @@
-//! One line of a request, read byte by byte: what it says of the length of a body, if anything. Nothing of its text is kept.
+//! One line of a request, parsed byte by byte: what it determines about the length of a body, if
+//! anything. Nothing of its text is kept.
 //!
 //! ```text
 //! header:  Name ─ all letters ─► Colon ─ `:` ─► Number, Word       any other letter ─► Rest
@@ -6,7 +7,7 @@
 //! value:   Before ─► Inside ─► After                               any other letter ─► Bad
 //! ```
 
-/// What matters of a line that has begun.
+/// State of a line that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     part: Part,
@@ -15,34 +16,34 @@ pub struct Line {
     last: u8,
 }
 
-/// What a line that ended was.
+/// Meaning of a line that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineEnd {
     /// The line feed had no carriage return before it.
     Bare,
     Empty,
-    /// None: it is no number.
+    /// Its value; `None` if it is no number.
     ContentLength(Option<u64>),
     TransferEncoding {
         is_chunked: bool,
     },
-    /// None: it is no number.
+    /// Its value; `None` if it is no number.
     ChunkSize(Option<u64>),
     Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// So many letters of the name have come. Both names begin with letters of their own.
+    /// `matched` letters of the name have arrived. The two names differ in their first letter.
     Name {
         header: Option<Header>,
         matched: u8,
     },
-    /// The whole name has come.
+    /// The whole name has arrived.
     Colon(Header),
     Length(Number),
     Coding(Word),
-    /// The size of a chunk; after the semicolon nothing counts.
+    /// The size of a chunk; everything after the semicolon is ignored.
     Size {
         size: Number,
         is_over: bool,
@@ -66,7 +67,7 @@ impl Header {
 }
 
 impl Line {
-    /// A line of which only matters whether it is empty.
+    /// Creates a line of which only matters whether it is empty.
     pub fn plain() -> Line {
         Line { part: Part::Rest, bytes: 0, last: 0 }
     }
@@ -97,7 +98,7 @@ impl Line {
         self.last = *last;
     }
 
-    /// The line feed came.
+    /// Returns the meaning of the line, at its line feed.
     pub fn end(&self) -> LineEnd {
         if self.last != b'\r' || !self.has_begun() {
             return LineEnd::Bare;
@@ -118,7 +119,8 @@ impl Part {
     fn after(self, byte: u8) -> Part {
         match self {
             Part::Name { header, matched } => name_after(header, matched, byte),
-            // A space before the colon is no header; hyper refuses it, and we take it for what it pretends to be.
+            // A space before the colon makes no valid header; hyper refuses it, and here it counts
+            // as the header that it resembles.
             Part::Colon(_) if byte.is_ascii_whitespace() => self,
             Part::Colon(Header::ContentLength) if byte == b':' => Part::Length(Number::Before),
             Part::Colon(Header::TransferEncoding) if byte == b':' => Part::Coding(Word::Before),
@@ -193,7 +195,7 @@ const CHUNKED: &[u8] = b"chunked";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Before,
-    /// So many letters of it.
+    /// This many letters of it have arrived.
     Inside(u8),
     After,
     Bad,

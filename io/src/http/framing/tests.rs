@@ -1,10 +1,11 @@
-//! Requests, whole and cut in every way, beside a naive reading of the whole.
+//! Tests with requests, whole and split at every position, against a naive parser of the whole.
 
 use pitlane_engine::rng::Rng;
 
 use super::*;
 
-/// What comes of the bytes when they are cut there: the fault, or whether a head is open at the end.
+/// Returns the result for bytes that are split at `cuts`: the fault, or whether a head is open at
+/// the end.
 fn verdict(bytes: &[u8], cuts: &[usize]) -> Result<bool, Fault> {
     let mut framing = Framing::default();
     let mut start = 0;
@@ -15,7 +16,7 @@ fn verdict(bytes: &[u8], cuts: &[usize]) -> Result<bool, Fault> {
     Ok(framing.is_in_head())
 }
 
-/// However they are cut.
+/// Checks the result for every split.
 fn check(text: &str, expected: Result<bool, Fault>) {
     let bytes = text.as_bytes();
     let told = |cuts: &[usize]| verdict(bytes, cuts);
@@ -52,7 +53,7 @@ fn a_chunked_body_is_followed_to_its_end() {
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_a_fault() {
+fn an_ambiguous_request_is_a_fault() {
     let cases = [
         ("X: 1\nY: 2", Fault::BareLineFeed),
         ("X: 1\n", Fault::BareLineFeed),
@@ -75,18 +76,18 @@ fn what_can_be_read_in_two_ways_is_a_fault() {
 }
 
 #[test]
-fn what_merely_looks_like_it_is_none() {
+fn a_request_that_only_resembles_an_ambiguous_one_is_accepted() {
     let head = "POST / HTTP/1.1\r\nContent-Lengthy: x\r\nX: Content-Length: 3\r\nContent: 1\r\nT: 1\r\n";
     check(&format!("{head}\r\n"), Ok(false));
     let body = "Content-Length: 1\r\nContent-Length: 2\r\nTransfer-Encoding: x\r\n";
     check(&format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()), Ok(false));
-    // A line longer than what is kept of it.
+    // A line longer than any buffer.
     check(&format!("GET /{} HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(300), "y".repeat(300)), Ok(false));
 }
 
 #[test]
-fn a_header_is_seen_wherever_its_line_is_cut() {
-    // Once a line was forgotten behind its 64th byte if it came in two reads.
+fn a_header_is_found_wherever_its_line_is_split() {
+    // An earlier version forgot a line after its 64th byte if it came in two reads.
     for spaces in [0, 1, 40, 63, 64, 65, 200, 4_000] {
         let blank = " ".repeat(spaces);
         let both = format!("Content-Length:{blank}3\r\nTransfer-Encoding:{blank}chunked\r\n");
@@ -96,7 +97,7 @@ fn a_header_is_seen_wherever_its_line_is_cut() {
     }
 }
 
-/// As [`check`], with cuts around the places where a buffer might end.
+/// As [`check`], with splits around the positions where a buffer might end.
 fn check_sparsely(text: &str, expected: Result<bool, Fault>) {
     for cut in (0..=text.len()).step_by(31) {
         assert_eq!(verdict(text.as_bytes(), &[cut]), expected, "cut at {cut}");
@@ -105,7 +106,7 @@ fn check_sparsely(text: &str, expected: Result<bool, Fault>) {
     assert_eq!(verdict(text.as_bytes(), &everywhere), expected);
 }
 
-/// The same rules, read from the whole text line by line.
+/// Applies the same rules to the whole text, line by line.
 fn naive(text: &[u8]) -> Result<bool, Fault> {
     let mut rest = text;
     while !rest.is_empty() {
@@ -148,7 +149,7 @@ fn naive(text: &[u8]) -> Result<bool, Fault> {
     Ok(false)
 }
 
-/// The next line without its end; None: it has not come.
+/// Returns the next line without its end; `None` if it is incomplete.
 fn naive_line<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Fault> {
     let Some(end) = rest.iter().position(|b| *b == b'\n') else { return Ok(None) };
     let line = rest[..end].strip_suffix(b"\r").ok_or(Fault::BareLineFeed)?;
@@ -164,7 +165,7 @@ fn naive_value(line: &[u8], name: &str) -> Option<String> {
     said.eq_ignore_ascii_case(name).then(|| value.to_string())
 }
 
-/// Whether all chunks have come, and the trailer.
+/// Returns whether all chunks and the trailer are complete.
 fn naive_chunks(rest: &mut &[u8]) -> Result<bool, Fault> {
     loop {
         let Some(line) = naive_line(rest)? else { return Ok(false) };
@@ -192,7 +193,7 @@ fn naive_chunks(rest: &mut &[u8]) -> Result<bool, Fault> {
     }
 }
 
-/// Requests put together from words that matter, some of them damaged.
+/// Generates requests from words that matter, some of them damaged.
 fn any_request(chance: &mut Rng) -> Vec<u8> {
     const WORDS: [&str; 28] = [
         "POST / HTTP/1.1\r\n",
@@ -240,7 +241,7 @@ fn any_request(chance: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn any_cut_of_any_request_has_the_verdict_of_the_whole() {
+fn every_split_of_a_request_has_the_verdict_of_the_whole() {
     let mut chance = Rng::new(20);
     for _ in 0..20_000 {
         let text = any_request(&mut chance);
@@ -248,7 +249,7 @@ fn any_cut_of_any_request_has_the_verdict_of_the_whole() {
         let shown = String::from_utf8_lossy(&text);
         if text.is_ascii() {
             let is_open = naive(&text);
-            // Whether a head is open is only asked where it is known to have begun.
+            // Whether a head is open is only checked where it is known to have begun.
             assert_eq!(whole.map(|_| ()), is_open.map(|_| ()), "{shown:?}");
         }
         let mut cuts: Vec<_> =

@@ -1,4 +1,4 @@
-//! The closed list of metrics, each with its sentence.
+//! The closed list of metrics, each with its help text.
 
 use crate::http::app_state::AppState;
 use crate::http::cluster::{Counts, Phase};
@@ -35,9 +35,9 @@ fn service(house: &AppState, out: &mut Exposition) {
     let uptime = Seconds(house.now().since(standing.started()));
     out.single("pitlane_uptime_seconds", G, "Time since the start of the process.", uptime);
     let ready = is_ready(house) as u8;
-    out.single("pitlane_ready", G, "1 while orders are taken.", ready);
+    out.single("pitlane_ready", G, "1 while the service accepts orders.", ready);
     let sound = (standing.journaling() == Journaling::Sound) as u8;
-    out.single("pitlane_journal_sound", G, "1 while the journal keeps its promise.", sound);
+    out.single("pitlane_journal_healthy", G, "1 while the journal is as durable as configured.", sound);
     let kills = house.floor.view().kills().count();
     out.single("pitlane_kill_switches", G, "Kill switches that are on.", kills);
     if let Some(tls) = &house.tls {
@@ -53,18 +53,22 @@ fn service(house: &AppState, out: &mut Exposition) {
 
 type Column = (&'static str, &'static str, fn(&ShardMeter) -> &Counter);
 
-/// What every shard's thread publishes.
+/// Counters that every shard's thread publishes.
 const SHARD: [Column; 12] = [
     ("pitlane_shard_commands_total", "Commands applied, timers among them.", |s| &s.commands),
     ("pitlane_shard_timers_total", "Timers applied.", |s| &s.timers),
-    ("pitlane_shard_resumed_total", "Steps that went on with an earlier command.", |s| &s.resumed),
-    ("pitlane_shard_events_total", "Events handed on, once for each port.", |s| &s.events),
+    ("pitlane_shard_resumed_total", "Steps that continued an earlier command.", |s| &s.resumed),
+    ("pitlane_shard_events_total", "Events sent, once for each port.", |s| &s.events),
     ("pitlane_shard_stalls_total", "Cycles that ended at a full lane.", |s| &s.stalls),
     ("pitlane_shard_waits_total", "Cycles that ended because the journal had no room yet.", |s| &s.waits),
-    ("pitlane_shard_refused_total", "Commands refused because the journal did not take them.", |s| {
-        &s.refused
+    (
+        "pitlane_shard_rejected_commands_total",
+        "Commands rejected because the journal could not store them.",
+        |s| &s.refused,
+    ),
+    ("pitlane_shard_dropped_prices_total", "Prices dropped because the journal could not store them.", |s| {
+        &s.dropped
     }),
-    ("pitlane_shard_dropped_total", "Prices left out because the journal did not take them.", |s| &s.dropped),
     ("pitlane_journal_records_total", "Records written to the journal.", |s| &s.journal.records),
     ("pitlane_journal_bytes_total", "Bytes written to the journal.", |s| &s.journal.bytes),
     ("pitlane_journal_syncs_total", "Times the journal was forced to disk.", |s| &s.journal.syncs),
@@ -82,20 +86,30 @@ fn shards(house: &AppState, out: &mut Exposition) {
 
 fn view(house: &AppState, out: &mut Exposition) {
     let heard = house.floor.heard();
-    out.single("pitlane_view_events_total", C, "Events the read model took in.", heard.events);
+    out.single("pitlane_read_model_events_total", C, "Events that the read model applied.", heard.events);
     out.single("pitlane_ticks_total", C, "Ticks.", heard.ticks);
     out.single("pitlane_orders_total", C, "Orders entered.", heard.orders);
     out.single("pitlane_orders_rejected_total", C, "Orders rejected.", heard.rejected);
     out.single("pitlane_fills_total", C, "Fills of orders.", heard.fills);
-    out.single("pitlane_requests_refused_total", C, "Cancels and modifications refused.", heard.refusals);
+    out.single(
+        "pitlane_order_requests_rejected_total",
+        C,
+        "Cancels and modifications rejected.",
+        heard.refusals,
+    );
     out.single("pitlane_transactions_total", C, "Transactions booked.", heard.transactions);
     let view = house.floor.view();
-    out.single("pitlane_alerts_total", C, "Alerts a person should look at.", view.alerts_seen());
-    out.family("pitlane_view_orders", G, "Orders the read model holds.");
+    out.single("pitlane_alerts_total", C, "Alerts that an operator should read.", view.alerts_seen());
+    out.family("pitlane_read_model_orders", G, "Orders the read model holds.");
     out.sample(&[("state", &"open")], view.open_orders_len());
     out.sample(&[("state", &"finished")], view.finished_orders_len());
-    out.single("pitlane_view_positions", G, "Positions the read model holds.", view.positions().count());
-    out.family("pitlane_view_complete", G, "1 when nothing of the shard is missing in the read model.");
+    out.single(
+        "pitlane_read_model_positions",
+        G,
+        "Positions the read model holds.",
+        view.positions().count(),
+    );
+    out.family("pitlane_read_model_complete", G, "1 when nothing of the shard is missing in the read model.");
     for shard in 0..house.floor.shards() {
         let complete = view.is_complete(pitlane_engine::id::ShardId(shard)) as u8;
         out.sample(&[("shard", &shard)], complete);
@@ -104,26 +118,30 @@ fn view(house: &AppState, out: &mut Exposition) {
 
 type VenueColumn = (&'static str, &'static str, fn(&VenueCounts) -> u64);
 
-/// What is counted of every venue that we call.
+/// Counters of every venue that we connect to.
 const VENUE: [VenueColumn; 7] = [
     ("pitlane_venue_orders_total", "New orders sent to the venue.", |c| c.orders_out),
-    ("pitlane_venue_executions_total", "Execution Reports of the venue about orders of ours.", |c| {
+    ("pitlane_venue_executions_total", "Execution Reports of the venue for orders of this service.", |c| {
         c.executions
     }),
-    ("pitlane_venue_refused_total", "Instructions refused because the venue could not be told.", |c| {
-        c.refused
-    }),
-    ("pitlane_venue_unknown_values_total", "Answers passed over for a value nobody knows.", |c| {
+    (
+        "pitlane_venue_rejected_instructions_total",
+        "Instructions rejected because the venue was not connected.",
+        |c| c.refused,
+    ),
+    ("pitlane_venue_unknown_values_total", "Venue messages ignored because of an unknown value.", |c| {
         c.unknown_values
     }),
-    ("pitlane_venue_unknown_orders_total", "Answers passed over for an order nobody knows.", |c| {
+    ("pitlane_venue_unknown_orders_total", "Venue messages ignored because of an unknown order.", |c| {
         c.unknown_orders
     }),
     ("pitlane_venue_prices_total", "Quotes and trades taken from the venue's market data.", |c| c.prices),
-    ("pitlane_venue_incomplete_total", "Answers passed over for a field that is missing.", |c| c.incomplete),
+    ("pitlane_venue_incomplete_total", "Venue messages ignored because a field is missing.", |c| {
+        c.incomplete
+    }),
 ];
 
-/// As of the last second.
+/// Adds the metrics of the venues, as of the last second.
 fn venues(house: &AppState, out: &mut Exposition) {
     let mut rows = Vec::new();
     house
@@ -132,7 +150,7 @@ fn venues(house: &AppState, out: &mut Exposition) {
     if rows.is_empty() {
         return;
     }
-    out.family("pitlane_venue_in_touch", G, "1 while orders can be sent to the venue.");
+    out.family("pitlane_venue_connected", G, "1 while orders can be sent to the venue.");
     for (name, state, _) in &rows {
         out.sample(&[("venue", &name.as_deref().unwrap_or_default())], (*state == "LOGGED_ON") as u8);
     }
@@ -151,31 +169,51 @@ fn http(house: &AppState, out: &mut Exposition) {
         out.sample(&[("class", &class)], count);
     }
     let guarded = meter.guarded.get();
-    out.single("pitlane_http_guarded_total", C, "Requests refused before a handler saw them.", guarded);
+    out.single(
+        "pitlane_http_forbidden_requests_total",
+        C,
+        "Requests rejected before they reached a handler.",
+        guarded,
+    );
     let refused = meter.logins_refused.get();
     out.single(
-        "pitlane_http_logins_refused_total",
+        "pitlane_http_failed_logins_total",
         C,
         "Requests with wrong credentials, or too many.",
         refused,
     );
     out.single("pitlane_http_connections", G, "Connections open now.", house.admission.len());
-    out.single("pitlane_http_connections_total", C, "Connections taken in.", meter.accepted.get());
+    out.single("pitlane_http_connections_total", C, "Connections accepted.", meter.accepted.get());
     let away = meter.turned_away.get();
-    out.single("pitlane_http_turned_away_total", C, "Connections for which there was no room.", away);
+    out.single(
+        "pitlane_http_rejected_connections_total",
+        C,
+        "Connections rejected because a limit was reached.",
+        away,
+    );
     let failed = meter.handshakes_failed.get();
-    out.single("pitlane_http_handshakes_failed_total", C, "TLS handshakes that failed.", failed);
+    out.single("pitlane_http_failed_tls_handshakes_total", C, "TLS handshakes that failed.", failed);
     let evicted = meter.evicted.get();
-    out.single("pitlane_http_evicted_total", C, "Connections closed to make room for others.", evicted);
+    out.single(
+        "pitlane_http_evicted_connections_total",
+        C,
+        "Connections closed to make room for others.",
+        evicted,
+    );
     let slow = meter.timed_out.get();
-    out.single("pitlane_http_timed_out_total", C, "Connections closed for being slow or idle.", slow);
+    out.single(
+        "pitlane_http_timed_out_connections_total",
+        C,
+        "Connections closed for being slow or idle.",
+        slow,
+    );
     let forgotten = house.floor.ids_forgotten();
     let help = "Order ids of the trading day forgotten for want of room: they could be used again.";
     out.single("pitlane_http_order_ids_forgotten_total", C, help, forgotten);
     let waiting = house.floor.waiting_len();
-    out.single("pitlane_http_waiting", G, "Requests that wait for the answer of a shard.", waiting);
+    out.single("pitlane_http_pending_requests", G, "Requests that wait for a shard.", waiting);
     out.family(
-        "pitlane_notes_dropped_total",
+        "pitlane_notifications_dropped_total",
         C,
         "JournalMetadata to other threads or from the log that found no room.",
     );
@@ -187,29 +225,61 @@ fn http(house: &AppState, out: &mut Exposition) {
         .each_post(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));
 }
 
-/// Strategies in processes of their own.
+/// Adds the metrics of strategies in processes of their own.
 fn outposts(house: &AppState, out: &mut Exposition) {
     let Some(outposts) = &house.outposts else { return };
     let up = outposts.up.get() as u8;
-    out.single("pitlane_broker_connected", G, "1 while the broker of strategies elsewhere is there.", up);
-    out.family("pitlane_outpost_present", G, "1 while the process of a strategy is heard of.");
+    out.single("pitlane_broker_connected", G, "1 while the broker of remote strategies is connected.", up);
+    out.family("pitlane_remote_strategy_up", G, "1 while the process of the strategy holds its lease.");
     outposts.each(|name, present, _| out.sample(&[("strategy", &name)], present as u8));
-    out.family("pitlane_outpost_behind", G, "Order events that its process has not said to have taken in.");
+    out.family(
+        "pitlane_remote_strategy_unacknowledged_events",
+        G,
+        "Order events that the process has not acknowledged.",
+    );
     outposts.each_behind(|name, behind| out.sample(&[("strategy", &name)], behind));
     let counts = &outposts.counts;
     let totals = [
-        ("pitlane_outpost_letters_total", "Messages of strategies elsewhere.", counts.letters.get()),
-        ("pitlane_outpost_misread_total", "Those of them that could not be read.", counts.misread.get()),
         (
-            "pitlane_outpost_astray_total",
+            "pitlane_remote_strategy_messages_received_total",
+            "Messages received from remote strategies.",
+            counts.letters.get(),
+        ),
+        (
+            "pitlane_remote_strategy_decode_errors_total",
+            "Messages of remote strategies that could not be decoded.",
+            counts.misread.get(),
+        ),
+        (
+            "pitlane_remote_strategy_misrouted_messages_total",
             "Those that asked for their answer outside of the inbox of their strategy, and were refused.",
             counts.astray.get(),
         ),
-        ("pitlane_outpost_posts_total", "Messages with order events to them.", counts.posts.get()),
-        ("pitlane_outpost_prices_total", "Messages with prices to them.", counts.prices.get()),
-        ("pitlane_outpost_conflated_total", "Prices replaced by newer ones before.", outposts.conflated()),
-        ("pitlane_outpost_deaths_total", "Processes that were silent for a lease.", counts.deaths.get()),
-        ("pitlane_outpost_dropped_total", "Replies and notes without room.", outposts.dropped()),
+        (
+            "pitlane_remote_strategy_event_messages_total",
+            "Messages with order events sent to remote strategies.",
+            counts.posts.get(),
+        ),
+        (
+            "pitlane_remote_strategy_price_messages_total",
+            "Messages with prices sent to remote strategies.",
+            counts.prices.get(),
+        ),
+        (
+            "pitlane_remote_strategy_conflated_prices_total",
+            "Prices replaced by newer ones before they were sent.",
+            outposts.conflated(),
+        ),
+        (
+            "pitlane_remote_strategy_expired_leases_total",
+            "Processes whose lease expired.",
+            counts.deaths.get(),
+        ),
+        (
+            "pitlane_remote_strategy_dropped_messages_total",
+            "Replies and notifications dropped because a queue was full.",
+            outposts.dropped(),
+        ),
     ];
     for (name, help, value) in totals {
         out.single(name, C, help, value);
@@ -218,34 +288,53 @@ fn outposts(house: &AppState, out: &mut Exposition) {
 
 type MemberColumn = (&'static str, &'static str, fn(&Counts) -> u64);
 
-/// What is counted of every other server.
+/// Counters of every other server.
 const MEMBER: [MemberColumn; 5] = [
-    ("pitlane_cluster_routed_total", "Commands sent to the member that owns the security.", |c| c.routed),
-    ("pitlane_cluster_refused_total", "Commands refused since the member was away.", |c| c.refused),
-    ("pitlane_cluster_events_total", "Events heard of the member.", |c| c.events),
-    ("pitlane_cluster_gaps_total", "Times that something of it was missing and asked for.", |c| c.gaps),
-    ("pitlane_cluster_snapshots_total", "Snapshots taken of its shards.", |c| c.snapshots),
+    ("pitlane_cluster_routed_commands_total", "Commands sent to the member that owns the security.", |c| {
+        c.routed
+    }),
+    ("pitlane_cluster_rejected_commands_total", "Commands rejected because the member was down.", |c| {
+        c.refused
+    }),
+    ("pitlane_cluster_events_total", "Events received from the member.", |c| c.events),
+    ("pitlane_cluster_gaps_total", "Gaps in the events of the member that were requested again.", |c| c.gaps),
+    ("pitlane_cluster_snapshots_total", "Snapshots received of the shards of the member.", |c| c.snapshots),
 ];
 
-/// The other servers.
+/// Adds the metrics of the other servers.
 fn cluster(house: &AppState, out: &mut Exposition) {
     let Some(cluster) = &house.cluster else { return };
     let members = cluster.members(house.now());
-    out.family("pitlane_cluster_member_here", G, "1 while the member is here and lacks nothing.");
+    out.family("pitlane_cluster_member_up", G, "1 while the member is connected and in step.");
     for member in &members {
         out.sample(&[("member", &member.name)], (member.phase == Phase::Here) as u8);
     }
-    out.family("pitlane_cluster_in_doubt", G, "Commands sent to the member and not answered.");
+    out.family("pitlane_cluster_commands_in_doubt", G, "Commands sent to the member without an answer yet.");
     members.iter().for_each(|member| out.sample(&[("member", &member.name)], member.in_doubt));
     for (name, help, count) in MEMBER {
         out.family(name, C, help);
         members.iter().for_each(|member| out.sample(&[("member", &member.name)], count(&member.counts)));
     }
     let (taken, conflated) = cluster.totals();
-    out.single("pitlane_cluster_taken_total", C, "Commands of other members handed to our shards.", taken);
-    out.single("pitlane_cluster_conflated_total", C, "Prices replaced by newer ones before.", conflated);
+    out.single(
+        "pitlane_cluster_accepted_commands_total",
+        C,
+        "Commands of other members applied by shards of this server.",
+        taken,
+    );
+    out.single(
+        "pitlane_cluster_conflated_prices_total",
+        C,
+        "Prices replaced by newer ones before they were sent.",
+        conflated,
+    );
     let misread = cluster.misread.get();
-    out.single("pitlane_cluster_misread_total", C, "Messages that could not be read.", misread);
+    out.single(
+        "pitlane_cluster_decode_errors_total",
+        C,
+        "Messages of other members that could not be decoded.",
+        misread,
+    );
 }
 
 fn stages(house: &AppState, out: &mut Exposition) {

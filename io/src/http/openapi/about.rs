@@ -1,13 +1,13 @@
-//! How a call is described: its words, its parameters, what goes in and comes out.
+//! The parts of a call's description: its texts, its parameters, its input and output.
 
 use serde_json::{Value, json};
 
 pub struct About {
     pub tag: &'static str,
     pub summary: &'static str,
-    /// More of it; may be empty.
+    /// Further description; may be empty.
     pub more: &'static str,
-    /// Names for what varies in the path, in its order.
+    /// Names of the variable segments of the path, in their order.
     pub path: &'static [Param],
     pub query: &'static [Param],
     pub headers: &'static [Param],
@@ -25,12 +25,12 @@ pub struct Param {
     pub kind: Kind,
 }
 
-/// With an example each.
+/// Type of a parameter, with an example each.
 pub enum Kind {
     Text(&'static str),
-    /// Also what means nothing to us.
+    /// Any text, also one that has no meaning to us.
     Any(&'static str),
-    /// Not below this.
+    /// A number, with its minimum and an example.
     Count(u64, u64),
 }
 
@@ -58,12 +58,12 @@ pub struct Input {
 
 pub enum Output {
     Empty,
-    /// What order writes answer.
+    /// The response to requests that write orders.
     Order,
     Json(Shape, Value),
-    /// What an operator's decisions answer.
+    /// The response to an operator's directives.
     Confirmation,
-    /// Of this media type.
+    /// Text of this media type.
     Text(&'static str),
 }
 
@@ -156,7 +156,7 @@ pub fn reference(summary: &'static str, output: Output) -> About {
     About { has_etag: true, ..plain(REFERENCE, summary, output) }
 }
 
-/// A call with input that shards may refuse.
+/// Describes a call with input that shards may refuse.
 pub fn write(tag: &'static str, summary: &'static str, input: Option<Input>, output: Output) -> About {
     About { input, refusals: &[409, 422], ..plain(tag, summary, output) }
 }
@@ -177,7 +177,7 @@ pub fn media(content_type: &'static str) -> &'static str {
     content_type.split(';').next().unwrap_or(content_type)
 }
 
-/// The bare number, or an object with nothing else in it.
+/// Returns the schema of the bare number, or of an object with nothing else in it.
 pub fn number_or(name: &str, kind: &str) -> Shape {
     let number = json!({ "type": kind, "minimum": 0 });
     let object = json!({ "type": "object", "required": [name], "additionalProperties": false, "properties": { (name): number } });

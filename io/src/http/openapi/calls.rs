@@ -1,4 +1,4 @@
-//! What each call is for, in words and examples. A call that is not here does not compile.
+//! Describes each call in words and examples. A call that is missing here does not compile.
 
 use serde_json::json;
 
@@ -106,7 +106,7 @@ pub fn about(call: Call) -> About {
             plain(SERVICE, "The ways to venues", Output::Json(Shape::List("AdapterVO"), example))
         }
         Call::Cluster => {
-            let example = json!([{ "name": "zurich", "shards": [1], "state": "HERE", "ageMs": 112, "inDoubt": 0, "doubts": [], "routed": 12, "refused": 0, "events": 3012, "gaps": 0, "snapshots": 1 }]);
+            let example = json!([{ "name": "zurich", "shards": [1], "state": "UP", "ageMs": 112, "inDoubt": 0, "doubts": [], "routed": 12, "refused": 0, "events": 3012, "gaps": 0, "snapshots": 1 }]);
             plain(SERVICE, "The other servers of the cluster", Output::Json(Shape::List("MemberVO"), example))
         }
         Call::CacheClear => About {

@@ -1,4 +1,4 @@
-//! Value objects as they may look.
+//! Examples of value objects.
 
 use serde_json::{Value, json};
 

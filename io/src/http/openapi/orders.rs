@@ -1,4 +1,4 @@
-//! Orders of each type, as they are submitted and modified.
+//! Descriptions of submitting and modifying orders of each type.
 
 use pitlane_engine::terms::OrderKind;
 use serde_json::{Value, json};

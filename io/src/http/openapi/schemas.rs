@@ -12,19 +12,19 @@ use utoipa::ToSchema;
 
 use super::super::{cluster, health, latency};
 
-/// Schemas as they are gathered. Those of answers never have `null`: absent values are left out.
+/// Schemas collected so far. Those of responses never have `null`: absent values are omitted.
 #[derive(Default)]
 pub struct Gathered {
     schemas: Map<String, Value>,
 }
 
 impl Gathered {
-    /// Of something we say.
+    /// Adds the schema of a response.
     pub fn said<T: ToSchema>(&mut self) {
         self.add::<T>(without_null);
     }
 
-    /// Of something we are told, where `null` is as good as nothing.
+    /// Adds the schema of a request, where `null` means absent.
     fn told<T: ToSchema>(&mut self) {
         self.add::<T>(|schema| schema);
     }
@@ -41,7 +41,7 @@ impl Gathered {
 
 pub fn all() -> Value {
     let mut gathered = Gathered::default();
-    // Said too, but told first: in a request `null` is as good as nothing.
+    // Occurs in responses too, but is added as a request first: in a request `null` means absent.
     gathered.told::<LimitsVO>();
     gathered.said::<AccountVO<'_>>();
     gathered.said::<AdapterVO<'_>>();
@@ -80,7 +80,7 @@ pub fn all() -> Value {
     Value::Object(gathered.schemas)
 }
 
-/// A schema without the possibility of `null`, however it was said.
+/// Returns a schema without `null`, in whichever form it was allowed.
 fn without_null(schema: Value) -> Value {
     let is_null = |part: &Value| part.get("type").is_some_and(|kind| kind == "null") || part == "null";
     match schema {
@@ -107,7 +107,7 @@ fn without_null(schema: Value) -> Value {
     }
 }
 
-/// RFC 9457, with our additions.
+/// Returns the schema of RFC 9457, with our additions.
 fn problem() -> Value {
     json!({
         "type": "object",

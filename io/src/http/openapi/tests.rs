@@ -16,7 +16,7 @@ fn read() -> Value {
     serde_json::from_slice(&document(true)).unwrap()
 }
 
-/// Every method of every path of the document.
+/// Returns every method of every path of the document.
 fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let paths = document["paths"].as_object().unwrap().iter();
     let items = paths.flat_map(|(path, item)| {
@@ -42,7 +42,7 @@ fn every_route_is_described_and_everything_described_is_a_route() {
 }
 
 #[test]
-fn a_described_call_says_all_that_a_client_must_know() {
+fn a_description_has_all_that_a_client_must_know() {
     let document = read();
     let mut ids = BTreeSet::new();
     for (path, method, operation) in operations(&document) {
@@ -93,7 +93,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_schema_that_is_named_is_there_and_every_one_there_is_used() {
+fn every_referenced_schema_exists_and_every_schema_is_referenced() {
     let document = read();
     let mut named = BTreeSet::new();
     references(&document, &mut named);
@@ -103,7 +103,7 @@ fn every_schema_that_is_named_is_there_and_every_one_there_is_used() {
 }
 
 #[test]
-fn what_we_say_is_never_null() {
+fn values_in_responses_are_never_null() {
     let schemas = read()["components"]["schemas"].clone();
     for name in ["OrderVO", "SecurityVO", "PositionVO", "Ready"] {
         assert!(!schemas[name].to_string().contains("null"), "{}", schemas[name]);
@@ -118,7 +118,7 @@ fn what_we_say_is_never_null() {
 }
 
 #[test]
-fn a_problem_is_described_as_it_is_written() {
+fn the_schema_of_a_problem_matches_its_json() {
     let document = read();
     let schema = &document["components"]["schemas"]["Problem"];
     let words = |list: &Value| BTreeSet::from_iter(list.as_array().unwrap().iter().map(Value::to_string));
@@ -139,7 +139,7 @@ fn takes<T: DeserializeOwned>(example: &Value) -> bool {
 }
 
 #[test]
-fn every_example_of_a_body_is_one_that_we_take() {
+fn every_example_of_a_body_is_accepted() {
     for (path, method, operation) in operations(&read()) {
         let Some(content) = operation["requestBody"]["content"].get("application/json") else { continue };
         let example = &content["example"];
@@ -167,7 +167,7 @@ fn every_example_of_a_body_is_one_that_we_take() {
 }
 
 #[test]
-fn where_nobody_must_log_in_a_login_is_not_asked_for() {
+fn without_required_login_the_document_requires_none() {
     let document: Value = serde_json::from_slice(&document(false)).unwrap();
     assert_eq!(document["security"][0], serde_json::json!({}));
     assert!(document["paths"]["/rest/account"]["get"]["security"].is_null());

@@ -1,4 +1,5 @@
-//! What the broker lets others do that it should not, and what it refuses us: noted for the log, metrics and health.
+//! Records permissions at the broker that others have and should not, and permissions that this
+//! server lacks, for the log, metrics and health.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -11,30 +12,31 @@ use super::{RemoteStrategies, count};
 use crate::nats::link::BrokerHealth;
 use crate::nats::subjects::segment;
 
-/// Between two log lines about letters that are not answered: a strategy can send many.
+/// Interval between two log lines about refused letters: a strategy can send many.
 const TELL_INTERVAL_NS: u64 = 60 * NS_PER_S;
 
 #[derive(Debug, Default)]
 pub struct Guard {
-    /// The connection to the broker, which knows the rights that this server lacks.
+    /// The connection to the broker, which knows the permissions that this server lacks.
     weather: RefCell<Option<Arc<BrokerHealth>>>,
-    /// Logins with more rights than they need: strategies, or all servers.
+    /// Logins with more permissions than they need: strategies, or all servers.
     wide: RefCell<BTreeSet<String>>,
     astray_told: Cell<Timestamp>,
 }
 
 impl RemoteStrategies {
-    /// The configured strategies.
+    /// Returns the names of the configured strategies.
     pub fn names(&self) -> Vec<Arc<str>> {
         self.inner.borrow().seats.iter().map(|seat| seat.name.clone()).collect()
     }
 
-    /// Whether a segment of a subject is the name of a configured strategy.
+    /// Returns whether a segment of a subject is the name of a configured strategy.
     pub fn has_segment(&self, found: &str) -> bool {
         self.inner.borrow().seats.iter().any(|seat| segment(&seat.name) == found)
     }
 
-    /// A letter that names another place for its answer than the inbox of its strategy. It is not looked at, and nothing is sent there.
+    /// Records a letter whose reply subject is not in the inbox of its strategy. The letter is
+    /// discarded, and no reply is sent.
     pub fn note_astray(&self, now: Timestamp, strategy: &str, reply: Option<&Subject>) {
         count(&self.counts.astray);
         let told = self.guard.astray_told.get();
@@ -51,7 +53,8 @@ impl RemoteStrategies {
         );
     }
 
-    /// A login that may publish where no strategy should. `asks`: the broker asks for logins, so somebody meant to restrict them.
+    /// Records a login that may publish where no strategy should. `asks`: the broker requires
+    /// logins, so they were meant to be restricted.
     pub fn note_wide_login(&self, who: &str, asks: bool) {
         if !self.guard.wide.borrow_mut().insert(who.to_string()) {
             return;
@@ -69,7 +72,7 @@ impl RemoteStrategies {
         *self.guard.weather.borrow_mut() = Some(weather.clone());
     }
 
-    /// Rights that this server lacks, in the words of the broker.
+    /// Returns the permissions that this server lacks, in the words of the broker.
     pub fn violations(&self) -> Vec<String> {
         self.guard.weather.borrow().as_ref().map_or(Vec::new(), |weather| weather.violations())
     }

@@ -1,21 +1,23 @@
-//! What was said to one strategy, newest last, as far as it is kept: all of it after a number by shard.
+//! Events of one strategy, newest last, as far as they are kept: all of them after a sequence
+//! number by shard.
 
 use std::collections::VecDeque;
 
 use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
-use pitlane_engine::strategy::letters::{Head, Numbered};
+use pitlane_engine::strategy::remote_protocol::{NumberedEvent, ShardHead};
 
-/// Invariant: of each shard the events are in their order, each with the number of the one before it.
+/// Events of one strategy. Invariant: the events of each shard are in their order, each with the
+/// number of its predecessor.
 #[derive(Debug)]
 pub struct EventHistory {
-    events: VecDeque<Numbered>,
+    events: VecDeque<NumberedEvent>,
     max: usize,
-    /// Events that are no longer kept, of all shards: so the place of the first that is.
+    /// Number of events that are no longer kept, of all shards: the position of the first that is.
     gone: u64,
-    /// By shard: number of the last event.
+    /// By shard: sequence number of the last event.
     last: Vec<u64>,
-    /// By shard: all after this number is here.
+    /// By shard: all events after this sequence number are here.
     from: Vec<u64>,
 }
 
@@ -25,7 +27,7 @@ impl EventHistory {
         EventHistory { events: VecDeque::new(), max, gone: 0, last: zero(), from: zero() }
     }
 
-    /// A shard's past begins to be told, after an event of this number.
+    /// Sets the sequence number after which the events of a shard follow.
     pub fn begin(&mut self, shard: ShardId, from: u64) {
         (self.last[shard.0 as usize], self.from[shard.0 as usize]) = (from, from);
     }
@@ -39,43 +41,46 @@ impl EventHistory {
             self.from[oldest.shard.0 as usize] = oldest.event.seq;
             self.gone += 1;
         }
-        self.events.push_back(Numbered { shard, before, event: *event });
+        self.events.push_back(NumberedEvent { shard, before, event: *event });
     }
 
-    /// How far the shards are, if they have said so much in all.
-    pub fn heads(&self, seen: &[u64]) -> Vec<Head> {
-        self.last.iter().zip(seen).map(|(&last, &seen)| Head { last, seen: seen.max(last) }).collect()
+    /// Returns how far the shards are; `seen` has the last event of each shard, of whatever
+    /// strategy.
+    pub fn heads(&self, seen: &[u64]) -> Vec<ShardHead> {
+        self.last.iter().zip(seen).map(|(&last, &seen)| ShardHead { last, seen: seen.max(last) }).collect()
     }
 
-    /// Whether somebody who has heard so much has heard all.
+    /// Returns whether a receiver that has these events has all.
     pub fn is_heard(&self, heard: &[u64]) -> bool {
         heard.len() == self.last.len() && self.last.iter().zip(heard).all(|(last, heard)| last <= heard)
     }
 
-    /// Whether all is here that somebody who has heard so much has not.
+    /// Returns whether all events that a receiver lacks are here.
     pub fn covers(&self, heard: &[u64]) -> bool {
         heard.len() == self.from.len() && self.from.iter().zip(heard).all(|(from, heard)| from <= heard)
     }
 
-    /// What somebody has not heard, up to a number; and whether there is more.
-    pub fn after(&self, heard: &[u64], most: usize) -> (Vec<Numbered>, bool) {
-        let is_new =
-            |told: &&Numbered| heard.get(told.shard.0 as usize).is_none_or(|heard| told.event.seq > *heard);
+    /// Returns at most `most` events that a receiver lacks, and whether there are more.
+    pub fn after(&self, heard: &[u64], most: usize) -> (Vec<NumberedEvent>, bool) {
+        let is_new = |told: &&NumberedEvent| {
+            heard.get(told.shard.0 as usize).is_none_or(|heard| told.event.seq > *heard)
+        };
         let mut new = self.events.iter().filter(is_new);
         let events = new.by_ref().take(most).copied().collect();
         (events, new.next().is_some())
     }
 
-    /// The place behind the last event.
+    /// Returns the position after the last event.
     pub fn end(&self) -> u64 {
         self.gone + self.events.len() as u64
     }
 
-    /// What lies at a place and behind it, up to a number, and the place behind that. What is no longer here is passed over.
-    pub fn since(&self, place: u64, most: usize) -> (Vec<Numbered>, u64) {
+    /// Returns at most `most` events from a position on, and the position after them. Events that
+    /// are no longer kept are skipped.
+    pub fn since(&self, place: u64, most: usize) -> (Vec<NumberedEvent>, u64) {
         let place = place.clamp(self.gone, self.end());
         let skip = (place - self.gone) as usize;
-        let events: Vec<Numbered> = self.events.range(skip..).take(most).copied().collect();
+        let events: Vec<NumberedEvent> = self.events.range(skip..).take(most).copied().collect();
         let next = place + events.len() as u64;
         (events, next)
     }
@@ -107,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_missed_something_is_told_it_and_no_more() {
+    fn a_receiver_gets_exactly_the_events_that_it_has_missed() {
         let told = told();
         assert!(told.covers(&[10, 20]) && told.covers(&[15, 40]) && !told.covers(&[9, 20]));
         assert!(!told.covers(&[10]), "of another number of shards");
@@ -118,12 +123,12 @@ mod tests {
         let befores: Vec<u64> = told.since(0, 9).0.iter().map(|numbered| numbered.before).collect();
         assert_eq!(befores, [10, 20, 13, 17]);
         assert!(told.is_heard(&[18, 21]) && !told.is_heard(&[17, 21]));
-        assert_eq!(told.heads(&[50, 3])[0], Head { last: 18, seen: 50 });
-        assert_eq!(told.heads(&[50, 3])[1], Head { last: 21, seen: 21 });
+        assert_eq!(told.heads(&[50, 3])[0], ShardHead { last: 18, seen: 50 });
+        assert_eq!(told.heads(&[50, 3])[1], ShardHead { last: 21, seen: 21 });
     }
 
     #[test]
-    fn what_is_given_up_is_known_to_be() {
+    fn events_that_were_dropped_are_not_covered() {
         let mut told = told();
         told.add(ShardId(1), &event(30));
         told.add(ShardId(1), &event(31));

@@ -1,11 +1,11 @@
-//! Letters of strategies, one by one: judged, carried out, answered.
+//! Handles letters of strategies one at a time: checks, executes and answers them.
 
 use async_nats::Subject;
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};
-use pitlane_engine::strategy::letters::{self as said, Letter, Parcel, Reply, Welcome};
+use pitlane_engine::strategy::remote_protocol::{self as said, Blob, RemoteReply, RemoteRequest, Welcome};
 use pitlane_engine::time::Timestamp;
 
 use super::requests::{Request, Verdict};
@@ -13,19 +13,19 @@ use super::state::state_of;
 use super::{Awaited, Inner, RemoteStrategies, count};
 use crate::http::shard_client::ShardClient;
 
-/// Bytes of a parcel in one message: a broker takes a megabyte as a rule.
+/// Bytes of a blob in one message: a broker usually accepts a megabyte.
 const PIECE_BYTES: usize = 256 * 1_024;
-/// Events in one answer to a question for what was missed: some 60 KB.
+/// Events in one reply to a request for missed events: some 60 KB.
 const MISSED_MAX: usize = 256;
-/// Commands to shards that are awaited at once; beyond them somebody must ask again.
+/// Maximum number of pending commands to shards; beyond it a process must retry.
 const AWAITED_MAX: usize = 1_024;
-/// Longest name of a host and longest reason that are believed.
+/// Longest host name and longest reason that are accepted.
 const WORDS_MAX: usize = 1_024;
 
-/// What somebody is to be told of a letter.
+/// Result of a letter that must be announced.
 pub enum News {
     Nothing,
-    /// A strategy has failed, in its own words.
+    /// A strategy has failed, with its own description.
     Failed {
         name: std::sync::Arc<str>,
         reason: String,
@@ -33,7 +33,7 @@ pub enum News {
 }
 
 impl RemoteStrategies {
-    /// A letter from the process of a strategy. What can be answered at once is.
+    /// Handles a letter from the process of a strategy, and replies at once where possible.
     pub fn handle(
         &self,
         now: Timestamp,
@@ -43,11 +43,11 @@ impl RemoteStrategies {
         reply: Option<Subject>,
     ) -> News {
         count(&self.counts.letters);
-        let letter = match Letter::decode(bytes) {
+        let letter = match RemoteRequest::decode(bytes) {
             Ok(letter) => letter,
             Err(misread) => {
                 count(&self.counts.misread);
-                self.reply(reply, &Reply::Refused { words: misread.to_string() });
+                self.reply(reply, &RemoteReply::Refused { text: misread.to_string() });
                 return News::Nothing;
             }
         };
@@ -55,36 +55,36 @@ impl RemoteStrategies {
         let Some(at) = inner.seats.iter().position(|seat| &*seat.name == name) else { return News::Nothing };
         let mut news = News::Nothing;
         let answer = match letter {
-            Letter::Hello { .. } | Letter::Resume { .. } if !floor.is_complete() => {
-                Some(Reply::Wait { words: "the server is starting".to_string() })
+            RemoteRequest::Hello { .. } | RemoteRequest::Resume { .. } if !floor.is_complete() => {
+                Some(RemoteReply::Wait { text: "the server is starting".to_string() })
             }
-            Letter::Hello { life, host, heard } => {
+            RemoteRequest::Hello { life, host, heard } => {
                 Some(inner.welcome(at, life, cut(host), &heard, now, floor))
             }
-            Letter::Resume { life, heard } => Some(inner.resume(at, life, &heard, now, floor)),
-            Letter::Bye { life } => {
+            RemoteRequest::Resume { life, heard } => Some(inner.resume(at, life, &heard, now, floor)),
+            RemoteRequest::Bye { life } => {
                 if inner.seats[at].touch(life, now) {
                     inner.seats[at].leave();
                     inner.unfollow_all(at);
                 }
-                Some(Reply::Accepted)
+                Some(RemoteReply::Accepted)
             }
-            letter if !inner.seats[at].touch(life_of(&letter), now) => Some(Reply::Stranger),
-            Letter::Piece { of, at: from, .. } => Some(inner.piece(at, of, from as usize, floor)),
-            Letter::Fetch { heard, .. } => Some(inner.missed(at, &heard)),
-            Letter::Follow { security, on, .. } => Some(inner.follow(at, security, on, floor)),
-            Letter::Beat { prices, heard, idle, .. } => {
+            letter if !inner.seats[at].touch(life_of(&letter), now) => Some(RemoteReply::UnknownSession),
+            RemoteRequest::Piece { of, at: from, .. } => Some(inner.piece(at, of, from as usize, floor)),
+            RemoteRequest::Fetch { heard, .. } => Some(inner.missed(at, &heard)),
+            RemoteRequest::Follow { security, on, .. } => Some(inner.follow(at, security, on, floor)),
+            RemoteRequest::Heartbeat { prices, heard, idle, .. } => {
                 let shards = floor.shards() as usize;
                 let seat = &mut inner.seats[at];
                 (seat.prices, seat.idle) = (prices, idle);
                 seat.heard = believed(&heard, shards);
-                Some(Reply::Accepted)
+                Some(RemoteReply::Accepted)
             }
-            Letter::Failed { reason, .. } => {
+            RemoteRequest::Failed { reason, .. } => {
                 news = News::Failed { name: inner.seats[at].name.clone(), reason: cut(reason) };
-                Some(Reply::Accepted)
+                Some(RemoteReply::Accepted)
             }
-            Letter::Command { command, .. } => inner.command(at, command, reply.as_ref(), floor),
+            RemoteRequest::Command { command, .. } => inner.command(at, command, reply.as_ref(), floor),
         };
         drop(inner);
         if let Some(answer) = answer {
@@ -94,21 +94,21 @@ impl RemoteStrategies {
     }
 }
 
-fn life_of(letter: &Letter) -> u64 {
+fn life_of(letter: &RemoteRequest) -> u64 {
     match *letter {
-        Letter::Hello { life, .. }
-        | Letter::Resume { life, .. }
-        | Letter::Piece { life, .. }
-        | Letter::Fetch { life, .. }
-        | Letter::Follow { life, .. }
-        | Letter::Command { life, .. }
-        | Letter::Beat { life, .. }
-        | Letter::Failed { life, .. }
-        | Letter::Bye { life } => life,
+        RemoteRequest::Hello { life, .. }
+        | RemoteRequest::Resume { life, .. }
+        | RemoteRequest::Piece { life, .. }
+        | RemoteRequest::Fetch { life, .. }
+        | RemoteRequest::Follow { life, .. }
+        | RemoteRequest::Command { life, .. }
+        | RemoteRequest::Heartbeat { life, .. }
+        | RemoteRequest::Failed { life, .. }
+        | RemoteRequest::Bye { life } => life,
     }
 }
 
-/// So much of what somebody said as is believed.
+/// Truncates a text of a process to the accepted length.
 fn cut(mut words: String) -> String {
     let mut end = words.len().min(WORDS_MAX);
     while !words.is_char_boundary(end) {
@@ -118,7 +118,7 @@ fn cut(mut words: String) -> String {
     words
 }
 
-/// What somebody says to have heard, if it can be: a number for each shard.
+/// Returns the sequence numbers that a process reports, if they are plausible: one for each shard.
 fn believed(heard: &[u64], shards: usize) -> Vec<u64> {
     if heard.len() == shards { heard.to_vec() } else { Vec::new() }
 }
@@ -132,13 +132,13 @@ impl Inner {
         heard: &[u64],
         now: Timestamp,
         floor: &ShardClient,
-    ) -> Reply {
+    ) -> RemoteReply {
         if !self.seats[at].is_free_for(life) {
-            return Reply::Wait { words: self.seats[at].taken_words() };
+            return RemoteReply::Wait { text: self.seats[at].taken_words() };
         }
         let Some(numbers) = self.new_numbers() else {
             let words = "no numbers for ids are left in this life of the server".to_string();
-            return Reply::Refused { words };
+            return RemoteReply::Refused { text: words };
         };
         self.unfollow_all(at);
         let source = self.seats[at].source;
@@ -152,7 +152,7 @@ impl Inner {
         (seat.host, seat.state, seat.prices) = (host, state, 0);
         seat.heard = believed(heard, floor.shards() as usize);
         tracing::info!(strategy = %seat.name, host = %seat.host, "the process of a strategy has come");
-        Reply::Welcome(Box::new(Welcome {
+        RemoteReply::Welcome(Box::new(Welcome {
             epoch,
             shards: floor.shards(),
             port,
@@ -167,10 +167,17 @@ impl Inner {
         }))
     }
 
-    /// The same process, as it was. It follows nothing until it says so again.
-    fn resume(&mut self, at: usize, life: u64, heard: &[u64], now: Timestamp, floor: &ShardClient) -> Reply {
+    /// Lets the same process continue with its state. It follows no security until it asks again.
+    fn resume(
+        &mut self,
+        at: usize,
+        life: u64,
+        heard: &[u64],
+        now: Timestamp,
+        floor: &ShardClient,
+    ) -> RemoteReply {
         if !self.seats[at].is_free_for(life) || !self.seats[at].told.covers(heard) {
-            return Reply::Gone;
+            return RemoteReply::Gone;
         }
         self.unfollow_all(at);
         let (epoch, port) = (self.epoch, self.port);
@@ -179,7 +186,7 @@ impl Inner {
         seat.sit_down(life, now);
         (seat.prices, seat.heard) = (0, heard.to_vec());
         tracing::info!(strategy = %seat.name, "the process of a strategy is back");
-        Reply::Welcome(Box::new(Welcome {
+        RemoteReply::Welcome(Box::new(Welcome {
             epoch,
             shards: floor.shards(),
             port,
@@ -208,23 +215,23 @@ impl Inner {
         }
     }
 
-    fn piece(&mut self, at: usize, of: Parcel, from: usize, floor: &ShardClient) -> Reply {
+    fn piece(&mut self, at: usize, of: Blob, from: usize, floor: &ShardClient) -> RemoteReply {
         let reference = self.reference_image(floor);
         let whole: &[u8] = match of {
-            Parcel::Reference => &reference,
-            Parcel::State => &self.seats[at].state,
+            Blob::Reference => &reference,
+            Blob::State => &self.seats[at].state,
         };
         let rest = whole.get(from..).unwrap_or_default();
-        Reply::Piece { at: from as u32, bytes: rest[..rest.len().min(PIECE_BYTES)].to_vec() }
+        RemoteReply::Piece { at: from as u32, bytes: rest[..rest.len().min(PIECE_BYTES)].to_vec() }
     }
 
-    fn missed(&self, at: usize, heard: &[u64]) -> Reply {
+    fn missed(&self, at: usize, heard: &[u64]) -> RemoteReply {
         let told = &self.seats[at].told;
         if !told.covers(heard) {
-            return Reply::Gone;
+            return RemoteReply::Gone;
         }
         let (events, more) = told.after(heard, MISSED_MAX);
-        Reply::Missed { events, more }
+        RemoteReply::Missed { events, more }
     }
 
     fn follow(
@@ -233,9 +240,9 @@ impl Inner {
         security: pitlane_engine::id::SecurityId,
         on: bool,
         floor: &ShardClient,
-    ) -> Reply {
+    ) -> RemoteReply {
         if floor.reference().security(security).is_none() {
-            return Reply::Declined { reason: Reason::UnknownSecurity };
+            return RemoteReply::Declined { reason: Reason::UnknownSecurity };
         }
         let follows = &mut self.seats[at].follows;
         let changes = if on { follows.insert(security) } else { follows.remove(&security) };
@@ -245,20 +252,20 @@ impl Inner {
         let view = floor.view();
         let is_quoted = view.subscribers(security) > 0;
         let tick = view.tick(security).filter(|tick| on && is_quoted && tick.at > Timestamp::ZERO);
-        Reply::Follows { tick: tick.copied() }
+        RemoteReply::Follows { tick: tick.copied() }
     }
 
-    /// Sends a command on in the strategy's name; None if whoever asked is answered later.
+    /// Sends a command in the strategy's name; returns `None` if the reply comes later.
     fn command(
         &mut self,
         at: usize,
         command: Command,
         reply: Option<&Subject>,
         floor: &ShardClient,
-    ) -> Option<Reply> {
+    ) -> Option<RemoteReply> {
         let seat = &mut self.seats[at];
         let (source, strategy) = (seat.source, seat.strategy());
-        let declined = |reason| Some(Reply::Declined { reason });
+        let declined = |reason| Some(RemoteReply::Declined { reason });
         match command.body {
             CommandKind::Phase { strategy: meant, .. } | CommandKind::Subscribe { strategy: meant, .. } => {
                 if meant != strategy {
@@ -277,15 +284,15 @@ impl Inner {
             return declined(Reason::BadId);
         }
         match seat.asked.judge(&id, request, reply) {
-            Verdict::New if seat.asked.is_full() => return Some(Reply::Busy),
+            Verdict::New if seat.asked.is_full() => return Some(RemoteReply::Busy),
             Verdict::New => {}
             Verdict::UnderWay => return None,
-            Verdict::Answered => return Some(Reply::Accepted),
+            Verdict::Answered => return Some(RemoteReply::Accepted),
             Verdict::Another => return declined(Reason::DuplicateId),
         }
         match request {
-            // From a life whose journal is not told any more.
-            Request::Submit(_) if is_known(floor, source, &id) => return Some(Reply::Accepted),
+            // From an earlier start whose journal is no longer read.
+            Request::Submit(_) if is_known(floor, source, &id) => return Some(RemoteReply::Accepted),
             Request::Submit(_) => {}
             Request::About(order) => {
                 if floor.view().order(order).is_none_or(|order| order.source != source) {
@@ -293,7 +300,7 @@ impl Inner {
                 }
             }
         }
-        let sender = floor.name_sender(Sender {
+        let sender = floor.register_sender(Sender {
             protocol: Protocol::Strategy,
             login: SenderText::new(&seat.name),
             session: SenderText::new(&seat.host),
@@ -304,24 +311,24 @@ impl Inner {
                 seat.asked.sent(id, request, reply.cloned());
                 None
             }
-            Err(_) => Some(Reply::Busy),
+            Err(_) => Some(RemoteReply::Busy),
         }
     }
 
-    /// Phases and subscriptions: answered when every shard has done it.
+    /// Sends phases and subscriptions, which are answered when every shard has executed them.
     fn administer(
         &mut self,
         command: Command,
         reply: Option<&Subject>,
         floor: &ShardClient,
-    ) -> Option<Reply> {
+    ) -> Option<RemoteReply> {
         if let CommandKind::Subscribe { security, .. } = command.body
             && floor.reference().security(security).is_none()
         {
-            return Some(Reply::Declined { reason: Reason::UnknownSecurity });
+            return Some(RemoteReply::Declined { reason: Reason::UnknownSecurity });
         }
         if self.done.len() >= AWAITED_MAX {
-            return Some(Reply::Busy);
+            return Some(RemoteReply::Busy);
         }
         self.token = self.token.wrapping_add(1).max(1);
         let token = self.token;
@@ -331,7 +338,7 @@ impl Inner {
                 self.done.insert(token, Awaited { left: shards, reason, reply: reply.cloned() });
                 None
             }
-            Err(_) => Some(Reply::Busy),
+            Err(_) => Some(RemoteReply::Busy),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The newest price of each security that somebody elsewhere follows. What is not yet out is replaced by what is newer; but if the market
-//! waits for those who hear it, each goes out.
+//! The newest price of each security that a remote strategy follows. A price that is not sent yet
+//! is replaced by a newer one; but in a market that waits for its receivers, every price is sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,18 +12,19 @@ const TICKS_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub struct Board {
     rows: BTreeMap<SecurityId, Row>,
-    /// Those that are to go out, the one that has waited longest first.
+    /// Securities with a price to send, the one that has waited longest first.
     waiting: VecDeque<SecurityId>,
     conflated: u64,
-    /// Whether each goes out, and those that have not: as many as one row of the market causes.
+    /// Whether every price is sent.
     paced: bool,
+    /// Prices of a paced market that are not sent yet: as many as one row of the market causes.
     each: VecDeque<Tick>,
 }
 
 #[derive(Debug, Default)]
 struct Row {
     followers: u32,
-    /// Not yet out.
+    /// The price that is not sent yet.
     tick: Option<Tick>,
 }
 
@@ -37,7 +38,7 @@ impl Board {
         row.followers = if on { row.followers + 1 } else { row.followers.saturating_sub(1) };
     }
 
-    /// Whether it is to go out.
+    /// Takes a price. Returns whether it is to be sent.
     pub fn hear(&mut self, tick: &Tick) -> bool {
         let Some(row) = self.rows.get_mut(&tick.security).filter(|row| row.followers > 0) else {
             return false;
@@ -53,7 +54,7 @@ impl Board {
         true
     }
 
-    /// The next ones to go out; empty if there are none.
+    /// Returns the next prices to send; empty if there are none.
     pub fn take(&mut self) -> Vec<Tick> {
         if self.paced {
             let count = self.each.len().min(TICKS_MAX);
@@ -68,12 +69,12 @@ impl Board {
         self.waiting.is_empty() && self.each.is_empty()
     }
 
-    /// Nobody would hear them now.
+    /// Drops all prices, while they would have no receiver.
     pub fn clear(&mut self) {
         while !self.take().is_empty() {}
     }
 
-    /// Prices that a newer one has replaced before they were out.
+    /// Returns the number of prices that a newer one has replaced before they were sent.
     pub fn conflated(&self) -> u64 {
         self.conflated
     }
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_goes_out_once_and_in_turn() {
+    fn the_newest_price_is_sent_once_and_in_turn() {
         let mut board = Board::default();
         assert!(!board.hear(&tick(1, 1)), "nobody follows it");
         board.follow(SecurityId(1), true);
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_market_waits_each_goes_out() {
+    fn in_a_paced_market_every_price_is_sent() {
         let mut board = Board::new(true);
         board.follow(SecurityId(1), true);
         assert!(board.hear(&tick(1, 1)) && board.hear(&tick(1, 1)) && !board.is_idle());

@@ -1,4 +1,5 @@
-//! What a strategy has asked for under which id: on its way, or done. So the same request again is the same request.
+//! Requests of a strategy by id, in progress or answered, so that a repeated request has no second
+//! effect.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,16 +7,18 @@ use async_nats::Subject;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, OrderHandle};
-use pitlane_engine::strategy::letters;
+use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::terms::Terms;
 
-/// Ids that are remembered after their answer, by strategy. A strategy asks again within seconds; older orders are in the view.
+/// Maximum number of ids remembered after their answer, by strategy. A strategy retries within
+/// seconds; older orders are in the view.
 const ANSWERED_MAX: usize = 65_536;
 
-/// Requests under way at once, by strategy: as many as its process waits for. Whoever asks for more is to ask again.
+/// Maximum number of requests in progress, by strategy: as many as its process awaits. Requests
+/// beyond it must be retried.
 const UNDER_WAY_MAX: usize = 16_384;
 
-/// A request, as far as it tells one from another.
+/// A request, as far as needed to distinguish it from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Submit(Terms),
@@ -24,7 +27,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// What is asked, and under which id. None if it is about no order.
+    /// Returns the request and its id; `None` if it is about no order.
     pub fn of(body: &CommandKind) -> Option<(IntId, Request)> {
         match *body {
             CommandKind::Submit { id, terms } => Some((id, Request::Submit(core_of(&terms)))),
@@ -35,9 +38,9 @@ impl Request {
         }
     }
 
-    /// The request that an event answers.
+    /// Returns the request that an event answers.
     fn answered(event: &Event) -> Option<(IntId, Request)> {
-        let id = letters::answers(event)?;
+        let id = remote_protocol::answers(event)?;
         match &event.body {
             EventKind::Order(told) => Some((id, Request::Submit(core_of(&told.terms)))),
             EventKind::Status(report) => Some((id, Request::About(report.order))),
@@ -47,7 +50,7 @@ impl Request {
     }
 }
 
-/// What makes an order the one it is, whatever a shard has filled in.
+/// Returns the terms that identify an order, without those that a shard fills in.
 fn core_of(terms: &Terms) -> Terms {
     let Terms { security, side, kind, qty, limit, stop, .. } = *terms;
     Terms { security, side, kind, qty, limit, stop, ..Terms::default() }
@@ -57,9 +60,9 @@ fn core_of(terms: &Terms) -> Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     New,
-    /// It is on its way: whoever asked last is answered.
+    /// It is in progress: the latest sender is answered.
     UnderWay,
-    /// What came of it was told.
+    /// Its result was sent.
     Answered,
     /// The id belongs to another request.
     Another,
@@ -69,12 +72,12 @@ pub enum Verdict {
 pub struct RequestLog {
     under_way: BTreeMap<IntId, (Request, Option<Subject>)>,
     answered: BTreeMap<IntId, Request>,
-    /// Oldest first; the same ids.
+    /// The answered ids, oldest first.
     order: VecDeque<IntId>,
 }
 
 impl RequestLog {
-    /// Judges a request, and remembers where one that is under way is to be answered.
+    /// Decides about a request, and updates the reply subject of one that is in progress.
     pub fn judge(&mut self, id: &IntId, request: Request, reply: Option<&Subject>) -> Verdict {
         if let Some((known, asker)) = self.under_way.get_mut(id) {
             if *known != request {
@@ -94,7 +97,7 @@ impl RequestLog {
         self.under_way.insert(id, (request, reply));
     }
 
-    /// Whether there is no room for another request.
+    /// Returns whether there is no room for another request.
     pub fn is_full(&self) -> bool {
         self.under_way.len() >= UNDER_WAY_MAX
     }
@@ -103,7 +106,7 @@ impl RequestLog {
         self.under_way.is_empty()
     }
 
-    /// Hears an event of the strategy; gives whoever waits for it.
+    /// Handles an event of the strategy; returns the reply subject of the request that it answers.
     pub fn hear(&mut self, event: &Event) -> Option<Subject> {
         let (id, request) = Request::answered(event)?;
         let waiting = self.under_way.remove(&id);
@@ -118,7 +121,7 @@ impl RequestLog {
         waiting.and_then(|(_, reply)| reply)
     }
 
-    /// It came to nothing, without a trace: it may be asked for again.
+    /// Removes a request that failed without being stored: it may be sent again.
     pub fn forget(&mut self, id: &IntId) -> Option<Subject> {
         self.under_way.remove(id).and_then(|(_, reply)| reply)
     }
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_requests_are_under_way_and_so_many_answers_are_remembered() {
+    fn requests_in_progress_and_remembered_answers_are_bounded() {
         let (mut asked, terms) = (RequestLog::default(), Terms::default());
         let id = |number: usize| IntId::numbered(b's', number as u64);
         let request = Request::Submit(core_of(&terms));
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_request_again_is_the_same_request() {
+    fn a_repeated_request_is_recognised() {
         let mut asked = RequestLog::default();
         let (id, terms) = (IntId::numbered(b's', 1), Terms { qty: Qty::from_raw(5), ..Terms::default() });
         let request = Request::Submit(core_of(&terms));
@@ -184,7 +187,7 @@ mod tests {
         assert!(asked.is_idle());
         assert_eq!(asked.judge(&id, request, None), Verdict::Answered);
         assert_eq!(asked.judge(&id, Request::About(OrderHandle::NONE), None), Verdict::Another);
-        // What the journal tells of an earlier life counts as well.
+        // Events that the journal has from before the start count as well.
         let mut later = RequestLog::default();
         assert_eq!(later.hear(&entered(id, terms)), None);
         assert_eq!(later.judge(&id, request, None), Verdict::Answered);

@@ -1,20 +1,21 @@
-//! The place of one strategy that runs elsewhere: whether its process is here, what it was told and has asked for.
+//! The slot of one remote strategy: whether its process is connected, its events and its requests.
 //!
 //! ```text
 //!         Hello, Resume                      silent for a lease
-//! empty ───────────────► taken (a life) ───────────────────────► taken, absent: the strategy is stopped
+//! empty ───────────────► taken (a life) ───────────────────────► taken, absent: strategy stopped
 //!   ▲                        │    ▲                                   │
-//!   └────────── Bye ─────────┘    └───────── any word of this life ───┘
+//!   └────────── Bye ─────────┘    └─────── any message of this life ──┘
 //! ```
 //!
-//! A new process takes the seat when the one before is absent. Of two that live the second waits.
+//! A new process takes the slot when the previous one is absent. Of two running processes the
+//! second waits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pitlane_engine::command::Phase;
 use pitlane_engine::id::{SecurityId, Source, StrategyId};
-use pitlane_engine::strategy::letters::Section;
+use pitlane_engine::strategy::remote_protocol::StrategySetup;
 use pitlane_engine::time::Timestamp;
 
 use super::history::EventHistory;
@@ -23,29 +24,30 @@ use super::requests::RequestLog;
 #[derive(Debug)]
 pub struct StrategySlot {
     pub name: Arc<str>,
-    /// Of its orders.
+    /// Source of its orders.
     pub source: Source,
-    pub section: Section,
+    pub section: StrategySetup,
     pub told: EventHistory,
     pub asked: RequestLog,
-    /// Of its process, present or not.
+    /// Number of its process's start, present or not.
     life: Option<u64>,
     pub host: String,
     present: bool,
-    /// When it was last heard of; before that, when it began to be awaited.
+    /// When its last message arrived; before the first one, when the wait for it began.
     heard_at: Timestamp,
     /// Securities it follows.
     pub follows: BTreeSet<SecurityId>,
-    /// What it has said that it has taken in: prices, and events by shard.
+    /// Number of the last prices that it has confirmed.
     pub prices: u64,
+    /// Sequence number of the last event that it has confirmed, by shard.
     pub heard: Vec<u64>,
-    /// It waits for no answer.
+    /// Whether it awaits no answer.
     pub idle: bool,
-    /// How much of what it was told is out.
+    /// Position in `told` up to which events were sent.
     pub place: u64,
-    /// It is to be told how far we are.
+    /// Whether it is to be sent how far we are.
     pub beat: bool,
-    /// What its process began with.
+    /// The encoded state that its process started from.
     pub state: Vec<u8>,
     silence: Silence,
 }
@@ -55,9 +57,9 @@ pub struct StrategySlot {
 enum Silence {
     #[default]
     Nothing,
-    /// The shards were told to stop it.
+    /// The stop was sent to the shards.
     Stopping,
-    /// It is stopped, and nobody has led it on since.
+    /// It is stopped, and its phase has not changed since.
     Stopped,
 }
 
@@ -65,7 +67,7 @@ impl StrategySlot {
     pub fn new(
         name: Arc<str>,
         source: Source,
-        section: Section,
+        section: StrategySetup,
         told: EventHistory,
         now: Timestamp,
     ) -> StrategySlot {
@@ -98,12 +100,12 @@ impl StrategySlot {
         self.present
     }
 
-    /// The life whose process is here.
+    /// Returns the life whose process is present.
     pub fn life(&self) -> Option<u64> {
         self.life.filter(|_| self.present)
     }
 
-    /// Whether a process may sit down.
+    /// Returns whether a process may take the slot.
     pub fn is_free_for(&self, life: u64) -> bool {
         !self.present || self.life == Some(life)
     }
@@ -114,7 +116,7 @@ impl StrategySlot {
         (self.beat, self.idle) = (true, false);
     }
 
-    /// A word of a life; false if it is not the one that sits here.
+    /// Records a message of a life. Returns false if it is not the life that has this slot.
     pub fn touch(&mut self, life: u64, now: Timestamp) -> bool {
         let is_it = self.life == Some(life);
         if is_it {
@@ -127,39 +129,39 @@ impl StrategySlot {
         (self.life, self.present) = (None, false);
     }
 
-    /// Nothing could be heard: it has its whole lease from now on.
+    /// Restarts the lease, because no message could be received.
     pub fn excuse(&mut self, now: Timestamp) {
         self.heard_at = now;
     }
 
-    /// Whether it has been silent for too long; then it is no longer present.
+    /// Returns whether the process has been silent for too long; then it is no longer present.
     pub fn is_overdue(&mut self, now: Timestamp, lease_ns: u64) -> bool {
         let is_overdue = now.since(self.heard_at) > lease_ns;
         self.present &= !is_overdue;
         is_overdue
     }
 
-    /// The shards were told to stop the strategy, since its process is silent.
+    /// Records that the stop of the strategy was sent to the shards, since its process is silent.
     pub fn begin_stop(&mut self) {
         self.silence = Silence::Stopping;
     }
 
-    /// A shard says which phase the strategy is in.
+    /// Handles the phase of the strategy that a shard reports.
     pub fn note_phase(&mut self, phase: Phase) {
         self.silence = match (self.silence, phase) {
             (Silence::Stopping, Phase::Stop) => Silence::Stopped,
-            // What was said before the stop has taken effect.
+            // A phase from before the stop took effect.
             (Silence::Stopping, _) => Silence::Stopping,
             (Silence::Nothing | Silence::Stopped, _) => Silence::Nothing,
         };
     }
 
-    /// A new process has come, which leads the strategy itself.
+    /// Clears the silence for a new process, which controls the strategy's phase itself.
     pub fn begin_anew(&mut self) {
         self.silence = Silence::Nothing;
     }
 
-    /// Whether the process is back whose silence has stopped the strategy; said once.
+    /// Returns, once, whether the process whose silence has stopped the strategy is back.
     pub fn take_return(&mut self) -> bool {
         let is_back = self.present && self.silence == Silence::Stopped;
         if is_back {
@@ -168,12 +170,12 @@ impl StrategySlot {
         is_back
     }
 
-    /// Whether it has taken in all that there is, and waits for nothing.
+    /// Returns whether it has processed everything and awaits nothing.
     pub fn is_quiet(&self, prices: u64) -> bool {
         self.idle && self.prices >= prices && self.has_heard_all() && self.asked.is_idle()
     }
 
-    /// Whether it has taken in all its events.
+    /// Returns whether it has processed all its events.
     pub fn has_heard_all(&self) -> bool {
         self.place == self.told.end() && self.told.is_heard(&self.heard)
     }
@@ -185,11 +187,11 @@ mod tests {
 
     fn seat() -> StrategySlot {
         let told = EventHistory::new(1, 8);
-        StrategySlot::new("A".into(), Source::default(), Section::default(), told, Timestamp(0))
+        StrategySlot::new("A".into(), Source::default(), StrategySetup::default(), told, Timestamp(0))
     }
 
     #[test]
-    fn of_two_that_live_the_second_waits_until_the_first_is_overdue() {
+    fn a_second_process_waits_until_the_first_is_overdue() {
         let mut seat = seat();
         seat.sit_down(1, Timestamp(10));
         assert!(!seat.is_free_for(2) && seat.is_free_for(1));
@@ -197,7 +199,7 @@ mod tests {
         assert!(!seat.is_overdue(Timestamp(19), 10));
         assert!(seat.is_overdue(Timestamp(21), 10) && !seat.is_present() && seat.life().is_none());
         assert!(seat.is_free_for(2));
-        // It was only slow, and nobody has taken its place.
+        // The process was only slow, and no other one has taken its slot.
         assert!(seat.touch(1, Timestamp(30)) && seat.life() == Some(1));
         seat.leave();
         seat.sit_down(2, Timestamp(31));
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_is_said_once_and_only_while_nobody_has_led_the_strategy_on() {
+    fn a_return_is_reported_once_and_only_while_the_strategy_stays_stopped() {
         let mut seat = seat();
         seat.sit_down(1, Timestamp(10));
         assert!(!seat.take_return());
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_process_is_told_where_the_first_runs() {
+    fn the_reply_to_a_second_process_names_the_host_of_the_first() {
         let mut seat = seat();
         seat.sit_down(1, Timestamp(10));
         assert_eq!(seat.taken_words(), "another process of it still runs on an unknown host");

@@ -1,19 +1,20 @@
-//! A strategy's state as its process begins with it: open orders, positions and cash out of the view, as events that show what is.
+//! A strategy's state from which its process starts: open orders, positions and cash from the view,
+//! as snapshot events.
 
 use pitlane_engine::event::{Adjustment, Event, EventKind, ExecType, OrderReport, OrderTerms};
 use pitlane_engine::id::{ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::SenderId;
 use pitlane_engine::shard::shard_of;
-use pitlane_engine::strategy::letters::Placed;
+use pitlane_engine::strategy::remote_protocol::StateItem;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{Order, View};
 
-pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
+pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
     let id = StrategyId(strategy.session);
     let mut state = Vec::new();
     let mut place = |shard: ShardId, at: Timestamp, body: EventKind| {
-        state.push(Placed { shard, event: Event { seq: view.seq(shard), at, body } });
+        state.push(StateItem { shard, event: Event { seq: view.seq(shard), at, body } });
     };
     if let Some(day) = view.trading_day() {
         (0..shards).for_each(|shard| place(ShardId(shard), Timestamp::ZERO, EventKind::TradingDay { day }));
@@ -21,7 +22,8 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
     for order in view.open_orders().filter(|order| order.source == strategy) {
         let shard = order.handle.shard();
         let terms = terms_of(&order, ExecType::Snapshot);
-        // As a shard does: the order is first shown under its earlier ids, so that the first finds it.
+        // As a shard does: the order is first shown under its earlier ids, so that the first id
+        // finds it.
         if !order.orig_id.is_none() && order.orig_id != order.first_id {
             let earlier = OrderTerms { id: order.orig_id, orig_id: order.first_id, ..terms };
             place(shard, order.submitted, EventKind::Order(earlier));
@@ -41,7 +43,7 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<Placed> {
     state
 }
 
-/// The terms of an order, as they are told for this cause.
+/// Returns the terms of an order with this execution type.
 pub fn terms_of(order: &Order, what: ExecType) -> OrderTerms {
     OrderTerms {
         order: order.handle,

@@ -1,4 +1,4 @@
-//! What waits to go out has its bounds.
+//! Tests of the bounds of the output queues.
 
 use pitlane_engine::refdata::Rows;
 
@@ -23,14 +23,14 @@ fn outposts() -> RemoteStrategies {
 }
 
 #[test]
-fn so_many_replies_wait_and_those_beyond_are_counted() {
+fn waiting_replies_are_bounded_and_dropped_ones_are_counted() {
     let outposts = outposts();
-    let reply = |n: usize| outposts.reply(Some(n.to_string().into()), &Reply::Accepted);
+    let reply = |n: usize| outposts.reply(Some(n.to_string().into()), &RemoteReply::Accepted);
     (0..REPLIES_MAX).for_each(reply);
     assert_eq!(outposts.dropped(), 0);
     reply(REPLIES_MAX);
-    // Shards answer the same way.
-    outposts.inner.borrow_mut().answer("late".into(), &Reply::Accepted);
+    // Responses of shards have the same bound.
+    outposts.inner.borrow_mut().answer("late".into(), &RemoteReply::Accepted);
     assert_eq!(outposts.dropped(), 2);
     let taken: Vec<String> = std::iter::from_fn(|| outposts.take()).map(|(to, _)| to.to_string()).collect();
     assert!(
@@ -42,7 +42,7 @@ fn so_many_replies_wait_and_those_beyond_are_counted() {
 }
 
 #[test]
-fn so_many_events_and_phases_wait_and_those_beyond_are_counted() {
+fn waiting_events_and_phases_are_bounded_and_dropped_ones_are_counted() {
     let outposts = outposts();
     let say = |n: usize| outposts.hear_generic("a", n.to_string().as_bytes());
     (0..=GENERICS_MAX).for_each(say);

@@ -1,18 +1,19 @@
-//! Looks whether the processes of strategies speak. A strategy whose process says nothing for a lease is stopped; when the
-//! process is back, the setting `outposts.on_return` decides what becomes of the strategy.
+//! Detects whether the processes of strategies send messages. A strategy whose process sends
+//! nothing for a lease is stopped; when the process is back, the setting `outposts.on_return`
+//! decides about the strategy.
 
 use std::sync::Arc;
 
 use pitlane_engine::command::{Command, CommandKind, Phase};
 use pitlane_engine::id::{Source, StrategyId};
-use pitlane_engine::strategy::life;
+use pitlane_engine::strategy::lifecycle;
 use pitlane_engine::time::Timestamp;
 
 use super::{RemoteStrategies, StrategySlot, count};
 use crate::config::OnReturn;
 use crate::http::shard_client::ShardClient;
 
-/// What a look at the processes has found.
+/// Result of a check of the processes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Watched {
     /// The strategy was stopped, since its process is silent.
@@ -24,7 +25,8 @@ pub enum Watched {
 }
 
 impl RemoteStrategies {
-    /// Looks which processes are silent and which are back, and has those that are here told how far we are.
+    /// Finds the processes that are silent or back, and schedules a heartbeat to those that are
+    /// present.
     pub fn watch(&self, now: Timestamp, floor: &ShardClient) -> Vec<Watched> {
         if !self.up.get() || !floor.is_complete() {
             self.inner.borrow_mut().seats.iter_mut().for_each(|seat| seat.excuse(now));
@@ -52,7 +54,7 @@ impl RemoteStrategies {
         watched
     }
 
-    /// Stops a strategy whose process is not here, unless it has stopped.
+    /// Stops a strategy whose process is absent, unless it has stopped already.
     fn stop(&self, at: usize, was_here: bool, floor: &ShardClient) -> Option<Watched> {
         let (name, source, cancels, host) = {
             let inner = self.inner.borrow();
@@ -79,7 +81,7 @@ impl RemoteStrategies {
         Some(Watched::Stopped { name, reason })
     }
 
-    /// A process is back that was silent for so long that its strategy was stopped.
+    /// Handles the return of a process that was silent for so long that its strategy was stopped.
     fn receive(&self, at: usize, floor: &ShardClient) -> Watched {
         let (name, source, host) = {
             let inner = self.inner.borrow();
@@ -97,7 +99,8 @@ impl RemoteStrategies {
         Watched::StaysStopped { name, reason }
     }
 
-    /// Cancels what a strategy has in the market. One for which there is no room is cancelled by its own process, or by hand.
+    /// Cancels the open orders of a strategy. An order for which there is no room must be cancelled
+    /// by its own process, or by hand.
     fn cancel_all(&self, source: Source, floor: &ShardClient) {
         let orders: Vec<_> = floor.view().open_orders().filter(|order| order.source == source).collect();
         for order in orders {
@@ -110,18 +113,19 @@ impl RemoteStrategies {
     }
 }
 
-/// Leads a stopped strategy to RUNNING; false if a shard has no room for it. What was sent by then is harmless: a strategy in any
-/// phase before RUNNING sends no orders, and the operator can start it.
+/// Moves a stopped strategy to RUNNING; returns false if a shard has no room for a command. What
+/// was sent by then is harmless: a strategy in any phase before RUNNING sends no orders, and the
+/// operator can start it.
 fn start(source: Source, floor: &ShardClient) -> bool {
     let strategy = StrategyId(source.session);
-    let phases = life::way(Phase::Stop, Phase::Running).unwrap_or_default();
+    let phases = lifecycle::path(Phase::Stop, Phase::Running).unwrap_or_default();
     phases.into_iter().all(|phase| {
         let body = CommandKind::Phase { strategy, phase };
         floor.forward(Command::new(source, 0, body)).is_ok()
     })
 }
 
-/// Why a strategy was stopped.
+/// Describes why a strategy was stopped.
 fn silence(was_here: bool, host: &str, lease_ms: u32) -> String {
     if was_here || !host.is_empty() {
         return format!("its process on {} has been silent for {lease_ms} ms", shown(host));
@@ -129,13 +133,14 @@ fn silence(was_here: bool, host: &str, lease_ms: u32) -> String {
     format!("no process of it is here, or came back within {lease_ms} ms")
 }
 
-/// The host of a process in words. A process that has resumed after a restart of this server has not said its host again.
+/// Returns the host of a process for messages. A process that has resumed after a restart of this
+/// server has not sent its host again.
 pub(super) fn shown(host: &str) -> &str {
     if host.is_empty() { "an unknown host" } else { host }
 }
 
 impl StrategySlot {
-    /// Why another process of the strategy has to wait.
+    /// Describes why another process of the strategy has to wait.
     pub(super) fn taken_words(&self) -> String {
         format!("another process of it still runs on {}", shown(&self.host))
     }
@@ -145,9 +150,10 @@ impl StrategySlot {
 mod tests {
     use super::*;
 
-    /// The server used to say `it runs on  still` of a process that had resumed after a restart of the server.
+    /// The server used to write `it runs on  still` of a process that had resumed after a restart
+    /// of the server.
     #[test]
-    fn words_about_a_process_name_its_host_or_say_that_it_is_unknown() {
+    fn messages_about_a_process_name_its_host_or_state_that_it_is_unknown() {
         assert_eq!(silence(true, "alpha:12", 3_000), "its process on alpha:12 has been silent for 3000 ms");
         assert_eq!(silence(true, "", 3_000), "its process on an unknown host has been silent for 3000 ms");
         assert_eq!(silence(false, "", 3_000), "no process of it is here, or came back within 3000 ms");

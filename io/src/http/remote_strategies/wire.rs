@@ -1,4 +1,5 @@
-//! The tasks between strategies elsewhere and their broker. They belong to the http thread, as all that is async.
+//! The tasks between remote strategies and their broker. They belong to the http thread, as all
+//! async code.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,21 +24,22 @@ use crate::nats::link::{self, BrokerHealth, LinkError};
 use crate::nats::rights;
 use crate::notifications::Notification;
 
-/// Whom events between strategies come from that a client of this server has said.
+/// Sender name of events between strategies that a client of this server has sent.
 pub const SERVER: &str = "SERVER";
-/// Who has more rights than it needs, if servers and strategies share an account.
+/// Name of the login with too many permissions, if servers and strategies share an account.
 const SERVERS: &str = "SERVERS";
-/// How the broker is called among the external sessions.
+/// Name of the broker among the external sessions.
 pub const SESSION: &str = "NATS";
-/// Between two tries to have something kept.
+/// Interval between two attempts to store something at the broker.
 const AGAIN: Duration = Duration::from_millis(500);
-/// A process speaks, and is spoken to, so often within its lease.
+/// Number of heartbeats within a lease, in each direction.
 pub const BEATS_PER_LEASE: u32 = 3;
 
 /// Connects, and serves until the thread ends.
 ///
-/// Letters of each strategy come over a connection of their own, and so do events between strategies: a client of the broker loses its
-/// connection over headers that it cannot read, and a strategy that sends such shall hurt nobody but itself.
+/// Letters of each strategy come over a connection of their own, and so do events between
+/// strategies. The reason: a client of the broker loses its connection over headers that it cannot
+/// parse, and a strategy that sends such headers must affect only itself.
 pub async fn serve(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     let opened = open(&outposts, "prices and events").await;
     let (client, weather) = match opened {
@@ -64,7 +66,7 @@ async fn open(outposts: &RemoteStrategies, what: &str) -> Result<(Client, Arc<Br
     link::open(&outposts.nats, &name, outposts.subjects.server_inbox()).await
 }
 
-/// A connection for one subject. While it cannot be had the client tries again by itself.
+/// Opens a connection for one subject. The client reconnects by itself.
 async fn listen(outposts: &RemoteStrategies, what: &str, subject: String) -> Option<(Client, Subscriber)> {
     let opened = open(outposts, what).await;
     let client = opened.inspect_err(|error| tracing::error!(%error, "the broker cannot be used")).ok()?.0;
@@ -74,7 +76,7 @@ async fn listen(outposts: &RemoteStrategies, what: &str, subject: String) -> Opt
     Some((client, heard))
 }
 
-/// Whether the broker is there, for everybody who asks.
+/// Tracks whether the broker is connected, and publishes it.
 async fn follow_weather(
     house: Rc<AppState>,
     outposts: Rc<RemoteStrategies>,
@@ -105,7 +107,7 @@ fn announce(house: &AppState, link: ExternalSessionState) {
     house.announce(Notification::Link { name: SESSION.into(), link });
 }
 
-/// Sees to it that events between strategies are kept.
+/// Creates the stream that stores events between strategies.
 async fn keep_stream(outposts: Rc<RemoteStrategies>, client: Client, weather: Arc<BrokerHealth>) {
     let (context, risen) = (generic::context(&client), weather.risen());
     let mut has_complained = false;
@@ -130,7 +132,7 @@ async fn keep_all(context: &Context, outposts: &RemoteStrategies) -> Result<(), 
     Ok(())
 }
 
-/// Tries whether this login may do what it must, and tells whether the broker asks for a login at all.
+/// Tests the permissions that this login needs, and warns if the broker requires no login at all.
 async fn check_rights(outposts: Rc<RemoteStrategies>, client: Client, weather: Arc<BrokerHealth>) {
     let names = outposts.names();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
@@ -141,7 +143,8 @@ async fn check_rights(outposts: Rc<RemoteStrategies>, client: Client, weather: A
     }
 }
 
-/// Says what there is to say. While the broker takes nothing, prices become newer, and the rest is asked for later.
+/// Publishes all output. While the broker accepts nothing, prices become newer, and the rest is
+/// requested later.
 async fn publish(outposts: Rc<RemoteStrategies>, client: Client) {
     loop {
         match outposts.take() {
@@ -155,7 +158,7 @@ async fn publish(outposts: Rc<RemoteStrategies>, client: Client) {
     }
 }
 
-/// Letters of one strategy.
+/// Handles the letters of one strategy.
 async fn hear_letters(house: Rc<AppState>, outposts: Rc<RemoteStrategies>, name: Arc<str>) {
     let subject = outposts.subjects.ask(&name);
     let Some((_client, mut asks)) = listen(&outposts, &format!("letters {name}"), subject).await else {
@@ -178,7 +181,8 @@ async fn hear_letters(house: Rc<AppState>, outposts: Rc<RemoteStrategies>, name:
     }
 }
 
-/// Processes of strategies that this server does not know, and logins with more rights than they need.
+/// Answers processes of strategies that this server does not know, and detects logins with more
+/// permissions than they need.
 async fn hear_strangers(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     let Some((client, mut hellos)) = listen(&outposts, "strangers", outposts.subjects.hellos()).await else {
         return;
@@ -210,16 +214,17 @@ async fn hear_strangers(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     }
 }
 
-/// Lets a market that waits go on. What a shard says of one command is heard bit by bit, and a strategy may have answered the first of it. So
-/// when all is calm the shards are asked something that changes nothing: whoever has answered has said everything before, and if none
-/// of it was news, it is calm indeed.
+/// Lets a market that waits continue. The events of one command arrive one by one, and a strategy
+/// may already have reacted to the first of them. So when all processes are idle, the shards get a
+/// command that changes nothing: a shard that has answered it has sent everything before it. If
+/// none of that was new, the processes are idle indeed.
 async fn keep_pace(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     let question = CommandKind::Watch { port: house.floor.port(), what: Watch::Everything, on: true };
     let mut last = None;
     loop {
         outposts.stirred.notified().await;
         let Some(calm) = outposts.calm(&house.floor).filter(|calm| last != Some(*calm)) else { continue };
-        // Whoever finds no room is stirred again.
+        // If a lane is full, a later event notifies this task again.
         let Ok(answer) = house.floor.send(0, question) else { continue };
         let answer = answer.await;
         if answer == Outcome::Done(Reason::None) && outposts.calm(&house.floor) == Some(calm) {
@@ -229,7 +234,7 @@ async fn keep_pace(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     }
 }
 
-/// Looks which processes are silent, and which are back.
+/// Detects which processes are silent, and which are back.
 async fn look_after(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     let mut beat = interval(Duration::from_millis(outposts.keeping.lease_ms as u64) / BEATS_PER_LEASE);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -241,7 +246,7 @@ async fn look_after(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
                     tracing::warn!(%strategy, %reason, "a strategy was stopped");
                     house.announce(Notification::Failed { strategy, reason: reason.into() });
                 }
-                // The page and the operator see why it does not run although its process does.
+                // The web page and the operator see why it does not run although its process does.
                 Watched::StaysStopped { name: strategy, reason } => {
                     tracing::warn!(%strategy, %reason, on_return = "stay_stopped", "a strategy stays stopped");
                     house.announce(Notification::Failed { strategy, reason: reason.into() });
@@ -255,7 +260,7 @@ async fn look_after(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     }
 }
 
-/// Each until it is kept, in their order.
+/// Publishes each event until it is stored, in their order.
 async fn say_generics(outposts: Rc<RemoteStrategies>, client: Client, epoch: u64) {
     let context = generic::context(&client);
     let mut number: u64 = 0;
@@ -274,7 +279,7 @@ async fn say_generics(outposts: Rc<RemoteStrategies>, client: Client, epoch: u64
     }
 }
 
-/// What strategies say is for clients of this server too.
+/// Forwards events of strategies to clients of this server too.
 async fn hear_generics(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     let subject = outposts.subjects.generic();
     let Some((_client, mut generics)) = listen(&outposts, "events between strategies", subject).await else {

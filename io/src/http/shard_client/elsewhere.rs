@@ -1,20 +1,22 @@
-//! Ids of orders that REST clients of other servers have sent to our shards, in the moment before the read model shows them.
+//! Ids of orders that REST clients of other servers have sent to our shards, until the read model
+//! shows them.
 //!
 //! The owner of a security decides about the ids of REST orders for it: all of them, from whichever
-//! server, pass its http thread. What the read model shows is known to be used; what is still on its way to
-//! the shard is known here.
+//! server, pass its http thread. The read model knows the ids that are used; this set knows the ids
+//! that are still on the path to the shard.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use pitlane_engine::id::{IntId, StrategyId};
 
-/// Ids that are known here; then the oldest is forgotten, which the read model has shown long since: between taking an order and showing
-/// it there is at most one full lane of commands and one of events. Some 4 MB.
+/// Maximum number of ids known here. Beyond it the oldest id is dropped, which the read model
+/// already shows: between taking an order and showing it there is at most one full lane of commands
+/// and one of events. Takes some 4 MB.
 const IDS_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub struct ElsewhereIds {
-    /// Oldest first.
+    /// Ids from oldest to newest.
     order: VecDeque<(StrategyId, IntId)>,
     known: BTreeSet<(StrategyId, IntId)>,
 }
@@ -44,7 +46,7 @@ mod tests {
     const OWN: StrategyId = StrategyId(1);
 
     #[test]
-    fn the_newest_ids_are_known_up_to_their_number() {
+    fn the_newest_ids_are_known_up_to_the_maximum() {
         let id = |number: usize| IntId::numbered(b'x', number as u64);
         let mut ids = ElsewhereIds::default();
         for number in 0..IDS_MAX + 3 {

@@ -1,9 +1,9 @@
-//! Orders of REST clients on their way to the shards: through the desk if they are its own, past it if they are another
-//! source's. Nothing here waits; each gives what will be the answer.
+//! Sends orders of REST clients to the shards: through the desk if they are its own, past it if
+//! they belong to another source. Nothing here waits; each function returns a pending response.
 
-use pitlane_engine::cluster::home_of;
+use pitlane_engine::cluster::owner_of_port;
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::desk::{Closing, Declined, Ticket};
+use pitlane_engine::desk::{CloseRequest, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Sender, SenderId};
@@ -15,17 +15,19 @@ use super::waiting::{Awaited, NOBODY, Pending, Waiting};
 use super::{Asked, Busy, Receipt, ShardClient};
 use crate::platform::HTTP;
 
-/// The session of what the server itself does here, and of ids that are made before their strategy is known.
+/// The session of the server's own commands, and of ids that are made before their strategy is
+/// known.
 const SESSION: u16 = 0;
 
-/// Order ids over REST belong to their strategy: within it an id makes one order, and whoever trades for another strategy can
-/// neither take an id nor learn that it was used.
+/// Returns the session of a strategy. Order ids over REST belong to their strategy: within it an id
+/// makes one order, and a client that trades for another strategy can neither take an id nor learn
+/// that it was used.
 fn session_of(strategy: StrategyId) -> u16 {
     strategy.0
 }
 
 impl ShardClient {
-    /// Sends a new order, under its own id or under one we make.
+    /// Sends a new order, under the given id or under one made here.
     pub fn submit(&self, sender: SenderId, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
         if self.is_taken_elsewhere(terms.strategy, &id) {
             return Err(Reason::DuplicateId.into());
@@ -42,7 +44,7 @@ impl ShardClient {
     }
 
     /// Sends an order that closes a position, or a part of it.
-    pub fn close(&self, sender: SenderId, closing: Closing) -> Result<(IntId, Pending), Declined> {
+    pub fn close(&self, sender: SenderId, closing: CloseRequest) -> Result<(IntId, Pending), Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let session = session_of(closing.strategy);
         let ticket = self.ticket(&pending, session, IntId::NONE, sender);
@@ -51,8 +53,10 @@ impl ShardClient {
         Ok((made, pending))
     }
 
-    /// Asks to modify an order, which then has this id or one we make. With the simulated venue the answer is that it has been
-    /// replaced, so that the order is found under its new id; a venue elsewhere may take its time, and the answer is that it was asked.
+    /// Sends a modification of an order, which then has this id or one made here. With the
+    /// simulated venue the response is that the order has been replaced, so that it is found under
+    /// its new id. An external venue may take its time, so there the response is that the venue was
+    /// asked.
     pub fn modify(
         &self,
         sender: SenderId,
@@ -82,7 +86,7 @@ impl ShardClient {
         Ok((made, pending))
     }
 
-    /// Asks to cancel an order, whoever sent it.
+    /// Sends a cancel of an order from any source.
     pub fn cancel(&self, sender: SenderId, order: &Order) -> Result<Pending, Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, self.session_for(order), IntId::NONE, sender);
@@ -94,7 +98,7 @@ impl ShardClient {
         Ok(pending)
     }
 
-    /// Tells one shard something whose answer is not awaited.
+    /// Sends a command to one shard without awaiting a response.
     pub fn tell(&self, shard: ShardId, body: CommandKind) -> Result<(), Busy> {
         let source = Source { origin: Origin::Server, port: self.port.borrow().id(), session: SESSION };
         let command = Command::new(source, NOBODY, body);
@@ -103,14 +107,15 @@ impl ShardClient {
         Ok(())
     }
 
-    /// Sends a command of somebody elsewhere to its shard, or to all; says to how many. What comes of it he hears among the events.
+    /// Sends a command of another process to its shard, or to all, and returns the number of
+    /// shards. The sender receives the result among the events.
     pub fn forward(&self, command: Command) -> Result<u8, Busy> {
         let shards = match route(&command.body, self.shards()) {
             Route::One(shard) => shard.0..shard.0 + 1,
             Route::All => 0..self.shards(),
         };
         let mut port = self.port.borrow_mut();
-        // Nobody else writes to these lanes, so room once seen stays.
+        // This thread is the only writer of these lanes, so room once seen stays.
         if shards.end > self.shards() || !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
             return Err(Busy);
         }
@@ -121,32 +126,35 @@ impl ShardClient {
         Ok(shards.len() as u8)
     }
 
-    /// The number of a sender for its orders, modifications and cancels.
-    pub fn name_sender(&self, sender: Sender) -> SenderId {
-        self.port.borrow_mut().name_sender(sender)
+    /// Returns the number of a sender for its orders, modifications and cancels.
+    pub fn register_sender(&self, sender: Sender) -> SenderId {
+        self.port.borrow_mut().register_sender(sender)
     }
 
-    /// An id that nobody has used and nobody else will be given; None: later.
+    /// Returns an id that is unused and is never given out again; `None` if there is none at
+    /// present.
     pub fn make_id(&self) -> Option<IntId> {
         self.desk.borrow_mut().make_id(SESSION)
     }
 
-    /// Whether a strategy has used an id today.
+    /// Returns whether a strategy has used an id today.
     pub fn knows(&self, strategy: StrategyId, id: &IntId) -> bool {
         self.desk.borrow().is_used(session_of(strategy), id) || self.is_taken_elsewhere(strategy, id)
     }
 
-    /// Ids of the trading day that were forgotten for want of room.
+    /// Returns the number of ids of the trading day that were forgotten for lack of room.
     pub fn ids_forgotten(&self) -> u64 {
         self.desk.borrow().ids_dropped()
     }
 
-    /// Whether a REST client of another server has used an id for the strategy, as far as is known here.
+    /// Returns whether a REST client of another server has used an id for the strategy, as far as
+    /// is known here.
     fn is_taken_elsewhere(&self, strategy: StrategyId, id: &IntId) -> bool {
         if id.is_none() {
             return false;
         }
-        // The desk knows those from here, unless they are of a version that gave all strategies one session.
+        // The desk knows the orders from here, unless they come from a version that gave all
+        // strategies one session.
         let is_desks =
             |order: &Order| self.is_from_here(order) && order.source.session == session_of(strategy);
         let is_other =
@@ -154,12 +162,14 @@ impl ShardClient {
         self.is_on_its_way(strategy, id) || self.view().orders_with_id(id).iter().any(is_other)
     }
 
-    /// Whether an order of this id was sent to a shard of ours by another server; the read model may not show it yet.
+    /// Returns whether another server has sent an order of this id to a shard of ours; the read
+    /// model may not show it yet.
     pub fn is_on_its_way(&self, strategy: StrategyId, id: &IntId) -> bool {
         self.elsewhere.borrow().contains(strategy, id)
     }
 
-    /// Takes an id for an order that another server sends to a shard of ours. False: it has been used.
+    /// Takes an id for an order that another server sends to a shard of ours. Returns false if it
+    /// has been used.
     pub fn claim(&self, strategy: StrategyId, id: &IntId) -> bool {
         let is_same = |order: &Order| is_of_rest(order) && order.terms.strategy == strategy;
         let is_used = self.knows(strategy, id) || self.view().orders_with_id(id).iter().any(is_same);
@@ -169,22 +179,22 @@ impl ShardClient {
         !is_used
     }
 
-    /// What was asked for a strategy under an id that a client gave.
+    /// Returns what was requested for a strategy under an id that a client gave.
     pub fn receipt(&self, strategy: StrategyId, id: &IntId) -> Option<Receipt> {
         self.receipts.borrow().get(session_of(strategy), id)
     }
 
-    /// The asker of a request was told what came of it.
+    /// Records the result that the client of a request has received.
     pub fn told(&self, strategy: StrategyId, id: &IntId, reason: Reason) {
         self.receipts.borrow_mut().told(session_of(strategy), id, reason);
     }
 
-    /// Whether an order came over REST, at this server.
+    /// Returns whether an order came over REST, at this server.
     pub fn is_from_here(&self, order: &Order) -> bool {
         order.source.port == self.port.borrow().id() && order.source.origin == Origin::Rest
     }
 
-    /// Whether it did, and the desk still knows it.
+    /// Returns whether an order came over REST, at this server, and the desk still knows it.
     fn is_ours(&self, order: &Order) -> bool {
         self.is_from_here(order)
             && self
@@ -194,8 +204,9 @@ impl ShardClient {
                 .is_some_and(|known| known.order == order.handle)
     }
 
-    /// The session of a request about an order: its own, by which the desk knows it (of an earlier version that may be another
-    /// than its strategy's), or that of its strategy.
+    /// Returns the session of a request about an order: the order's own, by which the desk knows it
+    /// (which differs from that of its strategy for orders of an earlier version), or that of its
+    /// strategy.
     fn session_for(&self, order: &Order) -> u16 {
         if self.is_ours(order) { order.source.session } else { session_of(order.terms.strategy) }
     }
@@ -235,7 +246,8 @@ impl ShardClient {
         self.ring();
     }
 
-    /// Whether its venue is the one inside the shard, which does at once what it is asked for.
+    /// Returns whether the order's venue is the simulated one inside the shard, which executes
+    /// requests immediately.
     fn is_simulated(&self, order: &Order) -> bool {
         let reference = self.reference.borrow();
         let security = reference.security(order.terms.security);
@@ -244,14 +256,14 @@ impl ShardClient {
 
     /// Wakes the shards that were sent something.
     fn ring(&self) {
-        let called = self.port.borrow_mut().take_called();
+        let called = self.port.borrow_mut().take_wakeups();
         called.shards().for_each(|shard| self.bells[shard.0 as usize].wake());
     }
 }
 
-/// Whether an order came over REST, at whichever server.
+/// Returns whether an order came over REST, at whichever server.
 pub fn is_of_rest(order: &Order) -> bool {
     let Source { origin, port, .. } = order.source;
-    let port = home_of(port).map_or(port, |(_, port)| port);
+    let port = owner_of_port(port).map_or(port, |(_, port)| port);
     origin == Origin::Rest && port == HTTP
 }

@@ -1,5 +1,5 @@
-//! What was asked under the ids that clients gave, so that the same request again gets the same answer, and another one under the
-//! same id is told from it.
+//! Requests by the ids that clients gave, so that a repeated request gets the same response and a
+//! different request under the same id is detected.
 
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::keyed_index::IdIndex;
@@ -15,22 +15,24 @@ pub enum Asked {
     Modify(OrderHandle, Changes),
 }
 
-/// A request, and what came of it as far as its asker was told.
+/// A request, and its result as far as the client has received one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub asked: Asked,
-    /// [`Reason::None`]: it was taken. None: nobody was told yet.
+    /// The result in the response: [`Reason::None`] for an accepted request, `None` if no response
+    /// was given yet.
     pub told: Option<Reason>,
 }
 
-/// At most so many; then each takes the place of the oldest, so memory stays as it is. An id is forgotten here no earlier than at the desk, which holds as many.
+/// A bounded number of receipts. Once it is full, each new one replaces the oldest, so memory stays
+/// constant. An id is forgotten here no earlier than at the desk, which holds as many.
 #[derive(Debug)]
 pub struct Receipts {
-    /// A ring once it is full.
+    /// The receipts; a ring once it is full.
     kept: Vec<(u16, IntId, Receipt)>,
-    /// Where the next one goes when it is full.
+    /// Index of the next receipt to replace once the ring is full.
     oldest: usize,
-    /// Where each is.
+    /// Position of each receipt in `kept`.
     index: IdIndex,
 }
 
@@ -39,7 +41,7 @@ impl Receipts {
         Receipts { kept: Vec::new(), oldest: 0, index: IdIndex::new(max.max(1), seed, LARGE_PAGES) }
     }
 
-    /// What was asked under an id of this session.
+    /// Returns what was requested under an id of this session.
     pub fn get(&self, session: u16, id: &IntId) -> Option<Receipt> {
         self.place(session, id).map(|at| self.kept[at].2)
     }
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receipts_are_kept_up_to_their_number() {
+    fn receipts_are_kept_up_to_the_maximum() {
         let id = |n: u64| IntId::numbered(b'x', n);
         let mut receipts = Receipts::new(3, 1);
         for n in 0..8 {
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn another_request_under_the_same_id_takes_its_place() {
+    fn another_request_under_the_same_id_replaces_the_first() {
         let id = IntId::numbered(b'x', 1);
         let mut receipts = Receipts::new(3, 1);
         receipts.asked(0, id, Asked::Submit(Terms::default()));
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn one_id_of_two_sessions_is_two_requests() {
+    fn the_same_id_in_two_sessions_is_two_requests() {
         let id = IntId::numbered(b'x', 1);
         let mut receipts = Receipts::new(3, 1);
         receipts.asked(1, id, Asked::Submit(Terms::default()));

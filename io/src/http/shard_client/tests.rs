@@ -1,4 +1,4 @@
-//! A floor before real shards, stepped by hand.
+//! Tests of a `ShardClient` with real shards, stepped by hand.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -44,7 +44,7 @@ impl AppState {
         AppState { floor, workers }
     }
 
-    /// Until nobody has anything to do.
+    /// Polls all parts until none has work left.
     fn settle(&mut self) {
         while self.floor.poll() + self.workers.iter_mut().map(|worker| worker.poll(NOW)).sum::<usize>() > 0 {}
     }
@@ -56,7 +56,7 @@ impl AppState {
         house
     }
 
-    /// The answer, once everything has settled.
+    /// Returns the response once everything has settled.
     fn ask(&mut self, body: CommandKind) -> Outcome {
         let mut pending = pin!(self.floor.send(0, body).unwrap());
         assert_eq!(look(pending.as_mut()), None, "nobody has been asked yet");
@@ -79,7 +79,7 @@ fn id(text: &str) -> IntId {
 const KILL: CommandKind = CommandKind::Kill { scope: Scope::Global, on: true };
 
 #[test]
-fn the_view_is_complete_when_every_shard_has_told_its_state_however_narrow_the_lanes() {
+fn the_view_is_complete_when_every_shard_has_sent_its_snapshot_at_any_lane_depth() {
     for depth in [1, 2, 1_000] {
         let mut house = AppState::new(Depths { commands: depth, events: depth });
         assert!(!house.floor.is_complete());
@@ -89,7 +89,7 @@ fn the_view_is_complete_when_every_shard_has_told_its_state_however_narrow_the_l
 }
 
 #[test]
-fn an_answer_comes_when_every_shard_has_answered_and_the_view_knows() {
+fn a_response_comes_after_every_shard_has_answered_and_the_view_is_updated() {
     let mut house = AppState::opened(Depths::default());
     let mut pending = pin!(house.floor.send(0, KILL).unwrap());
     for shard in 0..SHARDS as usize {
@@ -102,7 +102,7 @@ fn an_answer_comes_when_every_shard_has_answered_and_the_view_knows() {
 }
 
 #[test]
-fn a_refusal_by_any_shard_is_the_answer() {
+fn a_refusal_by_any_shard_is_the_response() {
     let mut house = AppState::opened(Depths::default());
     let unknown = CommandKind::Kill { scope: Scope::Strategy(StrategyId(999)), on: true };
     assert_eq!(house.ask(unknown), Outcome::Done(Reason::UnknownScope));
@@ -110,7 +110,7 @@ fn a_refusal_by_any_shard_is_the_answer() {
 }
 
 #[test]
-fn an_order_is_answered_by_what_is_first_said_of_its_id() {
+fn an_order_is_answered_by_the_first_report_of_its_id() {
     let mut house = AppState::opened(Depths::default());
     for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
         house.ask(CommandKind::Phase { strategy: StrategyId::SERVER, phase });
@@ -165,7 +165,7 @@ fn a_full_lane_sends_nothing_at_all() {
 }
 
 #[test]
-fn only_so_many_answers_are_awaited() {
+fn the_number_of_pending_responses_is_bounded() {
     let house = AppState::new(Depths { commands: 2 * WAITING_MAX, events: 64 });
     let some: Vec<_> = (0..WAITING_MAX).map(|_| house.floor.send(0, KILL).unwrap()).collect();
     assert_eq!(house.floor.send(0, KILL).unwrap_err(), Busy);
@@ -175,7 +175,7 @@ fn only_so_many_answers_are_awaited() {
 }
 
 #[test]
-fn an_answer_whose_asker_has_gone_is_not_given_to_the_next() {
+fn a_response_to_a_dropped_request_is_not_given_to_the_next_one() {
     let mut house = AppState::opened(Depths::default());
     drop(
         house.floor.send(0, CommandKind::Kill { scope: Scope::Strategy(StrategyId(999)), on: true }).unwrap(),
@@ -186,7 +186,7 @@ fn an_answer_whose_asker_has_gone_is_not_given_to_the_next() {
 }
 
 #[test]
-fn a_turn_is_bounded() {
+fn a_cycle_handles_a_bounded_number_of_events() {
     let mut house = AppState::opened(Depths { commands: 4_096, events: 65_536 });
     for _ in 0..2_000 {
         drop(house.floor.send(0, KILL).unwrap());

@@ -1,5 +1,6 @@
-//! Who waits for an answer of a shard. A new order is answered by the first that is said of its id, a request about an order by
-//! the first that is said of the request, or by what the venue did; every other command by `Done`, from each shard that was asked.
+//! Pending responses of the shards. A new order is answered by the first report of its id; a
+//! request about an order by the first report of the request, or by what the venue did; every other
+//! command by `Done`, from each shard that was asked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,28 +13,30 @@ use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::reason::Reason;
 
-/// Answers awaited at once. A connection awaits one at a time, and the shards answer in microseconds.
+/// Maximum number of pending responses. A connection awaits one at a time, and the shards respond
+/// in microseconds.
 pub const WAITING_MAX: usize = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 10;
 
-/// The token of a command whose answer nobody awaits: generation zero, which no slot ever has.
+/// The token of a command without a pending response: generation zero, which no slot ever has.
 pub const NOBODY: u32 = 0;
 
-/// What came of a command.
+/// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All shards that were asked have done it, or did not for this reason: the first given other than none.
+    /// All shards that were asked have executed it, or refused it for this reason: the first one
+    /// given other than `None`.
     Done(Reason),
     /// The first report of the order, or of the request about it.
     Order(OrderReport),
-    /// The cancel or modification came to nothing.
+    /// The cancel or modification was refused.
     Refused(Refusal),
 }
 
-/// How an answer will be known.
+/// How a response is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    /// Nothing was asked yet.
+    /// Nothing was requested yet.
     Nothing,
     Done {
         left: u8,
@@ -47,12 +50,13 @@ pub enum Awaited {
     Request {
         order: OrderHandle,
         id: IntId,
-        /// Not yet answered by the venue's having been asked, only by what it did.
+        /// Whether the response is what the venue did, rather than that the venue was asked.
         to_its_end: bool,
     },
 }
 
-/// By what the answer about an order is found. Ordered by anything: clients choose the ids, so no hash that they could aim at.
+/// Key by which the response about an order is found. The map is ordered, not hashed: clients
+/// choose the ids and could construct hash collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Order(u16, IntId),
@@ -69,7 +73,8 @@ impl Awaited {
     }
 }
 
-/// A token is generation and slot, so that an answer that comes after its asker has gone finds nobody.
+/// Table of pending responses. A token consists of generation and slot, so a response that arrives
+/// after its request was dropped matches no slot.
 #[derive(Debug, Default)]
 pub struct Waiting {
     slots: Vec<Slot>,
@@ -81,20 +86,20 @@ pub struct Waiting {
 struct Slot {
     generation: u32,
     awaited: Option<Awaited>,
-    /// The worst of what the shards have said so far.
+    /// The first reason other than `None` that a shard has given so far.
     reason: Reason,
     answer: Option<Outcome>,
     waker: Option<Waker>,
 }
 
 impl Waiting {
-    /// A place for one who will wait, if there is one.
+    /// Allocates a slot for a response, if one is free.
     pub fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<Pending> {
         let mut this = waiting.borrow_mut();
         let number = this.free_slot()?;
         let slot = &mut this.slots[number as usize];
         slot.generation = (slot.generation + 1) % (1 << (u32::BITS - SLOT_BITS));
-        // Zero is nobody's.
+        // Zero is reserved for `NOBODY`.
         slot.generation = slot.generation.max(1);
         (slot.awaited, slot.reason, slot.answer, slot.waker) =
             (Some(Awaited::Nothing), Reason::None, None, None);
@@ -123,7 +128,7 @@ impl Waiting {
         Some((self.slots.len() - 1) as u16)
     }
 
-    /// Gives an answer to whoever waited for this event; `port` is ours.
+    /// Completes the response that waits for this event; `port` is ours.
     pub fn handle_event(&mut self, port: PortId, event: &Event) {
         match &event.body {
             EventKind::Done { source, token, reason } if source.port == port => self.done(*token, *reason),
@@ -180,7 +185,7 @@ impl Waiting {
         }
     }
 
-    /// A request came to nothing.
+    /// Completes the response to a request that was refused.
     pub fn handle_refusal(&mut self, refusal: &Refusal) {
         self.order(Key::Request(refusal.order, refusal.request_id), Outcome::Refused(*refusal));
     }
@@ -198,7 +203,7 @@ impl Waiting {
         }
     }
 
-    /// A request is with the venue.
+    /// Handles the report that a request has been sent to the venue.
     fn under_way(&mut self, key: Key, answer: Outcome) {
         let slot = self.orders.get(&key).map(|number| &self.slots[*number as usize]);
         let waits_on = |slot: &Slot| matches!(slot.awaited, Some(Awaited::Request { to_its_end: true, .. }));
@@ -213,7 +218,7 @@ impl Waiting {
         }
     }
 
-    /// The slot this token was given for, if its asker still waits.
+    /// Returns the slot of this token, if its request is still waiting.
     fn slot_of(&mut self, token: u32) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(token as usize % WAITING_MAX)?;
         (slot.generation == token >> SLOT_BITS && slot.awaited.is_some()).then_some(slot)
@@ -237,7 +242,8 @@ impl Slot {
     }
 }
 
-/// An answer to come. Dropped before, the answer goes unheard; the command has effect all the same.
+/// A response to come. If it is dropped first, the response is discarded; the command takes effect
+/// all the same.
 #[derive(Debug)]
 pub struct Pending {
     waiting: Rc<RefCell<Waiting>>,
@@ -249,7 +255,8 @@ impl Pending {
         self.token
     }
 
-    /// What was asked, and so what the answer will be about. Said before any event is heard that could be it.
+    /// Sets what was requested, and so which event is the response. Must be called before any event
+    /// that could be the response is handled.
     pub fn expect(&self, awaited: Awaited) {
         let mut waiting = self.waiting.borrow_mut();
         let slot = waiting.slot_of(self.token).expect("the slot is ours until we go");

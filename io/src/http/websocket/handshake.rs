@@ -1,4 +1,4 @@
-//! The opening handshake (RFC 6455, 4.2). Who may ask at all was judged before, by Host and Origin.
+//! The opening handshake (RFC 6455, 4.2). Host and Origin were checked before.
 
 use aws_lc_rs::digest;
 use base64ct::{Base64, Encoding};
@@ -15,7 +15,7 @@ use crate::http::problem::Problem;
 /// What the RFC appends to the client's key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// The headers of the answer 101, or why there is none.
+/// Returns the headers of the 101 response, or why there is none.
 pub fn answer(head: &Head) -> Result<HeaderMap, Problem> {
     let bad = |detail: &'static str| Problem::bad_request("bad-websocket", detail);
     let has = |name, word| has_word(&head.headers, name, word);
@@ -53,26 +53,27 @@ pub fn answer(head: &Head) -> Result<HeaderMap, Problem> {
     Ok(headers)
 }
 
-/// The value of a header that must be there once.
+/// Returns the value of a header that must occur exactly once.
 fn one(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.as_bytes().trim_ascii();
     values.next().is_none().then_some(value)
 }
 
-/// Whether a list of words has this one, in any case.
+/// Returns whether a list of words has this one, in any case.
 fn has_word(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let lists = headers.get_all(name).iter().flat_map(|list| list.as_bytes().split(|byte| *byte == b','));
     lists.map(<[u8]>::trim_ascii).any(|other| other.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// 24 characters that stand for 16 bytes.
+/// Returns whether the key has 24 characters that encode 16 bytes.
 fn is_key(key: &[u8]) -> bool {
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     key.len() == 24 && key.ends_with(b"==") && key[..22].iter().all(is_digit)
 }
 
-/// SHA-1 is no secret here: it proves that we are no cache and no other protocol.
+/// Returns the accept value. SHA-1 protects no secret here: it proves to the client that we are no
+/// cache and no server of another protocol.
 fn accept(key: &[u8]) -> String {
     let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat());
     Base64::encode_string(digest.as_ref())
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rfcs_own_example() {
+    fn the_accept_value_matches_the_example_of_the_rfc() {
         assert_eq!(accept(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_must_be_a_websocket_of_version_13() {
+    fn the_request_must_be_for_a_websocket_of_version_13() {
         assert_eq!(status(&[]), 101);
         assert_eq!(status(&[("Connection", Some("close"))]), 426);
         assert_eq!(status(&[("Upgrade", Some("h2c"))]), 426);

@@ -1,7 +1,8 @@
-//! One WebSocket connection: what comes goes to the broker, what its session says goes out, one text message for each frame.
+//! One WebSocket connection: received messages go to the broker, the frames of its session are
+//! written, one text message for each frame.
 //!
-//! At most one batch of frames is here at a time; the session is told of each when the system has taken it, so that its limits
-//! hold for what lies here too.
+//! At most one batch of frames is buffered here at a time. The session learns of each frame when
+//! the system has taken it, so that the session's limits include what is buffered here.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,18 +18,18 @@ use crate::http::connection::Stream;
 use crate::http::websocket_broker::WebSocketBroker;
 use crate::stages::Stage;
 
-/// Read at once. Clients say little.
+/// Bytes per read. Clients send little.
 const INPUT_BYTES: usize = 4 * 1_024;
-/// Reads in one turn; then others have theirs.
+/// Reads per poll; then other tasks are polled.
 const READS_PER_TURN_MAX: usize = 8;
-/// Memory that an output keeps when everything in it was taken.
+/// Capacity that the output keeps when everything in it was taken.
 const KEPT_BYTES: usize = 16 * 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The last frame was ours and has been written.
     Parted,
-    /// The connection is gone, or has to be.
+    /// The connection is gone, or must be closed at once.
     Broken,
 }
 
@@ -36,16 +37,16 @@ pub struct Talk {
     stream: Stream,
     session: SessionId,
     receiver: Receiver,
-    /// Always as long as is read at once.
+    /// Read buffer, always `INPUT_BYTES` long.
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Taken of `output`.
+    /// Number of bytes of `output` that were written.
     sent: usize,
     /// Frames in `output`: where each ends there, and its length in the session.
     frames: VecDeque<(usize, usize)>,
-    /// Our close frame is in `output`, or has been sent.
+    /// Whether our close frame is in `output`, or has been sent.
     parting: bool,
-    /// The peer has closed, or may not say anything any more.
+    /// Whether the peer has closed, or input from it is ignored from now on.
     deaf: bool,
     shut: bool,
 }
@@ -66,7 +67,7 @@ impl Talk {
         }
     }
 
-    /// A turn: reads and writes what can be, and wants to be polled again.
+    /// Reads and writes as much as possible, and registers for the next poll.
     pub fn poll(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> Poll<End> {
         hall.set_task(self.session, cx.waker());
         let turn = self.read(cx, hall).and_then(|()| self.speak(cx, hall));
@@ -78,7 +79,7 @@ impl Talk {
         }
     }
 
-    /// Takes bytes that have come.
+    /// Handles received bytes.
     pub fn hear(&mut self, hall: &WebSocketBroker, bytes: &mut [u8]) {
         let came = hall.sample();
         let (now, mut broker) = (hall.now(), hall.broker());
@@ -92,7 +93,8 @@ impl Talk {
         }
     }
 
-    /// After the last frame: waits for the peer's own, stops writing, and waits for the peer to do so.
+    /// Finishes the close after the last frame: waits for the peer's close frame, shuts down
+    /// writing, and waits for the peer to do so.
     pub fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             if self.deaf && !self.shut {
@@ -128,7 +130,7 @@ impl Talk {
             self.hear(hall, &mut input[..count]);
             self.input = input;
         }
-        // There may be more, and nobody would tell.
+        // There may be more, and no wake-up would follow.
         cx.waker().wake_by_ref();
         Ok(())
     }
@@ -139,7 +141,7 @@ impl Talk {
         read.map_ok(|()| buffer.filled().len())
     }
 
-    /// Gathers the next batch if the one before is gone, and writes.
+    /// Collects the next batch if the one before is written, and writes.
     fn speak(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<Option<End>> {
         let close = hall.broker().poll_close(hall.now(), self.session);
         if matches!(close, Some(StompClose::Immediate(_))) && !self.parting {
@@ -174,7 +176,7 @@ impl Talk {
         }
     }
 
-    /// Says whether everything was taken.
+    /// Writes the output. Returns whether everything was taken.
     fn write(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<bool> {
         let begun = if self.sent < self.output.len() { hall.sample() } else { None };
         while self.sent < self.output.len() {
@@ -198,7 +200,8 @@ impl Talk {
         hall.broker().handle_transmitted(hall.now(), self.session, taken);
     }
 
-    /// Our last frame. What is in the output goes before it, what the session still has is lost.
+    /// Appends our close frame. What is in the output goes before it; what the session still has is
+    /// lost.
     fn part(&mut self, code: Option<u16>, reason: &str) {
         if !self.parting {
             self.parting = true;

@@ -1,12 +1,13 @@
-//! What the calendar has the shards told: sessions that begin, dates that are over.
+//! The commands that the calendar causes: session changes, and dates that have ended.
 //!
 //! ```text
-//! a shard's standing ─► hours gained or lost ─► trading day ─► every session up to now, in order ─► dates that are over
+//! session state of a shard ─► hours added or removed ─► trading day ─► every session up to now, in order ─► dates that have ended
 //! ```
 //!
-//! After a pause the same is told as would have been told in time, only later: the closing auction, the close with the end of what
-//! lives for a session, the next open. Each command has the time of the calendar with it, so that a start that is cut short goes
-//! on where it was. What the commands cause has the time of the start.
+//! After an interruption the shards receive the same commands as without it, only later: the
+//! closing auction, the close with the end of orders that live for a session, the next open. Each
+//! command carries its time in the calendar, so that an interrupted start continues where it was.
+//! The events of the commands carry the time of the start.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ use pitlane_engine::time::{Day, Timestamp};
 use crate::calendar::{Calendar, Change};
 use crate::config::Config;
 
-/// Hours of exchanges, and which of them have securities that expire.
+/// Trading hours of exchanges, and the exchanges with securities that expire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     pub calendar: Calendar,
@@ -35,17 +36,18 @@ impl Schedule {
         }
     }
 
-    /// What a shard must know before its trading day turns, so that it knows which orders end with the day.
+    /// Returns the command that a shard needs before its trading day changes, so that it knows
+    /// which orders end with the day.
     pub fn regime(&self, standing: &SessionState) -> Option<CommandKind> {
         let SessionState { exchange, session, since, has_hours } = *standing;
         match self.calendar.has_hours(exchange) {
-            // Without hours it is open, whatever was before.
+            // Without hours an exchange is open, whatever its state was.
             false => {
                 let is_plain = session == Session::Continuous && since == Timestamp::ZERO && !has_hours;
                 let (session, since) = (Session::Continuous, Timestamp::ZERO);
                 (!is_plain).then_some(CommandKind::Schedule { exchange, session, since, has_hours: false })
             }
-            // A version that did not tell hours has told its sessions.
+            // A version that did not store hours has sent sessions.
             true => {
                 let is_late = !has_hours && since > Timestamp::ZERO;
                 is_late.then_some(CommandKind::Schedule { exchange, session, since, has_hours: true })
@@ -53,14 +55,14 @@ impl Schedule {
         }
     }
 
-    /// What an exchange with hours goes through from where it stands to `now`. One that had no hours stands nowhere: it only enters the
-    /// session of the hour.
+    /// Returns the changes that an exchange with hours goes through from its known state to `now`.
+    /// An exchange that had no hours has no known state: it only enters its current session.
     pub fn changes(&self, exchange: ExchangeId, known: Option<Change>, now: Timestamp) -> Vec<Change> {
         let Some((_, standing)) = self.calendar.at(now).find(|(id, _)| *id == exchange) else {
             return Vec::new();
         };
         let mut changes = known.map_or_else(Vec::new, |known| self.calendar.walk(exchange, known.at, now));
-        // A calendar that was changed may say otherwise than its own past.
+        // A calendar that was changed may contradict its own past.
         let last = changes.last().copied().or(known).map(|change| change.session);
         if last != Some(standing.session) {
             changes.push(Change { at: standing.since, session: standing.session });
@@ -68,8 +70,8 @@ impl Schedule {
         changes
     }
 
-    /// The same as commands, with the dates that are over in between: after a close, and before anything opens. `over` is the last
-    /// date told so far.
+    /// Returns the changes as commands, with the dates that have ended in between: after a close,
+    /// and before any open. `over` is the last date sent so far.
     pub fn commands(
         &self,
         exchange: ExchangeId,
@@ -90,7 +92,8 @@ impl Schedule {
         commands
     }
 
-    /// That a date is over, if something expires there and it was not told yet.
+    /// Returns the command for the end of a date, if the exchange has securities that expire and it
+    /// was not sent yet.
     fn expiry(&self, exchange: ExchangeId, day: Day, over: &mut Option<Day>) -> Option<CommandKind> {
         if !self.expiring.contains(&exchange) || over.is_some_and(|over| over >= day) {
             return None;
@@ -99,7 +102,8 @@ impl Schedule {
         Some(CommandKind::Expiry { exchange, day })
     }
 
-    /// The dates that are over now, by exchange, where something expires. Without hours a date ends with the trading day.
+    /// Returns the dates that have ended, by exchange, where securities expire. Without hours a
+    /// date ends with the trading day.
     pub fn over(&self, now: Timestamp, today: Day) -> impl Iterator<Item = (ExchangeId, Day)> {
         let yesterday = Day(today.0 - 1);
         self.expiring.iter().map(move |&id| (id, self.calendar.over(id, now).unwrap_or(yesterday)))

@@ -6,7 +6,8 @@
 //!                  ─► operator: a warning, once for each alert
 //! ```
 //!
-//! A shard repeats the alert at each start and each trading day while a position is left, so nothing is kept here over a start.
+//! A shard repeats the alert at each start and each trading day while a position is left, so
+//! nothing is persisted here.
 
 use std::collections::BTreeMap;
 
@@ -18,29 +19,30 @@ use pitlane_engine::refdata::{OptionKind, RefData, Security, SecurityKind};
 
 use crate::config::{Config, SettleBy, Settlement};
 
-/// At which price what is settled.
+/// The rules that give the settlement prices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettlementPrices {
     prices: BTreeMap<SecurityId, Price>,
-    /// Everything that expires, with what its price follows from; nothing: an operator says it.
+    /// All securities that expire, with the market that determines their price; `None` if an
+    /// operator has to give it.
     basis: BTreeMap<SecurityId, Option<Basis>>,
-    /// Whether the last price will do.
+    /// Whether the last price is used.
     by_last: bool,
 }
 
-/// The market that a settlement price follows from.
+/// The market that determines a settlement price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Basis {
     market: SecurityId,
-    /// None: its price is the settlement price.
+    /// Kind and strike of an option; `None` if the market price is the settlement price.
     option: Option<(OptionKind, Price)>,
 }
 
-/// What is to be done about a position that waits for its price.
+/// How to settle a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
     Settle(Price),
-    /// At the last price of this market.
+    /// At the next known last price of this market.
     Await(SecurityId),
     Ask,
 }
@@ -72,7 +74,7 @@ impl SettlementPrices {
         }
     }
 
-    /// What a security is worth at this price of its market.
+    /// Returns the value of a security at this price of its market.
     fn price(&self, security: SecurityId, market: Price) -> Option<Price> {
         self.basis.get(&security).copied().flatten()?.price(market)
     }
@@ -86,7 +88,7 @@ impl Basis {
         Some(Basis { market: row.underlying?, option: Some((row.option?, row.strike?)) })
     }
 
-    /// An option is worth what it would bring to exercise it, and never less than nothing.
+    /// Returns the price. An option is worth its intrinsic value, at least zero.
     fn price(self, market: Price) -> Option<Price> {
         let Some((kind, strike)) = self.option else { return Some(market) };
         let gain = match kind {
@@ -97,15 +99,16 @@ impl Basis {
     }
 }
 
-/// Securities that wait for the last price of a market. As many as there are securities at most.
+/// Securities that wait for the last price of a market, at most as many as there are securities.
 #[derive(Clone, Debug, Default)]
 pub struct PendingSettlements {
     by_market: BTreeMap<SecurityId, Vec<SecurityId>>,
 }
 
 impl PendingSettlements {
-    /// A security waits for a market; the command by which it is shown. A market that is watched already is asked again, because its
-    /// first answer may have had no price.
+    /// Registers a security that waits for a market, and returns the command that subscribes to the
+    /// market. For a market that is already subscribed, the command requests another tick, because
+    /// the first may have had no price.
     pub fn wait(&mut self, port: PortId, security: SecurityId, market: SecurityId) -> CommandKind {
         let waiting = self.by_market.entry(market).or_default();
         if !waiting.contains(&security) {
@@ -114,7 +117,8 @@ impl PendingSettlements {
         CommandKind::Watch { port, what: Watch::Ticks(market), on: true }
     }
 
-    /// A market was shown: the securities that it settles, and at which price. It need not be watched any more.
+    /// Returns the securities that a tick settles, with their prices. Their market need not be
+    /// watched any more.
     pub fn settle(&mut self, tick: &Tick, by: &SettlementPrices) -> Vec<(SecurityId, Price)> {
         if !tick.traded {
             return Vec::new();
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_price_goes_first_and_an_operator_is_asked_for_the_rest() {
+    fn a_configured_price_takes_precedence_and_an_operator_gives_the_rest() {
         let prices = [("ESZ7", "5000.25"), ("AAPL", "262.5")];
         let (settlement, reference) = settlement(&prices, SettleBy::Operator);
         let resolve = |symbol| settlement.resolve(id(&reference, symbol));
@@ -173,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_market_without_a_last_price_is_waited_for() {
+    fn settlement_waits_for_a_market_without_a_last_price() {
         let (settlement, reference) = settlement(&[], SettleBy::Last);
         let (apple, call) = (id(&reference, "AAPL"), id(&reference, "AAPL280121C00250000"));
         let mut awaited = PendingSettlements::default();

@@ -1,12 +1,12 @@
-//! FIX over TCP and TLS: the sessions that live on this thread, between its sockets and its lanes.
+//! FIX over TCP and TLS: the sessions of this thread, between its sockets and its lanes.
 //!
 //! ```text
-//! Accepted ─► lobby ─ Logon, password ─┬─► Client: Session ─ Request ─► Desk ─► port      Event ─► Desk ─► Session ─► poll: one write
-//!                                      └─► another gateway, where the session lives
+//! Accepted ─► PendingLogons ─ Logon, password ─┬─► Client: FixSession ─ ClientRequest ─► Desk ─► port      Event ─► Desk ─► FixSession ─► poll: one write
+//!                                              └─► another gateway, which owns the session
 //! ```
 //!
-//! A session lives on one gateway for ever; whoever accepts a connection for another hands it over. What a session has said stays in
-//! its session until the system has taken it.
+//! A session belongs to one gateway permanently; a gateway that accepts a connection for another
+//! hands it over. Output stays in the session until the socket has taken it.
 
 mod client;
 mod pending_logons;
@@ -46,10 +46,11 @@ use crate::notifications::{Kind, Notification};
 use crate::pages::LARGE_PAGES;
 use crate::stages::Recorder;
 
-/// How long the last words of all sessions may take when the service stops; then they are cut off.
+/// Maximum time for the final messages of all sessions when the service stops; then the connections
+/// are closed.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
-/// What this thread's FIX is made of.
+/// The parts of this thread's FIX endpoint.
 #[derive(Debug)]
 pub struct FixParts {
     pub gateway: u8,
@@ -63,7 +64,7 @@ pub struct FixParts {
     pub passage: ConnectionHandoff,
     pub clerk: message_log::FixLogHandle,
     pub seat: AuthClient,
-    /// For ids of cancels that the house itself makes.
+    /// Id numbers for cancels that the platform itself issues.
     pub numbers: pitlane_engine::desk::IdBlock,
 }
 
@@ -79,48 +80,52 @@ pub struct FixEndpoint {
     passage: ConnectionHandoff,
     clerk: message_log::FixLogHandle,
     seat: AuthClient,
-    /// Who is in the books, for sessions that stay.
+    /// Detects revoked logins of open sessions.
     roll: RevocationWatch,
     desk: Desk,
     lobby: PendingLogons,
-    /// By number of the session, less one. Of a session that was here before and that nothing has happened to since the start there is
-    /// none.
+    /// By session number minus one. `None` for a known session without any activity since the
+    /// start.
     clients: Vec<Option<Box<Client>>>,
     /// Sessions whose store cannot be read.
     broken: BTreeSet<u16>,
-    /// Of log lines about connections.
+    /// Rate limit of log lines about connections.
     lines: LineLimit,
-    /// By slot of the connection: the session's number.
+    /// By slot of the connection: the session number.
     seats: Vec<Option<(ConnectionId, u16)>>,
-    /// Sessions with something to do, each once.
+    /// Sessions with work to do, each once.
     active: Vec<u16>,
     working: Vec<u16>,
-    /// When some session must be looked at; not later than its own deadline.
+    /// Earliest deadline of any session, or an earlier time.
     deadline: Timestamp,
     ready: bool,
-    /// Since when everybody is being logged out.
+    /// When all sessions started to be logged out.
     ending: Option<Timestamp>,
     watch: Watch,
-    /// What the other threads are to be told. A few for each session, taken in every round.
+    /// Notifications for the other threads. A few per session, taken in every cycle.
     notes: Vec<Notification>,
-    /// Until every shard has told how it stands: what is said meanwhile. Reports go out in the order of their events, and those of the last
-    /// life were before. No client is here yet, so it is little: what a shard had left to do when the last life ended.
+    /// Events that arrive before the snapshots of all shards are complete. Reports are sent in the
+    /// order of their events, and the unreported events from before the restart come first. No
+    /// client is connected yet, so there are few: what a shard had left to do when the process last
+    /// ended.
     early: Option<Vec<Early>>,
 }
 
-/// Orders of one gateway's sessions, finished ones included, and the ids they are found by.
+/// Maximum number of orders of one gateway's sessions, including finished ones, and of the ids that
+/// refer to them.
 const ORDERS_MAX: u32 = 1 << 20;
 const IDS_MAX: u32 = 1 << 21;
 const FINISHED_MAX: u32 = 1 << 16;
 
 impl FixEndpoint {
-    /// New reference data, in force in all shards.
+    /// Takes new reference data, which are effective in all shards.
     pub fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
         self.clients.iter_mut().flatten().for_each(|client| client.session.set_reference(reference.clone()));
     }
 
-    /// Knows all sessions by name. Their stores are opened by the first Logon, or when there is something to report to them.
+    /// Registers all sessions by name. The first Logon, or the first report, opens a session's
+    /// store.
     pub fn new(now: Timestamp, parts: FixParts) -> Result<FixEndpoint, crate::journal::Fault> {
         let FixParts {
             gateway,
@@ -222,7 +227,7 @@ impl FixEndpoint {
                     self.wake(number);
                 }
             }
-            // Only who is in the lobby has a deadline of the sockets'.
+            // Only a connection with a pending Logon has a socket deadline.
             SocketEvent::Timeout { id } => {
                 if self.lobby.leave(id).is_some() {
                     self.lobby.refused += 1;
@@ -234,12 +239,13 @@ impl FixEndpoint {
         }
     }
 
-    /// What was said since the last time.
+    /// Returns the notifications since the last call.
     pub fn take_notes(&mut self) -> Vec<Notification> {
         std::mem::take(&mut self.notes)
     }
 
-    /// What other threads tell: an operator ends a session, or has its numbers begin anew.
+    /// Handles requests of other threads: an operator ends a session or resets its sequence
+    /// numbers.
     pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         let (number, resets) = match *note {
             Notification::Kick { kind: Kind::Fix, number } => (number as u16, false),
@@ -258,7 +264,7 @@ impl FixEndpoint {
         self.wake(number);
     }
 
-    /// Whether orders are taken.
+    /// Sets whether orders are accepted.
     pub fn set_ready(&mut self, ready: bool) {
         if self.ready != ready {
             self.ready = ready;
@@ -266,7 +272,8 @@ impl FixEndpoint {
         }
     }
 
-    /// Does what is due, sends what is asked and writes what is to be said. While the shards take commands, `port` is there.
+    /// Does what is due, sends requests to the shards and writes output. `port` is present while
+    /// the shards accept commands.
     pub fn poll(
         &mut self,
         now: Timestamp,
@@ -294,7 +301,7 @@ impl FixEndpoint {
         work
     }
 
-    /// Whether requests wait for room.
+    /// Returns whether requests wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
         self.desk.has_requests() || self.clients.iter().flatten().any(|client| client.held.is_some())
     }
@@ -304,7 +311,7 @@ impl FixEndpoint {
         self.deadline.min(cut)
     }
 
-    /// Everybody is logged out, with a reason.
+    /// Logs all sessions out, with a reason.
     pub fn wind_down(&mut self, now: Timestamp) {
         self.ending = Some(now);
         for number in 1..=self.clients.len() as u16 {
@@ -339,7 +346,7 @@ impl FixEndpoint {
         self.wake(number);
     }
 
-    /// All that one session has to do.
+    /// Does all pending work of one session.
     fn drive(
         &mut self,
         now: Timestamp,
@@ -357,7 +364,7 @@ impl FixEndpoint {
             let begun = watch.writes(recorder.as_deref());
             let written = client.write(now, number, id, sockets, clerk);
             watch.wrote(begun.filter(|_| written > 0), recorder);
-            // What is written makes room for what was held back.
+            // Written bytes free buffer space for output that was held back.
             again |= written > 0;
             work += written;
             if client.paused && client.session.wants_bytes() {
@@ -383,7 +390,7 @@ impl FixEndpoint {
         work
     }
 
-    /// The connection is gone; the session stays.
+    /// Handles a lost connection; the session remains.
     fn lose(&mut self, now: Timestamp, id: ConnectionId) {
         if self.lobby.leave(id).is_some() {
             return;
@@ -416,7 +423,7 @@ impl FixEndpoint {
         }
     }
 
-    /// Who has not answered our last words in time.
+    /// Closes the connections that have not answered the Logout in time.
     fn cut_off(&mut self, now: Timestamp, sockets: &mut Sockets) {
         let Some(since) = self.ending else { return };
         for id in self.lobby.drain() {
@@ -451,7 +458,7 @@ fn client_of(clients: &mut [Option<Box<Client>>], number: u16) -> Option<&mut Cl
     clients.get_mut((number as usize).checked_sub(1)?)?.as_deref_mut()
 }
 
-/// A lane that is full is no refusal: the request is tried again.
+/// Returns whether the lane was full. That is no refusal: the request is sent again.
 fn is_full(reason: Reason) -> bool {
     reason == Reason::LaneFull
 }

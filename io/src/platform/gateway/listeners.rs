@@ -1,8 +1,9 @@
-//! Where clients of gateways come in: bound before any thread starts, so that a port in use is told at once.
+//! The listeners of the gateways: bound before any thread starts, so that a port in use is reported
+//! at once.
 //!
-//! Every gateway thread accepts from the same sockets, and each connection comes to one of them: whoever is awake takes it, so
-//! a busy thread takes fewer. A socket of its own for each (SO_REUSEPORT) would spread by chance, and lose who waits in the
-//! line of a thread that has ended.
+//! Every gateway thread accepts from the same sockets, and each connection goes to one of them: an
+//! idle thread takes it, so a busy thread takes fewer. A socket per thread (SO_REUSEPORT) would
+//! distribute at random, and would lose the connections in the backlog of a thread that has ended.
 
 use std::io;
 
@@ -12,7 +13,7 @@ use crate::net::listener::{BoundAddress, Listener, ListenerId};
 use crate::net::settings::{Limits, ListenerSettings};
 use crate::tls::Tls;
 
-/// What is spoken behind a door.
+/// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Stomp,
@@ -26,16 +27,16 @@ struct BoundListener {
     listener: Listener,
 }
 
-/// The doors of one thread: not open before [`Listeners::open`].
+/// The listeners of one thread: they do not accept before [`Listeners::open`].
 #[derive(Debug, Default)]
 pub struct Listeners {
     closed: Vec<BoundListener>,
-    /// By [`ListenerId`].
+    /// Protocol and local port, by [`ListenerId`].
     open: Vec<(Protocol, u16)>,
 }
 
 impl Listeners {
-    /// Binds all that the config names. The key of the one that fails is told with its error.
+    /// Binds all configured addresses. An error carries the config key.
     pub fn bind(config: &Config, tls: Option<&Tls>) -> Result<Listeners, (&'static str, io::Error)> {
         let Config { stomp, fix, .. } = config;
         let wanted = [
@@ -61,13 +62,13 @@ impl Listeners {
         Ok(Listeners { closed, open: Vec::new() })
     }
 
-    /// Where they are, for people.
+    /// Returns the bound addresses, for display.
     pub fn listeners(&self) -> Vec<BoundAddress> {
         let told = |door: &BoundListener| BoundAddress { name: door.name, address: door.listener.address() };
         self.closed.iter().map(told).collect()
     }
 
-    /// Whether anybody can come to speak this.
+    /// Returns whether a listener has this protocol.
     pub fn lead_to(&self, protocol: Protocol) -> bool {
         self.closed
             .iter()
@@ -76,14 +77,14 @@ impl Listeners {
             .any(|to| to == protocol)
     }
 
-    /// The same doors for another thread.
+    /// Returns the same listeners for another thread.
     pub fn try_clone(&self) -> io::Result<Listeners> {
         let clone =
             |door: &BoundListener| Ok(BoundListener { listener: door.listener.try_clone()?, ..*door });
         Ok(Listeners { closed: self.closed.iter().map(clone).collect::<io::Result<_>>()?, open: Vec::new() })
     }
 
-    /// Lets people in. Once is enough.
+    /// Starts accepting. Further calls have no effect.
     pub(super) fn open(&mut self, net: &mut Net) {
         for door in self.closed.drain(..) {
             let port = door.listener.address().port();
@@ -97,19 +98,21 @@ impl Listeners {
         self.open.get(listener.0 as usize).map(|(protocol, _)| *protocol)
     }
 
-    /// Where people come to who come in there.
+    /// Returns the local port of this listener.
     pub(super) fn port(&self, listener: ListenerId) -> u16 {
         self.open.get(listener.0 as usize).map_or(0, |(_, port)| *port)
     }
 }
 
-/// What one connection may take: the rest of what is received and not understood yet, and of what is said and not sent.
+/// Returns the buffer limits of one connection: bytes received and not decoded yet, and bytes
+/// encoded and not sent yet.
 fn limits(config: &Config, protocol: Protocol) -> Limits {
     match protocol {
-        // What is received is taken at once, and what is said stays in the session until the system takes it.
+        // The broker takes received bytes at once, and output stays in the session until the socket
+        // takes it.
         Protocol::Stomp => Limits::default(),
         Protocol::Fix => Limits {
-            // Two, so that a message that follows a long one is not in its way.
+            // Two messages, so that a message after a long one is not blocked.
             input_bytes_max: 2 * config.fix.message_bytes_max,
             output_bytes_max: config.fix.out_buffer_bytes,
         },

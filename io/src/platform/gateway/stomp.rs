@@ -1,11 +1,11 @@
-//! STOMP over TCP and TLS: the broker of this thread between its sockets and its lanes.
+//! STOMP over TCP and TLS: the broker of this thread, between its sockets and its lanes.
 //!
 //! ```text
-//! Received ─► Company: Broker ─ watches ─► port            Event ─► Broker ─► poll: one write for each who has something
+//! Received ─► BrokerHost: StompBroker ─ watches ─► port            Event ─► StompBroker ─► poll: one write for each client with output
 //! ```
 //!
-//! What a session has said stays in the session until the system has taken it, so a reader that stops costs what the broker's
-//! limits say and no more.
+//! Output stays in the session until the socket has taken it, so a reader that stops costs at most
+//! what the broker's limits allow.
 
 pub mod watch;
 
@@ -27,11 +27,14 @@ use crate::net::sockets::Sockets;
 use crate::notifications::{Notification, SessionInfo};
 use crate::stomp::{BrokerHost, Logins};
 
-/// Who is written to in one turn, at most: each costs a call of the system, and whoever has sent an order over FIX meanwhile waits for all of them.
+/// Maximum number of clients written to per cycle: each costs a system call, and a client that has
+/// sent an order over FIX meanwhile waits for all of them.
 const SESSIONS_PER_TURN_MAX: usize = 4;
-/// From so many events in a turn on everybody is written to: what comes so quickly would pile up with those who wait. More than a market moves at once.
+/// With this many events in a cycle, all clients are written to: at such a rate the output would
+/// pile up for those who wait. More than a market moves at once.
 const MANY: usize = 64;
-/// How long the last words of all sessions may take when the service stops; then they are cut off.
+/// Maximum time for the final messages of all sessions when the service stops; then the connections
+/// are closed.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
 #[derive(Debug)]
@@ -41,11 +44,11 @@ pub struct StompEndpoint {
     seats: Vec<Option<Seat>>,
     /// By slot of the session.
     connections: Vec<Option<ConnectionId>>,
-    /// Events since the last turn.
+    /// Events since the last cycle.
     heard: usize,
-    /// Connections that are not read until their session wants bytes again.
+    /// Connections whose reading is paused until their session wants bytes again.
     deaf: Vec<ConnectionId>,
-    /// Since when everybody is being sent away.
+    /// When all sessions started to be ended.
     ending: Option<Timestamp>,
     logins: Logins,
 }
@@ -57,7 +60,7 @@ struct Seat {
 }
 
 impl StompEndpoint {
-    /// New reference data, in force in all shards.
+    /// Takes new reference data, which are effective in all shards.
     pub fn adopt(&mut self, reference: &Arc<RefData>) {
         self.company.adopt(reference);
     }
@@ -88,7 +91,7 @@ impl StompEndpoint {
                 }
             }
             SocketEvent::Closed { id, .. } => self.forget(id),
-            // Deadlines are the broker's own.
+            // The broker has its own deadlines.
             SocketEvent::Timeout { .. } | SocketEvent::EndOfCycle => {}
         }
     }
@@ -98,23 +101,24 @@ impl StompEndpoint {
         self.company.hear(now, shard, event);
     }
 
-    /// What other threads tell.
+    /// Handles a notification of another thread.
     pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         self.company.handle_note(now, note);
     }
 
-    /// Messages said to all who are here.
+    /// Returns the number of messages sent to all connected clients.
     pub fn messages(&self) -> u64 {
         self.company.messages()
     }
 
-    /// Everybody who is here.
+    /// Returns all sessions.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         self.company.rows()
     }
 
-    /// Does what is due, and writes to those who have something to hear, in turn. Commands leave first: whoever reads a receipt
-    /// finds them sent. While the shards take commands, `port` is there. `send` takes what everybody else must hear.
+    /// Does what is due, and writes to the clients with output, in turn. Commands are sent first,
+    /// so they are on their way when a client reads a receipt. `port` is present while the shards
+    /// accept commands. `send` takes the notifications for other threads.
     pub fn poll(
         &mut self,
         now: Timestamp,
@@ -132,7 +136,8 @@ impl StompEndpoint {
             send(note);
         }
         let mut work = verdicts + port.map_or(0, |port| company.poll_watches(port));
-        // Whoever has more to say than one turn allows is listed again, for the next; and so is whoever takes nothing, which costs no call.
+        // A session with more output than one cycle allows is listed again for the next; so is one
+        // whose socket takes nothing, which costs no system call.
         let many = std::mem::take(&mut self.heard) >= MANY;
         let (mut written, most) = (0, if many { usize::MAX } else { SESSIONS_PER_TURN_MAX });
         for _ in 0..self.company.broker.active_len() {
@@ -148,7 +153,7 @@ impl StompEndpoint {
         work
     }
 
-    /// Whether commands wait for room.
+    /// Returns whether commands wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
         self.company.is_waiting()
     }
@@ -158,7 +163,7 @@ impl StompEndpoint {
         self.company.broker.poll_timeout().unwrap_or(Timestamp::MAX).min(cut)
     }
 
-    /// Everybody is sent away, with a reason.
+    /// Ends all sessions, with a reason.
     pub fn wind_down(&mut self, now: Timestamp) {
         self.ending = Some(now);
         self.company.end_all(now);
@@ -187,7 +192,7 @@ impl StompEndpoint {
         }
     }
 
-    /// What came of logins.
+    /// Handles the results of logins.
     fn take_verdicts(&mut self, now: Timestamp) -> usize {
         let mut work = 0;
         while let Some((session, verdict)) = self.logins.poll() {
@@ -197,11 +202,12 @@ impl StompEndpoint {
         work
     }
 
-    /// One write, and the end if it has come. Says whether anything was taken.
+    /// Writes once, and closes the connection if its session has ended. Returns whether the socket
+    /// took any bytes.
     fn write(&mut self, now: Timestamp, sockets: &mut Sockets, session: SessionId) -> usize {
         let Some(&Some(id)) = self.connections.get(session.slot()) else { return 0 };
         let bytes = self.company.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
-        // One who is gone will be told of.
+        // The socket reports a connection that is gone with an event of its own.
         let taken = sockets.write(id, bytes).unwrap_or(0);
         self.company.broker.handle_transmitted(now, session, taken);
         match self.company.broker.poll_close(now, session) {
@@ -225,7 +231,7 @@ impl StompEndpoint {
         });
     }
 
-    /// Who has not taken the last words in time.
+    /// Closes the connections that have not taken their final output in time.
     fn cut_off(&mut self, now: Timestamp, sockets: &mut Sockets) {
         if self.ending.is_none_or(|since| now < since.plus(WIND_DOWN_NS_MAX)) {
             return;

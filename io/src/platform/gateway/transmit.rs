@@ -1,4 +1,5 @@
-//! What a FIX session has said, on its way to the system and into the session's log: of those who call us, and of venues that we call.
+//! Writes the output of a FIX session to its socket and its message log: for client and venue
+//! sessions.
 
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::FixSession;
@@ -7,7 +8,8 @@ use crate::fix::message_log::{self, Way};
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
 
-/// One write. Says how many bytes the system has taken. `log` has the number under which the session's messages are logged, if they are.
+/// Writes once. Returns the number of bytes that the socket took. `log` is the number under which
+/// the session's messages are logged, if they are.
 pub fn transmit(
     now: Timestamp,
     session: &mut FixSession,
@@ -20,7 +22,7 @@ pub fn transmit(
     if bytes.is_empty() {
         return 0;
     }
-    // One who is gone will be told of.
+    // The socket reports a connection that is gone with an event of its own.
     let taken = sockets.write(id, bytes).unwrap_or(0);
     if let Some(number) = log.filter(|_| taken > 0) {
         clerk.log(number, Way::Out, now, &bytes[..taken]);

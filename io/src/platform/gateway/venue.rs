@@ -1,12 +1,13 @@
-//! Venues that we call: the FIX sessions of this thread's adapters, between its sockets and its lanes.
+//! Connections to venues: the FIX sessions of this thread's adapters, between its sockets and its
+//! lanes.
 //!
 //! ```text
-//! shard ─ instruction ─► Link: Session ─► one write ─► venue
-//! shard ◄─ report ◄───── Link: Session ◄─ Received ◄── venue       stored? ─► the message's number is behind us
+//! shard ─ instruction ─► Link: FixSession ─► one write ─► venue
+//! shard ◄─ report ◄───── Link: FixSession ◄─ Received ◄── venue       stored? ─► the message's number counts as processed
 //! ```
 //!
-//! An adapter lives on one gateway for ever. Orders come to it from the shards, whoever sent them; what the venue says goes to the
-//! shards, and from there to whoever wants to hear it.
+//! An adapter belongs to one gateway permanently. Orders of all clients reach it through the
+//! shards; the venue's reports go to the shards, and from there to their subscribers.
 
 mod link;
 mod stored;
@@ -14,7 +15,7 @@ mod stored;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::event::{Ask, Event, EventKind};
+use pitlane_engine::event::{Event, EventKind, VenueRequest};
 use pitlane_engine::id::{AdapterId, OrderHandle, Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
@@ -34,24 +35,25 @@ use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
 use crate::notifications::{Kind, Notification, SessionInfo};
 
-/// How long the last words may take when the service stops.
+/// Maximum time for the final messages when the service stops.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
-/// Sessions of the port that are adapters, in what they send to shards; clients have lower numbers.
+/// First session number of adapters, as the source of commands to the shards; clients have lower
+/// numbers.
 const FIRST_SESSION: u16 = 0xff00;
 
-/// What this thread's venues are made of.
+/// The parts of this thread's venue connector.
 #[derive(Debug)]
 pub struct VenueParts {
     pub port: PortId,
     pub callers: Vec<Caller>,
     pub reference: Arc<RefData>,
     pub level: Level,
-    /// Last event of each shard when this life began.
+    /// Last event of each shard at the start.
     pub heard: Vec<u64>,
-    /// Instructions of the last life of which no message was kept.
+    /// Instructions from before the restart whose message was not stored.
     pub missed: Vec<Unreported>,
-    /// Of the data folder.
+    /// Identifier of the data folder.
     pub birth: u64,
     pub clerk: message_log::FixLogHandle,
 }
@@ -60,9 +62,9 @@ pub struct VenueParts {
 pub struct VenueConnector {
     links: Vec<Link>,
     clerk: message_log::FixLogHandle,
-    /// Whether venues are called.
+    /// Whether the connector connects to venues.
     is_open: bool,
-    /// Since when everybody is being logged out.
+    /// When all sessions started to be logged out.
     ending: Option<Timestamp>,
 }
 
@@ -73,7 +75,8 @@ impl VenueConnector {
         for caller in callers {
             let source = source_of(port, caller.id);
             let (store, certain) = open_store(now, &caller, level, &heard, &mut clerk)?;
-            // Without power some messages may be lost that were sent: then nothing is certain.
+            // After a power loss, messages that were sent may be missing from the store: then
+            // nothing is certain.
             let never_sent = if certain { never_sent(&missed, caller.id) } else { BTreeSet::new() };
             let (settings, venue) = (caller.session(now, source), caller.venue(birth));
             let session = FixSession::initiator(settings, venue, store, reference.clone(), never_sent);
@@ -85,7 +88,7 @@ impl VenueConnector {
         Ok(VenueConnector { links, clerk, is_open: false, ending: None })
     }
 
-    /// The adapters that live here: what leaves for them is to be told to this thread.
+    /// Returns the adapters of this thread, which must receive the instructions for them.
     pub fn adapters(&self) -> impl Iterator<Item = AdapterId> {
         self.links.iter().map(|link| link.caller.id)
     }
@@ -113,7 +116,7 @@ impl VenueConnector {
         }
     }
 
-    /// What a shard says: instructions, and that something is stored.
+    /// Handles events of the shards: instructions, and confirmations that reports are stored.
     pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         match &event.body {
             EventKind::ToVenue(instruction) => {
@@ -132,7 +135,8 @@ impl VenueConnector {
         }
     }
 
-    /// What other threads tell: an operator ends a session, which comes back by itself, or has its numbers begin anew.
+    /// Handles requests of other threads: an operator ends a session, which reconnects by itself,
+    /// or resets its sequence numbers.
     pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         let (number, resets) = match *note {
             Notification::Kick { kind: Kind::Venue, number } => (number, false),
@@ -150,13 +154,14 @@ impl VenueConnector {
         }
     }
 
-    /// Every venue, connected or not.
+    /// Returns every venue, connected or not.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         self.links.iter().map(Link::row)
     }
 
-    /// Does what is due, tells the shards what was heard, and writes what is to be said. While the shards take commands, `port` is there;
-    /// venues are called while the service is open.
+    /// Does what is due, sends the venue's reports to the shards, and writes output. `port` is
+    /// present while the shards accept commands; the connector connects to venues while the service
+    /// is open.
     pub fn poll(
         &mut self,
         now: Timestamp,
@@ -178,7 +183,7 @@ impl VenueConnector {
         work
     }
 
-    /// Whether something waits for room.
+    /// Returns whether commands wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
         self.links.iter().any(Link::is_waiting)
     }
@@ -188,7 +193,7 @@ impl VenueConnector {
         self.links.iter().map(|link| link.deadline(self.is_open)).fold(cut, Timestamp::min)
     }
 
-    /// Every venue hears that we leave.
+    /// Logs out of every venue.
     pub fn wind_down(&mut self, now: Timestamp) {
         self.ending = Some(now);
         for link in self.links.iter_mut().filter(|link| link.connection.is_some()) {
@@ -202,21 +207,23 @@ impl VenueConnector {
     }
 }
 
-/// Who an adapter is to the shards.
+/// Returns the source of an adapter's commands.
 fn source_of(port: PortId, adapter: AdapterId) -> Source {
     Source { origin: Origin::Server, port, session: FIRST_SESSION + adapter.0 as u16 }
 }
 
-/// New orders that never left.
+/// Returns the new orders that were never sent.
 fn never_sent(missed: &[Unreported], adapter: AdapterId) -> BTreeSet<OrderHandle> {
     let news = missed.iter().filter_map(|missed| match &missed.event.body {
-        EventKind::ToVenue(told) if told.adapter == adapter && told.ask == Ask::New => Some(told.order),
+        EventKind::ToVenue(told) if told.adapter == adapter && told.ask == VenueRequest::New => {
+            Some(told.order)
+        }
         _ => None,
     });
     news.collect()
 }
 
-/// The store, and whether it has all that was ever sent.
+/// Returns the store, and whether it has every message that was ever sent.
 fn open_store(
     now: Timestamp,
     caller: &Caller,
@@ -243,7 +250,7 @@ fn open_store(
     Ok((Box::new(store), certain))
 }
 
-/// Where the store of a venue lies.
+/// Returns the location of a venue's store.
 pub fn place_of<'a>(disk: &'a Disk, caller: &'a Caller, level: Level) -> Place<'a> {
     let path = path_of(&caller.store_folder, caller.name());
     Place { disk, path, name: caller.name(), bytes: caller.store_bytes, level }

@@ -16,7 +16,7 @@ fn check(body: &str, look: impl FnOnce(&FixMessage)) {
     look(&read(frame, &mut Fields::default()));
 }
 
-/// The fault of a message: reason and tag.
+/// Returns reason and tag of a message's fault.
 fn fault(body: &str) -> Option<(SessionRejectReason, u32)> {
     let mut found = None;
     check(body, |message| found = message.fault.map(|fault| (fault.reason, fault.tag)));
@@ -25,7 +25,7 @@ fn fault(body: &str) -> Option<(SessionRejectReason, u32)> {
 
 #[test]
 fn a_message_has_so_many_fields() {
-    // The type is not one of them.
+    // The type is not one of the fields.
     let fields =
         |count: usize| (0..count).fold("35=B|".to_string(), |body, at| format!("{body}{}=x|", 10_000 + at));
     check(&fields(FIELDS_MAX), |message| assert_eq!((message.fault, message.len()), (None, FIELDS_MAX)));
@@ -124,7 +124,7 @@ fn a_delimiter_is_found_wherever_it_is() {
         assert_eq!(find_soh(&bytes, 0), len);
         assert_eq!(find_soh(&bytes, len + 1), len + 17);
     }
-    // A byte above SOH must not be taken for one because of a borrow.
+    // A byte above SOH must not be taken for SOH because of a borrow.
     assert_eq!(find_soh(b"\x02\x02\x02\x02\x02\x02\x02\x02\x02\x01\x02\x02\x02\x02\x02\x02\x02\x01", 0), 9);
     assert_eq!(find_soh(b"\x01\x02\x00\x80\x81\x02\x02\x02\x02\x01", 1), 9);
 }

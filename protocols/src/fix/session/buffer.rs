@@ -1,8 +1,8 @@
-//! The bytes of a connection that have come and are not read, and those that are written and not sent.
+//! Received bytes that are not read yet, and written bytes that are not sent yet.
 
 use crate::fix::frame::FRAME_BYTES_AROUND;
 
-/// Frames of the largest size that are held unread: one that is coming, and one behind it.
+/// Frames of the largest size that are held unread: one incomplete frame and one behind it.
 const FRAMES_HELD: usize = 2;
 
 #[derive(Debug, Default)]
@@ -12,11 +12,11 @@ pub struct InputBuffer {
 }
 
 impl InputBuffer {
-    /// Takes as many bytes as there is room for, with bodies of at most so many.
+    /// Takes as many bytes as there is room for, with bodies of at most `body_bytes_max` bytes.
     pub fn take(&mut self, bytes: &[u8], body_bytes_max: usize) -> usize {
         let most = FRAMES_HELD * (body_bytes_max + FRAME_BYTES_AROUND);
         let count = bytes.len().min(most.saturating_sub(self.bytes.len() - self.at));
-        // What was read makes room, once it is more than what has to be moved.
+        // Read bytes are removed once they are more than the bytes that must be moved.
         if self.at > self.bytes.len() - self.at {
             self.bytes.drain(..self.at);
             self.at = 0;
@@ -40,7 +40,7 @@ impl InputBuffer {
 
 #[derive(Debug, Default)]
 pub struct OutputBuffer {
-    /// Written to by the encoder, at the end.
+    /// Buffer to which the encoder appends.
     pub bytes: Vec<u8>,
     at: usize,
 }

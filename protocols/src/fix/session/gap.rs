@@ -1,31 +1,33 @@
-//! Messages of the client that are missing, and those that came too early and wait for them.
+//! Missing messages of the client, and early messages that wait for them.
 
 use std::collections::BTreeMap;
 
 use pitlane_engine::time::Timestamp;
 
-/// Early messages that wait. Of more the client is asked again: a Resend Request names everything from the gap on.
+/// Early messages that wait. Further ones are requested again, because a Resend Request covers
+/// everything from the gap on.
 const EARLY_MAX: usize = 64;
 
 /// Bytes of early messages that wait.
 const EARLY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Messages are missing up to one that came too early.
+/// A gap of missing messages up to one that arrived early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceGap {
-    /// The number that showed it. Closed when the next number is above.
+    /// Number that revealed the gap. The gap is closed when the next expected number is above it.
     pub high: u64,
-    /// Up to where we have asked: zero, to the end; None: not yet.
-    pub asked: Option<u64>,
-    pub asked_at: Timestamp,
+    /// End of the last Resend Request: zero means to the end; `None` means that nothing is
+    /// requested yet.
+    pub requested: Option<u64>,
+    pub requested_at: Timestamp,
 }
 
-/// Early messages by their numbers.
+/// Early messages by sequence number.
 #[derive(Debug, Default)]
 pub struct EarlyMessages {
     messages: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
-    /// Memory that is used again.
+    /// Memory for reuse.
     spare: Vec<Vec<u8>>,
 }
 
@@ -42,7 +44,8 @@ impl EarlyMessages {
         self.messages.insert(number, place);
     }
 
-    /// The message whose turn it is, or one that was passed over: these are given too, since they may want an answer.
+    /// Returns the message whose turn it is, or one that was skipped: a skipped message may need an
+    /// answer too.
     pub fn take(&mut self, incoming: u64) -> Option<Vec<u8>> {
         let (&number, _) = self.messages.first_key_value()?;
         if number > incoming {
@@ -53,7 +56,7 @@ impl EarlyMessages {
         Some(message)
     }
 
-    /// The memory of a message that was taken.
+    /// Takes back the memory of a message.
     pub fn give_back(&mut self, mut place: Vec<u8>) {
         place.clear();
         self.spare.push(place);

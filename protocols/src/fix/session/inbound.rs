@@ -1,6 +1,5 @@
-//! What a session makes of a message: identity, time and number first, then what it says.
+//! Handles received messages: CompIDs, SendingTime and MsgSeqNum first, then the content.
 
-use crate::fix::msg_type;
 use pitlane_engine::desk::Desk;
 use pitlane_engine::text::{TextError, parse_u64, write_u64};
 use pitlane_engine::time::Timestamp;
@@ -10,11 +9,12 @@ use super::{DisconnectReason, FixSession, FixSessionState, SessionInput};
 use crate::fix::dictionary;
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
 use crate::fix::frame::BEGIN_STRING;
+use crate::fix::msg_type;
 use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 
-/// The largest number of a message. Nobody counts so far; whoever names a larger one names none.
-pub const NUMBER_MAX: u64 = i64::MAX as u64;
+/// Largest MsgSeqNum. A message with a larger one counts as a message without one.
+pub const MSG_SEQ_NUM_MAX: u64 = i64::MAX as u64;
 
 impl FixSession {
     pub(super) fn handle_message(&mut self, now: Timestamp, message: &FixMessage, desk: &Desk) {
@@ -23,7 +23,7 @@ impl FixSession {
             FixSessionState::AwaitingLogon if self.initiator.is_some() => {
                 self.handle_logon_answer(now, message)
             }
-            FixSessionState::AwaitingLogon => self.handle_greeting(now, message),
+            FixSessionState::AwaitingLogon => self.handle_logon(now, message),
             FixSessionState::LoggedOn => self.handle_logged_on(now, message, desk),
             FixSessionState::LoggingOut => self.handle_logging_out(now, message),
             FixSessionState::Disconnected | FixSessionState::Closing => {}
@@ -34,11 +34,11 @@ impl FixSession {
         if message.frame.begin_string != BEGIN_STRING {
             return self.log_out(now, b"Incorrect BeginString", DisconnectReason::BeginString);
         }
-        let Some(number) = number_of(message) else {
+        let Some(number) = msg_seq_num_of(message) else {
             return self.log_out(now, b"Received message without MsgSeqNum", DisconnectReason::NumberMissing);
         };
         if !self.is_from_client(message) {
-            let tag = self.wrong_comp_id(message);
+            let tag = self.wrong_comp_id_tag(message);
             return self.reject_and_log_out(now, message, number, SessionRejectReason::CompIdProblem, tag);
         }
         let sent = match self.sending_time(now, message) {
@@ -50,66 +50,68 @@ impl FixSession {
             Err(reason) => {
                 let fault = FieldFault { reason, tag: tag::SENDING_TIME, at: 0 };
                 self.reject(now, message, number, fault);
-                return self.step_if_next(number);
+                return self.consume_if_expected(number);
             }
         };
-        if message.header.poss_dup && !self.admits_poss_dup(now, message, number, sent) {
+        if message.header.poss_dup && !self.accepts_poss_dup(now, message, number, sent) {
             return;
         }
         if message.type_code() != msg_type::RESEND_REQUEST {
-            self.resend.heard_other();
+            self.resend.handle_other_message();
         }
-        self.sort_by_number(now, message, number, desk);
+        self.handle_by_msg_seq_num(now, message, number, desk);
     }
 
-    /// The number decides whether it is its turn.
-    fn sort_by_number(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
+    /// Handles a message according to its sequence number.
+    fn handle_by_msg_seq_num(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
         let incoming = self.numbers.next_target_msg_seq_num;
         let fine = message.fault.is_none();
-        if self.reading_early && number < incoming {
-            // It was passed over or said again while it waited. Who sent a Test Request still waits for the answer.
+        if self.is_reading_early && number < incoming {
+            // The message was skipped or resent while it waited. The sender of a Test Request still
+            // waits for the Heartbeat.
             if message.type_code() == msg_type::TEST_REQUEST && fine {
                 self.handle_test_request(now, message, number);
             }
             return;
         }
         match message.type_code() {
-            // Its own number does not count in this mode.
+            // The message's own number does not count in this mode.
             msg_type::SEQUENCE_RESET if fine && message.get(tag::GAP_FILL_FLAG) != Some(b"Y") => {
                 self.handle_sequence_reset(now, message, number)
             }
-            msg_type::LOGON if fine => self.handle_second_logon(now, message, number),
+            msg_type::LOGON if fine => self.handle_repeated_logon(now, message, number),
             msg_type::LOGOUT => {
-                self.note_refusal(message);
+                self.record_logout_text(message);
                 self.handle_logout(now, number);
             }
-            _ if number == incoming => self.handle_next(now, message, number, desk),
-            // Answered whatever its number: two sides that wait for each other's gaps would wait for ever.
+            _ if number == incoming => self.handle_expected(now, message, number, desk),
+            // A Resend Request is answered whatever its number: two sides that wait for each
+            // other's gaps would wait for ever.
             msg_type::RESEND_REQUEST if fine => {
-                self.note_gap(number);
+                self.open_gap(number);
                 self.handle_resend_request(now, message, number);
             }
             _ if number > incoming => {
-                self.note_gap(number);
+                self.open_gap(number);
                 self.early.keep(number, message.frame.bytes);
             }
             _ => {
-                let (text, len) = too_low(incoming, number);
+                let (text, len) = too_low_text(incoming, number);
                 self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
             }
         }
     }
 
-    /// The message that is next. Its number is used up, whatever becomes of it.
-    fn handle_next(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
+    /// Handles the message with the expected number. The number is consumed, whatever the result.
+    fn handle_expected(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
         if message.type_code() == msg_type::SEQUENCE_RESET && message.fault.is_none() {
             return self.handle_gap_fill(now, message, number);
         }
         if self.initiator.is_some() {
-            return self.handle_next_from_venue(now, message, number);
+            return self.handle_expected_from_venue(now, message, number);
         }
         if !message.header.poss_dup {
-            self.flight.settle();
+            self.in_flight.clear_answered();
         }
         let orders = matches!(
             message.type_code(),
@@ -118,19 +120,19 @@ impl FixSession {
                 | msg_type::ORDER_CANCEL_REPLACE_REQUEST
         );
         if orders {
-            self.flight.begin(number);
+            self.in_flight.begin(number);
         }
-        self.step_if_next(number);
-        match self.fault_of(message) {
+        self.consume_if_expected(number);
+        match self.first_fault(message) {
             Some(fault) => self.reject(now, message, number, fault),
-            None => self.obey(now, message, number, desk),
+            None => self.dispatch(now, message, number, desk),
         }
         if orders {
-            self.flight.decide(self.request.map(|request| request.ticket().id));
+            self.in_flight.assign(self.pending_request.map(|request| request.ticket().id));
         }
     }
 
-    fn obey(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
+    fn dispatch(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
         match message.type_code() {
             msg_type::HEARTBEAT | msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => {}
             msg_type::TEST_REQUEST => self.handle_test_request(now, message, number),
@@ -147,8 +149,8 @@ impl FixSession {
         }
     }
 
-    /// The first fault of structure or, where it is asked, of the dictionary.
-    pub(super) fn fault_of(&self, message: &FixMessage) -> Option<FieldFault> {
+    /// Returns the first fault of structure or, if the session validates, of the dictionary.
+    pub(super) fn first_fault(&self, message: &FixMessage) -> Option<FieldFault> {
         let structure = message.fault;
         let dictionary = if self.settings.validate { dictionary::check(message) } else { None };
         match (structure, dictionary) {
@@ -159,14 +161,16 @@ impl FixSession {
 
     pub(super) fn handle_test_request(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         match message.get(tag::TEST_REQ_ID) {
-            Some(id) => self.say(now, msg_type::HEARTBEAT, |draft| draft.text(prefix::TEST_REQ_ID, id)),
+            Some(id) => {
+                self.send_admin(now, msg_type::HEARTBEAT, |draft| draft.text(prefix::TEST_REQ_ID, id))
+            }
             None => self.reject_missing(now, message, number, tag::TEST_REQ_ID),
         }
     }
 
-    /// SequenceReset-Reset: the next number is another, but never a lower one.
+    /// Handles SequenceReset-Reset: the next expected number changes, but never to a lower one.
     fn handle_sequence_reset(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
-        let new = match new_seq_no(message) {
+        let new = match new_seq_no_of(message) {
             Ok(new) => new,
             Err(reason) => return self.reject_new_seq_no(now, message, number, reason),
         };
@@ -174,22 +178,22 @@ impl FixSession {
             return self.reject_new_seq_no(now, message, number, SessionRejectReason::ValueIncorrect);
         }
         if new > self.numbers.next_target_msg_seq_num {
-            // What had the numbers between will never come.
-            self.lose_messages();
+            // Messages with the numbers between will never arrive.
+            self.mark_messages_lost();
         }
         self.numbers.next_target_msg_seq_num = new;
         self.close_gap();
     }
 
     fn handle_gap_fill(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
-        let new = match new_seq_no(message) {
+        let new = match new_seq_no_of(message) {
             Ok(new) if new > number => new,
             Ok(_) => {
-                self.step_if_next(number);
+                self.consume_if_expected(number);
                 return self.reject_new_seq_no(now, message, number, SessionRejectReason::ValueIncorrect);
             }
             Err(reason) => {
-                self.step_if_next(number);
+                self.consume_if_expected(number);
                 return self.reject_new_seq_no(now, message, number, reason);
             }
         };
@@ -207,25 +211,26 @@ impl FixSession {
         self.reject(now, message, number, FieldFault { reason, tag: tag::NEW_SEQ_NO, at: 0 });
     }
 
-    /// Theirs is answered; if it is the answer to ours, nothing more is said.
+    /// Answers the client's Logout.
     fn handle_logout(&mut self, now: Timestamp, number: u64) {
-        self.step_if_next(number);
-        self.say(now, msg_type::LOGOUT, |_| {});
-        self.advance(SessionInput::HearLogout);
-        self.ending.get_or_insert(DisconnectReason::LoggedOut);
+        self.consume_if_expected(number);
+        self.send_admin(now, msg_type::LOGOUT, |_| {});
+        self.advance(SessionInput::LogoutReceived);
+        self.disconnect_reason.get_or_insert(DisconnectReason::LoggedOut);
     }
 
     fn handle_logging_out(&mut self, now: Timestamp, message: &FixMessage) {
-        let Some(number) = number_of(message).filter(|_| self.is_from_client(message)) else { return };
+        let Some(number) = msg_seq_num_of(message).filter(|_| self.is_from_client(message)) else { return };
         match message.type_code() {
             msg_type::LOGOUT => {
-                self.step_if_next(number);
-                self.advance(SessionInput::HearLogout);
+                self.consume_if_expected(number);
+                self.advance(SessionInput::LogoutReceived);
             }
             msg_type::RESEND_REQUEST if message.fault.is_none() => {
                 self.handle_resend_request(now, message, number)
             }
-            // Not taken, and so not lost: the client will be asked for it when it comes again.
+            // The message is not handled and so not lost: the client is asked for it after the next
+            // logon.
             _ => {}
         }
     }
@@ -238,7 +243,7 @@ impl FixSession {
         reason: SessionRejectReason,
         tag: u32,
     ) {
-        self.step_if_next(number);
+        self.consume_if_expected(number);
         self.reject(now, message, number, FieldFault { reason, tag, at: 0 });
         let ending = match reason {
             SessionRejectReason::CompIdProblem => DisconnectReason::Identity,
@@ -247,27 +252,28 @@ impl FixSession {
         self.log_out(now, reason.text().as_bytes(), ending);
     }
 
-    /// What a message that may be a duplicate must have. Answers whether it is to be looked at further.
-    fn admits_poss_dup(
+    /// Checks the fields that a possible duplicate must have. Returns whether to handle the message
+    /// further.
+    fn accepts_poss_dup(
         &mut self,
         now: Timestamp,
         message: &FixMessage,
         number: u64,
         sent: Timestamp,
     ) -> bool {
-        // A gap fill says nothing that could be doubled.
+        // A repeated gap fill has no effect.
         let seen = number < self.numbers.next_target_msg_seq_num;
         let Some(original) = message.header.orig_sending_time else {
             if message.type_code() == msg_type::SEQUENCE_RESET && !seen {
                 return true;
             }
-            self.step_if_next(number);
+            self.consume_if_expected(number);
             self.reject_missing(now, message, number, tag::ORIG_SENDING_TIME);
             return false;
         };
         match parse_timestamp(original) {
             Some(original) if original <= sent => {
-                !seen || message.type_code() == msg_type::RESEND_REQUEST || self.is_reset(message)
+                !seen || message.type_code() == msg_type::RESEND_REQUEST || self.is_sequence_reset(message)
             }
             Some(_) => {
                 let reason = SessionRejectReason::SendingTimeAccuracy;
@@ -275,7 +281,7 @@ impl FixSession {
                 false
             }
             None => {
-                self.step_if_next(number);
+                self.consume_if_expected(number);
                 let fault = FieldFault {
                     reason: SessionRejectReason::IncorrectFormat,
                     tag: tag::ORIG_SENDING_TIME,
@@ -287,7 +293,7 @@ impl FixSession {
         }
     }
 
-    fn is_reset(&self, message: &FixMessage) -> bool {
+    fn is_sequence_reset(&self, message: &FixMessage) -> bool {
         message.type_code() == msg_type::SEQUENCE_RESET && message.get(tag::GAP_FILL_FLAG) != Some(b"Y")
     }
 
@@ -296,7 +302,7 @@ impl FixSession {
             && message.header.target_comp_id == Some(self.settings.sender_comp_id.as_bytes())
     }
 
-    fn wrong_comp_id(&self, message: &FixMessage) -> u32 {
+    fn wrong_comp_id_tag(&self, message: &FixMessage) -> u32 {
         let right = message.header.sender_comp_id == Some(self.settings.target_comp_id.as_bytes());
         if right { tag::TARGET_COMP_ID } else { tag::SENDER_COMP_ID }
     }
@@ -304,77 +310,82 @@ impl FixSession {
     fn sending_time(&self, now: Timestamp, message: &FixMessage) -> Result<Timestamp, SessionRejectReason> {
         let value = message.header.sending_time.ok_or(SessionRejectReason::RequiredTagMissing)?;
         let sent = parse_timestamp(value).ok_or(SessionRejectReason::IncorrectFormat)?;
-        if self.is_timely(now, sent) { Ok(sent) } else { Err(SessionRejectReason::SendingTimeAccuracy) }
+        if self.is_sending_time_accurate(now, sent) {
+            Ok(sent)
+        } else {
+            Err(SessionRejectReason::SendingTimeAccuracy)
+        }
     }
 
-    pub(super) fn is_timely(&self, now: Timestamp, sent: Timestamp) -> bool {
+    pub(super) fn is_sending_time_accurate(&self, now: Timestamp, sent: Timestamp) -> bool {
         let most = self.settings.sending_time_ns_max;
         most == 0 || now.0.abs_diff(sent.0) <= most
     }
 
-    /// Uses up a number if it is the next one.
-    pub(super) fn step_if_next(&mut self, number: u64) {
+    /// Consumes a sequence number if it is the expected one.
+    pub(super) fn consume_if_expected(&mut self, number: u64) {
         if number == self.numbers.next_target_msg_seq_num {
             self.numbers.next_target_msg_seq_num = number + 1;
             self.close_gap();
         }
     }
 
-    fn note_gap(&mut self, number: u64) {
+    fn open_gap(&mut self, number: u64) {
         if number > self.numbers.next_target_msg_seq_num && self.gap.is_none() {
-            self.gap = Some(SequenceGap { high: number, asked: None, asked_at: Timestamp::MAX });
-            self.disturb();
+            self.gap = Some(SequenceGap { high: number, requested: None, requested_at: Timestamp::MAX });
+            self.restart_synchronization();
         }
     }
 
-    /// Forgets a gap that is filled, and goes on with the next piece of one that is asked for in pieces.
+    /// Removes a filled gap, or lets the next piece be requested if the gap is requested in pieces.
     fn close_gap(&mut self) {
         let incoming = self.numbers.next_target_msg_seq_num;
         match &mut self.gap {
             Some(gap) if incoming > gap.high => self.gap = None,
-            Some(gap) if gap.asked.is_some_and(|to| to != 0 && incoming > to) => gap.asked = None,
+            Some(gap) if gap.requested.is_some_and(|to| to != 0 && incoming > to) => gap.requested = None,
             _ => {}
         }
     }
 
-    /// Resend Request for what is missing, once.
-    pub(super) fn ask_for_gap(&mut self, now: Timestamp) {
+    /// Sends a Resend Request for the gap, once.
+    pub(super) fn request_gap(&mut self, now: Timestamp) {
         let (FixSessionState::LoggedOn, Some(gap), false) = (self.state, self.gap, self.resend.is_active())
         else {
             return;
         };
-        if gap.asked.is_some() {
+        if gap.requested.is_some() {
             return;
         }
         let begin = self.numbers.next_target_msg_seq_num;
         let chunk = self.settings.resend_chunk;
         let piece = begin.saturating_add(chunk.saturating_sub(1));
-        // The last piece asks for everything that has come since.
+        // The last piece asks for everything that has arrived since.
         let end = if chunk == 0 || piece >= gap.high { 0 } else { piece };
-        self.gap = Some(SequenceGap { asked: Some(end), asked_at: now, ..gap });
-        self.say(now, msg_type::RESEND_REQUEST, |draft| {
+        self.gap = Some(SequenceGap { requested: Some(end), requested_at: now, ..gap });
+        self.send_admin(now, msg_type::RESEND_REQUEST, |draft| {
             draft.number(prefix::BEGIN_SEQ_NO, begin);
             draft.number(prefix::END_SEQ_NO, end);
         });
     }
 }
 
-/// MsgSeqNum, if it is a number that can be counted from.
-pub(super) fn number_of(message: &FixMessage) -> Option<u64> {
-    parse_u64(message.header.msg_seq_num?).ok().filter(|&number| number < NUMBER_MAX)
+/// Returns MsgSeqNum if it is a number that can be counted from.
+pub(super) fn msg_seq_num_of(message: &FixMessage) -> Option<u64> {
+    parse_u64(message.header.msg_seq_num?).ok().filter(|&number| number < MSG_SEQ_NUM_MAX)
 }
 
-fn new_seq_no(message: &FixMessage) -> Result<u64, SessionRejectReason> {
+fn new_seq_no_of(message: &FixMessage) -> Result<u64, SessionRejectReason> {
     let value = message.get(tag::NEW_SEQ_NO).ok_or(SessionRejectReason::RequiredTagMissing)?;
     match parse_u64(value) {
-        Ok(new) if new > 0 && new < NUMBER_MAX => Ok(new),
+        Ok(new) if new > 0 && new < MSG_SEQ_NUM_MAX => Ok(new),
         Ok(_) | Err(TextError::Range) => Err(SessionRejectReason::ValueIncorrect),
         Err(_) => Err(SessionRejectReason::IncorrectFormat),
     }
 }
 
-/// The words by which every engine of the QuickFIX family tells it, and that their clients read. With their length.
-pub(super) fn too_low(expected: u64, received: u64) -> ([u8; 96], usize) {
+/// Returns the text that every engine of the QuickFIX family sends and that their clients parse,
+/// with its length.
+pub(super) fn too_low_text(expected: u64, received: u64) -> ([u8; 96], usize) {
     let mut text = [0; 96];
     let mut len = 0;
     // At most 29 + 20 + 14 + 20 bytes.

@@ -1,117 +1,125 @@
-//! The session as the one who calls: when to connect, our Logon and the venue's answer, and how we know that neither side misses
-//! anything of the other.
+//! The session as initiator: when to connect, our Logon and the venue's answer, and the check that
+//! neither side misses a message of the other.
 //!
 //! ```text
-//! away ── ReconnectInterval, in its hours ──► connect ──► Logon ──► their Logon ──► Test Request ──► its Heartbeat ──► in touch
-//!   ▲                                                       │ Logout, silence           │ gap, resend: asked again         │
-//!   └───────────────────────────────────────────────────────┴────────────────────────────┴──────────────────────────────────┘
+//! disconnected ─ ReconnectInterval, in its hours ─► connect ─► Logon ─► venue's Logon
+//!   ▲                                                 │              │
+//!   │◄──────────────── Logout, silence ───────────────┘              ▼
+//!   │                                           gap, resend:    Test Request ◄─┐
+//!   │                                           sent again ──────────┤─────────┘
+//!   └◄──────────────── Logout, silence ──────── synchronized ◄── Heartbeat
 //! ```
 //!
-//! Whoever answers a Test Request in its turn has heard all that we said before it, and we have heard all that it said before the
-//! answer. Only then are orders sent.
+//! A venue that answers a Test Request in sequence has received everything that we sent before it,
+//! and we have received everything that the venue sent before the answer. Orders are sent only
+//! then.
 
-use crate::fix::msg_type;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pitlane_engine::command::Report;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
-use pitlane_engine::event::{Ask, Instruction};
+use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::pages::LargePages;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::inbound::{number_of, too_low};
+use super::inbound::{msg_seq_num_of, too_low_text};
 use super::logon::HEART_BT_INT_MAX;
 use super::outbound::echo;
 use super::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState, SessionInput};
 use crate::fix::fields::FixMessage;
 use crate::fix::frame::BEGIN_STRING;
+use crate::fix::msg_type;
 use crate::fix::store::MessageStore;
 use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 use crate::fix::venue::InitiatorSettings;
 use crate::fix::venue::prices::VenuePrices;
 
-/// Whether both sides have all that was said.
+/// Whether both sides have all messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SyncState {
     #[default]
     None,
-    /// To be found out.
+    /// To be checked.
     Wanted,
-    /// By a Test Request of this number.
-    Asked(u64),
-    Full,
+    /// Being checked by the Test Request with this number.
+    TestRequested(u64),
+    Synchronized,
 }
 
-/// What was counted of a venue's answers since the start.
+/// Counters of the venue's answers since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VenueCounts {
-    /// Answers with a value that we do not know; passed over.
+    /// Answers with a value that we do not know; they are ignored.
     pub unknown_values: u64,
     /// Answers about no order of ours.
     pub unknown_orders: u64,
-    /// Answers that lack something; passed over.
+    /// Answers without a required field; they are ignored.
     pub incomplete: u64,
     pub orders_out: u64,
     pub executions: u64,
-    /// Requests refused by us, since the venue did not take them.
+    /// Requests refused by us because the venue did not take them.
     pub refused: u64,
-    /// Quotes and trades taken from its market data.
+    /// Quotes and trades taken from the venue's market data.
     pub prices: u64,
 }
 
-/// For a shard: what the venue says of an order.
+/// Report of the venue about an order, for the order's shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueReport {
     pub order: OrderHandle,
     pub report: Report,
-    /// To be told once the shard has stored it ([`FixSession::handle_stored`]); zero: nobody waits for that.
+    /// Token to give back once the shard has stored the report ([`FixSession::handle_stored`]);
+    /// zero means that nothing waits for it.
     pub token: u32,
 }
 
-/// What a session has beside the rest when it is us who call.
+/// State that only an initiator has.
 #[derive(Debug)]
 pub(super) struct Initiator {
     pub settings: InitiatorSettings,
-    pub touch: SyncState,
-    /// Not before this.
+    pub sync: SyncState,
+    /// Earliest time of the next connection attempt.
     pub connect_at: Timestamp,
-    /// The number of a Logon that has not left us.
-    pub unheard: Option<u64>,
-    /// What the last Logout said, for people.
-    pub refusal: Option<String>,
-    /// For the shards, in their order. Bounded by what is asked and told: the room takes them all before it reads on.
+    /// Sequence number of a Logon that has not been written yet.
+    pub unsent_logon: Option<u64>,
+    /// Text of the last Logout, for logs.
+    pub logout_text: Option<String>,
+    /// Reports for the shards, in order. They are bounded by the instructions and messages handled:
+    /// the gateway takes all of them before it reads on.
     pub reports: VecDeque<VenueReport>,
     pub token: u32,
-    /// Orders whose D is kept, so that the venue has it as soon as we are in touch.
-    pub known: BTreeSet<OrderHandle>,
-    /// Orders whose D was never kept when the process before ended.
+    /// Orders whose New Order Single is stored, so that the venue has it once we are synchronized.
+    pub known_orders: BTreeSet<OrderHandle>,
+    /// Orders whose New Order Single was never stored when the previous process ended.
     pub never_sent: BTreeSet<OrderHandle>,
-    /// Cancels and replacements without an answer, by their order and ClOrdID.
-    pub asked: BTreeMap<(OrderHandle, IntId), Ask>,
-    /// Orders of which the venue is to tell how they stand: messages about them may be lost. At most as many as shards hold.
-    pub unsure: BTreeSet<OrderHandle>,
-    /// Order Status Requests that wait for room in the output, at most `QUERIES_MAX`.
-    pub queries: VecDeque<Instruction>,
-    /// How often we came in touch.
+    /// Cancels and replacements without an answer, by order and ClOrdID.
+    pub pending_changes: BTreeMap<(OrderHandle, IntId), VenueRequest>,
+    /// Orders whose status the venue must tell, because messages about them may be lost. At most as
+    /// many as shards hold.
+    pub unreconciled: BTreeSet<OrderHandle>,
+    /// Order Status Requests that wait for room in the output, at most `STATUS_REQUESTS_MAX`.
+    pub status_requests: VecDeque<Instruction>,
+    /// Number of times the session became synchronized.
     pub synchronizations: u64,
-    /// Whether messages were lost since this was last looked at.
-    pub has_lost: bool,
+    /// Whether messages were lost since the last call of [`FixSession::take_message_loss`].
+    pub has_lost_messages: bool,
     pub counts: VenueCounts,
-    /// The last refusal of an order in the venue's words, for people.
-    pub words: Option<String>,
-    /// Its market data, if it gives any.
+    /// Text of the venue's last reject, for logs.
+    pub reject_text: Option<String>,
+    /// Market data of the venue, if it provides any.
     pub prices: Option<VenuePrices>,
-    /// Takes no orders: a venue sends none.
+    /// Desk without orders, because a venue sends none.
     desk: Option<Box<Desk>>,
 }
 
 impl FixSession {
-    /// A session with a venue. `never_sent`: orders of which the journal has an instruction and the store no message.
+    /// Creates a session with a venue. `never_sent` lists orders of which the journal has an
+    /// instruction and the store has no message.
     pub fn initiator(
         settings: FixSessionSettings,
         venue: InitiatorSettings,
@@ -122,33 +130,33 @@ impl FixSession {
         let port = settings.source.port;
         let settings = FixSessionSettings { orders_max: 1, finished_max: 1, login: false, ..settings };
         let mut session = FixSession::new(settings, store, reference);
-        // Those are of clients.
-        session.flight.settle();
+        // Stored answers exist only for clients.
+        session.in_flight.clear_answered();
         session.initiator = Some(Box::new(Initiator {
             prices: venue.market_data_adapter.map(VenuePrices::new),
             settings: venue,
-            touch: SyncState::None,
+            sync: SyncState::None,
             connect_at: Timestamp::ZERO,
-            unheard: None,
-            refusal: None,
+            unsent_logon: None,
+            logout_text: None,
             reports: VecDeque::new(),
             token: 0,
-            known: BTreeSet::new(),
+            known_orders: BTreeSet::new(),
             never_sent,
-            asked: BTreeMap::new(),
-            unsure: BTreeSet::new(),
-            queries: VecDeque::new(),
+            pending_changes: BTreeMap::new(),
+            unreconciled: BTreeSet::new(),
+            status_requests: VecDeque::new(),
             synchronizations: 0,
-            has_lost: false,
+            has_lost_messages: false,
             counts: VenueCounts::default(),
-            words: None,
+            reject_text: None,
             desk: Some(Box::new(idle_desk(port))),
         }));
-        session.recall_requests();
+        session.load_requests();
         session
     }
 
-    /// Whether the caller is to connect now, and then to call [`FixSession::connect`].
+    /// Returns whether the caller must connect now and then call [`FixSession::connect`].
     pub fn wants_connection(&self, now: Timestamp) -> bool {
         let Some(initiator) = &self.initiator else { return false };
         self.state == FixSessionState::Disconnected
@@ -156,35 +164,36 @@ impl FixSession {
             && self.settings.schedule.is_open(now)
     }
 
-    /// It was not to be had: the next attempt is later.
+    /// Delays the next attempt after a failed connection.
     pub fn handle_connect_failed(&mut self, now: Timestamp) {
         if let Some(initiator) = &mut self.initiator {
             initiator.connect_at = initiator.settings.next_attempt(now);
         }
     }
 
-    /// Whether orders may be sent: we are logged on, and neither side misses anything of the other.
+    /// Returns whether orders may be sent: we are logged on, and neither side misses a message of
+    /// the other.
     pub fn is_synchronized(&self) -> bool {
-        let touch = self.initiator.as_ref().map(|initiator| initiator.touch);
-        self.state == FixSessionState::LoggedOn && touch == Some(SyncState::Full)
+        let sync = self.initiator.as_ref().map(|initiator| initiator.sync);
+        self.state == FixSessionState::LoggedOn && sync == Some(SyncState::Synchronized)
     }
 
-    /// What the venue's last Logout said; told once.
+    /// Returns the text of the venue's last Logout, once.
     pub fn take_logout_text(&mut self) -> Option<String> {
-        self.initiator.as_mut()?.refusal.take()
+        self.initiator.as_mut()?.logout_text.take()
     }
 
-    /// In which words the venue refused the last order or request; told once.
+    /// Returns the text of the venue's last reject of an order or request, once.
     pub fn take_reject_text(&mut self) -> Option<String> {
-        self.initiator.as_mut()?.words.take()
+        self.initiator.as_mut()?.reject_text.take()
     }
 
     pub fn venue_counts(&self) -> VenueCounts {
         self.initiator.as_ref().map(|initiator| initiator.counts).unwrap_or_default()
     }
 
-    /// Works through what has come up to the next report or price, and gives the report. Prices are to be taken first
-    /// ([`FixSession::poll_price`]).
+    /// Handles received messages up to the next report or price, and returns the report. The caller
+    /// takes prices first ([`FixSession::poll_price`]).
     pub fn poll_report(&mut self, now: Timestamp) -> Option<VenueReport> {
         let desk = self.initiator.as_mut()?.desk.take()?;
         let report = loop {
@@ -192,12 +201,12 @@ impl FixSession {
             {
                 break Some(report);
             }
-            if self.has_price() {
+            if self.has_market_data() {
                 break None;
             }
-            self.go_on(now);
+            self.run_tasks(now);
             if !self.may_read() || !self.read_one(now, &desk) {
-                self.keep_numbers();
+                self.save_sequence_numbers();
                 break None;
             }
         };
@@ -207,29 +216,31 @@ impl FixSession {
         report
     }
 
-    /// A shard has stored the report of this token, and so the message may not come again.
+    /// Records that a shard has stored the report of this token, so that its message need not
+    /// arrive again.
     pub fn handle_stored(&mut self, token: u32) {
-        self.flight.end(&flight_id(token));
+        self.in_flight.complete(&report_id(token));
     }
 
-    /// The connection is there: the first word is ours.
-    pub(super) fn begin_as_initiator(&mut self, now: Timestamp) {
+    /// Sends the Logon on a new connection.
+    pub(super) fn start_as_initiator(&mut self, now: Timestamp) {
         let Some(initiator) = &mut self.initiator else { return };
-        initiator.touch = SyncState::None;
-        initiator.refusal = None;
+        initiator.sync = SyncState::None;
+        initiator.logout_text = None;
         let (interval, login) = (initiator.settings.heart_bt_int_s, initiator.settings.login.clone());
         let outdated = self.numbers.since < self.settings.schedule.began(now);
-        // Who has said and heard nothing begins with a reset: the venue may remember somebody else.
+        // A session that has sent and received nothing starts with a reset, because the venue may
+        // remember an earlier session.
         let is_new = self.numbers.next_target_msg_seq_num == 1 && self.numbers.next_sender_msg_seq_num == 1;
         let resets = self.settings.reset_on_logon || outdated || is_new;
         if resets {
-            self.reset_numbers(now);
-            self.forget_sent();
+            self.reset_sequence_numbers(now);
+            self.forget_requests();
         }
         if let Some(initiator) = &mut self.initiator {
-            initiator.unheard = Some(self.numbers.next_sender_msg_seq_num);
+            initiator.unsent_logon = Some(self.numbers.next_sender_msg_seq_num);
         }
-        self.say(now, msg_type::LOGON, |draft| {
+        self.send_admin(now, msg_type::LOGON, |draft| {
             draft.text(prefix::ENCRYPT_METHOD, b"0");
             draft.number(prefix::HEART_BT_INT, interval);
             if resets {
@@ -242,151 +253,156 @@ impl FixSession {
         });
     }
 
-    /// The connection is gone: the next attempt is after the interval.
-    pub(super) fn end_as_initiator(&mut self, now: Timestamp) {
+    /// Ends the connection and delays the next attempt by the interval.
+    pub(super) fn stop_as_initiator(&mut self, now: Timestamp) {
         self.handle_connect_failed(now);
         if let Some(initiator) = &mut self.initiator {
-            initiator.touch = SyncState::None;
+            initiator.sync = SyncState::None;
             initiator.prices.iter_mut().for_each(VenuePrices::end);
-            // The shards ask for them again when we are in touch.
-            initiator.unsure.clear();
-            initiator.queries.clear();
-            // Whoever could not be reached has seen no number, and it is used again.
-            if let Some(number) = initiator.unheard.take() {
+            // The shards ask for these orders again once we are synchronized.
+            initiator.unreconciled.clear();
+            initiator.status_requests.clear();
+            // A venue that could not be reached has seen no number, so the number is used again.
+            if let Some(number) = initiator.unsent_logon.take() {
                 self.numbers.next_sender_msg_seq_num = number;
             }
         }
     }
 
-    /// What was sent is forgotten on both sides: whether it arrived only the venue can tell.
-    pub(super) fn forget_sent(&mut self) {
-        self.lose_messages();
+    /// Forgets what was sent, as both sides do after a reset: only the venue knows what arrived.
+    pub(super) fn forget_requests(&mut self) {
+        self.mark_messages_lost();
         if let Some(initiator) = &mut self.initiator {
-            initiator.asked.clear();
+            initiator.pending_changes.clear();
         }
     }
 
-    /// Messages of the venue are lost: of no order do we know that we have heard all. Who was in touch has to find that out again, so
-    /// that the shards ask for every order.
-    pub(super) fn lose_messages(&mut self) {
+    /// Records that messages of the venue are lost, so that the state of no order is certain. A
+    /// synchronized session must synchronize again, so that the shards ask for every order.
+    pub(super) fn mark_messages_lost(&mut self) {
         let Some(initiator) = &mut self.initiator else { return };
-        initiator.known.clear();
-        initiator.has_lost = true;
-        if initiator.touch != SyncState::None {
-            initiator.touch = SyncState::Wanted;
+        initiator.known_orders.clear();
+        initiator.has_lost_messages = true;
+        if initiator.sync != SyncState::None {
+            initiator.sync = SyncState::Wanted;
         }
     }
 
-    /// Whether messages of the venue were lost; told once.
+    /// Returns whether messages of the venue were lost, once.
     pub fn take_message_loss(&mut self) -> bool {
-        self.initiator.as_mut().is_some_and(|initiator| std::mem::take(&mut initiator.has_lost))
+        self.initiator.as_mut().is_some_and(|initiator| std::mem::take(&mut initiator.has_lost_messages))
     }
 
-    /// How often the session came in touch with its venue, if it is in touch: two that differ have a time between them in which it was not.
+    /// Returns how often the session became synchronized with its venue, if it is synchronized now.
+    /// If two values differ, the session was not synchronized at some time between them.
     pub fn synchronizations(&self) -> Option<u64> {
         self.initiator.as_ref().filter(|_| self.is_synchronized()).map(|initiator| initiator.synchronizations)
     }
 
-    /// The first message of the venue.
+    /// Handles the venue's first message.
     pub(super) fn handle_logon_answer(&mut self, now: Timestamp, message: &FixMessage) {
         if message.frame.begin_string != BEGIN_STRING {
-            return self.end(DisconnectReason::BeginString);
+            return self.close(DisconnectReason::BeginString);
         }
         if !self.is_from_client(message) {
-            return self.end(DisconnectReason::Identity);
+            return self.close(DisconnectReason::Identity);
         }
-        let Some(number) = number_of(message) else { return self.end(DisconnectReason::NumberMissing) };
+        let Some(number) = msg_seq_num_of(message) else {
+            return self.close(DisconnectReason::NumberMissing);
+        };
         if message.type_code() == msg_type::LOGOUT {
             return self.handle_refused_logon(message, number);
         }
         if message.type_code() != msg_type::LOGON || message.fault.is_some() {
-            return self.end(DisconnectReason::NotLogon);
+            return self.close(DisconnectReason::NotLogon);
         }
         let sent = message.header.sending_time.and_then(parse_timestamp);
-        if !sent.is_some_and(|sent| self.is_timely(now, sent)) {
-            return self.end(DisconnectReason::SendingTime);
+        if !sent.is_some_and(|sent| self.is_sending_time_accurate(now, sent)) {
+            return self.close(DisconnectReason::SendingTime);
         }
-        self.take_logon_answer(now, message, number);
+        self.accept_logon_answer(now, message, number);
     }
 
-    fn take_logon_answer(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
+    fn accept_logon_answer(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let resets = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y") && number == 1;
         if resets && self.numbers.next_sender_msg_seq_num != 2 {
-            // They begin anew, and our Logon was the first.
-            self.reset_numbers(now);
+            // The venue restarts its numbers, and our Logon was number one.
+            self.reset_sequence_numbers(now);
             self.numbers.next_sender_msg_seq_num = 2;
-            self.forget_sent();
+            self.forget_requests();
         }
         if number < self.numbers.next_target_msg_seq_num && !message.header.poss_dup {
-            let (text, len) = too_low(self.numbers.next_target_msg_seq_num, number);
+            let (text, len) = too_low_text(self.numbers.next_target_msg_seq_num, number);
             return self.log_out_and_close(now, &text[..len], DisconnectReason::NumberTooLow);
         }
         let told = message.get(tag::HEART_BT_INT).and_then(|text| parse_u64(text).ok());
         let Some(initiator) = &mut self.initiator else { return };
         let interval = told.filter(|&told| told > 0 && told <= HEART_BT_INT_MAX);
         let interval = interval.unwrap_or(initiator.settings.heart_bt_int_s);
-        initiator.touch = SyncState::Wanted;
+        initiator.sync = SyncState::Wanted;
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
-        self.advance(SessionInput::Admit);
-        self.take_logon_number(number);
+        self.advance(SessionInput::LogonAccepted);
+        self.consume_logon_msg_seq_num(number);
     }
 
-    /// They do not want us. Their number counts, so that it is not taken for missing later.
+    /// Handles a refused logon. The venue's number counts, so that it is not taken for missing
+    /// later.
     fn handle_refused_logon(&mut self, message: &FixMessage, number: u64) {
         if number == self.numbers.next_target_msg_seq_num {
             self.numbers.next_target_msg_seq_num = number + 1;
         }
-        self.note_refusal(message);
-        self.end(DisconnectReason::LogonRefused);
+        self.record_logout_text(message);
+        self.close(DisconnectReason::LogonRefused);
     }
 
-    /// Keeps the words of a Logout for people.
-    pub(super) fn note_refusal(&mut self, message: &FixMessage) {
+    /// Records the text of a Logout for logs.
+    pub(super) fn record_logout_text(&mut self, message: &FixMessage) {
         if let (Some(initiator), Some(text)) = (&mut self.initiator, message.get(tag::TEXT)) {
-            initiator.refusal = Some(readable(text));
+            initiator.logout_text = Some(printable(text));
         }
     }
 
-    /// Finds out whether both sides have all, when nothing is missing that we know of.
-    pub(super) fn go_on_touching(&mut self, now: Timestamp) {
+    /// Sends a Test Request to check that both sides have all messages, if no gap or resend is
+    /// open.
+    pub(super) fn continue_synchronization(&mut self, now: Timestamp) {
         let Some(initiator) = &mut self.initiator else { return };
         let quiet = self.gap.is_none() && !self.resend.is_active() && self.state == FixSessionState::LoggedOn;
-        if initiator.touch != SyncState::Wanted || !quiet {
+        if initiator.sync != SyncState::Wanted || !quiet {
             return;
         }
         let number = self.numbers.next_sender_msg_seq_num;
-        initiator.touch = SyncState::Asked(number);
-        self.say(now, msg_type::TEST_REQUEST, |draft| draft.number(prefix::TEST_REQ_ID, number));
+        initiator.sync = SyncState::TestRequested(number);
+        self.send_admin(now, msg_type::TEST_REQUEST, |draft| draft.number(prefix::TEST_REQ_ID, number));
     }
 
-    /// Something was missing after all: what was asked is asked again when it is there.
-    pub(super) fn disturb(&mut self) {
+    /// Repeats the check after a gap or a resend.
+    pub(super) fn restart_synchronization(&mut self) {
         if let Some(initiator) = &mut self.initiator
-            && matches!(initiator.touch, SyncState::Asked(_))
+            && matches!(initiator.sync, SyncState::TestRequested(_))
         {
-            initiator.touch = SyncState::Wanted;
+            initiator.sync = SyncState::Wanted;
         }
     }
 
-    pub(super) fn handle_heartbeat_of_venue(&mut self, message: &FixMessage) {
+    pub(super) fn handle_venue_heartbeat(&mut self, message: &FixMessage) {
         let told = message.get(tag::TEST_REQ_ID).and_then(|id| parse_u64(id).ok());
         if let (Some(initiator), Some(told)) = (&mut self.initiator, told)
-            && initiator.touch == SyncState::Asked(told)
+            && initiator.sync == SyncState::TestRequested(told)
         {
-            initiator.touch = SyncState::Full;
+            initiator.sync = SyncState::Synchronized;
             initiator.synchronizations += 1;
-            self.begin_prices();
+            self.start_market_data();
         }
     }
 }
 
-/// By which a message waits for its report to be stored.
-pub(super) fn flight_id(token: u32) -> IntId {
+/// Returns the id under which a message waits for its report to be stored.
+pub(super) fn report_id(token: u32) -> IntId {
     IntId::numbered(b'r', token as u64)
 }
 
-/// A venue's words as a line of a log.
-pub(super) fn readable(text: &[u8]) -> String {
+/// Returns a venue's text as printable ASCII for a log line.
+pub(super) fn printable(text: &[u8]) -> String {
     echo(text).iter().map(|&byte| if (32..127).contains(&byte) { byte as char } else { '?' }).collect()
 }
 

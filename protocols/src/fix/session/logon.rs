@@ -1,23 +1,24 @@
-//! The first message of a connection, and Logons in a running session. Who cannot be this session's client gets no answer.
+//! Handles the first message of a connection and a Logon in a running session. A peer that cannot
+//! be this session's client gets no answer.
 
-use crate::fix::msg_type;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::gap::SequenceGap;
-use super::inbound::{NUMBER_MAX, number_of, too_low};
+use super::inbound::{MSG_SEQ_NUM_MAX, msg_seq_num_of, too_low_text};
 use super::{DisconnectReason, FixSession, LOGON_BYTES_MAX, SessionInput};
 use crate::decoded::Decoded;
 use crate::fix::dictionary;
 use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame::{self, BEGIN_STRING};
+use crate::fix::msg_type;
 use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 
-/// The longest HeartBtInt that is taken, in seconds.
+/// Longest HeartBtInt that is accepted, in seconds.
 pub const HEART_BT_INT_MAX: u64 = 3_600;
 
-/// Whether the caller has been asked about name and password, and what it said.
+/// State of the login check, which the caller makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoginState {
     #[default]
@@ -27,7 +28,7 @@ pub enum LoginState {
     Refused,
 }
 
-/// Name and password of a Logon. Never logged.
+/// Username and password of a Logon. They are never logged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LogonCredentials<'a> {
     pub username: &'a [u8],
@@ -35,7 +36,8 @@ pub struct LogonCredentials<'a> {
 }
 
 impl FixSession {
-    /// Name and password that the caller is to check; it answers with [`FixSession::handle_login`]. Nothing is read before.
+    /// Returns username and password for the caller to check. The caller answers with
+    /// [`FixSession::handle_login`]; the session reads nothing before that.
     pub fn poll_login(&mut self) -> Option<LogonCredentials<'_>> {
         if self.login != LoginState::Asked {
             return None;
@@ -55,7 +57,7 @@ impl FixSession {
         }
     }
 
-    pub(super) fn asks_for_login(&mut self) -> bool {
+    pub(super) fn is_waiting_for_login(&mut self) -> bool {
         let asks = self.settings.login && matches!(self.login, LoginState::NotAsked | LoginState::Asked);
         if asks {
             self.login = LoginState::Asked;
@@ -63,23 +65,25 @@ impl FixSession {
         asks
     }
 
-    /// The first message of a connection.
-    pub(super) fn handle_greeting(&mut self, now: Timestamp, message: &FixMessage) {
+    /// Handles the first message of a connection.
+    pub(super) fn handle_logon(&mut self, now: Timestamp, message: &FixMessage) {
         let header = &message.header;
         if message.frame.begin_string != BEGIN_STRING {
-            return self.end(DisconnectReason::BeginString);
+            return self.close(DisconnectReason::BeginString);
         }
         if message.type_code() != msg_type::LOGON || message.fault.is_some() {
-            return self.end(DisconnectReason::NotLogon);
+            return self.close(DisconnectReason::NotLogon);
         }
         if !self.is_from_client(message) {
-            return self.end(DisconnectReason::Identity);
+            return self.close(DisconnectReason::Identity);
         }
         let sent = header.sending_time.and_then(parse_timestamp);
-        if !sent.is_some_and(|sent| self.is_timely(now, sent)) {
-            return self.end(DisconnectReason::SendingTime);
+        if !sent.is_some_and(|sent| self.is_sending_time_accurate(now, sent)) {
+            return self.close(DisconnectReason::SendingTime);
         }
-        let Some(number) = number_of(message) else { return self.end(DisconnectReason::NumberMissing) };
+        let Some(number) = msg_seq_num_of(message) else {
+            return self.close(DisconnectReason::NumberMissing);
+        };
         if self.settings.login && self.login != LoginState::Admitted {
             return self.refuse_login(now);
         }
@@ -92,11 +96,11 @@ impl FixSession {
     fn log_on(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         if self.settings.refresh_on_logon {
             if self.store.refresh().is_err() {
-                return self.end(DisconnectReason::StoreFailed);
+                return self.close(DisconnectReason::StoreFailed);
             }
             let stored = self.store.sequence_numbers();
-            if stored != self.kept {
-                (self.numbers, self.kept) = (stored, stored);
+            if stored != self.saved {
+                (self.numbers, self.saved) = (stored, stored);
             }
         }
         let interval = match interval_of(message) {
@@ -119,10 +123,10 @@ impl FixSession {
         let outdated = self.numbers.since < self.settings.schedule.began(now);
         let resets = asks_reset || self.settings.reset_on_logon || outdated;
         if resets {
-            self.reset_numbers(now);
+            self.reset_sequence_numbers(now);
         }
         if number < self.numbers.next_target_msg_seq_num && !message.header.poss_dup {
-            let (text, len) = too_low(self.numbers.next_target_msg_seq_num, number);
+            let (text, len) = too_low_text(self.numbers.next_target_msg_seq_num, number);
             return self.refuse_logon(now, &text[..len]);
         }
         let next_expected = match self.next_expected(message) {
@@ -130,25 +134,25 @@ impl FixSession {
             Err(text) => return self.refuse_logon(now, text),
         };
         self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
-        self.cancel_round = None;
-        self.advance(SessionInput::Admit);
+        self.cancel_index = None;
+        self.advance(SessionInput::LogonAccepted);
         let last = self.numbers.next_sender_msg_seq_num - 1;
-        self.say_logon(now, interval, asks_reset, number);
-        self.take_logon_number(number);
+        self.send_logon(now, interval, asks_reset, number);
+        self.consume_logon_msg_seq_num(number);
         if let Some(next) = next_expected.filter(|&next| next <= last) {
             self.begin_resend(now, next, last);
         }
         if resets && self.settings.report_open_orders {
-            self.status_round = Some(0);
+            self.status_report_index = Some(0);
         }
     }
 
-    /// The answer: the client's interval is taken over.
-    fn say_logon(&mut self, now: Timestamp, interval: u64, resets: bool, number: u64) {
+    /// Sends the Logon in answer to the client's, with the client's interval.
+    fn send_logon(&mut self, now: Timestamp, interval: u64, resets: bool, number: u64) {
         let incoming = self.numbers.next_target_msg_seq_num;
         let next = if number == incoming { incoming + 1 } else { incoming };
         let tells_next = self.settings.next_expected;
-        self.say(now, msg_type::LOGON, |draft| {
+        self.send_admin(now, msg_type::LOGON, |draft| {
             draft.text(prefix::ENCRYPT_METHOD, b"0");
             draft.number(prefix::HEART_BT_INT, interval);
             if resets {
@@ -160,16 +164,16 @@ impl FixSession {
         });
     }
 
-    pub(super) fn take_logon_number(&mut self, number: u64) {
+    pub(super) fn consume_logon_msg_seq_num(&mut self, number: u64) {
         let incoming = self.numbers.next_target_msg_seq_num;
         if number == incoming {
             self.numbers.next_target_msg_seq_num = incoming + 1;
         } else if number > incoming {
-            self.gap = Some(SequenceGap { high: number, asked: None, asked_at: Timestamp::MAX });
+            self.gap = Some(SequenceGap { high: number, requested: None, requested_at: Timestamp::MAX });
         }
     }
 
-    /// Which of our numbers the client expects, where that is looked at.
+    /// Returns the next of our numbers that the client expects, if the session uses it.
     fn next_expected(&self, message: &FixMessage) -> Result<Option<u64>, &'static [u8]> {
         let value = message.get(tag::NEXT_EXPECTED_MSG_SEQ_NUM).filter(|_| self.settings.next_expected);
         let Some(value) = value else { return Ok(None) };
@@ -179,39 +183,41 @@ impl FixSession {
         }
     }
 
-    /// A Logon in a running session: with a reset it begins anew, without one it is a mistake that ends it.
-    pub(super) fn handle_second_logon(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
+    /// Handles a Logon in a running session. With ResetSeqNumFlag the sequence numbers restart;
+    /// without it the Logon is an error that ends the session.
+    pub(super) fn handle_repeated_logon(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let resets = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y") && number == 1;
         let interval = interval_of(message);
         match interval {
             Ok(interval) if resets => {
-                self.reset_numbers(now);
-                self.forget_sent();
+                self.reset_sequence_numbers(now);
+                self.forget_requests();
                 self.timers.log_on(interval * NS_PER_S, self.settings.schedule.ends(now));
-                self.say_logon(now, interval, true, number);
-                self.take_logon_number(number);
+                self.send_logon(now, interval, true, number);
+                self.consume_logon_msg_seq_num(number);
             }
             _ => self.log_out(now, b"Already logged on", DisconnectReason::EndedByUs),
         }
     }
 
-    /// A Logon of the right client that cannot be taken.
+    /// Refuses a Logon of the right client.
     fn refuse_logon(&mut self, now: Timestamp, text: &[u8]) {
         self.log_out_and_close(now, text, DisconnectReason::LogonRefused);
     }
 
-    /// Somebody who does not know the password must leave no trace: the number of this answer is used again.
+    /// Refuses a Logon with a wrong password. An unauthenticated peer must not change the session,
+    /// so this answer does not consume a sequence number.
     fn refuse_login(&mut self, now: Timestamp) {
         let number = self.numbers.next_sender_msg_seq_num;
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type::LOGOUT, number, now);
         draft.text(prefix::TEXT, b"Logon refused");
         draft.finish();
-        self.timers.said(now);
-        self.end(DisconnectReason::LogonRefused);
+        self.timers.sent(now);
+        self.close(DisconnectReason::LogonRefused);
     }
 }
 
-/// HeartBtInt in seconds.
+/// Returns HeartBtInt in seconds.
 fn interval_of(message: &FixMessage) -> Result<u64, &'static [u8]> {
     match message.get(tag::HEART_BT_INT).map(parse_u64) {
         Some(Ok(interval)) if interval <= HEART_BT_INT_MAX => Ok(interval),
@@ -219,4 +225,4 @@ fn interval_of(message: &FixMessage) -> Result<u64, &'static [u8]> {
     }
 }
 
-const _: () = assert!(HEART_BT_INT_MAX * NS_PER_S < NUMBER_MAX, "an interval can be counted");
+const _: () = assert!(HEART_BT_INT_MAX * NS_PER_S < MSG_SEQ_NUM_MAX, "an interval can be counted");

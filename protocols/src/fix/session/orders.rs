@@ -1,19 +1,19 @@
-//! The orders of a session: requests go out to the desk, events come back as reports.
+//! Orders of an acceptor's client: requests go to the desk, and events come back as reports.
 
-use crate::fix::msg_type;
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, Request};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
 use pitlane_engine::time::Timestamp;
 
 use super::outbound::route;
-use super::{FixSession, FixSessionState, OUTPUT_BYTES_ENOUGH};
+use super::{FixSession, FixSessionState, OUTPUT_BYTES_HIGH};
 use crate::decoded::Decoded;
 use crate::fix::entry::{self, ClientRequest};
 use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
+use crate::fix::msg_type;
 use crate::fix::order::OrderFields;
 use crate::fix::orders::{ClientOrder, OrderKey, order_of};
 use crate::fix::reject::OrderRejectReason;
@@ -21,10 +21,10 @@ use crate::fix::report::{self, CancelReject, ExecutionReport};
 use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
 
-/// The kind of UUID that ExecIDs made here are, beside those of events (0) and transactions (1).
+/// Kind of UUID of the ExecIDs made here, beside those of events (0) and transactions (1).
 const EXEC_ID_KIND: u8 = 2;
 
-/// Sets the tokens of requests apart from places in the book, of which there are fewer.
+/// Distinguishes tokens of requests from places of orders, which are fewer.
 const REQUEST: u32 = 1 << 31;
 
 /// BusinessRejectReason (380).
@@ -33,7 +33,7 @@ const NOT_AVAILABLE: u8 = 4;
 const FIELD_MISSING: u8 = 5;
 const NOT_AUTHORISED: u8 = 6;
 
-/// What the client asks.
+/// Requests of the client.
 impl FixSession {
     pub(super) fn handle_order_message(
         &mut self,
@@ -67,8 +67,8 @@ impl FixSession {
             Err(fault) => return self.reject(now, message, number, fault),
         };
         let kind = message.msg_type[0];
-        // Said again because we asked for it after a restart; its answer was kept.
-        if message.header.poss_dup && order.cl_ord_id.is_some_and(|id| self.flight.was_answered(&id)) {
+        // The client resends it because we asked for it after a restart. Its answer is stored.
+        if message.header.poss_dup && order.cl_ord_id.is_some_and(|id| self.in_flight.was_answered(&id)) {
             return;
         }
         if let Some(tag) = entry::missing(kind, &order) {
@@ -85,8 +85,8 @@ impl FixSession {
             };
         }
         let admitted = match kind {
-            msg_type::ORDER_CANCEL_REQUEST => self.flood.admits_cancel(now),
-            _ => self.flood.admits_order(now),
+            msg_type::ORDER_CANCEL_REQUEST => self.rate_limit.admits_cancel(now),
+            _ => self.rate_limit.admits_order(now),
         };
         if !admitted {
             let why = Some(OrderRejectReason::Platform(Reason::OrderRate));
@@ -94,16 +94,18 @@ impl FixSession {
         }
         match kind {
             msg_type::NEW_ORDER_SINGLE => self.handle_new_order(now, message, &order, desk),
-            msg_type::ORDER_CANCEL_REQUEST => self.handle_change(now, message, &order, Request::Cancel, desk),
-            _ => self.handle_change(now, message, &order, Request::Replace, desk),
+            msg_type::ORDER_CANCEL_REQUEST => {
+                self.handle_change(now, message, &order, RequestKind::Cancel, desk)
+            }
+            _ => self.handle_change(now, message, &order, RequestKind::Replace, desk),
         }
     }
 
     fn handle_new_order(&mut self, now: Timestamp, message: &FixMessage, order: &OrderFields, desk: &Desk) {
         let id = order.cl_ord_id.unwrap_or_default();
         let known = desk.order(self.settings.source.session, &id);
-        match known.map(|known| self.book.get(&known.into()).copied()) {
-            // Said again in case it was lost: it was not.
+        match known.map(|known| self.orders.get(&known.into()).copied()) {
+            // The client resends it in case it was lost, which it was not.
             Some(Some(known)) if message.header.poss_resend => return self.report_status(now, &known),
             Some(_) => return self.refuse_order(now, message, order, Reason::DuplicateId.into()),
             None => {}
@@ -112,26 +114,26 @@ impl FixSession {
             Ok(terms) => terms,
             Err(why) => return self.refuse_order(now, message, order, why),
         };
-        let Some(place) = self.book.add(ClientOrder::new(id, terms, now)) else {
+        let Some(place) = self.orders.add(ClientOrder::new(id, terms, now)) else {
             return self.refuse_order(now, message, order, Reason::ShardFull.into());
         };
         let ticket = Ticket { source: self.settings.source, token: place, id, ..Ticket::default() };
-        self.request = Some(ClientRequest::Submit { ticket, terms });
+        self.pending_request = Some(ClientRequest::Submit { ticket, terms });
     }
 
-    /// A cancel or a replacement.
+    /// Handles a cancel or a replacement.
     fn handle_change(
         &mut self,
         now: Timestamp,
         message: &FixMessage,
         order: &OrderFields,
-        asked: Request,
+        asked: RequestKind,
         desk: &Desk,
     ) {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
         let found = desk.order(self.settings.source.session, &orig).map(OrderKey::from);
-        let found = found.and_then(|key| Some((key, *self.book.get(&key)?)));
+        let found = found.and_then(|key| Some((key, *self.orders.get(&key)?)));
         let refused = |root, status, orig_cl_ord_id, why| CancelReject {
             root,
             cl_ord_id: id,
@@ -147,16 +149,16 @@ impl FixSession {
         let request = self.change(order, key, &known, asked);
         match request {
             Ok(request) => {
-                let Some(kept) = self.book.get_mut(&key) else { return };
+                let Some(kept) = self.orders.get_mut(&key) else { return };
                 match asked {
-                    Request::Cancel if kept.cancel.is_none() => kept.cancel = id,
-                    Request::Replace if kept.replace.is_none() => kept.replace = id,
-                    Request::Cancel | Request::Replace => {}
+                    RequestKind::Cancel if kept.cancel.is_none() => kept.cancel = id,
+                    RequestKind::Replace if kept.replace.is_none() => kept.replace = id,
+                    RequestKind::Cancel | RequestKind::Replace => {}
                 }
-                self.request = Some(request);
+                self.pending_request = Some(request);
             }
             Err(why) => {
-                // Where a request is pending, the order's id is the one before it.
+                // While a request is pending, the order's id is the one before that request.
                 let pending = why == OrderRejectReason::Platform(Reason::RequestPending);
                 let orig = if pending { known.cl_ord_id } else { orig };
                 self.refuse_change(now, message, &refused(known.root, known.status, orig, why));
@@ -164,17 +166,17 @@ impl FixSession {
         }
     }
 
-    /// The request for a change of an order of ours, or why it cannot be.
+    /// Returns the request for a change of an order, or why it is refused.
     fn change(
         &mut self,
         order: &OrderFields,
         key: OrderKey,
         known: &ClientOrder,
-        asked: Request,
+        asked: RequestKind,
     ) -> Result<ClientRequest, OrderRejectReason> {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
-        // A cancel may name the replacement that is on its way: it is meant for what becomes of it.
+        // A cancel may name the pending replacement: it applies to the result of that replacement.
         let (named, renamed) = (orig == known.cl_ord_id, orig == known.replace);
         if !named && !renamed {
             return Err(Reason::UnknownOrder.into());
@@ -182,105 +184,116 @@ impl FixSession {
         if known.status.is_finished() {
             return Err(Reason::OrderFinished.into());
         }
-        // Of two replacements on their way we could not tell whose reports are whose.
-        if asked == Request::Replace && !known.replace.is_none() {
+        // Reports of two pending replacements could not be told apart.
+        if asked == RequestKind::Replace && !known.replace.is_none() {
             return Err(Reason::RequestPending.into());
         }
         match asked {
-            Request::Cancel => {
+            RequestKind::Cancel => {
                 entry::matches(&self.reference, order, known)?;
                 Ok(ClientRequest::Cancel { ticket: self.ticket(id), key, order: known.cl_ord_id })
             }
-            Request::Replace => {
+            RequestKind::Replace => {
                 let changes = entry::changes(&self.settings, &self.reference, order, known)?;
                 Ok(ClientRequest::Modify { ticket: self.ticket(id), key, order: known.cl_ord_id, changes })
             }
         }
     }
 
-    /// Of a request about an order. The token of the order itself is its place in the book, so that its reports find it.
+    /// Returns the ticket of a request about an order. The token of an order itself is its place
+    /// among the orders, so that its reports find it.
     fn ticket(&mut self, id: IntId) -> Ticket {
         self.token = self.token.wrapping_add(1);
         Ticket { source: self.settings.source, token: self.token | REQUEST, id, ..Ticket::default() }
     }
 
-    /// The next cancel of the orders of a client that is away. Each has an id that the desk makes.
-    pub(super) fn next_cancel(&mut self, desk: &Desk) {
-        let (Some(mut at), None) = (self.cancel_round, &self.request) else { return };
+    /// Queues the next cancel of the orders of a disconnected client. The desk makes the id of each
+    /// cancel.
+    pub(super) fn queue_next_cancel(&mut self, desk: &Desk) {
+        let (Some(mut at), None) = (self.cancel_index, &self.pending_request) else { return };
         let ClientOrder { root, cl_ord_id: order, .. } = loop {
-            if at >= self.book.places() {
-                self.cancel_round = None;
+            if at >= self.orders.places() {
+                self.cancel_index = None;
                 return;
             }
             at += 1;
-            // An order that the desk has lost sight of cannot be cancelled by its id.
-            if let Some(order) = self.book.at(at - 1)
+            // An order that the desk does not know cannot be cancelled by its id.
+            if let Some(order) = self.orders.at(at - 1)
                 && !order.status.is_finished()
                 && desk.order(self.settings.source.session, &order.cl_ord_id).is_some()
             {
                 break *order;
             }
         };
-        self.cancel_round = Some(at);
+        self.cancel_index = Some(at);
         let key = OrderKey { root, place: at as u32 - 1 };
-        if let Some(order) = self.book.get_mut(&key) {
-            order.house_cancel = true;
+        if let Some(order) = self.orders.get_mut(&key) {
+            order.platform_cancel = true;
         }
-        self.request = Some(ClientRequest::Cancel { ticket: self.ticket(IntId::NONE), key, order });
+        self.pending_request = Some(ClientRequest::Cancel { ticket: self.ticket(IntId::NONE), key, order });
     }
 }
 
-/// What becomes of it.
+/// Results of requests.
 impl FixSession {
-    /// The desk did not take a request. While its lane is full ([`Reason::LaneFull`]) the caller keeps the request instead.
+    /// Handles a request that the desk refused. While its lane is full ([`Reason::LaneFull`]) the
+    /// caller keeps the request instead.
     pub fn handle_declined(&mut self, now: Timestamp, request: &ClientRequest, declined: &Declined) {
         let why = OrderRejectReason::Platform(declined.reason);
-        self.flight.end(&request.ticket().id);
+        self.in_flight.complete(&request.ticket().id);
         match *request {
             ClientRequest::Submit { ticket, terms } => {
-                self.book.remove(&OrderKey { root: ticket.id, place: ticket.token });
+                self.orders.remove(&OrderKey { root: ticket.id, place: ticket.token });
                 self.report_rejected(now, ticket.id, &terms, declined.reason);
             }
             ClientRequest::Modify { ticket, key, order, .. } => {
-                self.forget_request(&key, &ticket.id);
-                self.refuse_declined(now, &ticket, order, Request::Replace, declined, why);
+                self.clear_request(&key, &ticket.id);
+                self.refuse_declined(now, &ticket, order, RequestKind::Replace, declined, why);
             }
             ClientRequest::Cancel { ticket, key, order } => {
-                self.forget_request(&key, &ticket.id);
-                // A cancel of ours, not the client's: nobody waits for the answer.
+                self.clear_request(&key, &ticket.id);
+                // The cancel is ours and not the client's, so the client gets no answer.
                 if !ticket.id.is_none() {
-                    self.refuse_declined(now, &ticket, order, Request::Cancel, declined, why);
+                    self.refuse_declined(now, &ticket, order, RequestKind::Cancel, declined, why);
                 }
             }
         }
     }
 
-    /// What a shard says. The desk has heard it before.
+    /// Handles an event of a shard. The desk must have handled it before.
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
-        self.take_event(now, shard, event, desk, false);
+        self.handle_numbered_event(now, shard, event, desk, false);
     }
 
-    /// What a shard said before a restart and nobody heard: the journal has it, the store has no report of it. The desk has heard
-    /// how everything stands.
+    /// Handles an event from before a restart that was never reported: the journal has it, and the
+    /// store has no report of it. The desk must have the current state.
     pub fn handle_missed_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
         if event.seq > self.store.last_reported_event(shard) {
-            self.take_event(now, shard, event, desk, true);
+            self.handle_numbered_event(now, shard, event, desk, true);
         }
     }
 
-    /// How an order stands, told unasked: what happened to it is lost. The book has heard it before.
+    /// Reports an order's status unasked, because the events before it are lost. The desk must have
+    /// handled the report before.
     pub fn report_order_status(&mut self, now: Timestamp, told: &OrderReport, desk: &Desk) {
         if told.source != self.settings.source {
             return;
         }
         let known = desk.order_of(told).map(OrderKey::from).or_else(|| self.missed_key(told));
-        if let Some(order) = known.and_then(|key| self.book.get(&key).copied()) {
+        if let Some(order) = known.and_then(|key| self.orders.get(&key).copied()) {
             self.report_status(now, &order);
         }
     }
 
-    /// A report and the number of its event are kept together.
-    fn take_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
+    /// Handles an event, and stores its number together with its report.
+    fn handle_numbered_event(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        desk: &Desk,
+        missed: bool,
+    ) {
         self.cause = has_number(event).then_some(ReportedEvent { shard, seq: event.seq });
         self.report_event(now, shard, event, desk, missed);
         self.cause = None;
@@ -289,7 +302,7 @@ impl FixSession {
     fn report_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
         if let EventKind::Refused(refusal) = &event.body {
             if missed && refusal.source == self.settings.source {
-                self.flight.recall(refusal.request_id);
+                self.in_flight.add_answered(refusal.request_id);
             }
             return self.handle_refusal(now, refusal, desk);
         }
@@ -297,15 +310,15 @@ impl FixSession {
             && told.source == self.settings.source
         {
             match told.what {
-                // The status follows.
+                // The status follows in the next event.
                 ExecType::Replaced => {
                     if let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk)
-                        && let Some(order) = self.book.get_mut(&key)
+                        && let Some(order) = self.orders.get_mut(&key)
                     {
                         order.terms = told.terms;
                     }
                 }
-                ExecType::Snapshot => self.remember(told, event.at, desk),
+                ExecType::Snapshot => self.restore_order(told, event.at, desk),
                 _ => {}
             }
         }
@@ -314,27 +327,28 @@ impl FixSession {
             told.what,
             ExecType::Entered | ExecType::Rejected | ExecType::CancelPending | ExecType::ReplacePending
         ) {
-            self.flight.end(&told.id);
+            self.in_flight.complete(&told.id);
             if missed {
-                self.flight.recall(told.id);
+                self.in_flight.add_answered(told.id);
             }
         }
         let known = desk.order_of(&told).map(OrderKey::from);
         let Some(key) = known.or_else(|| if missed { self.missed_key(&told) } else { None }) else {
-            // Told and not recorded: it is rejected, and lives on in no table.
+            // The order is rejected and not recorded, so no table has it.
             return self.report_untracked(now, shard, event);
         };
         if let EventKind::Order(terms) = &event.body
-            && self.book.get(&key).is_none()
+            && self.orders.get(&key).is_none()
         {
-            self.book.recall(order_of(terms, key.root, event.at));
+            self.orders.restore(order_of(terms, key.root, event.at));
         }
         let exec_id = event.exec_id(self.settings.instance, shard);
-        let Some(order) = self.book.get_mut(&key) else { return };
+        let Some(order) = self.orders.get_mut(&key) else { return };
         let was_finished = order.status.is_finished();
         let mut report = ExecutionReport::of_event(&told, event.at, exec_id, order);
         if missed {
-            // Which of the ids are the client's own is not known any more; they were its own at that time, most likely.
+            // After a restart it is unknown which ids the client gave. Most likely they were the
+            // client's own at that time.
             let asked = matches!(
                 told.what,
                 ExecType::CancelPending | ExecType::Canceled | ExecType::ReplacePending | ExecType::Replaced
@@ -347,82 +361,86 @@ impl FixSession {
             self.report(now, &key.root, &terms, &report);
         }
         if is_finished && !was_finished {
-            self.book.finish(&key);
+            self.orders.finish(&key);
         }
     }
 
-    /// A request was refused by a shard, or by the desk in its name.
+    /// Handles a request refused by a shard or by the desk on its behalf.
     pub fn handle_refusal(&mut self, now: Timestamp, refusal: &Refusal, desk: &Desk) {
         if refusal.source != self.settings.source {
             return;
         }
-        self.flight.end(&refusal.request_id);
+        self.in_flight.complete(&refusal.request_id);
         let session = self.settings.source.session;
         let key = desk.order(session, &refusal.id).map_or(OrderKey::of_root(refusal.id), OrderKey::from);
-        let mut order = self.book.get_mut(&key);
+        let mut order = self.orders.get_mut(&key);
         if let Some(order) = &mut order {
             let mine = order.forget(&refusal.request_id);
-            let house_cancel = refusal.request == Request::Cancel && std::mem::take(&mut order.house_cancel);
-            // A cancel that the client did not ask for is not answered to it.
-            if !mine && house_cancel {
+            let platform_cancel =
+                refusal.request == RequestKind::Cancel && std::mem::take(&mut order.platform_cancel);
+            // The client gets no answer to a cancel that it did not request.
+            if !mine && platform_cancel {
                 return;
             }
         }
         let order = order.copied();
         let reject = CancelReject::of_refusal(refusal, order.as_ref());
-        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
+        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             report::cancel_reject(draft, settings.profile, now, &reject)
         });
     }
 
-    /// One report for each open order, after a reset has made the client forget what it was told.
-    pub(super) fn go_on_reporting(&mut self, now: Timestamp) {
-        while let (Some(at), FixSessionState::LoggedOn) = (self.status_round, self.state) {
-            if self.output.len() >= OUTPUT_BYTES_ENOUGH || self.resend.is_active() {
+    /// Sends one status report for each open order after a reset, because the client has forgotten
+    /// earlier reports.
+    pub(super) fn continue_status_reports(&mut self, now: Timestamp) {
+        while let (Some(at), FixSessionState::LoggedOn) = (self.status_report_index, self.state) {
+            if self.output.len() >= OUTPUT_BYTES_HIGH || self.resend.is_active() {
                 return;
             }
-            if at >= self.book.places() {
-                self.status_round = None;
+            if at >= self.orders.places() {
+                self.status_report_index = None;
                 return;
             }
-            self.status_round = Some(at + 1);
-            if let Some(order) = self.book.at(at).copied().filter(|order| !order.status.is_finished()) {
+            self.status_report_index = Some(at + 1);
+            if let Some(order) = self.orders.at(at).copied().filter(|order| !order.status.is_finished()) {
                 self.report_status(now, &order);
             }
         }
     }
 
-    /// An order of before a restart.
-    fn remember(&mut self, told: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
+    /// Restores an order from before a restart.
+    fn restore_order(&mut self, told: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
         let Some(key) = self.key_of(&told.id, &told.orig_id, told.order, desk) else { return };
-        match self.book.get_mut(&key) {
+        match self.orders.get_mut(&key) {
             Some(order) => {
                 order.terms = told.terms;
                 // An order that was modified more than once is first shown under its earlier ids.
-                if order.is_recalled && order.cl_ord_id == told.orig_id {
+                if order.is_restored && order.cl_ord_id == told.orig_id {
                     order.cl_ord_id = told.id;
                 }
             }
             None => {
-                self.book.recall(ClientOrder { is_recalled: true, ..order_of(told, key.root, at) });
+                self.orders.restore(ClientOrder { is_restored: true, ..order_of(told, key.root, at) });
                 if told.status.is_finished() {
-                    self.book.finish(&key);
+                    self.orders.finish(&key);
                 }
             }
         }
     }
 
-    /// The order of an event from before a restart that the shard has forgotten since: under the id it had then.
+    /// Returns the key of an order that the shard has forgotten since an event from before a
+    /// restart, by its id at that time.
     fn missed_key(&self, told: &OrderReport) -> Option<OrderKey> {
         let known = [told.id, told.orig_id]
             .map(OrderKey::of_root)
             .into_iter()
-            .find(|key| self.book.get(key).is_some());
+            .find(|key| self.orders.get(key).is_some());
         known.or_else(|| (told.what == ExecType::Entered).then_some(OrderKey::of_root(told.id)))
     }
 
-    /// The ids of all answers that are kept: whoever is asked again after a restart will say some of what they answer.
-    pub(super) fn recall_answers(&mut self) {
+    /// Loads the ids of all stored answers: after a restart the client resends some of the requests
+    /// that they answer.
+    pub(super) fn load_answered_ids(&mut self) {
         let (mut message, mut next) = (Vec::new(), 1);
         let mut fields = self.fields.take().expect("no message is read yet");
         while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
@@ -437,7 +455,7 @@ impl FixSession {
                 told.get(tag::CL_ORD_ID)
             };
             if let Some(id) = id.and_then(|id| IntId::parse(id).ok()) {
-                self.flight.recall(id);
+                self.in_flight.add_answered(id);
             }
         }
         self.fields = Some(fields);
@@ -449,21 +467,22 @@ impl FixSession {
         find(id).or_else(|| find(orig_id)).map(OrderKey::from)
     }
 
-    fn forget_request(&mut self, key: &OrderKey, id: &IntId) {
-        if let Some(order) = self.book.get_mut(key) {
+    fn clear_request(&mut self, key: &OrderKey, id: &IntId) {
+        if let Some(order) = self.orders.get_mut(key) {
             order.forget(id);
         }
     }
 
-    /// ExecID of a report that no event made: unique for ever, as long as time does not run backwards over a restart.
+    /// Returns an ExecID for a report without an event. It is unique as long as time does not run
+    /// backwards over a restart.
     fn exec_id(&mut self, now: Timestamp) -> Uuid {
-        self.exec = now.0.max(self.exec + 1);
+        self.last_exec = now.0.max(self.last_exec + 1);
         let instance = self.settings.instance ^ (self.settings.source.session as u64) << 32;
-        Uuid::derived(instance, EXEC_ID_KIND, self.exec)
+        Uuid::derived(instance, EXEC_ID_KIND, self.last_exec)
     }
 
     fn report(&mut self, now: Timestamp, root: &IntId, terms: &Terms, report: &ExecutionReport) {
-        self.tell(now, msg_type::EXECUTION_REPORT, |draft, settings, reference| {
+        self.send_app(now, msg_type::EXECUTION_REPORT, |draft, settings, reference| {
             report::execution(draft, settings.profile, reference, root, terms, report);
         });
     }
@@ -478,11 +497,11 @@ impl FixSession {
         let exec_id = event.exec_id(self.settings.instance, shard);
         let mut order = order_of(told, told.id, event.at);
         let report = ExecutionReport::of_event(&heard, event.at, exec_id, &mut order);
-        self.book.remove(&OrderKey::of_root(told.id));
+        self.orders.remove(&OrderKey::of_root(told.id));
         self.report(now, &order.root, &order.terms, &report);
     }
 
-    /// An order that the desk did not take.
+    /// Reports an order that the desk refused.
     fn report_rejected(&mut self, now: Timestamp, id: IntId, terms: &Terms, reason: Reason) {
         let exec_id = self.exec_id(now);
         let order = ClientOrder { status: Status::Rejected, reason, ..ClientOrder::new(id, *terms, now) };
@@ -494,7 +513,7 @@ impl FixSession {
         self.report(now, &order.root, &order.terms, &report);
     }
 
-    /// An order that is refused before it was one.
+    /// Refuses an order before it exists.
     fn refuse_order(
         &mut self,
         now: Timestamp,
@@ -503,14 +522,14 @@ impl FixSession {
         why: OrderRejectReason,
     ) {
         let exec_id = self.exec_id(now);
-        self.tell(now, msg_type::EXECUTION_REPORT, |draft, _, _| {
+        self.send_app(now, msg_type::EXECUTION_REPORT, |draft, _, _| {
             route(draft, message);
             report::refusal(draft, exec_id, now, order, why);
         });
     }
 
     fn refuse_change(&mut self, now: Timestamp, message: &FixMessage, reject: &CancelReject) {
-        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
+        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             route(draft, message);
             report::cancel_reject(draft, settings.profile, now, reject);
         });
@@ -521,7 +540,7 @@ impl FixSession {
         now: Timestamp,
         ticket: &Ticket,
         order: IntId,
-        request: Request,
+        request: RequestKind,
         declined: &Declined,
         why: OrderRejectReason,
     ) {
@@ -533,16 +552,16 @@ impl FixSession {
             request,
             why,
         };
-        self.tell(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
+        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
             report::cancel_reject(draft, settings.profile, now, &reject)
         });
     }
 }
 
-/// Whether an event has a number of its own: what is answered in a shard's place has none.
+/// Returns whether an event has a number of its own. An answer on behalf of a shard has none.
 fn has_number(event: &Event) -> bool {
     match &event.body {
-        EventKind::Order(_) | EventKind::Refused(_) => !event.is_in_its_place(),
+        EventKind::Order(_) | EventKind::Refused(_) => !event.is_substitute(),
         EventKind::Status(told) => told.what != ExecType::Snapshot,
         _ => false,
     }

@@ -1,6 +1,6 @@
-//! What a session says: with a number, kept where it must be, written to the connection if there is one.
+//! Sends messages: numbers them, stores application messages, and writes them to the connection if
+//! there is one.
 
-use crate::fix::msg_type;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
@@ -9,27 +9,29 @@ use super::{
 };
 use crate::fix::encode::Draft;
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
+use crate::fix::msg_type;
 use crate::fix::reject::OrderRejectReason;
 use crate::fix::store::SequenceNumbers;
 use crate::fix::tag::{self, prefix};
 
-/// Bytes of a MsgType or an id that are said back.
+/// Bytes of a MsgType or an id that are echoed.
 const ECHO_BYTES_MAX: usize = 64;
 
 impl FixSession {
-    /// Says a session message.
-    pub(super) fn say(&mut self, now: Timestamp, msg_type: u8, write: impl FnOnce(&mut Draft)) {
+    /// Sends an administrative message.
+    pub(super) fn send_admin(&mut self, now: Timestamp, msg_type: u8, write: impl FnOnce(&mut Draft)) {
         let number = self.numbers.next_sender_msg_seq_num;
         self.numbers.next_sender_msg_seq_num = number + 1;
         let mut draft = self.encoder.begin(&mut self.output.bytes, msg_type, number, now);
         write(&mut draft);
         draft.finish();
         self.counts.messages_out += 1;
-        self.timers.said(now);
+        self.timers.sent(now);
     }
 
-    /// Says an application message. It is kept first, so that it can be said again; if nobody is there, that is all.
-    pub(super) fn tell(
+    /// Sends an application message. It is stored first, so that it can be resent. Without a
+    /// connection it is only stored.
+    pub(super) fn send_app(
         &mut self,
         now: Timestamp,
         msg_type: u8,
@@ -45,58 +47,61 @@ impl FixSession {
             self.output.bytes.truncate(start);
         }
         if !kept {
-            return self.end(DisconnectReason::StoreFailed);
+            return self.close(DisconnectReason::StoreFailed);
         }
         self.numbers.next_sender_msg_seq_num = number + 1;
-        self.kept.next_sender_msg_seq_num = number + 1;
+        self.saved.next_sender_msg_seq_num = number + 1;
         if live {
             self.counts.messages_out += 1;
-            self.timers.said(now);
+            self.timers.sent(now);
             if self.output.len() > OUTPUT_BYTES_MAX {
-                self.end(DisconnectReason::SlowReader);
+                self.close(DisconnectReason::SlowReader);
             }
         } else {
             self.resend.defer(number);
         }
     }
 
-    /// Has the store keep the numbers, if it has others: before anything leaves that was said under them, and when a turn is over.
-    /// If it cannot, nothing leaves. Until then the store has older ones, which say less than was done and never more.
-    pub(super) fn keep_numbers(&mut self) {
-        let kept = self.kept_numbers();
-        if kept == self.kept {
+    /// Saves the sequence numbers if the store has others. This happens before any output sent
+    /// under them leaves, and at the end of a turn. If saving fails, nothing leaves. Until then the
+    /// store has older numbers, which record less than was done and never more.
+    pub(super) fn save_sequence_numbers(&mut self) {
+        let kept = self.sequence_numbers_to_save();
+        if kept == self.saved {
             return;
         }
         if self.store.set_sequence_numbers(kept).is_err() {
             self.output.clear();
-            return self.end(DisconnectReason::StoreFailed);
+            return self.close(DisconnectReason::StoreFailed);
         }
-        self.kept = kept;
+        self.saved = kept;
     }
 
-    /// What is kept does not pass a request without an answer: see [`crate::fix::store`].
-    fn kept_numbers(&self) -> SequenceNumbers {
+    /// Returns the numbers to save. They never pass a request without an answer: see
+    /// [`crate::fix::store`].
+    fn sequence_numbers_to_save(&self) -> SequenceNumbers {
         let next_target_msg_seq_num =
-            self.flight.first().map_or(self.numbers.next_target_msg_seq_num, |first| {
+            self.in_flight.first_msg_seq_num().map_or(self.numbers.next_target_msg_seq_num, |first| {
                 first.min(self.numbers.next_target_msg_seq_num)
             });
         SequenceNumbers { next_target_msg_seq_num, ..self.numbers }
     }
 
-    /// Both numbers are one again, and what was kept is forgotten.
-    pub(super) fn reset_numbers(&mut self, now: Timestamp) {
+    /// Sets both numbers to one and clears the store.
+    pub(super) fn reset_sequence_numbers(&mut self, now: Timestamp) {
         let numbers = SequenceNumbers::fresh(now);
         if self.store.reset(numbers).is_err() {
-            return self.end(DisconnectReason::StoreFailed);
+            return self.close(DisconnectReason::StoreFailed);
         }
-        (self.numbers, self.kept) = (numbers, numbers);
-        self.flight.reset();
+        (self.numbers, self.saved) = (numbers, numbers);
+        self.in_flight.reset();
         self.gap = None;
         self.early.clear();
         self.resend = Default::default();
     }
 
-    /// Session Reject (3). What is itself a refusal or an end is never answered with one.
+    /// Sends Reject (3). A Reject, a Business Message Reject or a Logout is never answered with
+    /// one.
     pub(super) fn reject(&mut self, now: Timestamp, message: &FixMessage, number: u64, fault: FieldFault) {
         if matches!(
             message.type_code(),
@@ -105,7 +110,7 @@ impl FixSession {
             return;
         }
         self.counts.rejects += 1;
-        self.say(now, msg_type::REJECT, |draft| {
+        self.send_admin(now, msg_type::REJECT, |draft| {
             route(draft, message);
             draft.number(prefix::REF_SEQ_NUM, number);
             if fault.tag != 0 {
@@ -122,7 +127,7 @@ impl FixSession {
         self.reject(now, message, number, fault);
     }
 
-    /// Business Message Reject (j). `reason` is BusinessRejectReason (380).
+    /// Sends Business Message Reject (j). `reason` is BusinessRejectReason (380).
     pub(super) fn business_reject(
         &mut self,
         now: Timestamp,
@@ -133,7 +138,7 @@ impl FixSession {
         words: &str,
     ) {
         self.counts.rejects += 1;
-        self.tell(now, msg_type::BUSINESS_MESSAGE_REJECT, |draft, _, _| {
+        self.send_app(now, msg_type::BUSINESS_MESSAGE_REJECT, |draft, _, _| {
             route(draft, message);
             draft.number(prefix::REF_SEQ_NUM, number);
             draft.text(prefix::REF_MSG_TYPE, echo(message.msg_type));
@@ -150,23 +155,23 @@ impl FixSession {
         });
     }
 
-    /// Says Logout and waits for theirs.
+    /// Sends Logout and waits for the client's Logout.
     pub fn log_out(&mut self, now: Timestamp, text: &[u8], ending: DisconnectReason) {
         if self.state != FixSessionState::LoggedOn {
-            return self.end(ending);
+            return self.close(ending);
         }
         self.resend.stop();
-        self.status_round = None;
-        self.say(now, msg_type::LOGOUT, |draft| draft.text(prefix::TEXT, text));
-        self.advance(SessionInput::SayLogout);
-        self.ending.get_or_insert(ending);
+        self.status_report_index = None;
+        self.send_admin(now, msg_type::LOGOUT, |draft| draft.text(prefix::TEXT, text));
+        self.advance(SessionInput::LogoutSent);
+        self.disconnect_reason.get_or_insert(ending);
         self.timers.log_out(now);
     }
 
-    /// Says Logout, and no more.
+    /// Sends Logout and closes the connection without waiting.
     pub(super) fn log_out_and_close(&mut self, now: Timestamp, text: &[u8], ending: DisconnectReason) {
-        self.say(now, msg_type::LOGOUT, |draft| draft.text(prefix::TEXT, text));
-        self.end(ending);
+        self.send_admin(now, msg_type::LOGOUT, |draft| draft.text(prefix::TEXT, text));
+        self.close(ending);
     }
 
     pub(super) fn advance(&mut self, step: SessionInput) {
@@ -176,7 +181,8 @@ impl FixSession {
     }
 }
 
-/// Whom a message was on behalf of is whom the answer is delivered to, and the other way round.
+/// Swaps the routing fields: OnBehalfOf* of the request become DeliverTo* of the reply, and vice
+/// versa.
 pub(super) fn route(draft: &mut Draft, message: &FixMessage) {
     for (tag, value) in message.iter() {
         let turned: &[u8; 4] = match tag {
@@ -194,7 +200,7 @@ pub(super) fn route(draft: &mut Draft, message: &FixMessage) {
     }
 }
 
-/// What is said back is never longer than this.
+/// Cuts an echoed value to [`ECHO_BYTES_MAX`].
 pub(super) fn echo(value: &[u8]) -> &[u8] {
     &value[..value.len().min(ECHO_BYTES_MAX)]
 }

@@ -1,31 +1,32 @@
-//! Saying again what the client has missed, in bounded steps: application messages as they were, and one gap fill for each run of
-//! others. What happens meanwhile is kept and follows in its order.
+//! Resends what the client has missed, in bounded steps: application messages as they were, and one
+//! gap fill for each run of other messages. Messages sent meanwhile are stored and follow in their
+//! order.
 
-use crate::fix::msg_type;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{DisconnectReason, FixSession, FixSessionState, OUTPUT_BYTES_ENOUGH};
+use super::{DisconnectReason, FixSession, FixSessionState, OUTPUT_BYTES_HIGH};
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
+use crate::fix::msg_type;
 use crate::fix::tag::{self, prefix};
 use pitlane_engine::text::{TextError, parse_u64};
 
-/// The same request in a row that is answered; the next one ends the session.
+/// Equal Resend Requests in a row that are answered; the next one ends the session.
 const SAME_REQUESTS_MAX: u32 = 3;
 
-/// Requests within [`WINDOW_NS`] that are answered, whatever they ask for.
+/// Resend Requests within [`WINDOW_NS`] that are answered, whatever their range.
 const REQUESTS_MAX: u32 = 32;
 const WINDOW_NS: u64 = 10 * NS_PER_S;
 
 #[derive(Debug, Default)]
 pub struct Resend {
-    /// The next number and the last of what is being said again.
+    /// Next and last number of the running resend.
     run: Option<(u64, u64)>,
-    /// The first number that was kept back meanwhile, to follow as it is.
+    /// First number that was deferred meanwhile and follows unchanged.
     deferred: Option<u64>,
-    /// The last request, and how often it came in a row.
+    /// Range of the last request, and how often it arrived in a row.
     last: (u64, u64),
     same: u32,
-    /// Requests since.
+    /// Requests since `since`.
     requests: u32,
     since: Timestamp,
     scratch: Vec<u8>,
@@ -36,7 +37,8 @@ impl Resend {
         self.run.is_some()
     }
 
-    /// Notes that a message was kept and not sent. Only while a resend runs does it follow by itself; whoever is not there asks for it.
+    /// Records that a message was stored and not sent. During a resend it follows by itself; a
+    /// client that is not connected requests it later.
     pub fn defer(&mut self, number: u64) {
         if self.run.is_some() {
             self.deferred.get_or_insert(number);
@@ -48,7 +50,7 @@ impl Resend {
         self.deferred = None;
     }
 
-    /// Counts a request; answers whether it is one too many.
+    /// Counts a request and returns whether it is one too many.
     fn is_flood(&mut self, now: Timestamp, range: (u64, u64)) -> bool {
         self.same = if self.last == range { self.same + 1 } else { 1 };
         self.last = range;
@@ -59,14 +61,14 @@ impl Resend {
         self.same > SAME_REQUESTS_MAX || self.requests > REQUESTS_MAX
     }
 
-    /// The client has said something else: what it asks next is a new matter.
-    pub fn heard_other(&mut self) {
+    /// Resets the count of equal requests after another message.
+    pub fn handle_other_message(&mut self) {
         self.same = 0;
     }
 }
 
 impl FixSession {
-    /// Resend Request (2).
+    /// Handles Resend Request (2).
     pub(super) fn handle_resend_request(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         let (begin, end) = match range(message) {
             Ok(range) => range,
@@ -82,7 +84,7 @@ impl FixSession {
             return self.reject(now, message, number, fault);
         }
         let end = if end == 0 { last } else { end.min(last) };
-        // They expect what we shall say next: there is nothing to say again.
+        // If the client expects our next message, there is nothing to resend.
         if begin <= end {
             self.begin_resend(now, begin, end);
         }
@@ -90,45 +92,45 @@ impl FixSession {
 
     pub(super) fn begin_resend(&mut self, now: Timestamp, begin: u64, end: u64) {
         self.resend.run = Some((begin, end));
-        self.disturb();
-        self.go_on_resending(now);
+        self.restart_synchronization();
+        self.continue_resend(now);
     }
 
-    /// One bounded step of a resend.
-    pub(super) fn go_on_resending(&mut self, now: Timestamp) {
+    /// Runs one bounded step of a resend.
+    pub(super) fn continue_resend(&mut self, now: Timestamp) {
         while let Some((next, end)) = self.resend.run {
-            if self.output.len() >= OUTPUT_BYTES_ENOUGH
+            if self.output.len() >= OUTPUT_BYTES_HIGH
                 || !matches!(self.state, FixSessionState::LoggedOn | FixSessionState::LoggingOut)
             {
                 return;
             }
             if next > end {
-                self.follow_up(end);
+                self.send_deferred(end);
                 continue;
             }
             let kept = self.store.next_message(next, end, &mut self.resend.scratch);
             match kept {
                 Some(number) if number == next => {
-                    self.again(now, number);
+                    self.resend_message(now, number);
                     self.resend.run = Some((next + 1, end));
                 }
-                // Up to the next message, or to the end, there is nothing to say again.
+                // There is nothing to resend up to the next stored message or to the end.
                 other => {
                     let to = other.unwrap_or(end + 1);
-                    self.fill(now, next, to);
+                    self.send_gap_fill(now, next, to);
                     self.resend.run = Some((to, end));
                 }
             }
-            self.timers.said(now);
+            self.timers.sent(now);
         }
     }
 
-    /// What was kept back while the resend ran goes out as it is; then the resend is over.
-    fn follow_up(&mut self, end: u64) {
+    /// Sends the deferred messages unchanged, and then ends the resend.
+    fn send_deferred(&mut self, end: u64) {
         let from = self.resend.deferred.map_or(end + 1, |first| first.max(end + 1));
         let last = self.numbers.next_sender_msg_seq_num - 1;
         let mut next = from;
-        while self.resend.deferred.is_some() && self.output.len() < OUTPUT_BYTES_ENOUGH {
+        while self.resend.deferred.is_some() && self.output.len() < OUTPUT_BYTES_HIGH {
             let Some(number) = self.store.next_message(next, last, &mut self.resend.scratch) else {
                 self.resend.deferred = None;
                 break;
@@ -138,7 +140,7 @@ impl FixSession {
             next = number + 1;
             self.resend.deferred = Some(next);
         }
-        // Without room the rest waits, as an empty run that is still to be followed up.
+        // Without room the rest waits as an empty run with deferred messages.
         if self.resend.deferred.is_none() {
             self.resend.run = None;
         } else {
@@ -146,21 +148,22 @@ impl FixSession {
         }
     }
 
-    fn again(&mut self, now: Timestamp, number: u64) {
+    fn resend_message(&mut self, now: Timestamp, number: u64) {
         let message = std::mem::take(&mut self.resend.scratch);
-        let ours = self.encoder.again(&mut self.output.bytes, &message, number, now);
+        let ours = self.encoder.resend(&mut self.output.bytes, &message, number, now);
         self.resend.scratch = message;
         self.counts.messages_out += 1;
         if !ours {
-            // A store gave back something else than it was given: better a hole than rubbish.
-            self.fill(now, number, number + 1);
+            // The store returned something else than it was given. A gap fill is better than
+            // garbage.
+            self.send_gap_fill(now, number, number + 1);
         }
     }
 
-    /// SequenceReset-GapFill from one number to the next that counts.
-    fn fill(&mut self, now: Timestamp, number: u64, to: u64) {
+    /// Sends SequenceReset-GapFill from one number to the next that counts.
+    fn send_gap_fill(&mut self, now: Timestamp, number: u64, to: u64) {
         let mut draft =
-            self.encoder.begin_again(&mut self.output.bytes, msg_type::SEQUENCE_RESET, number, now, None);
+            self.encoder.begin_resend(&mut self.output.bytes, msg_type::SEQUENCE_RESET, number, now, None);
         draft.code(prefix::GAP_FILL_FLAG, b'Y');
         draft.number(prefix::NEW_SEQ_NO, to);
         draft.finish();
@@ -168,7 +171,7 @@ impl FixSession {
     }
 }
 
-/// BeginSeqNo and EndSeqNo.
+/// Returns BeginSeqNo and EndSeqNo.
 fn range(message: &FixMessage) -> Result<(u64, u64), FieldFault> {
     let number = |tag: u32| {
         let fault = |reason| FieldFault { reason, tag, at: 0 };

@@ -1,4 +1,4 @@
-//! How a session is set up: checked and complete, in the names of the specification where it has one.
+//! Settings of a session, checked and complete, under the specification's names where it has one.
 
 use pitlane_engine::id::{AccountId, Source, StrategyId};
 use pitlane_engine::terms::OrderKind;
@@ -10,55 +10,58 @@ use crate::fix::schedule::SessionSchedule;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixSessionSettings {
-    /// Ours (`SenderCompID`).
+    /// Our CompID (`SenderCompID`).
     pub sender_comp_id: String,
-    /// The client's (`TargetCompID`), without a pattern.
+    /// The client's CompID (`TargetCompID`), without a pattern.
     pub target_comp_id: String,
-    /// Who the session is to the shards.
+    /// Source of the session's orders for the shards.
     pub source: Source,
-    /// Names this platform in ExecIDs, the same as in the shards.
+    /// Id of this installation in ExecIDs, the same as in the shards.
     pub instance: u64,
     /// `StartTime`, `EndTime`.
     pub schedule: SessionSchedule,
-    /// `ResetOnLogon`
+    /// `ResetOnLogon`.
     pub reset_on_logon: bool,
-    /// `RefreshOnLogon`
+    /// `RefreshOnLogon`.
     pub refresh_on_logon: bool,
-    /// `UseDataDictionary` and `ValidateIncomingMessage` both.
+    /// `UseDataDictionary` and `ValidateIncomingMessage` together.
     pub validate: bool,
-    /// Whether a Logon must carry a name and a password, which the caller checks.
+    /// Whether a Logon must carry username and password, which the caller checks.
     pub login: bool,
-    /// How far SendingTime may be from now; zero: as far as it likes.
+    /// Largest difference of SendingTime from the current time, in nanoseconds; zero means no
+    /// bound.
     pub sending_time_ns_max: u64,
-    /// Whether NextExpectedMsgSeqNum (789) is looked at and told.
+    /// Whether NextExpectedMsgSeqNum (789) is read and sent.
     pub next_expected: bool,
-    /// Messages asked for in one Resend Request; zero: all.
+    /// Messages requested by one Resend Request; zero means all.
     pub resend_chunk: u64,
-    /// After a reset by `ResetOnLogon`, one report for each open order.
+    /// Whether a reset by `ResetOnLogon` is followed by one report for each open order.
     pub report_open_orders: bool,
-    /// Open orders are cancelled when the client has been away for so long; None: they stay.
+    /// Time without a connection after which open orders are cancelled; `None` means never.
     pub cancel_on_disconnect_ns: Option<u64>,
-    /// `fix.exec_type`
+    /// `fix.exec_type`.
     pub profile: FixProfile,
-    /// `ValidOrderTypes`
+    /// `ValidOrderTypes`.
     pub order_types: Vec<OrderKind>,
-    /// Of an order that names no strategy.
+    /// Strategy of an order that names none.
     pub strategy: StrategyId,
-    /// Of an order that names no account; None: the only active one of the exchange.
+    /// Account of an order that names none; `None` means the only active account of the exchange.
     pub account: Option<AccountId>,
     /// Whether the session may trade at all.
     pub may_trade: bool,
     pub rate_limit: RateLimitSettings,
-    /// `message_bytes_max`: longest body of a message.
+    /// `message_bytes_max`: longest body of a message, in bytes.
     pub message_bytes_max: usize,
-    /// Finished orders remembered, for whoever asks again; of more the oldest are forgotten.
+    /// Finished orders that are remembered for repeated requests; above it the oldest are
+    /// forgotten.
     pub finished_max: u32,
-    /// Orders known at once, finished ones included. It should be at least what the desk knows of one session.
+    /// Orders known at once, finished ones included. It should be at least what the desk knows of
+    /// one session.
     pub orders_max: u32,
 }
 
 impl FixSessionSettings {
-    /// The shipped settings of a session, those of the specification's sample.
+    /// Returns the default settings, those of the specification's sample.
     pub fn new(sender_comp_id: &str, target_comp_id: &str, source: Source) -> FixSessionSettings {
         FixSessionSettings {
             sender_comp_id: sender_comp_id.to_string(),

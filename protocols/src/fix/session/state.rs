@@ -1,24 +1,24 @@
-//! Where a session stands.
+//! States of a session.
 //!
 //! ```text
-//!            Connect              Admit              SayLogout               HearLogout, Cut
-//! Offline ───────────► Greeting ────────► LoggedOn ───────────► LoggingOut ──────────────────► Closing
-//!    ▲                     │ Cut              │ HearLogout, Cut      │                            │
-//!    │                     └──────────────────┴─────────────────────────────────────────────────►│
-//!    └─────────────────────────────── Disconnect (from anywhere but Disconnected) ─────────────────────┘
+//!               Connect              LogonAccepted          LogoutSent            LogoutReceived, Abort
+//! Disconnected ───────► AwaitingLogon ───────────► LoggedOn ──────────► LoggingOut ───────────► Closing
+//!       ▲                     │ Abort                  │ LogoutReceived, Abort                     │
+//!       │                     └────────────────────────┴──────────────────────────────────────────►│
+//!       └────────────────────── Disconnect (from every state but Disconnected) ────────────────────┘
 //! ```
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FixSessionState {
-    /// Nobody is there. Reports are kept for when somebody comes.
+    /// No connection. Reports are stored until the client connects.
     #[default]
     Disconnected,
-    /// Connected, and not yet logged on.
+    /// Connected and not yet logged on.
     AwaitingLogon,
     LoggedOn,
-    /// We have said Logout and wait for theirs.
+    /// We have sent Logout and wait for the client's Logout.
     LoggingOut,
-    /// What is written is still sent, nothing more is read, then the connection ends.
+    /// Written output is still sent, nothing more is read, and then the connection ends.
     Closing,
 }
 
@@ -26,13 +26,13 @@ pub enum FixSessionState {
 pub enum SessionInput {
     Connect,
     /// A Logon was accepted.
-    Admit,
+    LogonAccepted,
     /// We end the session.
-    SayLogout,
-    /// They end it, or answer our end.
-    HearLogout,
-    /// The connection must end without ceremony.
-    Cut,
+    LogoutSent,
+    /// The client ends the session or answers our Logout.
+    LogoutReceived,
+    /// The connection must end without a Logout exchange.
+    Abort,
     /// The connection has ended.
     Disconnect,
 }
@@ -46,15 +46,16 @@ impl FixSessionState {
         FixSessionState::Closing,
     ];
 
-    /// The table. None: this cannot happen in this state.
-    pub fn after(self, step: SessionInput) -> Option<FixSessionState> {
-        match (self, step) {
+    /// Returns the next state, or `None` if this input cannot occur in this state.
+    pub fn after(self, input: SessionInput) -> Option<FixSessionState> {
+        match (self, input) {
             (FixSessionState::Disconnected, SessionInput::Connect) => Some(FixSessionState::AwaitingLogon),
-            (FixSessionState::AwaitingLogon, SessionInput::Admit) => Some(FixSessionState::LoggedOn),
-            // A Logon that is answered with Logout ends at once: there is no session to wait for.
-            (FixSessionState::AwaitingLogon, SessionInput::SayLogout) => Some(FixSessionState::Closing),
-            (FixSessionState::LoggedOn, SessionInput::SayLogout) => Some(FixSessionState::LoggingOut),
-            (FixSessionState::LoggedOn | FixSessionState::LoggingOut, SessionInput::HearLogout) => {
+            (FixSessionState::AwaitingLogon, SessionInput::LogonAccepted) => Some(FixSessionState::LoggedOn),
+            // A Logon that is answered with Logout ends at once, because there is no session to
+            // wait for.
+            (FixSessionState::AwaitingLogon, SessionInput::LogoutSent) => Some(FixSessionState::Closing),
+            (FixSessionState::LoggedOn, SessionInput::LogoutSent) => Some(FixSessionState::LoggingOut),
+            (FixSessionState::LoggedOn | FixSessionState::LoggingOut, SessionInput::LogoutReceived) => {
                 Some(FixSessionState::Closing)
             }
             (
@@ -62,7 +63,7 @@ impl FixSessionState {
                 | FixSessionState::LoggedOn
                 | FixSessionState::LoggingOut
                 | FixSessionState::Closing,
-                SessionInput::Cut,
+                SessionInput::Abort,
             ) => Some(FixSessionState::Closing),
             (
                 FixSessionState::AwaitingLogon
@@ -73,24 +74,24 @@ impl FixSessionState {
             ) => Some(FixSessionState::Disconnected),
             (
                 FixSessionState::Disconnected,
-                SessionInput::Admit
-                | SessionInput::SayLogout
-                | SessionInput::HearLogout
-                | SessionInput::Cut
+                SessionInput::LogonAccepted
+                | SessionInput::LogoutSent
+                | SessionInput::LogoutReceived
+                | SessionInput::Abort
                 | SessionInput::Disconnect,
             )
-            | (FixSessionState::AwaitingLogon, SessionInput::Connect | SessionInput::HearLogout)
-            | (FixSessionState::LoggedOn, SessionInput::Connect | SessionInput::Admit)
+            | (FixSessionState::AwaitingLogon, SessionInput::Connect | SessionInput::LogoutReceived)
+            | (FixSessionState::LoggedOn, SessionInput::Connect | SessionInput::LogonAccepted)
             | (
                 FixSessionState::LoggingOut,
-                SessionInput::Connect | SessionInput::Admit | SessionInput::SayLogout,
+                SessionInput::Connect | SessionInput::LogonAccepted | SessionInput::LogoutSent,
             )
             | (
                 FixSessionState::Closing,
                 SessionInput::Connect
-                | SessionInput::Admit
-                | SessionInput::SayLogout
-                | SessionInput::HearLogout,
+                | SessionInput::LogonAccepted
+                | SessionInput::LogoutSent
+                | SessionInput::LogoutReceived,
             ) => None,
         }
     }
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn every_pair_of_state_and_step_is_as_the_table_says() {
         use FixSessionState::*;
-        //                      Connect         Admit           SayLogout         HearLogout     Cut            Disconnect
+        // Columns: Connect, LogonAccepted, LogoutSent, LogoutReceived, Abort, Disconnect.
         let table = [
             (Disconnected, [Some(AwaitingLogon), None, None, None, None, None]),
             (AwaitingLogon, [None, Some(LoggedOn), Some(Closing), None, Some(Closing), Some(Disconnected)]),
@@ -111,17 +112,17 @@ mod tests {
             (LoggingOut, [None, None, None, Some(Closing), Some(Closing), Some(Disconnected)]),
             (Closing, [None, None, None, None, Some(Closing), Some(Disconnected)]),
         ];
-        let steps = [
+        let inputs = [
             SessionInput::Connect,
-            SessionInput::Admit,
-            SessionInput::SayLogout,
-            SessionInput::HearLogout,
-            SessionInput::Cut,
+            SessionInput::LogonAccepted,
+            SessionInput::LogoutSent,
+            SessionInput::LogoutReceived,
+            SessionInput::Abort,
             SessionInput::Disconnect,
         ];
         for (state, row) in table {
-            for (step, expected) in steps.into_iter().zip(row) {
-                assert_eq!(state.after(step), expected, "{state:?} {step:?}");
+            for (input, expected) in inputs.into_iter().zip(row) {
+                assert_eq!(state.after(input), expected, "{state:?} {input:?}");
             }
         }
         assert_eq!(table.map(|row| row.0), FixSessionState::ALL);

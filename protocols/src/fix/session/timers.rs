@@ -1,48 +1,48 @@
-//! When a session must do something although nothing comes: heartbeats, test requests, and all patience that ends.
+//! Deadlines of a session: heartbeats, test requests and timeouts.
 
-use crate::fix::msg_type;
-use crate::fix::tag::prefix;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::{DisconnectReason, FixSession, FixSessionState};
+use crate::fix::msg_type;
+use crate::fix::tag::prefix;
 
-/// From the connection to a whole Logon; bytes that trickle in do not prolong it.
+/// Time from the connection to a complete Logon. Bytes that trickle in do not prolong it.
 pub const LOGON_NS_MAX: u64 = 5 * NS_PER_S;
 
-/// From our Logout to theirs.
+/// Time from our Logout to the client's.
 pub const LOGOUT_NS_MAX: u64 = 5 * NS_PER_S;
 
-/// From the first byte of a frame to its last.
+/// Time from the first byte of a frame to its last.
 pub const FRAME_NS_MAX: u64 = 10 * NS_PER_S;
 
-/// Without a byte taken by the client, while there is something to send.
-pub const STUCK_NS_MAX: u64 = 30 * NS_PER_S;
+/// Time without a byte taken by the client while there is output.
+pub const STALLED_NS_MAX: u64 = 30 * NS_PER_S;
 
-/// The same, when the connection is to be closed.
+/// The same bound while the connection is closing.
 pub const CLOSING_NS_MAX: u64 = 2 * NS_PER_S;
 
-/// Until a gap that was not filled is asked for again.
-pub const GAP_NS_MAX: u64 = 30 * NS_PER_S;
+/// Time after which an unfilled gap is requested again.
+pub const GAP_RETRY_NS: u64 = 30 * NS_PER_S;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionTimers {
     connected_at: Timestamp,
-    /// When the client last sent a byte.
-    heard_at: Timestamp,
-    /// When we last said something.
-    said_at: Timestamp,
-    /// HeartBtInt; zero: none.
+    /// Time of the client's last byte.
+    received_at: Timestamp,
+    /// Time of our last message.
+    sent_at: Timestamp,
+    /// HeartBtInt in nanoseconds; zero means none.
     interval_ns: u64,
-    /// Whether a Test Request was sent since the client was last heard.
-    tested: bool,
+    /// Whether a Test Request was sent since the client's last byte.
+    test_request_sent: bool,
     logout_until: Timestamp,
-    /// Since when a frame is coming.
+    /// Start of the incomplete frame, if there is one.
     frame_since: Option<Timestamp>,
-    /// Since when the client has taken nothing.
-    stuck_since: Option<Timestamp>,
-    /// When the session ends by its schedule.
-    session_ends: Option<Timestamp>,
-    /// When orders are cancelled because the client is away.
+    /// Time since which the client has taken nothing.
+    stalled_since: Option<Timestamp>,
+    /// End of the session by its schedule.
+    session_ends_at: Option<Timestamp>,
+    /// Time at which orders are cancelled because the client is disconnected.
     cancel_at: Option<Timestamp>,
 }
 
@@ -50,24 +50,24 @@ impl SessionTimers {
     pub fn connect(&mut self, now: Timestamp) {
         *self = SessionTimers {
             connected_at: now,
-            heard_at: now,
-            said_at: now,
+            received_at: now,
+            sent_at: now,
             cancel_at: self.cancel_at,
             ..SessionTimers::default()
         };
     }
 
-    /// `cancel_at`: when orders are to be cancelled, if somebody was logged on.
+    /// Ends the connection. `cancel_at` applies if the client was logged on.
     pub fn disconnect(&mut self, cancel_at: Option<Timestamp>) {
-        if self.session_ends.is_some() {
+        if self.session_ends_at.is_some() {
             self.cancel_at = cancel_at;
         }
-        (self.frame_since, self.stuck_since, self.session_ends) = (None, None, None);
+        (self.frame_since, self.stalled_since, self.session_ends_at) = (None, None, None);
     }
 
-    pub fn log_on(&mut self, interval_ns: u64, session_ends: Timestamp) {
+    pub fn log_on(&mut self, interval_ns: u64, session_ends_at: Timestamp) {
         self.interval_ns = interval_ns;
-        self.session_ends = Some(session_ends);
+        self.session_ends_at = Some(session_ends_at);
         self.cancel_at = None;
     }
 
@@ -75,48 +75,49 @@ impl SessionTimers {
         self.logout_until = now.plus(LOGOUT_NS_MAX);
     }
 
-    pub fn heard(&mut self, now: Timestamp) {
-        self.heard_at = now;
-        self.tested = false;
+    pub fn received(&mut self, now: Timestamp) {
+        self.received_at = now;
+        self.test_request_sent = false;
     }
 
-    pub fn said(&mut self, now: Timestamp) {
-        self.said_at = now;
-        self.stuck_since.get_or_insert(now);
+    pub fn sent(&mut self, now: Timestamp) {
+        self.sent_at = now;
+        self.stalled_since.get_or_insert(now);
     }
 
     pub fn transmitted(&mut self, now: Timestamp, more: bool) {
-        self.stuck_since = more.then_some(now);
+        self.stalled_since = more.then_some(now);
     }
 
     pub fn wait_for_frame(&mut self, coming: bool) {
         match coming {
-            true => _ = self.frame_since.get_or_insert(self.heard_at),
+            true => _ = self.frame_since.get_or_insert(self.received_at),
             false => self.frame_since = None,
         }
     }
 
-    /// When a Test Request is due: after 1.2 intervals of silence, and not twice.
-    fn test_at(&self) -> Option<Timestamp> {
-        let wanted = self.interval_ns > 0 && !self.tested;
-        wanted.then(|| self.heard_at.plus(self.interval_ns / 5 * 6))
+    /// Returns when a Test Request is due: once, after 1.2 intervals of silence.
+    fn test_request_at(&self) -> Option<Timestamp> {
+        let wanted = self.interval_ns > 0 && !self.test_request_sent;
+        wanted.then(|| self.received_at.plus(self.interval_ns / 5 * 6))
     }
 
-    /// When the silence has lasted too long: 2.4 intervals.
-    fn silent_at(&self) -> Option<Timestamp> {
-        (self.interval_ns > 0).then(|| self.heard_at.plus(self.interval_ns / 5 * 12))
+    /// Returns when the silence has lasted too long: 2.4 intervals.
+    fn silence_at(&self) -> Option<Timestamp> {
+        (self.interval_ns > 0).then(|| self.received_at.plus(self.interval_ns / 5 * 12))
     }
 
     fn heartbeat_at(&self) -> Option<Timestamp> {
-        (self.interval_ns > 0).then(|| self.said_at.plus(self.interval_ns))
+        (self.interval_ns > 0).then(|| self.sent_at.plus(self.interval_ns))
     }
 }
 
 impl FixSession {
-    /// When [`FixSession::handle_timeout`] must be called at the latest.
+    /// Returns the latest time for the next call of [`FixSession::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let timers = &self.timers;
-        let stuck = |ns: u64| timers.stuck_since.filter(|_| !self.output.is_empty()).map(|at| at.plus(ns));
+        let stalled =
+            |ns: u64| timers.stalled_since.filter(|_| !self.output.is_empty()).map(|at| at.plus(ns));
         let quiet = !self.resend.is_active();
         let deadlines = match self.state {
             FixSessionState::Disconnected => {
@@ -128,46 +129,46 @@ impl FixSession {
                 [timers.cancel_at, logon, None, None, None, None, None]
             }
             FixSessionState::LoggedOn => [
-                timers.test_at().filter(|_| quiet),
-                timers.silent_at(),
+                timers.test_request_at().filter(|_| quiet),
+                timers.silence_at(),
                 timers.heartbeat_at().filter(|_| quiet),
-                timers.session_ends,
+                timers.session_ends_at,
                 timers.frame_since.map(|since| since.plus(FRAME_NS_MAX)),
-                stuck(STUCK_NS_MAX),
-                self.gap.map(|gap| gap.asked_at.plus(GAP_NS_MAX)),
+                stalled(STALLED_NS_MAX),
+                self.gap.map(|gap| gap.requested_at.plus(GAP_RETRY_NS)),
             ],
             FixSessionState::LoggingOut => {
-                [Some(timers.logout_until), stuck(STUCK_NS_MAX), None, None, None, None, None]
+                [Some(timers.logout_until), stalled(STALLED_NS_MAX), None, None, None, None, None]
             }
-            FixSessionState::Closing => [stuck(CLOSING_NS_MAX), None, None, None, None, None, None],
+            FixSessionState::Closing => [stalled(CLOSING_NS_MAX), None, None, None, None, None, None],
         };
         deadlines.into_iter().flatten().min()
     }
 
-    /// Does what is due by now.
+    /// Does everything that is due now.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         if matches!(self.state, FixSessionState::Disconnected | FixSessionState::AwaitingLogon)
             && is_due(self.timers.cancel_at)
         {
             self.timers.cancel_at = None;
-            self.cancel_round = Some(0);
+            self.cancel_index = Some(0);
         }
         match self.state {
             FixSessionState::Disconnected => {}
             FixSessionState::AwaitingLogon => {
                 if self.timers.connected_at.plus(LOGON_NS_MAX) <= now {
-                    self.end(DisconnectReason::LogonTimeout);
+                    self.close(DisconnectReason::LogonTimeout);
                 }
             }
             FixSessionState::LoggedOn => self.handle_logged_on_timeout(now),
             FixSessionState::LoggingOut => {
                 if self.timers.logout_until <= now {
-                    self.end(DisconnectReason::EndedByUs);
+                    self.close(DisconnectReason::EndedByUs);
                 }
             }
             FixSessionState::Closing => {
-                if is_due(self.timers.stuck_since.map(|since| since.plus(CLOSING_NS_MAX))) {
+                if is_due(self.timers.stalled_since.map(|since| since.plus(CLOSING_NS_MAX))) {
                     self.output.clear();
                 }
             }
@@ -177,35 +178,35 @@ impl FixSession {
     fn handle_logged_on_timeout(&mut self, now: Timestamp) {
         let timers = self.timers;
         let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        let stuck = timers.stuck_since.filter(|_| !self.output.is_empty());
-        if is_due(stuck.map(|since| since.plus(STUCK_NS_MAX))) {
+        let stalled = timers.stalled_since.filter(|_| !self.output.is_empty());
+        if is_due(stalled.map(|since| since.plus(STALLED_NS_MAX))) {
             self.output.clear();
-            return self.end(DisconnectReason::SlowReader);
+            return self.close(DisconnectReason::SlowReader);
         }
         if is_due(timers.frame_since.map(|since| since.plus(FRAME_NS_MAX))) {
-            return self.end(DisconnectReason::SlowFrame);
+            return self.close(DisconnectReason::SlowFrame);
         }
-        if is_due(timers.session_ends) {
+        if is_due(timers.session_ends_at) {
             return self.log_out(now, b"The session is over", DisconnectReason::EndedByUs);
         }
-        if is_due(timers.silent_at()) {
+        if is_due(timers.silence_at()) {
             self.resend.stop();
             return self.log_out_and_close(now, b"Heartbeat missed", DisconnectReason::HeartbeatMissed);
         }
         if let Some(gap) = &mut self.gap
-            && gap.asked_at.plus(GAP_NS_MAX) <= now
+            && gap.requested_at.plus(GAP_RETRY_NS) <= now
         {
-            gap.asked = None;
+            gap.requested = None;
         }
         if self.resend.is_active() {
             return;
         }
-        self.ask_for_gap(now);
-        if is_due(timers.test_at()) {
-            self.timers.tested = true;
-            self.say(now, msg_type::TEST_REQUEST, |draft| draft.time(prefix::TEST_REQ_ID, now));
+        self.request_gap(now);
+        if is_due(timers.test_request_at()) {
+            self.timers.test_request_sent = true;
+            self.send_admin(now, msg_type::TEST_REQUEST, |draft| draft.time(prefix::TEST_REQ_ID, now));
         } else if is_due(timers.heartbeat_at()) {
-            self.say(now, msg_type::HEARTBEAT, |_| {});
+            self.send_admin(now, msg_type::HEARTBEAT, |_| {});
         }
     }
 }

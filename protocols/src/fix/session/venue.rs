@@ -1,41 +1,43 @@
-//! Orders of a session with a venue: instructions of the shards go out, what the venue says comes back as reports for them.
+//! Sends instructions of the shards to a venue.
 
-use crate::fix::msg_type;
 use std::collections::VecDeque;
 
 use pitlane_engine::command::Report;
-use pitlane_engine::event::{Ask, Instruction};
+use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 
 use super::initiator::{Initiator, VenueReport};
-use super::{FixSession, OUTPUT_BYTES_ENOUGH};
+use super::{FixSession, OUTPUT_BYTES_HIGH};
 use crate::decoded::Decoded;
 use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
+use crate::fix::msg_type;
 use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
 use crate::fix::venue::ask::{self, RequestIds};
 use crate::fix::venue::id::{order_of, venue_id};
 
-/// Orders at one venue whose D is remembered, and requests without an answer. As many as all shards may hold together; further
-/// ones are refused.
-pub(super) const KNOWN_MAX: usize = 1 << 21;
-const ASKED_MAX: usize = 1 << 16;
-/// Order Status Requests that wait for room in the output: some 15 MB. An order beyond them stays unknown until the next connection.
-const QUERIES_MAX: usize = 1 << 16;
+/// Orders at one venue whose New Order Single is remembered, and requests without an answer. The
+/// bound is what all shards may hold together; further ones are refused.
+pub(super) const KNOWN_ORDERS_MAX: usize = 1 << 21;
+const PENDING_CHANGES_MAX: usize = 1 << 16;
+/// Order Status Requests that wait for room in the output, about 15 MB. An order beyond them stays
+/// unknown until the next connection.
+const STATUS_REQUESTS_MAX: usize = 1 << 16;
 
-/// Which message of ours the venue refuses.
-pub(super) struct RefusedMessage {
+/// Request of ours that the venue rejects.
+pub(super) struct RejectedRequest {
     pub order: OrderHandle,
     pub cl_ord_id: IntId,
     pub msg_type: u8,
 }
 
-/// What the shards ask.
+/// Instructions of the shards.
 impl FixSession {
-    /// An instruction of a shard, with the number of its event. What cannot be sent is answered at once.
+    /// Handles an instruction of a shard; `seq` is the number of its event. An instruction that
+    /// cannot be sent is answered at once.
     pub fn handle_instruction(
         &mut self,
         now: Timestamp,
@@ -48,110 +50,118 @@ impl FixSession {
         }
         self.cause = Some(ReportedEvent { shard, seq });
         match instruction.ask {
-            Ask::New => self.send_order(now, instruction),
-            Ask::Cancel | Ask::Replace => self.send_change(now, instruction),
-            Ask::Query => self.answer_query(now, instruction),
-            Ask::Status => self.ask_status(now, instruction),
+            VenueRequest::New => self.send_order(now, instruction),
+            VenueRequest::Cancel | VenueRequest::Replace => self.send_change(now, instruction),
+            VenueRequest::Query => self.handle_query(now, instruction),
+            VenueRequest::Status => self.request_status(now, instruction),
         }
         self.cause = None;
     }
 
     fn send_order(&mut self, now: Timestamp, instruction: &Instruction) {
         let order = instruction.order;
-        let room = self.initiator.as_ref().is_some_and(|initiator| initiator.known.len() < KNOWN_MAX);
-        if self.is_synchronized() && (self.output.len() >= OUTPUT_BYTES_ENOUGH || !room) {
-            return self.decline(order, Report::Rejected(Reason::LaneFull));
+        let room =
+            self.initiator.as_ref().is_some_and(|initiator| initiator.known_orders.len() < KNOWN_ORDERS_MAX);
+        if self.is_synchronized() && (self.output.len() >= OUTPUT_BYTES_HIGH || !room) {
+            return self.reject_instruction(order, Report::Rejected(Reason::LaneFull));
         }
         if !self.is_synchronized() {
-            return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
+            return self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
         }
         if !self.send(now, msg_type::NEW_ORDER_SINGLE, instruction, &instruction.id, None) {
-            return self.decline(order, Report::Rejected(Reason::VenueUnavailable));
+            return self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
         }
         if let Some(initiator) = &mut self.initiator {
-            initiator.known.insert(order);
+            initiator.known_orders.insert(order);
             initiator.counts.orders_out += 1;
         }
     }
 
-    /// A cancel or a replacement. Without a connection it is left alone: the shard asks again when there is one.
+    /// Sends a cancel or a replacement. Without a connection it does nothing: the shard asks again
+    /// after the next synchronization.
     fn send_change(&mut self, now: Timestamp, instruction: &Instruction) {
         if !self.is_synchronized() {
             return;
         }
         let Instruction { order, ask, .. } = *instruction;
         let (msg_type, refused) = match ask {
-            Ask::Replace => {
+            VenueRequest::Replace => {
                 (msg_type::ORDER_CANCEL_REPLACE_REQUEST, Report::ReplaceRefused(Reason::VenueUnavailable))
             }
-            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => {
+            VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
                 (msg_type::ORDER_CANCEL_REQUEST, Report::CancelRefused(Reason::VenueUnavailable))
             }
         };
         let Some(initiator) = &self.initiator else { return };
-        // What is left of an order is cancelled for a replacement without an id of its own; each time under another.
+        // The rest of an order is cancelled for a replacement that has no id of its own, each time
+        // under another id.
         let nameless = instruction.request_id.is_none();
         let request = match nameless {
             true => IntId::numbered(b'=', self.cause.map_or(0, |cause| cause.seq)),
             false => instruction.request_id,
         };
         let id = venue_id(initiator.settings.folder_id, order, &request);
-        let pending = nameless && initiator.is_asked(order, ask);
-        if pending || initiator.asked.contains_key(&(order, id)) {
-            // It is there already, and its answer comes.
+        let pending = nameless && initiator.has_pending_change(order, ask);
+        if pending || initiator.pending_changes.contains_key(&(order, id)) {
+            // The venue has the request already, and its answer will come.
             return;
         }
-        if initiator.asked.len() >= ASKED_MAX
+        if initiator.pending_changes.len() >= PENDING_CHANGES_MAX
             || !self.send(now, msg_type, instruction, &request, Some(&instruction.id))
         {
-            return self.decline(order, refused);
+            return self.reject_instruction(order, refused);
         }
         if let Some(initiator) = &mut self.initiator {
-            initiator.asked.insert((order, id), ask);
+            initiator.pending_changes.insert((order, id), ask);
         }
     }
 
-    /// We are in touch again: what is known of the order? What the venue has, it has told of, or will; of the rest only the venue knows.
-    fn answer_query(&mut self, now: Timestamp, instruction: &Instruction) {
+    /// Answers a shard that asks, after a synchronization, what is known of an order. The venue has
+    /// reported or will report every known order; only the venue knows the others.
+    fn handle_query(&mut self, now: Timestamp, instruction: &Instruction) {
         let order = instruction.order;
         let Some(initiator) = &mut self.initiator else { return };
-        if initiator.known.contains(&order) {
-            return self.tell_shard(order, Report::Reconciled);
+        if initiator.known_orders.contains(&order) {
+            return self.queue_report(order, Report::Reconciled);
         }
-        // Since it was sent, messages of the venue were lost.
-        self.tell_shard(order, Report::Unsure);
-        self.ask_status(now, instruction);
+        // Messages of the venue were lost since the order was sent.
+        self.queue_report(order, Report::Unsure);
+        self.request_status(now, instruction);
     }
 
-    /// Asks the venue how an order stands, where it can be asked; otherwise what it says next of the order will tell.
-    fn ask_status(&mut self, now: Timestamp, instruction: &Instruction) {
+    /// Requests the order's status from the venue if the venue supports it. Otherwise the venue's
+    /// next message about the order settles it.
+    fn request_status(&mut self, now: Timestamp, instruction: &Instruction) {
         let Some(initiator) = &mut self.initiator else { return };
-        initiator.known.remove(&instruction.order);
-        initiator.unsure.insert(instruction.order);
-        if initiator.settings.supports_status_request && initiator.queries.len() < QUERIES_MAX {
-            initiator.queries.push_back(*instruction);
+        initiator.known_orders.remove(&instruction.order);
+        initiator.unreconciled.insert(instruction.order);
+        if initiator.settings.supports_status_request && initiator.status_requests.len() < STATUS_REQUESTS_MAX
+        {
+            initiator.status_requests.push_back(*instruction);
         }
-        self.go_on_querying(now);
+        self.send_status_requests(now);
     }
 
-    /// Sends Order Status Requests as far as there is room: as many as there are orders may wait, and a venue reads as fast as it can.
-    pub(super) fn go_on_querying(&mut self, now: Timestamp) {
-        while self.is_synchronized() && self.output.len() < OUTPUT_BYTES_ENOUGH {
-            let query = self.initiator.as_mut().and_then(|initiator| initiator.queries.pop_front());
+    /// Sends Order Status Requests while there is room. As many may wait as there are orders, and a
+    /// venue reads as fast as it can.
+    pub(super) fn send_status_requests(&mut self, now: Timestamp) {
+        while self.is_synchronized() && self.output.len() < OUTPUT_BYTES_HIGH {
+            let query = self.initiator.as_mut().and_then(|initiator| initiator.status_requests.pop_front());
             let Some(query) = query else { return };
             self.send(now, msg_type::ORDER_STATUS_REQUEST, &query, &query.id, None);
         }
     }
 
-    /// Orders that never left before the process ended are rejected. To be called before anything is sent.
+    /// Rejects orders that never left before the process ended. The caller calls this before
+    /// anything is sent.
     pub fn reject_never_sent(&mut self) {
         let Some(initiator) = &mut self.initiator else { return };
         for order in std::mem::take(&mut initiator.never_sent) {
-            self.decline(order, Report::Rejected(Reason::VenueUnavailable));
+            self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
         }
     }
 
-    /// Says a request; it is kept first. Answers whether it is.
+    /// Sends a request, which is stored first. Returns whether it is stored.
     fn send(
         &mut self,
         now: Timestamp,
@@ -166,7 +176,7 @@ impl FixSession {
         let cl_ord_id = venue_id(folder_id, order, request);
         let orig = orig.map(|orig| venue_id(folder_id, order, orig));
         let before = self.numbers.next_sender_msg_seq_num;
-        self.tell(now, msg_type, |draft, _, reference| {
+        self.send_app(now, msg_type, |draft, _, reference| {
             let names = RequestIds {
                 cl_ord_id: &cl_ord_id,
                 orig_cl_ord_id: orig.as_ref(),
@@ -181,22 +191,22 @@ impl FixSession {
         self.numbers.next_sender_msg_seq_num > before
     }
 
-    fn decline(&mut self, order: OrderHandle, report: Report) {
+    fn reject_instruction(&mut self, order: OrderHandle, report: Report) {
         if let Some(initiator) = &mut self.initiator {
             initiator.counts.refused += 1;
         }
-        self.tell_shard(order, report);
+        self.queue_report(order, report);
     }
 
-    /// A report for the shard of the order.
-    pub(super) fn tell_shard(&mut self, order: OrderHandle, report: Report) {
+    /// Queues a report for the shard of the order.
+    pub(super) fn queue_report(&mut self, order: OrderHandle, report: Report) {
         if let Some(initiator) = &mut self.initiator {
             initiator.reports.push_back(VenueReport { order, report, token: 0 });
         }
     }
 
-    /// Which orders and requests are in the store: those the venue has, or will ask for.
-    pub(super) fn recall_requests(&mut self) {
+    /// Loads the orders and requests in the store: those that the venue has or will ask for.
+    pub(super) fn load_requests(&mut self) {
         let (mut message, mut next) = (Vec::new(), 1);
         let mut asked = VecDeque::new();
         let Some(mut fields) = self.fields.take() else { return };
@@ -210,46 +220,49 @@ impl FixSession {
             let Some(initiator) = &mut self.initiator else { continue };
             initiator.never_sent.remove(&named.order);
             match named.msg_type {
-                msg_type::NEW_ORDER_SINGLE => _ = initiator.known.insert(named.order),
+                msg_type::NEW_ORDER_SINGLE => _ = initiator.known_orders.insert(named.order),
                 msg_type::ORDER_CANCEL_REQUEST => {
-                    asked.push_back(((named.order, named.cl_ord_id), Ask::Cancel))
+                    asked.push_back(((named.order, named.cl_ord_id), VenueRequest::Cancel))
                 }
                 msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
-                    asked.push_back(((named.order, named.cl_ord_id), Ask::Replace))
+                    asked.push_back(((named.order, named.cl_ord_id), VenueRequest::Replace))
                 }
                 _ => {}
             }
-            // Some were answered, which does not show here; those of long ago surely were.
-            if asked.len() > ASKED_MAX / 2 {
+            // Some of them were answered, which the store does not show; the oldest were answered
+            // for certain.
+            if asked.len() > PENDING_CHANGES_MAX / 2 {
                 asked.pop_front();
             }
         }
         self.fields = Some(fields);
         if let Some(initiator) = &mut self.initiator {
-            initiator.asked = asked.into_iter().collect();
+            initiator.pending_changes = asked.into_iter().collect();
         }
     }
 }
 
 impl Initiator {
-    /// Whether such a request is without an answer.
-    pub(super) fn is_asked(&self, order: OrderHandle, ask: Ask) -> bool {
-        let of_order = self.asked.range((order, IntId::NONE)..).take_while(|((of, _), _)| *of == order);
+    /// Returns whether such a request has no answer yet.
+    pub(super) fn has_pending_change(&self, order: OrderHandle, ask: VenueRequest) -> bool {
+        let of_order =
+            self.pending_changes.range((order, IntId::NONE)..).take_while(|((of, _), _)| *of == order);
         of_order.into_iter().any(|(_, asked)| *asked == ask)
     }
 
-    /// The order is over.
+    /// Forgets a finished order.
     pub(super) fn forget(&mut self, order: OrderHandle) {
-        self.known.remove(&order);
+        self.known_orders.remove(&order);
         while let Some((&key, _)) =
-            self.asked.range((order, IntId::NONE)..).next().filter(|((of, _), _)| *of == order)
+            self.pending_changes.range((order, IntId::NONE)..).next().filter(|((of, _), _)| *of == order)
         {
-            self.asked.remove(&key);
+            self.pending_changes.remove(&key);
         }
     }
 
-    /// Gives the last report since `before` a token, if there is one: its message waits for that to be stored.
-    pub(super) fn mark(&mut self, before: usize) -> Option<u32> {
+    /// Gives the last report since `before` a token, if there is one: the message waits until that
+    /// report is stored.
+    pub(super) fn assign_token(&mut self, before: usize) -> Option<u32> {
         if self.reports.len() == before {
             return None;
         }
@@ -260,11 +273,11 @@ impl Initiator {
     }
 }
 
-/// The order that a request of ours is about.
-pub(super) fn named(message: &FixMessage) -> Option<RefusedMessage> {
+/// Returns the order that a request of ours is about.
+pub(super) fn named(message: &FixMessage) -> Option<RejectedRequest> {
     let id = message.get(tag::CL_ORD_ID)?;
     let (order, cl_ord_id) = (order_of(id)?, IntId::parse(id).ok()?);
-    Some(RefusedMessage { order, cl_ord_id, msg_type: *message.msg_type.first()? })
+    Some(RejectedRequest { order, cl_ord_id, msg_type: *message.msg_type.first()? })
 }
 
 #[cfg(test)]
@@ -284,7 +297,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
 
-    /// In touch with its venue.
+    /// Returns a session that is synchronized with its venue.
     fn session() -> FixSession {
         let source = Source { origin: Origin::Server, port: PortId(1), session: 1 };
         let settings = FixSessionSettings::new("PITLANE", "VENUE", source);
@@ -292,7 +305,7 @@ mod tests {
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
         let mut session = FixSession::initiator(settings, venue, store, reference, BTreeSet::new());
         session.state = FixSessionState::LoggedOn;
-        initiator(&mut session).touch = SyncState::Full;
+        initiator(&mut session).sync = SyncState::Synchronized;
         session
     }
 
@@ -304,8 +317,9 @@ mod tests {
         OrderHandle::new(ShardId(0), 1, slot as u32)
     }
 
-    /// What is said to the venue, and what the shard is told, because of this.
-    fn ask(session: &mut FixSession, ask: Ask, slot: usize) -> (u64, Option<Report>) {
+    /// Returns how many messages were sent to the venue, and the report to the shard, because of an
+    /// instruction.
+    fn ask(session: &mut FixSession, ask: VenueRequest, slot: usize) -> (u64, Option<Report>) {
         let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
         let terms = Terms::default();
         let instruction =
@@ -321,59 +335,59 @@ mod tests {
     #[test]
     fn a_venue_has_so_many_orders_and_the_next_is_refused() {
         let mut session = session();
-        initiator(&mut session).known.extend((1..KNOWN_MAX).map(order));
-        assert_eq!(ask(&mut session, Ask::New, 0), (1, None));
+        initiator(&mut session).known_orders.extend((1..KNOWN_ORDERS_MAX).map(order));
+        assert_eq!(ask(&mut session, VenueRequest::New, 0), (1, None));
         let refused = Some(Report::Rejected(Reason::LaneFull));
-        assert_eq!(ask(&mut session, Ask::New, KNOWN_MAX), (0, refused));
-        assert_eq!(initiator(&mut session).known.len(), KNOWN_MAX);
-        // Those who are there go on, and one that is over makes room.
-        assert_eq!(ask(&mut session, Ask::Cancel, 0), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (0, refused));
+        assert_eq!(initiator(&mut session).known_orders.len(), KNOWN_ORDERS_MAX);
+        // Known orders continue, and a finished order makes room.
+        assert_eq!(ask(&mut session, VenueRequest::Cancel, 0), (1, None));
         initiator(&mut session).forget(order(0));
-        assert_eq!(ask(&mut session, Ask::New, KNOWN_MAX), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (1, None));
     }
 
     #[test]
     fn so_many_requests_have_no_answer_and_the_next_is_refused() {
         let mut session = session();
-        for slot in 0..ASKED_MAX {
-            assert_eq!(ask(&mut session, Ask::Cancel, slot), (1, None));
+        for slot in 0..PENDING_CHANGES_MAX {
+            assert_eq!(ask(&mut session, VenueRequest::Cancel, slot), (1, None));
         }
         let refused = |ask| match ask {
-            Ask::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
+            VenueRequest::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
             _ => Some(Report::CancelRefused(Reason::VenueUnavailable)),
         };
-        for kind in [Ask::Cancel, Ask::Replace] {
-            assert_eq!(ask(&mut session, kind, ASKED_MAX), (0, refused(kind)));
+        for kind in [VenueRequest::Cancel, VenueRequest::Replace] {
+            assert_eq!(ask(&mut session, kind, PENDING_CHANGES_MAX), (0, refused(kind)));
         }
-        assert_eq!(initiator(&mut session).asked.len(), ASKED_MAX);
+        assert_eq!(initiator(&mut session).pending_changes.len(), PENDING_CHANGES_MAX);
         assert_eq!(
-            ask(&mut session, Ask::Cancel, 0),
+            ask(&mut session, VenueRequest::Cancel, 0),
             (0, None),
             "what was asked is there, and its answer comes"
         );
         initiator(&mut session).forget(order(0));
-        assert_eq!(ask(&mut session, Ask::Cancel, ASKED_MAX), (1, None));
+        assert_eq!(ask(&mut session, VenueRequest::Cancel, PENDING_CHANGES_MAX), (1, None));
     }
 
     #[test]
     fn so_many_status_requests_wait_and_an_order_beyond_them_stays_unknown() {
         let mut session = session();
         initiator(&mut session).settings.supports_status_request = true;
-        // A venue that does not read.
-        session.output.bytes.resize(OUTPUT_BYTES_ENOUGH, b' ');
-        for slot in 0..=QUERIES_MAX {
+        // The venue does not read.
+        session.output.bytes.resize(OUTPUT_BYTES_HIGH, b' ');
+        for slot in 0..=STATUS_REQUESTS_MAX {
             let (id, request_id, terms) = (IntId::numbered(b'o', slot as u64), IntId::NONE, Terms::default());
-            let (adapter, ask) = (AdapterId(1), Ask::Status);
+            let (adapter, ask) = (AdapterId(1), VenueRequest::Status);
             let query = Instruction { adapter, order: order(slot), ask, id, request_id, terms };
             session.handle_instruction(NOW, ShardId(0), slot as u64, &query);
         }
-        assert_eq!(initiator(&mut session).queries.len(), QUERIES_MAX);
-        assert_eq!(initiator(&mut session).unsure.len(), QUERIES_MAX + 1);
-        // It reads, and hears them as far as there is room again.
+        assert_eq!(initiator(&mut session).status_requests.len(), STATUS_REQUESTS_MAX);
+        assert_eq!(initiator(&mut session).unreconciled.len(), STATUS_REQUESTS_MAX + 1);
+        // The venue reads, and requests are sent while there is room.
         let before = session.numbers.next_sender_msg_seq_num;
-        session.handle_transmitted(NOW, OUTPUT_BYTES_ENOUGH);
-        session.go_on_querying(NOW);
+        session.handle_transmitted(NOW, OUTPUT_BYTES_HIGH);
+        session.send_status_requests(NOW);
         assert!(session.numbers.next_sender_msg_seq_num > before);
-        assert!(initiator(&mut session).queries.len() > QUERIES_MAX / 2, "not all at once");
+        assert!(initiator(&mut session).status_requests.len() > STATUS_REQUESTS_MAX / 2, "not all at once");
     }
 }

@@ -1,9 +1,7 @@
-//! What a venue says of orders, as reports for the shards that own them.
+//! Turns a venue's messages about orders into reports for the shards that own the orders.
 
-use crate::fix::msg_type;
-use crate::fix::ord_status;
 use pitlane_engine::command::{Report, VenueState};
-use pitlane_engine::event::Ask;
+use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::OrderHandle;
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
@@ -11,48 +9,51 @@ use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
 use super::FixSession;
-use super::initiator::{flight_id, readable};
-use super::venue::{KNOWN_MAX, RefusedMessage, named};
+use super::initiator::{printable, report_id};
+use super::venue::{KNOWN_ORDERS_MAX, RejectedRequest, named};
 use crate::decoded::Decoded;
 use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
+use crate::fix::msg_type;
+use crate::fix::ord_status;
 use crate::fix::tag;
 use crate::fix::venue::answer::{IgnoreReason, Meaning, VenueCancelReject, VenueExecution};
 
-/// What the venue says.
+/// Messages of the venue.
 impl FixSession {
-    /// The message that is next. Its number is used up, and kept when the shards have stored what it says.
-    pub(super) fn handle_next_from_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
-        self.flight.begin(number);
-        self.step_if_next(number);
+    /// Handles the message with the expected number. The number is consumed, and saved when the
+    /// shards have stored the reports of the message.
+    pub(super) fn handle_expected_from_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
+        self.in_flight.begin(number);
+        self.consume_if_expected(number);
         let before = self.initiator.as_ref().map_or(0, |initiator| initiator.reports.len());
-        match self.fault_of(message) {
+        match self.first_fault(message) {
             Some(fault) => self.reject(now, message, number, fault),
-            None => self.obey_venue(now, message, number),
+            None => self.dispatch_from_venue(now, message, number),
         }
-        let waits = self.initiator.as_mut().and_then(|initiator| initiator.mark(before));
-        self.flight.decide(waits.map(flight_id));
+        let waits = self.initiator.as_mut().and_then(|initiator| initiator.assign_token(before));
+        self.in_flight.assign(waits.map(report_id));
     }
 
-    fn obey_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
+    fn dispatch_from_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
         match message.type_code() {
-            msg_type::HEARTBEAT => self.handle_heartbeat_of_venue(message),
+            msg_type::HEARTBEAT => self.handle_venue_heartbeat(message),
             msg_type::TEST_REQUEST => self.handle_test_request(now, message, number),
             msg_type::RESEND_REQUEST => self.handle_resend_request(now, message, number),
             msg_type::EXECUTION_REPORT => match VenueExecution::read(message) {
                 Ok(told) => self.handle_execution(message, &told),
-                Err(passed) => self.pass_over(passed),
+                Err(passed) => self.count_ignored(passed),
             },
             msg_type::ORDER_CANCEL_REJECT => match VenueCancelReject::read(message) {
-                Ok(told) => self.handle_change_refused(message, &told),
-                Err(passed) => self.pass_over(passed),
+                Ok(told) => self.handle_cancel_reject(message, &told),
+                Err(passed) => self.count_ignored(passed),
             },
-            msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => self.handle_message_refused(message),
+            msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => self.handle_message_reject(message),
             msg_type::MARKET_DATA_SNAPSHOT | msg_type::MARKET_DATA_INCREMENTAL_REFRESH => {
-                self.handle_prices(now, message)
+                self.handle_market_data(now, message)
             }
-            // The security has no prices there.
-            msg_type::MARKET_DATA_REQUEST_REJECT => self.note_words(message),
+            // The venue has no market data of the security.
+            msg_type::MARKET_DATA_REQUEST_REJECT => self.record_reject_text(message),
             _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
         }
     }
@@ -61,60 +62,61 @@ impl FixSession {
         let order = told.order;
         let Some(initiator) = &mut self.initiator else { return };
         initiator.counts.executions += 1;
-        let by = match initiator.is_asked(order, Ask::Cancel) {
+        let by = match initiator.has_pending_change(order, VenueRequest::Cancel) {
             true => Reason::Requested,
             false => Reason::VenueCancelled,
         };
-        let asked = initiator.asked.get(&(order, told.cl_ord_id)).copied();
+        let asked = initiator.pending_changes.get(&(order, told.cl_ord_id)).copied();
         let is_fill =
             matches!(told.meaning, Meaning::Report(Report::Filled { .. } | Report::FilledTo { .. }));
         if told.is_final {
             initiator.forget(order);
         } else if !is_fill && told.meaning != Meaning::Pending {
-            initiator.asked.remove(&(order, told.cl_ord_id));
+            initiator.pending_changes.remove(&(order, told.cl_ord_id));
         }
-        // Of an order that was filled and works again, all is known.
+        // Everything is known of an order that was filled and is open again.
         if let Meaning::Report(Report::Amended { is_open: true, .. }) = told.meaning
-            && !initiator.unsure.contains(&order)
-            && initiator.known.len() < KNOWN_MAX
+            && !initiator.unreconciled.contains(&order)
+            && initiator.known_orders.len() < KNOWN_ORDERS_MAX
         {
-            initiator.known.insert(order);
+            initiator.known_orders.insert(order);
         }
-        let standing = self.standing(message, told, by);
-        if standing.is_some() && !is_fill {
-            self.note_words(message);
+        let reconciliation = self.reconciliation(message, told, by);
+        if reconciliation.is_some() && !is_fill {
+            self.record_reject_text(message);
         } else {
-            self.tell_execution(message, told, asked, by);
+            self.queue_execution(message, told, asked, by);
         }
-        standing.into_iter().for_each(|report| self.tell_shard(order, report));
+        reconciliation.into_iter().for_each(|report| self.queue_report(order, report));
     }
 
-    /// How an order stands of which messages may be lost, if this tells: the answer to our question; or, where the venue cannot be
-    /// asked, whatever it says of the order.
-    fn standing(&mut self, message: &FixMessage, told: &VenueExecution, by: Reason) -> Option<Report> {
+    /// Returns the state of an order about which messages may be lost, if this message tells it: as
+    /// the answer to our status request or, if the venue does not support that, as any message
+    /// about the order.
+    fn reconciliation(&mut self, message: &FixMessage, told: &VenueExecution, by: Reason) -> Option<Report> {
         let initiator = self.initiator.as_mut()?;
         let tells = told.is_status || !initiator.settings.supports_status_request;
-        if !tells || !initiator.unsure.contains(&told.order) {
+        if !tells || !initiator.unreconciled.contains(&told.order) {
             return None;
         }
         let state = told.state(message, by)?;
         let is_rejected = matches!(state, VenueState::Rejected(_));
         let Some(cum) = told.cum.or(is_rejected.then_some(Qty::ZERO)) else {
-            self.pass_over(IgnoreReason::MissingField);
+            self.count_ignored(IgnoreReason::MissingField);
             return None;
         };
-        initiator.unsure.remove(&told.order);
-        if state == VenueState::Open && initiator.known.len() < KNOWN_MAX {
-            initiator.known.insert(told.order);
+        initiator.unreconciled.remove(&told.order);
+        if state == VenueState::Open && initiator.known_orders.len() < KNOWN_ORDERS_MAX {
+            initiator.known_orders.insert(told.order);
         }
         Some(Report::Standing { cum, average: told.average, state })
     }
 
-    fn tell_execution(
+    fn queue_execution(
         &mut self,
         message: &FixMessage,
         told: &VenueExecution,
-        asked: Option<Ask>,
+        asked: Option<VenueRequest>,
         by: Reason,
     ) {
         let order = told.order;
@@ -122,120 +124,127 @@ impl FixSession {
             Meaning::Pending => {}
             Meaning::Report(report) => {
                 if let Report::Rejected(_) = report {
-                    self.note_words(message);
+                    self.record_reject_text(message);
                 }
-                self.tell_shard(order, report);
+                self.queue_report(order, report);
             }
-            Meaning::Canceled => self.tell_shard(order, Report::Canceled(by)),
-            Meaning::Replaced => self.tell_shard(order, Report::Replaced),
+            Meaning::Canceled => self.queue_report(order, Report::Canceled(by)),
+            Meaning::Replaced => self.queue_report(order, Report::Replaced),
             Meaning::Status(status) => self.handle_status(message, order, status, asked, by),
         }
     }
 
-    /// A report that says how the order stands: what some venues say when a request is done.
+    /// Handles a report that tells only the order's status, which some venues send when a request
+    /// is done.
     fn handle_status(
         &mut self,
         message: &FixMessage,
         order: OrderHandle,
         status: u8,
-        asked: Option<Ask>,
+        asked: Option<VenueRequest>,
         by: Reason,
     ) {
-        if self.initiator.as_ref().is_some_and(|initiator| initiator.unsure.contains(&order)) {
-            // Without what is filled it tells too little.
+        if self.initiator.as_ref().is_some_and(|initiator| initiator.unreconciled.contains(&order)) {
+            // Without CumQty the report tells too little.
             return;
         }
         match status {
             ord_status::NEW | ord_status::PARTIALLY_FILLED | ord_status::FILLED
-                if asked == Some(Ask::Replace) =>
+                if asked == Some(VenueRequest::Replace) =>
             {
-                self.tell_shard(order, Report::Replaced)
+                self.queue_report(order, Report::Replaced)
             }
             ord_status::NEW
             | ord_status::PARTIALLY_FILLED
             | ord_status::FILLED
             | ord_status::PENDING_CANCEL
-            | ord_status::PENDING_REPLACE => self.tell_shard(order, Report::Accepted),
+            | ord_status::PENDING_REPLACE => self.queue_report(order, Report::Accepted),
             ord_status::PENDING_NEW => {}
-            ord_status::CANCELED => self.tell_shard(order, Report::Canceled(by)),
+            ord_status::CANCELED => self.queue_report(order, Report::Canceled(by)),
             ord_status::EXPIRED | ord_status::DONE_FOR_DAY => {
-                self.tell_shard(order, Report::Expired(Reason::ExpiredDay))
+                self.queue_report(order, Report::Expired(Reason::ExpiredDay))
             }
             ord_status::REJECTED => {
-                self.note_words(message);
-                self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
+                self.record_reject_text(message);
+                self.queue_report(order, Report::Rejected(Reason::VenueRejected));
             }
-            _ => self.pass_over(IgnoreReason::UnknownValue),
+            _ => self.count_ignored(IgnoreReason::UnknownValue),
         }
     }
 
-    fn handle_change_refused(&mut self, message: &FixMessage, told: &VenueCancelReject) {
+    fn handle_cancel_reject(&mut self, message: &FixMessage, told: &VenueCancelReject) {
         let Some(initiator) = &mut self.initiator else { return };
-        let Some(asked) = initiator.asked.remove(&(told.order, told.cl_ord_id)) else {
-            // Of a request that was answered, or that nobody made: told twice, it would refuse another.
+        let Some(asked) = initiator.pending_changes.remove(&(told.order, told.cl_ord_id)) else {
+            // The request was answered before or never made. Reporting it again would refuse
+            // another request.
             initiator.counts.unknown_orders += 1;
             return;
         };
         if told.response_to.is_some_and(|to| to != asked) {
             initiator.counts.unknown_values += 1;
         }
-        self.note_words(message);
+        self.record_reject_text(message);
         let report = match asked {
-            Ask::Replace => Report::ReplaceRefused(told.reason),
-            Ask::Cancel | Ask::New | Ask::Query | Ask::Status => Report::CancelRefused(told.reason),
+            VenueRequest::Replace => Report::ReplaceRefused(told.reason),
+            VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
+                Report::CancelRefused(told.reason)
+            }
         };
-        self.tell_shard(told.order, report);
+        self.queue_report(told.order, report);
     }
 
-    /// Reject (3) or Business Message Reject (j) of a message of ours, found by its number.
-    fn handle_message_refused(&mut self, message: &FixMessage) {
+    /// Handles Reject (3) or Business Message Reject (j) of a message of ours, found by its
+    /// sequence number.
+    fn handle_message_reject(&mut self, message: &FixMessage) {
         if message.get(tag::REF_MSG_TYPE).map(msg_type::code) == Some(msg_type::MARKET_DATA_REQUEST) {
-            // It gives no market data.
-            return self.note_words(message);
+            // The venue provides no market data.
+            return self.record_reject_text(message);
         }
-        let Some(refused) = self.refused_message(message) else {
-            return self.pass_over(IgnoreReason::UnknownOrder);
+        let Some(refused) = self.rejected_message(message) else {
+            return self.count_ignored(IgnoreReason::UnknownOrder);
         };
-        self.note_words(message);
+        self.record_reject_text(message);
         let Some(initiator) = &mut self.initiator else { return };
-        let RefusedMessage { order, cl_ord_id, msg_type } = refused;
+        let RejectedRequest { order, cl_ord_id, msg_type } = refused;
         match msg_type {
             msg_type::NEW_ORDER_SINGLE => {
-                initiator.known.remove(&order);
-                self.tell_shard(order, Report::Rejected(Reason::VenueRejected));
+                initiator.known_orders.remove(&order);
+                self.queue_report(order, Report::Rejected(Reason::VenueRejected));
             }
-            msg_type::ORDER_CANCEL_REQUEST if initiator.asked.remove(&(order, cl_ord_id)).is_some() => {
-                self.tell_shard(order, Report::CancelRefused(Reason::VenueRejected));
+            msg_type::ORDER_CANCEL_REQUEST
+                if initiator.pending_changes.remove(&(order, cl_ord_id)).is_some() =>
+            {
+                self.queue_report(order, Report::CancelRefused(Reason::VenueRejected));
             }
             msg_type::ORDER_CANCEL_REPLACE_REQUEST
-                if initiator.asked.remove(&(order, cl_ord_id)).is_some() =>
+                if initiator.pending_changes.remove(&(order, cl_ord_id)).is_some() =>
             {
-                self.tell_shard(order, Report::ReplaceRefused(Reason::VenueRejected));
+                self.queue_report(order, Report::ReplaceRefused(Reason::VenueRejected));
             }
-            // It does not know H: the order stays as it is, in doubt.
+            // The venue does not support Order Status Request: the order stays in doubt.
             _ => {}
         }
     }
 
-    fn refused_message(&mut self, message: &FixMessage) -> Option<RefusedMessage> {
+    fn rejected_message(&mut self, message: &FixMessage) -> Option<RejectedRequest> {
         let number = parse_u64(message.get(tag::REF_SEQ_NUM)?).ok()?;
         let mut kept = Vec::new();
         self.store.next_message(number, number, &mut kept)?;
         let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&kept, usize::MAX) else {
             return None;
         };
-        // The table of the message that is being read is in use.
+        // The session's field table is in use by the message that is being read.
         let mut fields = Box::default();
         named(&read(frame, &mut fields))
     }
 
-    fn note_words(&mut self, message: &FixMessage) {
+    fn record_reject_text(&mut self, message: &FixMessage) {
         if let (Some(initiator), Some(text)) = (&mut self.initiator, message.get(tag::TEXT)) {
-            initiator.words = Some(readable(text));
+            initiator.reject_text = Some(printable(text));
         }
     }
 
-    fn pass_over(&mut self, passed: IgnoreReason) {
+    fn count_ignored(&mut self, passed: IgnoreReason) {
         let Some(initiator) = &mut self.initiator else { return };
         match passed {
             IgnoreReason::UnknownOrder => initiator.counts.unknown_orders += 1,

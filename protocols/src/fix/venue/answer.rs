@@ -1,59 +1,60 @@
-//! What a venue says of an order: Execution Report (8) and Order Cancel Reject (9), read into what a shard can be told.
+//! Reads a venue's Execution Report (8) and Order Cancel Reject (9) into reports for a shard.
 
-use crate::fix::exec_type;
-use crate::fix::ord_status;
 use pitlane_engine::command::{ExecRef, Report, VenueState};
-use pitlane_engine::event::Ask;
+use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 
 use super::id::{fold_128, order_of};
+use crate::fix::exec_type;
 use crate::fix::fields::FixMessage;
+use crate::fix::ord_status;
 use crate::fix::tag;
 
-/// An Execution Report as far as it matters to us.
+/// The fields of an Execution Report that we use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueExecution {
     pub order: OrderHandle,
-    /// ClOrdID: of the order, or of the request that is answered.
+    /// ClOrdID of the order, or of the request that is answered.
     pub cl_ord_id: IntId,
     pub meaning: Meaning,
     /// OrdStatus (39).
     pub status: u8,
-    /// Whether the order is over, by OrdStatus.
+    /// Whether the order is finished, by OrdStatus.
     pub is_final: bool,
-    /// CumQty (14), if it is told.
+    /// CumQty (14), if present.
     pub cum: Option<Qty>,
-    /// AvgPx (6); zero if it is not told.
+    /// AvgPx (6); zero if absent.
     pub average: Price,
-    /// Whether it answers an Order Status Request: ExecType is I, or it has the id of the request (790).
+    /// Whether it answers an Order Status Request: ExecType is I, or it has the id of the request
+    /// (790).
     pub is_status: bool,
 }
 
-/// What an Execution Report means.
+/// Meaning of an Execution Report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// It is being looked at: nothing has happened yet.
+    /// The venue has not decided yet: nothing has happened.
     Pending,
-    /// A report that a shard understands.
+    /// A report for the shard.
     Report(Report),
-    /// The order was cancelled; by whom shows from what was asked.
+    /// The order was cancelled; the pending requests tell by whom.
     Canceled,
-    /// New terms hold.
+    /// The new terms apply.
     Replaced,
-    /// Nothing happened: so it stands, by OrdStatus (39).
+    /// Nothing happened: this is the OrdStatus (39).
     Status(u8),
 }
 
-/// Why an Execution Report says nothing to us. It is passed over and counted.
+/// Why an Execution Report is ignored. Ignored reports are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
-    /// Of no order of ours.
+    /// The order is not ours.
     UnknownOrder,
-    /// A value that we do not know.
+    /// A value is unknown to us.
     UnknownValue,
-    /// A field that it needs is missing, or is no number.
+    /// A required field is missing or is not a number.
     MissingField,
 }
 
@@ -76,7 +77,7 @@ impl VenueExecution {
                 Meaning::Pending
             }
             exec_type::REJECTED => Meaning::Report(Report::Rejected(Reason::VenueRejected)),
-            // 1 and 2: as before FIX 4.3.
+            // FIX before 4.3 uses 1 and 2.
             exec_type::TRADE | exec_type::PARTIAL_FILL | exec_type::FILL => Meaning::Report(fill(message)?),
             exec_type::CANCELED => Meaning::Canceled,
             exec_type::REPLACED => Meaning::Replaced,
@@ -96,7 +97,8 @@ impl VenueExecution {
         Ok(VenueExecution { order, cl_ord_id, meaning, status, is_final, cum, average, is_status })
     }
 
-    /// Where the order stands, by OrdStatus; None: it is being looked at, or we do not know the value. `by`: why it was cancelled.
+    /// Returns the order's state by OrdStatus, or `None` if the venue has not decided yet or the
+    /// value is unknown. `by` is the reason of a cancel.
     pub fn state(&self, message: &FixMessage, by: Reason) -> Option<VenueState> {
         match self.status {
             ord_status::NEW
@@ -118,8 +120,8 @@ impl VenueExecution {
     }
 }
 
-/// Whether a rejection says that there is no such order: by OrdRejReason 5, or where that is missing or "other" by the OrderID `NONE` or
-/// the text.
+/// Returns whether a rejection says that the order does not exist: by OrdRejReason 5 or, if that is
+/// missing or "other", by the OrderID `NONE` or the text.
 fn is_unknown_order(message: &FixMessage) -> bool {
     match message.get(tag::ORD_REJ_REASON) {
         Some(b"5") => true,
@@ -138,14 +140,14 @@ pub struct VenueCancelReject {
     pub order: OrderHandle,
     pub cl_ord_id: IntId,
     pub reason: Reason,
-    /// CxlRejResponseTo (434), if it is one that we know. What was asked under the ClOrdID decides.
-    pub response_to: Option<Ask>,
+    /// CxlRejResponseTo (434), if known. The pending request under the ClOrdID decides.
+    pub response_to: Option<VenueRequest>,
 }
 
 impl VenueCancelReject {
     pub fn read(message: &FixMessage) -> Result<VenueCancelReject, IgnoreReason> {
         let (order, cl_ord_id) = whose(message).ok_or(IgnoreReason::UnknownOrder)?;
-        // An order that is over by its OrdStatus is over, whatever the reason says.
+        // An order that is finished by its OrdStatus is finished, whatever the reason says.
         let is_over = matches!(
             code(message, tag::ORD_STATUS),
             Some(ord_status::FILLED | ord_status::CANCELED | ord_status::EXPIRED | ord_status::DONE_FOR_DAY)
@@ -158,15 +160,15 @@ impl VenueCancelReject {
             Some(_) | None => Reason::VenueRejected,
         };
         let response_to = match code(message, tag::CXL_REJ_RESPONSE_TO) {
-            Some(b'1') => Some(Ask::Cancel),
-            Some(b'2') => Some(Ask::Replace),
+            Some(b'1') => Some(VenueRequest::Cancel),
+            Some(b'2') => Some(VenueRequest::Replace),
             Some(_) | None => None,
         };
         Ok(VenueCancelReject { order, cl_ord_id, reason, response_to })
     }
 }
 
-/// The order, and the id by which the venue calls it here: our own, or the one before.
+/// Returns the order and the id by which the venue names it: ClOrdID, else OrigClOrdID.
 pub fn whose(message: &FixMessage) -> Option<(OrderHandle, IntId)> {
     let named = |tag| message.get(tag).and_then(|id| Some((order_of(id)?, IntId::parse(id).ok()?)));
     named(tag::CL_ORD_ID).or_else(|| named(tag::ORIG_CL_ORD_ID))
@@ -186,7 +188,7 @@ fn amendment(
     is_open: bool,
 ) -> Result<Report, IgnoreReason> {
     let exec_ref_id = exec_ref(message, tag::EXEC_REF_ID)?;
-    // A venue that gives it no id of its own is understood all the same.
+    // A venue that gives the correction no id of its own is understood too.
     let exec = exec_ref(message, tag::EXEC_ID).unwrap_or_default();
     Ok(Report::Amended { exec_ref: exec_ref_id, exec, qty, price, is_open })
 }
@@ -195,7 +197,7 @@ fn cum_qty(message: &FixMessage) -> Option<Qty> {
     message.get(tag::CUM_QTY).and_then(|text| Qty::parse(text).ok()).filter(|cum| !cum.is_negative())
 }
 
-/// LastQty and LastPx.
+/// Returns LastQty and LastPx.
 fn last(message: &FixMessage) -> Result<(Qty, Price), IgnoreReason> {
     let qty = message.get(tag::LAST_QTY).and_then(|text| Qty::parse(text).ok());
     let price = message.get(tag::LAST_PX).and_then(|text| Price::parse(text).ok());
@@ -204,14 +206,14 @@ fn last(message: &FixMessage) -> Result<(Qty, Price), IgnoreReason> {
 
 fn exec_ref(message: &FixMessage, tag: u32) -> Result<ExecRef, IgnoreReason> {
     let text = message.get(tag).filter(|text| !text.is_empty()).ok_or(IgnoreReason::MissingField)?;
-    // Zero means that there is none.
+    // Zero means that there is no execution.
     Ok(ExecRef(fold_128(text).max(1)))
 }
 
 fn code(message: &FixMessage, tag: u32) -> Option<u8> {
     match message.get(tag)? {
         &[code] => Some(code),
-        // A value of two characters is one that we do not know.
+        // A value of two characters is unknown to us.
         [_, ..] => Some(b'?'),
         [] => None,
     }

@@ -1,6 +1,6 @@
-//! Requests to a venue: New Order Single (D), Order Cancel Request (F), Cancel/Replace Request (G), Order Status Request (H).
+//! Encodes requests to a venue: New Order Single (D), Order Cancel Request (F), Order
+//! Cancel/Replace Request (G) and Order Status Request (H).
 
-use crate::fix::tag::prefix;
 use pitlane_engine::id::{IntId, SecurityId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Terms, Tif};
@@ -8,20 +8,21 @@ use pitlane_engine::time::Timestamp;
 
 use crate::codes::Code;
 use crate::fix::encode::Draft;
+use crate::fix::tag::prefix;
 
-/// Of a security that the reference data have lost.
+/// Symbol of a security that is no longer in the reference data.
 const NOT_KNOWN: &[u8] = b"[N/A]";
 
-/// What every request about an order says first.
+/// Ids and account with which every request about an order begins.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestIds<'a> {
     pub cl_ord_id: &'a IntId,
-    /// The order's id so far; of a cancel or a replacement.
+    /// The order's current id, for a cancel or a replacement.
     pub orig_cl_ord_id: Option<&'a IntId>,
     pub account: Option<&'a str>,
 }
 
-/// D, and G with the same fields: the whole order as it is to be.
+/// Writes D, and G with the same fields: the whole order as it must become.
 pub fn order(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
     draft.code(prefix::HANDL_INST, b'1');
@@ -29,7 +30,7 @@ pub fn order(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, ter
     draft.code(prefix::SIDE, terms.side.code());
     draft.time(prefix::TRANSACT_TIME, now);
     draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
-    // Stops wait with us: what leaves has been triggered.
+    // Stop orders wait in the engine, so an order that leaves has been triggered.
     let kind = match terms.kind {
         OrderKind::Market | OrderKind::Stop => OrderKind::Market,
         OrderKind::Limit | OrderKind::StopLimit => OrderKind::Limit,
@@ -72,7 +73,7 @@ fn begin(draft: &mut Draft, names: &RequestIds<'_>) {
     }
 }
 
-/// By our symbol and the exchange's market identifier.
+/// Writes our symbol and the exchange's market identifier.
 pub(super) fn instrument(draft: &mut Draft, reference: &RefData, security: SecurityId) {
     let Some(security) = reference.security(security) else {
         return draft.text(prefix::SYMBOL, NOT_KNOWN);

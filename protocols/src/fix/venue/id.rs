@@ -1,9 +1,10 @@
-//! ClOrdIDs for venues: twenty characters, which every venue takes, and which lead back to the order without a table.
+//! ClOrdIDs for venues: twenty characters, which every venue accepts, and from which the order is
+//! found without a table.
 //!
 //! ```text
 //! 00G000000002A 7QX01ZK
-//! │             └ what is asked: the request's own id and the life of this data folder, folded into 35 bits
-//! └ which order: its handle, 64 bits
+//! │             └ request: its own id and the id of this data folder, folded into 35 bits
+//! └ order: its handle, 64 bits
 //! ```
 
 use pitlane_engine::id::{IntId, OrderHandle};
@@ -13,10 +14,11 @@ pub const VENUE_ID_BYTES: usize = HANDLE_DIGITS + REQUEST_DIGITS;
 const HANDLE_DIGITS: usize = 13;
 const REQUEST_DIGITS: usize = 7;
 
-/// Five bits each; no letters that are taken for digits or for each other.
+/// Five bits each, without letters that look like digits or like each other.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// The venue's id of a request: of the order itself under its id, of a cancel or replacement under the request's.
+/// Returns the ClOrdID of a request: for a new order from the order's id, for a cancel or
+/// replacement from the request's id.
 pub fn venue_id(folder_id: u64, order: OrderHandle, request: &IntId) -> IntId {
     let mut text = [0; VENUE_ID_BYTES];
     write(order.raw(), &mut text[..HANDLE_DIGITS]);
@@ -25,7 +27,7 @@ pub fn venue_id(folder_id: u64, order: OrderHandle, request: &IntId) -> IntId {
     IntId::parse(&text).expect("digits and letters are an id")
 }
 
-/// The order that an id of ours is about. None: it is not one of ours.
+/// Returns the order of a ClOrdID, or `None` if the id is not ours.
 pub fn order_of(id: &[u8]) -> Option<OrderHandle> {
     if id.len() != VENUE_ID_BYTES {
         return None;
@@ -34,12 +36,13 @@ pub fn order_of(id: &[u8]) -> Option<OrderHandle> {
     for byte in id {
         raw = raw << 5 | DIGITS.iter().position(|digit| digit == byte)? as u128;
     }
-    // Thirteen digits have a bit more than a handle.
+    // Thirteen digits have one bit more than a handle.
     let raw = u64::try_from(raw >> (5 * REQUEST_DIGITS)).ok()?;
     Some(OrderHandle::from_raw(raw))
 }
 
-/// A text of any length in 128 bits: FNV-1a. Venues do not choose their ids to deceive us.
+/// Folds a text of any length into 128 bits with FNV-1a. Venues do not choose their ids to deceive
+/// us.
 pub fn fold_128(text: &[u8]) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -50,11 +53,11 @@ fn fold_64(text: impl Iterator<Item = u8>) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let sum = text.fold(BASIS, |sum, byte| (sum ^ byte as u64).wrapping_mul(PRIME));
-    // The low bits of such a sum are its worst.
+    // The low bits of such a sum are the weakest.
     sum ^ sum >> 29
 }
 
-/// The low bits of a number, five in each place.
+/// Writes the low bits of a number, five for each digit.
 fn write(mut value: u64, into: &mut [u8]) {
     for place in into.iter_mut().rev() {
         *place = DIGITS[(value & 31) as usize];

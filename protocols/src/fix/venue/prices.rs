@@ -1,11 +1,12 @@
-//! Prices of a venue: Market Data Request (V) out; snapshots (W), increments (X) and refusals (Y) in.
+//! Market data of a venue: Market Data Request (V) out; snapshots (W), incremental refreshes (X)
+//! and rejects (Y) in.
 //!
-//! Each security of the venue's exchanges is asked for by itself, best prices and trades, as soon as both sides are in touch: with the
-//! connection the venue forgets what was asked. Its number stands before the `-` of MDReqID (262); whoever answers without one
-//! is known by the symbol. A venue tells prices of its own securities only. What it says again of earlier times is history, and
-//! prices are of now: it is passed over.
+//! Each security of the venue's exchanges is requested separately, with best prices and trades, as
+//! soon as the session is synchronized, because the venue forgets requests with the connection. The
+//! security's number precedes the `-` of MDReqID (262); a message without MDReqID is identified by
+//! its symbol. A venue gives prices of its own securities only. Resent market data is history and
+//! is ignored, because prices must be current.
 
-use crate::fix::msg_type;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pitlane_engine::command::{CommandKind, Quote, Trade};
@@ -18,31 +19,33 @@ use pitlane_engine::time::Timestamp;
 use super::ask;
 use crate::fix::encode::Draft;
 use crate::fix::fields::FixMessage;
+use crate::fix::msg_type;
 use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 
-/// What we know of a venue's prices, and what waits for the shards.
+/// State of a venue's market data, and prices that wait for the shards.
 #[derive(Debug)]
 pub struct VenuePrices {
-    /// Whose they are.
+    /// Adapter of the venue.
     adapter: AdapterId,
-    /// Tells requests of one connection from those of another.
+    /// Distinguishes requests of different connections.
     round: u64,
-    unasked: VecDeque<SecurityId>,
-    asked: BTreeSet<SecurityId>,
-    /// Best prices as far as they were told.
-    board: BTreeMap<SecurityId, Quote>,
-    /// For the shards. Bounded by the fields of one message: no other is read while something waits here.
-    heard: VecDeque<CommandKind>,
+    unrequested: VecDeque<SecurityId>,
+    requested: BTreeSet<SecurityId>,
+    /// Best prices as far as they are known.
+    quotes: BTreeMap<SecurityId, Quote>,
+    /// Prices for the shards, bounded by the fields of one message: no other message is read while
+    /// prices wait here.
+    pending: VecDeque<CommandKind>,
 }
 
-/// MDEntryType, and the MDUpdateAction that takes an entry away.
+/// MDEntryType, and the MDUpdateAction that deletes an entry.
 const BID: &[u8] = b"0";
 const OFFER: &[u8] = b"1";
 const TRADE: &[u8] = b"2";
 const DELETE: &[u8] = b"2";
 
-/// An entry of a snapshot or an increment. What is no positive number counts as missing.
+/// An entry of a snapshot or refresh. A price or size that is not positive counts as missing.
 #[derive(Clone, Copy, Debug, Default)]
 struct MarketDataEntry<'a> {
     action: Option<&'a [u8]>,
@@ -53,10 +56,10 @@ struct MarketDataEntry<'a> {
     position: Option<&'a [u8]>,
 }
 
-/// An entry lacks something that it needs.
+/// An entry lacks a required field.
 struct Incomplete;
 
-/// The entries of a message, one after the other.
+/// Returns the entries of a message in order.
 fn entries<'a>(message: &FixMessage<'a, '_>, is_snapshot: bool) -> impl Iterator<Item = MarketDataEntry<'a>> {
     let opens = if is_snapshot { tag::MD_ENTRY_TYPE } else { tag::MD_UPDATE_ACTION };
     let mut fields = message.iter().skip_while(move |(tag, _)| *tag != opens).peekable();
@@ -85,12 +88,12 @@ impl<'a> MarketDataEntry<'a> {
     }
 }
 
-/// How many entries of a message were passed over.
+/// Counts of ignored entries of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredEntries {
-    /// Of no security of the venue.
-    pub strange: u64,
-    /// Without something that they need.
+    /// Entries for no security of the venue.
+    pub unknown: u64,
+    /// Entries without a required field.
     pub incomplete: u64,
 }
 
@@ -99,56 +102,56 @@ impl VenuePrices {
         VenuePrices {
             adapter,
             round: 0,
-            unasked: VecDeque::new(),
-            asked: BTreeSet::new(),
-            board: BTreeMap::new(),
-            heard: VecDeque::new(),
+            unrequested: VecDeque::new(),
+            requested: BTreeSet::new(),
+            quotes: BTreeMap::new(),
+            pending: VecDeque::new(),
         }
     }
 
-    /// The connection is new: everything is asked for, and nothing is known.
+    /// Starts with a new connection: requests every security and forgets all prices.
     pub fn begin(&mut self, reference: &RefData, round: u64) {
         self.round = round;
-        self.asked.clear();
-        self.board.clear();
-        self.want(reference);
+        self.requested.clear();
+        self.quotes.clear();
+        self.refresh(reference);
     }
 
-    /// The connection is gone.
+    /// Ends the connection.
     pub fn end(&mut self) {
-        self.unasked.clear();
-        self.asked.clear();
+        self.unrequested.clear();
+        self.requested.clear();
     }
 
-    /// Other reference data, in the midst of a connection: what is new is asked for.
-    pub fn want(&mut self, reference: &RefData) {
+    /// Requests the new securities of changed reference data during a connection.
+    pub fn refresh(&mut self, reference: &RefData) {
         let ours = reference.securities().iter().filter(|row| self.owns(reference, row) && row.tradeable);
-        self.unasked = ours.map(|row| row.id).filter(|id| !self.asked.contains(id)).collect();
+        self.unrequested = ours.map(|row| row.id).filter(|id| !self.requested.contains(id)).collect();
     }
 
-    /// The security that is to be asked for next. It counts as asked.
-    pub fn next_unasked(&mut self) -> Option<SecurityId> {
-        let security = self.unasked.pop_front()?;
-        self.asked.insert(security);
+    /// Returns the next security to request, which counts as requested from then on.
+    pub fn next_unrequested(&mut self) -> Option<SecurityId> {
+        let security = self.unrequested.pop_front()?;
+        self.requested.insert(security);
         Some(security)
     }
 
-    /// The next price for a shard.
+    /// Returns the next price for a shard.
     pub fn poll(&mut self) -> Option<CommandKind> {
-        self.heard.pop_front()
+        self.pending.pop_front()
     }
 
     pub fn is_waiting(&self) -> bool {
-        !self.heard.is_empty()
+        !self.pending.is_empty()
     }
 
-    /// V: a snapshot now, and every change from then on.
+    /// Writes V: a snapshot now and every later change.
     pub fn request(&self, draft: &mut Draft, reference: &RefData, security: SecurityId) {
         let (mut id, mut round) = (itoa::Buffer::new(), itoa::Buffer::new());
         let id = id.format(security.0).as_bytes();
         draft.pieces(prefix::MD_REQ_ID, &[id, b"-", round.format(self.round).as_bytes()]);
         draft.code(prefix::SUBSCRIPTION_REQUEST_TYPE, b'1');
-        // The best of each side; changes as increments.
+        // The best of each side, with changes as incremental refreshes.
         draft.code(prefix::MARKET_DEPTH, b'1');
         draft.code(prefix::MD_UPDATE_TYPE, b'1');
         draft.number(prefix::NO_MD_ENTRY_TYPES, 3);
@@ -157,52 +160,53 @@ impl VenuePrices {
         ask::instrument(draft, reference, security);
     }
 
-    /// A snapshot (W) or an increment (X).
+    /// Reads a snapshot (W) or an incremental refresh (X).
     pub fn read(&mut self, message: &FixMessage, reference: &RefData, now: Timestamp) -> IgnoredEntries {
         let at = message.header.sending_time.and_then(parse_timestamp).unwrap_or(now);
         let is_snapshot = message.type_code() == msg_type::MARKET_DATA_SNAPSHOT;
         let named = self.named(message, reference);
         let mut passed = IgnoredEntries::default();
-        // Those whose quote is another now, in the order in which they are told.
+        // The security whose quote has changed and is not queued yet; quotes are queued in the
+        // order of the entries.
         let mut quoted: Option<SecurityId> = None;
         if is_snapshot && let Some(security) = named {
-            self.board.insert(security, Quote { at, ..Quote::default() });
+            self.quotes.insert(security, Quote { at, ..Quote::default() });
             quoted = named;
         }
         for entry in entries(message, is_snapshot) {
             let told = entry.symbol.map_or(named, |symbol| self.by_symbol(symbol, reference));
             let Some(security) = told else {
-                passed.strange += 1;
+                passed.unknown += 1;
                 continue;
             };
             if quoted != told {
-                self.tell_quote(quoted);
+                self.queue_quote(quoted);
                 quoted = None;
             }
-            match self.take(security, &entry, at) {
+            match self.apply_entry(security, &entry, at) {
                 Ok(is_quote) if is_quote => quoted = told,
                 Ok(_) => {}
                 Err(Incomplete) => passed.incomplete += 1,
             }
         }
-        self.tell_quote(quoted);
+        self.queue_quote(quoted);
         passed
     }
 
-    /// Takes one entry over; whether it has changed the quote.
-    fn take(
+    /// Applies one entry and returns whether the quote has changed.
+    fn apply_entry(
         &mut self,
         security: SecurityId,
         entry: &MarketDataEntry,
         at: Timestamp,
     ) -> Result<bool, Incomplete> {
-        // Who tells more than the best of a side says which place an entry has.
+        // A venue that sends more than the best of a side gives each entry its position.
         let is_best = entry.position.is_none_or(|position| position == b"1");
         let kind = entry.kind.ok_or(Incomplete)?;
         if kind == TRADE {
             let price = entry.price.ok_or(Incomplete)?;
             let trade = Trade { price, size: entry.size.unwrap_or(Qty::ZERO), at };
-            self.heard.push_back(CommandKind::Trade { security, trade });
+            self.pending.push_back(CommandKind::Trade { security, trade });
             return Ok(false);
         }
         if !is_best || (kind != BID && kind != OFFER) {
@@ -212,7 +216,7 @@ impl VenuePrices {
             Some(DELETE) => (Price::ZERO, Qty::ZERO),
             _ => (entry.price.ok_or(Incomplete)?, entry.size.ok_or(Incomplete)?),
         };
-        let quote = self.board.entry(security).or_default();
+        let quote = self.quotes.entry(security).or_default();
         quote.at = at;
         match kind == BID {
             true => (quote.bid, quote.bid_size) = (price, size),
@@ -221,27 +225,27 @@ impl VenuePrices {
         Ok(true)
     }
 
-    fn tell_quote(&mut self, security: Option<SecurityId>) {
+    fn queue_quote(&mut self, security: Option<SecurityId>) {
         if let Some(security) = security
-            && let Some(&quote) = self.board.get(&security)
+            && let Some(&quote) = self.quotes.get(&security)
         {
-            self.heard.push_back(CommandKind::Quote { security, quote });
+            self.pending.push_back(CommandKind::Quote { security, quote });
         }
     }
 
-    /// The security that a whole message is about: by the id of our request, or by its symbol.
+    /// Returns the security of a whole message: by the id of our request, or by its symbol.
     pub fn named(&self, message: &FixMessage, reference: &RefData) -> Option<SecurityId> {
         let asked = message.get(tag::MD_REQ_ID).and_then(|id| {
             let id = id.split(|&byte| byte == b'-').next()?;
             let id = SecurityId(u32::try_from(parse_u64(id).ok()?).ok()?);
-            self.asked.contains(&id).then_some(id)
+            self.requested.contains(&id).then_some(id)
         });
         asked.or_else(|| self.by_symbol(message.get(tag::SYMBOL)?, reference))
     }
 
     fn by_symbol(&self, symbol: &[u8], reference: &RefData) -> Option<SecurityId> {
         let found = reference.by_symbol(std::str::from_utf8(symbol).ok()?);
-        found.iter().copied().find(|id| self.asked.contains(id))
+        found.iter().copied().find(|id| self.requested.contains(id))
     }
 
     fn owns(&self, reference: &RefData, security: &Security) -> bool {

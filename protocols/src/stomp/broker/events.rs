@@ -1,4 +1,4 @@
-//! Events of the shards as messages of topics.
+//! Turns events of the shards into messages of topics.
 
 use std::collections::BTreeMap;
 
@@ -17,28 +17,29 @@ use crate::stomp::payload::{EventStamp, ledger, orders, system};
 use crate::stomp::topic::Topic;
 
 impl StompBroker {
-    /// Tells everybody who wants it what a shard said. Images in snapshots are no news, and are not told.
+    /// Publishes an event of a shard to its subscribers. Snapshot images are not news and are not
+    /// published.
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let stamp = EventStamp { seq: event.seq, at: event.at };
         match &event.body {
             EventKind::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
-            EventKind::Depth(depth) => self.tell_depth(now, shard, stamp, depth),
+            EventKind::Depth(depth) => self.publish_depth_update(now, shard, stamp, depth),
             EventKind::Order(told) => match event.report() {
                 Some(report) => {
-                    self.pasts.begin(told.order, event.at);
-                    self.tell_order(now, stamp, told, &report);
-                    self.tell_status(now, stamp, &report);
+                    self.order_histories.begin(told.order, event.at);
+                    self.publish_order_update(now, stamp, told, &report);
+                    self.publish_status_update(now, stamp, &report);
                 }
-                None => self.terms_are(shard, stamp, told),
+                None => self.handle_terms(shard, stamp, told),
             },
             EventKind::Status(report) => {
-                self.pasts.note(report);
-                self.tell_change(now, shard, report);
-                self.tell_status(now, stamp, report);
+                self.order_histories.note(report);
+                self.publish_change_update(now, shard, report);
+                self.publish_status_update(now, stamp, report);
             }
-            EventKind::Booked(booking) => self.tell_booking(now, shard, stamp, booking),
+            EventKind::Booked(booking) => self.publish_booking_update(now, shard, stamp, booking),
             EventKind::Adjusted { strategy, what } => {
-                self.tell_adjustment(now, shard, stamp, *strategy, what)
+                self.publish_adjustment_update(now, shard, stamp, *strategy, what)
             }
             EventKind::Subscription { strategy, security, on, subscribers } => {
                 let reference = self.reference.clone();
@@ -48,12 +49,12 @@ impl StompBroker {
                     system::subscription(out, stamp, (*strategy, *security), *on, *subscribers, &reference)
                 });
             }
-            EventKind::Phase { strategy, phase } => self.tell_phase(now, stamp, *strategy, *phase),
+            EventKind::Phase { strategy, phase } => self.publish_phase_update(now, stamp, *strategy, *phase),
             EventKind::Adapter { adapter, connected } => {
-                self.tell_adapter(now, shard, stamp, *adapter, *connected)
+                self.publish_adapter_update(now, shard, stamp, *adapter, *connected)
             }
             EventKind::Forgotten { order, .. } => self.own_ids.forget(*order),
-            // Nothing of these has a topic: refusals of requests are the requester's, the rest is ours.
+            // These have no topic: a refusal belongs to the requester, and the others are internal.
             EventKind::Refused(_)
             | EventKind::Session { .. }
             | EventKind::Halt { .. }
@@ -74,29 +75,35 @@ impl StompBroker {
         }
     }
 
-    /// Terms have changed, and how the order stands with them is told right behind; or this is an order's image.
-    fn terms_are(&mut self, shard: ShardId, stamp: EventStamp, told: &OrderTerms) {
+    /// Handles changed terms, whose status comes in the next event, or an order's image.
+    fn handle_terms(&mut self, shard: ShardId, stamp: EventStamp, told: &OrderTerms) {
         if !told.orig_id.is_none() {
             self.own_ids.set(told.order, told.id);
         }
         if told.what == ExecType::Snapshot {
-            self.pasts.begin(told.order, stamp.at);
+            self.order_histories.begin(told.order, stamp.at);
         } else if !self.index.is_empty() {
             self.changed.insert(shard, (stamp, *told));
         }
     }
 
-    fn tell_change(&mut self, now: Timestamp, shard: ShardId, report: &OrderReport) {
+    fn publish_change_update(&mut self, now: Timestamp, shard: ShardId, report: &OrderReport) {
         if report.what == ExecType::Replaced
             && let Some((stamp, told)) = self.changed.remove(&shard)
             && told.order == report.order
         {
-            self.tell_order(now, stamp, &told, report);
+            self.publish_order_update(now, stamp, &told, report);
         }
     }
 
-    fn tell_order(&mut self, now: Timestamp, stamp: EventStamp, told: &OrderTerms, report: &OrderReport) {
-        // Nobody is here, as often: then nothing is worded.
+    fn publish_order_update(
+        &mut self,
+        now: Timestamp,
+        stamp: EventStamp,
+        told: &OrderTerms,
+        report: &OrderReport,
+    ) {
+        // Often there are no subscribers; then nothing is rendered.
         if self.index.is_empty() {
             return;
         }
@@ -107,14 +114,14 @@ impl StompBroker {
         let known = self.fix_sessions.get(&(source.port, source.session));
         let name = known.filter(|_| source.origin == Origin::Fix).cloned();
         let past = self
-            .pasts
+            .order_histories
             .of(told.order)
             .unwrap_or(OrderHistory { submitted: stamp.at, ..OrderHistory::default() });
         let standing = OrderContext { report, past, session: name.as_deref() };
         self.publish(now, &topic, stamp.at, |out| orders::order(out, stamp, told, standing, &reference));
     }
 
-    fn tell_status(&mut self, now: Timestamp, stamp: EventStamp, report: &OrderReport) {
+    fn publish_status_update(&mut self, now: Timestamp, stamp: EventStamp, report: &OrderReport) {
         let (id, orig_id) = self.own_ids.of(report);
         if report.what == ExecType::Snapshot || self.index.is_empty() {
             return;
@@ -127,9 +134,15 @@ impl StompBroker {
         });
     }
 
-    fn tell_booking(&mut self, now: Timestamp, shard: ShardId, stamp: EventStamp, booking: &Booking) {
+    fn publish_booking_update(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        stamp: EventStamp,
+        booking: &Booking,
+    ) {
         let reference = self.reference.clone();
-        let cash = self.cash_is(shard, booking.strategy, booking.currency, booking.cash);
+        let cash = self.record_cash(shard, booking.strategy, booking.currency, booking.cash);
         let Some(strategy) = reference.strategy(booking.strategy) else { return };
         let instance = self.settings.instance;
         let topic = Topic::Transaction { strategy: &strategy.name };
@@ -137,13 +150,13 @@ impl StompBroker {
             ledger::transaction(out, stamp, booking, instance, &reference)
         });
         if let Some(security) = booking.security {
-            self.tell_position(now, stamp, booking.strategy, security, &booking.position);
+            self.publish_position_update(now, stamp, booking.strategy, security, &booking.position);
         }
-        self.tell_cash(now, stamp, booking.strategy, booking.currency, cash);
+        self.publish_cash_update(now, stamp, booking.strategy, booking.currency, cash);
     }
 
-    /// A reset found another value: the new one is told, and a person should know.
-    fn tell_adjustment(
+    /// Publishes a value that a reset has corrected, with a warning for the operator.
+    fn publish_adjustment_update(
         &mut self,
         now: Timestamp,
         shard: ShardId,
@@ -154,7 +167,7 @@ impl StompBroker {
         match *what {
             Adjustment::Position { before, after, .. } if before == after => {}
             Adjustment::Position { security, before, after } => {
-                self.tell_position(now, stamp, strategy, security, &after);
+                self.publish_position_update(now, stamp, strategy, security, &after);
                 let fields = [
                     ("strategyId", strategy.to_string()),
                     ("securityId", security.to_string()),
@@ -168,11 +181,11 @@ impl StompBroker {
                 );
             }
             Adjustment::Cash { currency, before, after } => {
-                let cash = self.cash_is(shard, strategy, currency, after);
+                let cash = self.record_cash(shard, strategy, currency, after);
                 if before == after {
                     return;
                 }
-                self.tell_cash(now, stamp, strategy, currency, cash);
+                self.publish_cash_update(now, stamp, strategy, currency, cash);
                 let fields = [
                     ("strategyId", strategy.to_string()),
                     ("currency", currency.to_string()),
@@ -188,7 +201,7 @@ impl StompBroker {
         }
     }
 
-    fn tell_position(
+    fn publish_position_update(
         &mut self,
         now: Timestamp,
         stamp: EventStamp,
@@ -205,7 +218,7 @@ impl StompBroker {
         });
     }
 
-    fn tell_cash(
+    fn publish_cash_update(
         &mut self,
         now: Timestamp,
         stamp: EventStamp,
@@ -221,8 +234,8 @@ impl StompBroker {
         });
     }
 
-    /// Notes a shard's part, and gives the sum of all; None if it cannot be counted.
-    fn cash_is(
+    /// Records a shard's part and returns the sum of all, or `None` if it overflows.
+    fn record_cash(
         &mut self,
         shard: ShardId,
         strategy: StrategyId,
@@ -235,8 +248,14 @@ impl StompBroker {
         i64::try_from(sum).ok().map(Money::from_raw)
     }
 
-    /// Every shard tells it; the first is heard.
-    fn tell_phase(&mut self, now: Timestamp, stamp: EventStamp, strategy: StrategyId, phase: Phase) {
+    /// Publishes a phase. Every shard reports it; the first report counts.
+    fn publish_phase_update(
+        &mut self,
+        now: Timestamp,
+        stamp: EventStamp,
+        strategy: StrategyId,
+        phase: Phase,
+    ) {
         if self.phases.insert(strategy, phase) == Some(phase) {
             return;
         }
@@ -248,8 +267,8 @@ impl StompBroker {
         });
     }
 
-    /// A strategy has failed: the change to STOP is told with its reason. If a shard has told of the change already, it is told once
-    /// more, with the reason.
+    /// Publishes the change of a failed strategy to STOP with its reason. If a shard has reported
+    /// the change before, it is published again with the reason.
     pub fn publish_failure(&mut self, now: Timestamp, name: &str, reason: &str) {
         let reference = self.reference.clone();
         let Some(row) = reference.strategies().iter().find(|row| row.name == name) else { return };
@@ -260,8 +279,9 @@ impl StompBroker {
         self.publish(now, &topic, now, |out| system::lifecycle(out, stamp, row.id, name, Phase::Stop, why));
     }
 
-    /// An adapter is connected when every shard that spoke of it says so; told when that changes.
-    fn tell_adapter(
+    /// Publishes when an adapter's state changes. An adapter is connected when every shard that
+    /// reported it says so.
+    fn publish_adapter_update(
         &mut self,
         now: Timestamp,
         shard: ShardId,
@@ -284,19 +304,19 @@ impl StompBroker {
     }
 }
 
-/// Orders whose own id cannot be told from a report alone: those that were modified, and those that are being cancelled, whose
-/// reports carry the id of the request.
+/// Own ids of orders whose reports carry another id: modified orders, and orders being cancelled,
+/// whose reports carry the id of the request.
 #[derive(Debug, Default)]
 pub(super) struct OwnIds {
     ids: BTreeMap<OrderHandle, IntId>,
 }
 
-/// Known at once, 64 octets each. Of more those with the lowest handles are forgotten, and the end of their cancel is told under the
-/// request's id.
+/// Orders known at once, 64 octets each. Above it those with the lowest handles are forgotten, and
+/// the end of their cancel is published under the request's id.
 const OWN_IDS_MAX: usize = 1 << 18;
 
 impl OwnIds {
-    /// The order's own id, and the one before its modification where the report tells it.
+    /// Returns the order's own id, and the id before its modification if the report has it.
     fn of(&mut self, report: &OrderReport) -> (IntId, IntId) {
         let is_request = matches!(report.what, ExecType::CancelPending | ExecType::ReplacePending);
         let own = match self.ids.get(&report.order) {
@@ -370,7 +390,7 @@ mod tests {
         for slot in [1, last] {
             assert_eq!(own_ids.of(&canceled(slot)).0, own(slot));
         }
-        // Whoever is finished makes room.
+        // A finished order makes room.
         own_ids.forget(order(last));
         assert_eq!(own_ids.ids.len(), OWN_IDS_MAX - 1);
     }

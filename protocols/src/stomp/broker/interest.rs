@@ -1,4 +1,4 @@
-//! Which events the subscriptions of a thread need, so that shards send it no others.
+//! Events that the subscriptions of a thread need, so that shards send it no others.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,30 +20,31 @@ pub enum Interest {
     Rest,
 }
 
-/// First segment of their topics.
+/// First segments of topics.
 const BAR: &str = "bar";
 const POSITION: &str = "position";
 
-/// How many subscriptions share an interest.
+/// Number of subscriptions for each interest.
 #[derive(Debug, Default)]
 pub struct Interests {
     counts: BTreeMap<Interest, u32>,
-    /// Subscriptions to bars by name. Who subscribes to everything gets those that are made anyway.
+    /// Subscriptions that name bars. A subscription to everything gets the bars that are made
+    /// anyway.
     bars: u32,
 }
 
 impl Interests {
-    /// Whether bars are to be made.
+    /// Returns whether bars must be made.
     pub fn wants_bars(&self) -> bool {
         self.bars > 0
     }
 
-    /// Whether ticks of this security are told here.
+    /// Returns whether this broker gets ticks of a security.
     pub fn has_ticks(&self, security: SecurityId) -> bool {
         self.has_any([Interest::AllTicks, Interest::Ticks(security)])
     }
 
-    /// Whether the book of this security is told here.
+    /// Returns whether this broker gets the book of a security.
     pub fn has_depth(&self, security: SecurityId) -> bool {
         self.has_any([Interest::AllDepths, Interest::Depth(security)])
     }
@@ -76,9 +77,9 @@ impl Interests {
     }
 }
 
-/// A pattern that begins with a wildcard may need all three.
+/// Returns the interests of a pattern. One that begins with a wildcard may need all three.
 fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 3] {
-    // Where a topic names its security: `tick.42`, `position.PAIRS.42`.
+    // Index of the security in a topic: `tick.42`, `position.PAIRS.42`.
     let at = if pattern.name_at(0) == Some(POSITION) { 2 } else { 1 };
     let names_it = pattern.segments().len() > at;
     let (ticks, depth) = match pattern.name_at(at).map(security) {
@@ -88,10 +89,10 @@ fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 3] {
     };
     match pattern.name_at(0) {
         None => [ticks, depth, Some(Interest::Rest)],
-        // Bars are folded from ticks.
+        // Bars are made from ticks.
         Some("tick" | BAR) => [ticks, None, None],
         Some("book") => [None, depth, None],
-        // Positions are told at the market's prices.
+        // Positions are valued at market prices.
         Some(POSITION) => [ticks, None, Some(Interest::Rest)],
         Some(first) => match kind_of_family(first, naming) {
             Some(TopicKind::MarketData) | None => [None, None, None],

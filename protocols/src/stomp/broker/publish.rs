@@ -1,4 +1,4 @@
-//! How a message finds its subscribers.
+//! Delivers messages to their subscribers.
 
 use pitlane_engine::event::{Depth, Tick};
 use pitlane_engine::id::ShardId;
@@ -13,10 +13,10 @@ use crate::stomp::payload::system::{self, ExternalSessionState, LogEventPayload,
 use crate::stomp::topic::Topic;
 
 impl StompBroker {
-    /// A tick of a shard; `now` is the time here, `at` that of the event.
+    /// Publishes a tick of a shard; `now` is the current time and `at` the time of the event.
     pub fn publish_tick(&mut self, now: Timestamp, seq: u64, at: Timestamp, tick: &Tick) {
         if self.interests.wants_bars() {
-            self.tell_bars(at);
+            self.publish_bars_update(at);
             self.bars.handle_tick(at, tick);
         } else if !self.bars.is_empty() {
             self.bars.clear();
@@ -25,15 +25,21 @@ impl StompBroker {
         self.publish_market_data(now, at, topic, |market| market.set_tick(topic, seq, at, tick));
     }
 
-    /// Bars whose time is over.
-    pub(super) fn tell_bars(&mut self, now: Timestamp) {
+    /// Publishes bars whose interval has ended.
+    pub(super) fn publish_bars_update(&mut self, now: Timestamp) {
         while let Some(bar) = self.bars.poll(now) {
             self.publish_bar(now, now, &bar);
         }
     }
 
-    /// One side of a book. The bids wait for the asks that come right behind them from the same shard.
-    pub(super) fn tell_depth(&mut self, now: Timestamp, shard: ShardId, stamp: EventStamp, depth: &Depth) {
+    /// Publishes a book. The bids wait for the asks, which come next from the same shard.
+    pub(super) fn publish_depth_update(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        stamp: EventStamp,
+        depth: &Depth,
+    ) {
         if depth.side == Side::Buy {
             self.bids.insert(shard, *depth);
             return;
@@ -51,7 +57,7 @@ impl StompBroker {
         self.publish_market_data(now, at, topic, |market| market.set_bar(topic, seq, at, bar, &reference));
     }
 
-    /// The state of an external session: an adapter or a FIX client.
+    /// Publishes the state of an external session: an adapter or a FIX client.
     pub fn publish_session(&mut self, now: Timestamp, name: &str, link: ExternalSessionState) {
         let stamp = EventStamp { seq: self.next_seq(), at: now };
         self.publish(now, &Topic::Session(name), stamp.at, |out| system::session(out, stamp, name, link));
@@ -63,7 +69,8 @@ impl StompBroker {
         self.publish(now, &topic, stamp.at, |out| system::log_event(out, stamp, event));
     }
 
-    /// `data` is JSON: it came by [`super::BrokerCommand::Generic`] of some thread, or was made by us.
+    /// Publishes a generic event. `data` is JSON: it came by [`super::BrokerCommand::Generic`] of
+    /// some thread, or was made by us.
     pub fn publish_generic_event(&mut self, now: Timestamp, name: &str, data: &[u8]) {
         let stamp = EventStamp { seq: self.next_seq(), at: now };
         let topic = Topic::GenericEvent(name);
@@ -75,7 +82,8 @@ impl StompBroker {
         self.publish_log_event(now, &event);
     }
 
-    /// A message that must not be lost. Its body is written once, and only if somebody wants it.
+    /// Publishes a message that must not be lost. Its body is written once, and only if there are
+    /// subscribers.
     pub(super) fn publish(
         &mut self,
         now: Timestamp,
@@ -105,10 +113,11 @@ impl StompBroker {
             }
         }
         self.found = found;
-        self.shed_if_full(now);
+        self.enforce_memory_limit(now);
     }
 
-    /// Market data: `set` makes it the newest of its topic. A rare event does not swallow what still waits.
+    /// Publishes market data: `set` makes it the newest of its topic. A rare event does not replace
+    /// a waiting one.
     fn publish_market_data(
         &mut self,
         now: Timestamp,
@@ -123,7 +132,7 @@ impl StompBroker {
                 let Some(Some(connection)) = self.connections.get_mut(subscriber.session as usize) else {
                     continue;
                 };
-                connection.session.hasten(now, subscriber.subscription, topic, &mut self.market);
+                connection.session.flush_topic(now, subscriber.subscription, topic, &mut self.market);
             }
         }
         set(&mut self.market);
@@ -138,7 +147,7 @@ impl StompBroker {
             }
         }
         self.market.give_subscribers(topic, subscribers);
-        self.shed_if_full(now);
+        self.enforce_memory_limit(now);
     }
 
     pub(super) fn next_seq(&mut self) -> u64 {

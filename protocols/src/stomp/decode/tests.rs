@@ -1,6 +1,7 @@
 use super::*;
 
-/// Frames and the error of a stream, as text; the octets come in pieces of these lengths over and over.
+/// Returns frames and the error of a stream as text. The octets arrive in pieces of these lengths,
+/// repeatedly.
 fn read(version: Option<StompVersion>, stream: &[u8], pieces: &[usize]) -> Vec<String> {
     let mut decoder = Decoder { version, ..Decoder::default() };
     let (mut buffer, mut told) = (Vec::new(), Vec::new());
@@ -31,7 +32,7 @@ fn read(version: Option<StompVersion>, stream: &[u8], pieces: &[usize]) -> Vec<S
     told
 }
 
-/// The same comes out wherever the octets are cut.
+/// Checks that the result is the same wherever the octets are cut.
 fn check(version: Option<StompVersion>, stream: &[u8], expected: &[&str]) {
     assert_eq!(read(version, stream, &[]), expected, "{}", stream.escape_ascii());
     for pieces in [&[1][..], &[2], &[3, 1], &[7, 1, 5]] {

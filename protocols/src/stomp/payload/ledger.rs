@@ -10,7 +10,7 @@ use crate::codes::WireName;
 use crate::json::Object;
 use crate::rest::transaction::{Story, ext_id_of, uuid_of};
 
-/// TransactionVO.
+/// Writes a TransactionVO.
 pub fn transaction(
     out: &mut Vec<u8>,
     stamp: EventStamp,
@@ -43,7 +43,7 @@ pub fn transaction(
     object.end();
 }
 
-/// PositionVO, valued at the newest tick that is known here.
+/// Writes a PositionVO, valued at the newest known tick.
 pub fn position(
     out: &mut Vec<u8>,
     stamp: EventStamp,
@@ -87,7 +87,8 @@ pub fn position(
     object.end();
 }
 
-/// Cash of a strategy in one currency, over all shards; without an amount if they add up to more than can be counted.
+/// Writes the cash of a strategy in one currency over all shards, without an amount if the sum
+/// overflows.
 pub fn cash_balance(
     out: &mut Vec<u8>,
     stamp: EventStamp,
@@ -105,7 +106,8 @@ pub fn cash_balance(
     object.end();
 }
 
-/// Long at the bid, short at the ask; the last price where there is no quote or no position.
+/// Returns the market price: long at the bid, short at the ask, and the last price without a quote
+/// or position.
 fn market_price(tick: &Tick, state: &PositionState) -> Option<Price> {
     let last = tick.traded.then_some(tick.last);
     let quote = match state.qty.raw() {

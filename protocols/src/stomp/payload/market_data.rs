@@ -19,11 +19,11 @@ pub struct BarPayload<'a> {
     pub low: Price,
     pub close: Price,
     pub volume: Qty,
-    /// When it began.
+    /// Start of the bar.
     pub at: Timestamp,
 }
 
-/// What is the same in every tick and every book of a security.
+/// Writes the members that are equal in every tick and book of a security.
 pub fn fixed_members(out: &mut Vec<u8>, security: SecurityId, reference: &RefData) {
     out.extend_from_slice(b",\"securityId\":");
     push_number(out, security.0.into());
@@ -35,8 +35,8 @@ pub fn fixed_members(out: &mut Vec<u8>, security: SecurityId, reference: &RefDat
     }
 }
 
-/// A tick: the hottest of all, so its members are written as they stand. A side without size and a price that never was are
-/// left out.
+/// Writes a tick. It is the most frequent payload, so its members are written directly. A side
+/// without size and a missing price are left out.
 pub fn tick(out: &mut Vec<u8>, seq: u64, at: Timestamp, fixed: &[u8], tick: &Tick) {
     out.extend_from_slice(b"{\"type\":\"TICK\",\"seq\":");
     push_number(out, seq);
@@ -68,7 +68,8 @@ pub fn tick(out: &mut Vec<u8>, seq: u64, at: Timestamp, fixed: &[u8], tick: &Tic
     out.extend_from_slice(b"\"}");
 }
 
-/// A book: bids and asks, each best first. The venue is ours, so its time is that of the event.
+/// Writes a book: bids and asks, each best first. The venue is simulated by us, so its time is that
+/// of the event.
 pub fn book(out: &mut Vec<u8>, seq: u64, at: Timestamp, fixed: &[u8], sides: &[Depth; 2]) {
     out.extend_from_slice(b"{\"type\":\"BOOK\",\"seq\":");
     push_number(out, seq);

@@ -1,4 +1,4 @@
-//! Orders as they are submitted and modified, and what happens to them.
+//! Submitted and modified orders, and changes of their status.
 
 use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
@@ -11,7 +11,7 @@ use super::{EventStamp, begin};
 use crate::codes::WireName;
 use crate::json::Object;
 
-/// What happened to an order: under its own id, whatever the id of the request was.
+/// Writes an order's status under the order's own id, whatever the id of the request was.
 pub fn status(
     out: &mut Vec<u8>,
     stamp: EventStamp,
@@ -41,26 +41,26 @@ pub fn status(
     object.end();
 }
 
-/// What an order's terms do not tell of it.
+/// What the terms of an order do not contain.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderContext<'a> {
-    /// Of the same moment.
+    /// Report of the same time.
     pub report: &'a OrderReport,
     pub past: OrderHistory,
-    /// The FIX session it came from, where its name is known: `FIX:CLIENT1`.
+    /// FIX session of the order, if its name is known: `FIX:CLIENT1`.
     pub session: Option<&'a str>,
 }
 
-/// What happened to an order before, of which a report tells nothing.
+/// What happened to an order before a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderHistory {
     pub submitted: Timestamp,
-    /// Of the latest fill; zero: there was none.
+    /// Quantity and price of the latest fill; zero if there was none.
     pub last_qty: Qty,
     pub last_price: Price,
 }
 
-/// OrderVO.
+/// Writes an OrderVO.
 pub fn order(
     out: &mut Vec<u8>,
     stamp: EventStamp,

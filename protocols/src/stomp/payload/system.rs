@@ -8,7 +8,7 @@ use super::{EventStamp, begin};
 use crate::codes::WireName;
 use crate::json::Object;
 
-/// How an external session stands: an adapter, or a FIX client.
+/// State of an external session: an adapter or a FIX client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExternalSessionState {
     Disconnected,
@@ -28,7 +28,7 @@ impl ExternalSessionState {
     }
 }
 
-/// How grave a log event is; lesser ones have no topic.
+/// Severity of a log event; lower ones have no topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     Warn,
@@ -43,7 +43,7 @@ impl LogLevel {
         }
     }
 
-    /// As the topic has it.
+    /// Returns the segment in the topic.
     pub fn segment(self) -> &'static str {
         match self {
             LogLevel::Warn => "warn",
@@ -89,7 +89,7 @@ pub fn session(out: &mut Vec<u8>, stamp: EventStamp, name: &str, link: ExternalS
     object.end();
 }
 
-/// With the reason if it failed.
+/// Writes a life cycle event, with the reason of a failure.
 pub fn lifecycle(
     out: &mut Vec<u8>,
     stamp: EventStamp,
@@ -121,7 +121,7 @@ pub fn log_event(out: &mut Vec<u8>, stamp: EventStamp, event: &LogEventPayload<'
     object.end();
 }
 
-/// `data` is JSON: it was checked when it came.
+/// Writes a generic event. `data` is JSON, which was checked on receipt.
 pub fn generic_event(out: &mut Vec<u8>, stamp: EventStamp, name: &str, data: &[u8]) {
     let mut object = begin(out, "GENERIC_EVENT", stamp);
     object.text("name", name);

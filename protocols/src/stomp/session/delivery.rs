@@ -1,5 +1,6 @@
-//! How messages reach a session: at once while it keeps up, else in lines. What must not be lost waits in order; of market data
-//! only the topic waits, and its newest message is sent when its turn comes.
+//! Delivers messages to a session: at once while it keeps up, else through queues. Messages that
+//! must not be lost wait in order; of market data only the topic waits, and its newest message is
+//! sent when its turn comes.
 
 use pitlane_engine::time::Timestamp;
 
@@ -12,7 +13,7 @@ use crate::stomp::subscription::{MessageId, QueuedMessage, Subscription};
 use crate::stomp::topic::Naming;
 
 impl StompSession {
-    /// A message that must not be lost. Strategies that are not for this user's eyes pass by.
+    /// Delivers a message that must not be lost, unless the user may not see its strategy.
     pub fn deliver(
         &mut self,
         now: Timestamp,
@@ -25,15 +26,15 @@ impl StompSession {
         if self.state != StompState::Connected || is_hidden {
             return;
         }
-        let is_open = self.is_below_mark() && self.backlog_line.is_empty();
-        self.begins_to_wait(now);
+        let is_open = self.is_below_mark() && self.backlog_queue.is_empty();
+        self.note_output_start(now);
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
         let tail = rendered.tail(subscription.variant, naming);
         if is_open && subscription.backlog.is_empty() && subscription.has_room() {
             self.messages += 1;
             self.counters.messages += 1;
             subscription.encode(&mut self.outbox, self.messages, tail.bytes());
-            return self.line_up(place);
+            return self.update_queues(place);
         }
         let bytes = self.backlog_bytes + tail.bytes().len();
         if self.backlog == self.limits.backlog_max || bytes > self.limits.backlog_bytes_max {
@@ -43,10 +44,11 @@ impl StompSession {
         subscription.backlog.push_back(QueuedMessage { turn: self.turns, tail: tail.share() });
         self.backlog += 1;
         self.backlog_bytes = bytes;
-        self.line_up(place);
+        self.update_queues(place);
     }
 
-    /// A market data event of a topic whose newest message the market holds. A rare one goes at once.
+    /// Delivers market data of a topic, whose newest message the market holds. A rare event is sent
+    /// at once.
     pub fn offer(
         &mut self,
         now: Timestamp,
@@ -59,9 +61,9 @@ impl StompSession {
             return;
         }
         let is_due = self.interval.is_none_or(|interval| self.pace.due(interval) <= now);
-        if is_due && self.interval.is_some() && !self.slots_line.is_empty() {
-            // Whoever waits is first.
-            self.pump(now, market);
+        if is_due && self.interval.is_some() && !self.slots_queue.is_empty() {
+            // Waiting topics go first.
+            self.send_waiting(now, market);
         }
         let Some(Some(subscription)) = self.subscriptions.get(place as usize) else { return };
         if subscription.slots.contains(topic) {
@@ -70,18 +72,18 @@ impl StompSession {
         }
         let is_open = self.is_below_mark() && subscription.has_room();
         let is_turn = match self.interval {
-            None => self.slots_line.is_empty(),
-            Some(interval) => is_rare || self.slots_line.is_empty() && self.pace.due(interval) <= now,
+            None => self.slots_queue.is_empty(),
+            Some(interval) => is_rare || self.slots_queue.is_empty() && self.pace.due(interval) <= now,
         };
         if !is_open || !is_turn {
             return self.wait(now, place, topic);
         }
         self.send_market_data(now, place, topic, is_rare, market);
-        self.line_up(place);
+        self.update_queues(place);
     }
 
-    /// Before a rare event replaces what waits of its topic, that goes out.
-    pub fn hasten(&mut self, now: Timestamp, place: u16, topic: u32, market: &mut MarketTopics) {
+    /// Sends the waiting message of a topic before a rare event replaces it.
+    pub fn flush_topic(&mut self, now: Timestamp, place: u16, topic: u32, market: &mut MarketTopics) {
         if self.interval.is_none() || self.state != StompState::Connected || !self.is_below_mark() {
             return;
         }
@@ -89,20 +91,20 @@ impl StompSession {
         if subscription.has_room() && subscription.slots.remove(topic) {
             self.slots -= 1;
             self.send_market_data(now, place, topic, true, market);
-            self.line_up(place);
+            self.update_queues(place);
         }
     }
 
-    /// Sends what waits and may go: what must not be lost first.
-    pub fn pump(&mut self, now: Timestamp, market: &mut MarketTopics) {
+    /// Sends waiting messages that may go, first those that must not be lost.
+    pub fn send_waiting(&mut self, now: Timestamp, market: &mut MarketTopics) {
         if self.state != StompState::Connected {
             return;
         }
-        // Ends at the mark, so a turn is bounded.
+        // The loop ends at the mark, so a turn is bounded.
         while self.is_below_mark() {
-            if let Some(&(_, place)) = self.backlog_line.first() {
+            if let Some(&(_, place)) = self.backlog_queue.first() {
                 self.send_backlog(now, place);
-            } else if let Some(&(_, place)) = self.slots_line.first() {
+            } else if let Some(&(_, place)) = self.slots_queue.first() {
                 if self.interval.is_some_and(|interval| self.pace.due(interval) > now) {
                     return;
                 }
@@ -110,20 +112,20 @@ impl StompSession {
                 let slot = slot.expect("who stands in line has something to send");
                 self.slots -= 1;
                 self.send_market_data(now, place, slot.topic, false, market);
-                self.line_up(place);
+                self.update_queues(place);
             } else {
                 return;
             }
         }
     }
 
-    /// When market data that waits may go, if time is all it waits for.
-    pub(super) fn pump_at(&self) -> Option<Timestamp> {
-        let interval = self.interval.filter(|_| !self.slots_line.is_empty() && self.is_below_mark())?;
+    /// Returns when waiting market data may be sent, if it waits only for time.
+    pub(super) fn next_send_at(&self) -> Option<Timestamp> {
+        let interval = self.interval.filter(|_| !self.slots_queue.is_empty() && self.is_below_mark())?;
         Some(self.pace.due(interval))
     }
 
-    /// Another rate, or none.
+    /// Sets another rate, or none.
     pub fn set_interval(&mut self, interval: Option<u64>) {
         self.interval = interval;
         self.pace.change(interval.unwrap_or(0));
@@ -132,17 +134,17 @@ impl StompSession {
     pub(super) fn take_acknowledgement(&mut self, message: MessageId) {
         if let Some(subscription) = self.subscription(message.place) {
             subscription.acknowledge(message.number);
-            self.line_up(message.place);
+            self.update_queues(message.place);
         }
     }
 
-    /// A subscription is gone, and what waited for it.
+    /// Removes a subscription and its waiting messages.
     pub(super) fn forget(&mut self, place: u16, gone: &Subscription) {
         if let Some(turn) = gone.backlog_turn {
-            self.backlog_line.remove(&(turn, place));
+            self.backlog_queue.remove(&(turn, place));
         }
         if let Some(turn) = gone.slots_turn {
-            self.slots_line.remove(&(turn, place));
+            self.slots_queue.remove(&(turn, place));
         }
         self.backlog -= gone.backlog.len();
         self.backlog_bytes -= gone.backlog.iter().map(|waiting| waiting.tail.len()).sum::<usize>();
@@ -153,7 +155,7 @@ impl StompSession {
         if self.slots == self.limits.slots_max {
             return self.fail(now, StompCloseReason::SlowConsumer, None);
         }
-        if self.slots_line.is_empty() {
+        if self.slots_queue.is_empty() {
             self.pace.wait(now);
         }
         self.turns += 1;
@@ -161,7 +163,7 @@ impl StompSession {
         if let Some(subscription) = self.subscription(place) {
             subscription.slots.push(TopicSlot { turn, topic });
             self.slots += 1;
-            self.line_up(place);
+            self.update_queues(place);
         }
     }
 
@@ -173,7 +175,7 @@ impl StompSession {
         is_rare: bool,
         market: &mut MarketTopics,
     ) {
-        self.begins_to_wait(now);
+        self.note_output_start(now);
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
         self.messages += 1;
         self.counters.messages += 1;
@@ -186,7 +188,7 @@ impl StompSession {
     }
 
     fn send_backlog(&mut self, now: Timestamp, place: u16) {
-        self.begins_to_wait(now);
+        self.note_output_start(now);
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
         let waiting = subscription.backlog.pop_front().expect("who stands in line has something to send");
         self.messages += 1;
@@ -194,24 +196,25 @@ impl StompSession {
         subscription.encode(&mut self.outbox, self.messages, &waiting.tail);
         self.backlog -= 1;
         self.backlog_bytes -= waiting.tail.len();
-        self.line_up(place);
+        self.update_queues(place);
     }
 
-    /// Puts a subscription where it belongs in both lines: under the turn of its first, if its window is open.
-    fn line_up(&mut self, place: u16) {
+    /// Puts a subscription at its place in both queues: under the turn of its first message, if its
+    /// window is open.
+    fn update_queues(&mut self, place: u16) {
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
         let is_open = subscription.has_room();
         let first = subscription.backlog.front().map(|waiting| waiting.turn).filter(|_| is_open);
         if first != subscription.backlog_turn {
             let old = std::mem::replace(&mut subscription.backlog_turn, first);
-            old.map(|turn| self.backlog_line.remove(&(turn, place)));
-            first.map(|turn| self.backlog_line.insert((turn, place)));
+            old.map(|turn| self.backlog_queue.remove(&(turn, place)));
+            first.map(|turn| self.backlog_queue.insert((turn, place)));
         }
         let first = subscription.slots.front().map(|slot| slot.turn).filter(|_| is_open);
         if first != subscription.slots_turn {
             let old = std::mem::replace(&mut subscription.slots_turn, first);
-            old.map(|turn| self.slots_line.remove(&(turn, place)));
-            first.map(|turn| self.slots_line.insert((turn, place)));
+            old.map(|turn| self.slots_queue.remove(&(turn, place)));
+            first.map(|turn| self.slots_queue.insert((turn, place)));
         }
     }
 

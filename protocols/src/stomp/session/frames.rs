@@ -1,10 +1,10 @@
-//! What each frame of a client does.
+//! Effects of a client's frames.
 
 use std::borrow::Cow;
 
 use pitlane_engine::time::Timestamp;
 
-use super::{GOODBYE_NS_MAX, SessionAction, StompSession, StompState};
+use super::{DISCONNECT_NS_MAX, SessionAction, StompSession, StompState};
 use crate::json;
 use crate::stomp::access::Passcode;
 use crate::stomp::close_reason::StompCloseReason;
@@ -17,49 +17,51 @@ use crate::stomp::topic::{self, TopicKind};
 use crate::stomp::transaction::TransactionStep;
 
 impl StompSession {
-    /// Takes one frame; what the broker must do about it is appended to `acts`. A frame that asks for a receipt gets it when
-    /// it has taken effect; a wrong one gets an ERROR, and is the last.
+    /// Handles one frame and appends the broker's tasks to `actions`. A frame gets its receipt
+    /// after it has taken effect; a wrong frame gets an ERROR and is the last.
     pub fn handle_frame(
         &mut self,
         now: Timestamp,
         frame: &StompFrame<'_>,
         settings: &BrokerSettings,
-        acts: &mut Vec<SessionAction>,
+        actions: &mut Vec<SessionAction>,
     ) {
         self.counters.frames += 1;
         let receipt = frame.header("receipt").map(Cow::into_owned);
         let done = match (self.state, frame.command) {
-            (StompState::AwaitingConnect, ClientCommand::Connect) => self.connect(now, frame, settings, acts),
+            (StompState::AwaitingConnect, ClientCommand::Connect) => {
+                self.connect(now, frame, settings, actions)
+            }
             (StompState::AwaitingConnect, _) => Err(StompCloseReason::NotConnected),
             (StompState::VerifyingLogin | StompState::Closing(_), _) => return,
             (StompState::Connected, ClientCommand::Connect) => Err(StompCloseReason::ConnectedTwice),
-            (StompState::Connected, ClientCommand::Subscribe) => self.subscribe(frame, settings, acts),
-            (StompState::Connected, ClientCommand::Unsubscribe) => self.unsubscribe(frame, acts),
+            (StompState::Connected, ClientCommand::Subscribe) => self.subscribe(frame, settings, actions),
+            (StompState::Connected, ClientCommand::Unsubscribe) => self.unsubscribe(frame, actions),
             (StompState::Connected, ClientCommand::Ack | ClientCommand::Nack) => self.acknowledge(frame),
             (StompState::Connected, ClientCommand::Begin) => self.begin(frame),
-            (StompState::Connected, ClientCommand::Commit) => self.commit(frame, acts),
+            (StompState::Connected, ClientCommand::Commit) => self.commit(frame, actions),
             (StompState::Connected, ClientCommand::Abort) => self.abort(frame),
-            (StompState::Connected, ClientCommand::Send) => self.send(frame, acts),
+            (StompState::Connected, ClientCommand::Send) => self.send(frame, actions),
             (StompState::Connected, ClientCommand::Disconnect) => Ok(()),
         };
         match (done, receipt) {
             (Err(cause), receipt) => self.fail(now, cause, receipt),
-            (Ok(()), receipt) => self.owed = receipt,
+            (Ok(()), receipt) => self.receipt_owed = receipt,
         }
-        self.is_leaving = frame.command == ClientCommand::Disconnect;
+        self.is_disconnecting = frame.command == ClientCommand::Disconnect;
     }
 
-    /// The broker has done what the frame asked for: now its receipt is due.
-    pub fn conclude(&mut self, now: Timestamp) {
+    /// Sends the receipt, after the broker has applied the frame's actions.
+    pub fn finish_frame(&mut self, now: Timestamp) {
         if self.state != StompState::Connected {
-            // Not yet, or never more: an ERROR is the last frame.
+            // The receipt is sent later or never: an ERROR is the last frame.
             return;
         }
-        if let Some(receipt) = self.owed.take() {
+        if let Some(receipt) = self.receipt_owed.take() {
             self.receipt(now, &receipt);
         }
-        if self.is_leaving {
-            self.end(now.plus(GOODBYE_NS_MAX), StompCloseReason::Disconnected);
+        if self.is_disconnecting {
+            self.end(now.plus(DISCONNECT_NS_MAX), StompCloseReason::Disconnected);
         }
     }
 
@@ -68,7 +70,7 @@ impl StompSession {
         now: Timestamp,
         frame: &StompFrame<'_>,
         settings: &BrokerSettings,
-        acts: &mut Vec<SessionAction>,
+        actions: &mut Vec<SessionAction>,
     ) -> Result<(), StompCloseReason> {
         let version = match frame.header("accept-version") {
             None => StompVersion::V10,
@@ -81,12 +83,12 @@ impl StompSession {
         }
         self.version = Some(version);
         if let Some(access) = &settings.anonymous_access {
-            self.welcome(now, &settings.server, access.clone());
+            self.send_connected(now, &settings.server, access.clone());
             return Ok(());
         }
         let text = |name| frame.header(name).map(Cow::into_owned);
         let passcode = text("passcode").map(Passcode);
-        acts.push(SessionAction::Login { login: text("login"), passcode, host: text("host") });
+        actions.push(SessionAction::Login { login: text("login"), passcode, host: text("host") });
         self.state = StompState::VerifyingLogin;
         Ok(())
     }
@@ -95,7 +97,7 @@ impl StompSession {
         &mut self,
         frame: &StompFrame<'_>,
         settings: &BrokerSettings,
-        acts: &mut Vec<SessionAction>,
+        actions: &mut Vec<SessionAction>,
     ) -> Result<(), StompCloseReason> {
         let version = self.version.expect("it is connected");
         let destination =
@@ -121,14 +123,15 @@ impl StompSession {
         if let Some(id) = &id {
             self.by_id.insert(id.clone(), place);
         }
-        let wanted = SubscriptionRequest { id, destination, pattern, ack, window };
-        self.subscriptions[place as usize] = Some(Box::new(Subscription::new(place, version, wanted)));
+        let request = SubscriptionRequest { id, destination, pattern, ack, window };
+        self.subscriptions[place as usize] = Some(Box::new(Subscription::new(place, version, request)));
         let last_value = frame.header("last-value").is_some_and(|text| text.trim() == "true");
-        acts.push(SessionAction::Subscribe { place, last_value });
+        actions.push(SessionAction::Subscribe { place, last_value });
         Ok(())
     }
 
-    /// Whoever names a strategy that is not for him is told so; under a wildcard he gets what is for him.
+    /// Returns whether the user may subscribe. A pattern that names an invisible strategy is
+    /// refused; a wildcard delivers only visible strategies.
     fn may_read(&self, pattern: &Pattern, settings: &BrokerSettings) -> bool {
         let (Some(family), Some(name)) = (pattern.name_at(0), pattern.name_at(1)) else { return true };
         let is_guarded = topic::kind_of_family(family, &settings.naming) == Some(TopicKind::Order);
@@ -149,11 +152,11 @@ impl StompSession {
     fn unsubscribe(
         &mut self,
         frame: &StompFrame<'_>,
-        acts: &mut Vec<SessionAction>,
+        actions: &mut Vec<SessionAction>,
     ) -> Result<(), StompCloseReason> {
         let place = match (frame.header("id"), self.version) {
             (Some(id), _) => self.by_id.remove(&*id),
-            // In 1.0 a subscription may have no id, and is then known by its destination.
+            // In 1.0 a subscription may have no id and is then identified by its destination.
             (None, Some(StompVersion::V10)) => {
                 let text = frame.header("destination").ok_or(StompCloseReason::Missing("destination"))?;
                 self.first_of(&text)
@@ -163,19 +166,19 @@ impl StompSession {
         let place = place.ok_or(StompCloseReason::UnknownSubscription)?;
         let subscription =
             self.subscriptions[place as usize].take().ok_or(StompCloseReason::UnknownSubscription)?;
-        if let Some(id) = &subscription.wanted.id {
+        if let Some(id) = &subscription.request.id {
             self.by_id.remove(id);
         }
         self.free.push(place);
         self.forget(place, &subscription);
-        acts.push(SessionAction::Unsubscribe { place, pattern: subscription.wanted.pattern });
+        actions.push(SessionAction::Unsubscribe { place, pattern: subscription.request.pattern });
         Ok(())
     }
 
     fn first_of(&self, destination: &str) -> Option<u16> {
         let mut all = self.subscriptions.iter();
         all.position(|subscription| {
-            subscription.as_ref().is_some_and(|subscription| subscription.wanted.destination == destination)
+            subscription.as_ref().is_some_and(|subscription| subscription.request.destination == destination)
         })
         .map(|place| place as u16)
     }
@@ -193,7 +196,7 @@ impl StompSession {
         if version == StompVersion::V11 && named.is_none() {
             return Err(StompCloseReason::Missing("subscription"));
         }
-        let is_other = |named| subscription.wanted.id.as_deref() != Some(named);
+        let is_other = |named| subscription.request.id.as_deref() != Some(named);
         if version < StompVersion::V12 && named.as_deref().is_some_and(is_other) {
             return Err(StompCloseReason::UnknownMessage);
         }
@@ -213,12 +216,12 @@ impl StompSession {
     fn commit(
         &mut self,
         frame: &StompFrame<'_>,
-        acts: &mut Vec<SessionAction>,
+        actions: &mut Vec<SessionAction>,
     ) -> Result<(), StompCloseReason> {
         for deed in self.transactions.end(&transaction_of(frame)?)? {
             match deed {
                 TransactionStep::Acknowledge(message) => self.take_acknowledgement(message),
-                TransactionStep::Send { name, body } => acts.push(SessionAction::Send { name, body }),
+                TransactionStep::Send { name, body } => actions.push(SessionAction::Send { name, body }),
             }
         }
         Ok(())
@@ -232,11 +235,11 @@ impl StompSession {
     fn send(
         &mut self,
         frame: &StompFrame<'_>,
-        acts: &mut Vec<SessionAction>,
+        actions: &mut Vec<SessionAction>,
     ) -> Result<(), StompCloseReason> {
         let destination = frame.header("destination").ok_or(StompCloseReason::Missing("destination"))?;
         let name = destination.strip_prefix("/topic/generic-event.").filter(|_| self.access.may_send);
-        // Elsewhere names stand in lines of their own: in headers of other brokers, in logs.
+        // Names are part of lines elsewhere: in headers of other brokers and in logs.
         let is_one_segment = |name: &&str| {
             !name.is_empty() && !name.contains(['.', '*', '>', '/']) && !name.contains(char::is_control)
         };
@@ -248,7 +251,7 @@ impl StompSession {
         let body = frame.body.to_vec();
         match frame.header("transaction") {
             Some(transaction) => self.transactions.add(&transaction, TransactionStep::Send { name, body })?,
-            None => acts.push(SessionAction::Send { name, body }),
+            None => actions.push(SessionAction::Send { name, body }),
         }
         Ok(())
     }
@@ -258,7 +261,7 @@ fn transaction_of<'a>(frame: &StompFrame<'a>) -> Result<Cow<'a, str>, StompClose
     frame.header("transaction").ok_or(StompCloseReason::Missing("transaction"))
 }
 
-/// The window a client asks for under either of the names in use; never above ours.
+/// Returns the window that a client requests under either of the usual names, at most our limit.
 fn window_of(frame: &StompFrame<'_>, max: u32) -> Result<u32, StompCloseReason> {
     let asked = frame.header("prefetch-count").or_else(|| frame.header("activemq.prefetchSize"));
     let Some(text) = asked else { return Ok(max) };

@@ -1,4 +1,5 @@
-//! One session with its connection, if it has one, and the request that waits for room.
+//! One session with its connection, if it has one, and the request that waits for a free slot of a
+//! lane.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::platform::address_of;
 use crate::platform::gateway::transmit::transmit;
 use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 
-/// Requests of one session in one round: the others want their turn too.
+/// Maximum number of requests of one session per cycle, so that the other sessions are served too.
 const REQUESTS_PER_ROUND_MAX: usize = 256;
 
 #[derive(Debug)]
@@ -31,31 +32,32 @@ pub struct Client {
     pub session: FixSession,
     pub connection: Option<ConnectionId>,
     pub peer: Option<SocketAddr>,
-    /// Of the connection, or of the start.
+    /// Time of the connection, or zero before the first one.
     pub since: Timestamp,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// What was last told of its state.
+    /// The state of the last notification.
     told: ExternalSessionState,
-    /// For which there was no room; nothing else is asked before it.
+    /// A request that the lane did not accept; it is sent before any other.
     pub held: Option<ClientRequest>,
-    /// Whether it is in the line of those with something to do.
+    /// Whether the session is in the list of sessions with work to do.
     pub queued: bool,
-    /// Whether its connection is not read.
+    /// Whether reading from its connection is paused.
     pub paused: bool,
     /// Whether its messages are logged.
     pub logged: bool,
-    /// By whose login it came in, and by which books; none: by none.
+    /// The login and the generation of the credentials it was verified against; `None` without a
+    /// login of the credential files.
     pub admitted: Option<(Arc<str>, u64)>,
-    /// The name of its Logon by the config, where the config has its password.
+    /// The user name of its Logon, where the config has its password.
     pub login: Option<String>,
-    /// By which the port has named who is connected; none: nothing was sent since it connected.
+    /// The sender registered at the port; `NONE` if nothing was sent since the session connected.
     pub sender: SenderId,
 }
 
 pub struct Driven {
     pub work: usize,
-    /// There is more to do, now or when a lane has room.
+    /// Whether there is more to do, now or when a lane accepts more.
     pub again: bool,
 }
 
@@ -90,7 +92,7 @@ impl Client {
         (self.connection, self.paused, self.admitted) = (None, false, None);
     }
 
-    /// Its state, if it has changed since it was told.
+    /// Returns a notification if the state has changed since the last one.
     pub fn news(&mut self) -> Option<Notification> {
         let link = match self.session.state() {
             FixSessionState::Disconnected => ExternalSessionState::Disconnected,
@@ -106,7 +108,7 @@ impl Client {
         Some(Notification::Link { name: name.into(), link })
     }
 
-    /// Hands what the client asks to the desk.
+    /// Passes the client's requests to the desk.
     pub fn drive(
         &mut self,
         now: Timestamp,
@@ -115,7 +117,8 @@ impl Client {
         turn: &mut Turn<'_>,
     ) -> Driven {
         let Some(port) = port else {
-            // No command leaves any more. What still comes is read: the client's Logout is among it.
+            // No command is sent any more. Input is still read, because the client's Logout may be
+            // in it.
             if self.held.is_none() {
                 self.held = self.session.poll_command(now, desk);
             }
@@ -139,12 +142,12 @@ impl Client {
         Driven { work: REQUESTS_PER_ROUND_MAX, again: true }
     }
 
-    /// Who sends by this session, by the login and address of the connection.
+    /// Returns the sender for this session, with the login and address of the connection.
     fn sender(&mut self, port: &mut PortEnd) -> SenderId {
         if self.sender == SenderId::NONE {
             let by_config = self.login.as_deref();
             let login = self.admitted.as_ref().map(|(login, _)| &**login).or(by_config);
-            self.sender = port.name_sender(Sender {
+            self.sender = port.register_sender(Sender {
                 protocol: Protocol::Fix,
                 address: self.peer.map_or(SenderAddress::NONE, |peer| address_of(peer.ip())),
                 login: SenderText::new(login.unwrap_or_default()),
@@ -154,7 +157,7 @@ impl Client {
         self.sender
     }
 
-    /// One write. Says whether anything was taken.
+    /// Writes once. Returns whether the socket took any bytes.
     pub fn write(
         &mut self,
         now: Timestamp,

@@ -1,22 +1,22 @@
-//! Stamps on one message in so many, from the wire and back: see [`crate::stages`].
+//! Timestamps on a sample of the messages, from the wire and back: see [`crate::stages`].
 
 use pitlane_engine::event::Event;
 use pitlane_engine::id::IntId;
 
 use crate::stages::{Recorder, Stage, Stamp};
 
-/// What is being timed. One message at a time.
+/// The message being timed, one at a time.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// When the bytes came that are not decoded yet.
+    /// Arrival time of bytes that are not decoded yet.
     came: Option<Stamp>,
     /// The request whose answer is awaited.
     sent: Option<(IntId, Stamp)>,
-    /// Whether the answer's bytes are to be written.
+    /// Whether the bytes of the answer have to be written.
     answered: bool,
 }
 
-/// The watch in one session's turn.
+/// The measurement while one session is driven.
 pub struct Turn<'a> {
     watch: &'a mut Watch,
     recorder: Option<&'a mut Recorder>,
@@ -24,7 +24,7 @@ pub struct Turn<'a> {
 }
 
 impl Watch {
-    /// Bytes have come.
+    /// Starts a measurement on received bytes, if they are sampled.
     pub fn came(&mut self, recorder: Option<&mut Recorder>) {
         if self.sent.is_none()
             && let Some(stamp) = recorder.and_then(Recorder::sample)
@@ -37,7 +37,7 @@ impl Watch {
         Turn { watch: self, recorder, decoded: None }
     }
 
-    /// An event has come; the moment, if it is the awaited one.
+    /// Records an event; returns the time if it is the awaited one.
     pub fn heard(&mut self, event: &Event, recorder: Option<&mut Recorder>) -> Option<Stamp> {
         let (id, sent) = self.sent?;
         let recorder = recorder?;
@@ -48,7 +48,7 @@ impl Watch {
         Some(heard)
     }
 
-    /// Its report is encoded.
+    /// Records that the report of the event is encoded.
     pub fn encoded(&mut self, heard: Option<Stamp>, recorder: Option<&mut Recorder>) {
         if let (Some(heard), Some(recorder)) = (heard, recorder) {
             recorder.count(Stage::Encode, heard, recorder.stamp());
@@ -69,7 +69,7 @@ impl Watch {
 }
 
 impl Turn<'_> {
-    /// A request was made of the bytes.
+    /// Records that the bytes have become a request.
     pub fn decoded(&mut self) {
         if let (Some(came), Some(recorder)) = (self.watch.came.take(), &mut self.recorder) {
             let decoded = recorder.stamp();
@@ -78,7 +78,7 @@ impl Turn<'_> {
         }
     }
 
-    /// It is on its lane.
+    /// Records that the request is on its lane.
     pub fn sent(&mut self, id: IntId) {
         if let (Some(decoded), Some(recorder)) = (self.decoded.take(), &mut self.recorder) {
             let sent = recorder.stamp();

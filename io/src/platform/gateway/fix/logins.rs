@@ -1,5 +1,6 @@
-//! Whether a client may log on: names and address by the config, then name and password by the config or by the books. All of it before
-//! anything is kept for the session, so that a refused Logon leaves no trace and takes no place.
+//! Decides whether a client may log on: CompIDs and address by the config, then name and password
+//! by the config or by the credential files. All of it happens before any state is stored for the
+//! session, so a refused Logon leaves no trace and takes no slot.
 
 use std::sync::Arc;
 
@@ -17,11 +18,11 @@ use crate::fix::settings::{Arrival, Proof};
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
 
-/// How long a client waits for the verdict on its password: longer than a full queue takes.
+/// Maximum time a client waits for the verdict on its password: longer than a full queue takes.
 const VERDICT_NS_MAX: u64 = 10 * NS_PER_S;
 
 impl FixEndpoint {
-    /// Checks name and password of a whole Logon.
+    /// Checks name and password of a complete Logon.
     pub(super) fn check_login(
         &mut self,
         now: Timestamp,
@@ -40,7 +41,7 @@ impl FixEndpoint {
             Proof::Config(login, secret) => {
                 let right =
                     shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
-                // No name of the books has a colon.
+                // No name in the credential files has a colon.
                 let judged = self.seat.admit(now, &format!("fix:{name}"), arrival.peer, right.into());
                 match judged {
                     Ok(()) => self.let_in(now, sockets, id, Admitted { name, login: None }),
@@ -56,19 +57,20 @@ impl FixEndpoint {
                 let is_asked = ticket.is_some_and(|ticket| self.seat.ask(now, ticket, credentials).is_ok());
                 match is_asked {
                     true => sockets.set_deadline(id, Some(now.plus(VERDICT_NS_MAX))),
-                    // The address fills the queue; it may come again.
+                    // The address fills the queue; the client may reconnect.
                     false => self.turn_away(now, sockets, id, &name),
                 }
             }
         }
     }
 
-    /// Names and passwords that were asked about.
+    /// Handles the verdicts on names and passwords.
     pub(super) fn hear_verdicts(&mut self, now: Timestamp, sockets: &mut Sockets) {
         while let Some((ticket, verdict)) = self.seat.poll() {
             let Some((id, _, asked)) = self.lobby.answered(ticket) else { continue };
             let Asked { name, generation } = asked;
-            // An order may name any strategy, so a login that is for some only is not enough.
+            // An order may name any strategy, so a login that is limited to some strategies does
+            // not suffice.
             let may =
                 |identity: &Identity| identity.role >= Role::Trade && identity.strategies == Strategies::All;
             match verdict.ok().filter(may) {
@@ -81,12 +83,12 @@ impl FixEndpoint {
         }
     }
 
-    /// Refuses a Logon with a Logout that has nothing of the session in it.
+    /// Refuses a Logon with a Logout that contains nothing of the session.
     pub(super) fn turn_away(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, name: &str) {
         let arrival = self.lobby.leave(id);
         self.lobby.refused += 1;
         if let Some((family, client)) = self.settings.family_of(name) {
-            // A client that is gone hears nothing.
+            // A client that is gone receives nothing.
             let _ = sockets.send(id, &logon_probe::encode_refusal(family.sender_comp_id(), &client, now));
         }
         sockets.finish(id);
@@ -112,7 +114,7 @@ impl FixEndpoint {
         }
     }
 
-    /// Whether one more line about connections may be logged; strangers cause them.
+    /// Returns whether one more line about connections may be logged; strangers cause them.
     pub(super) fn may_log(&mut self, now: Timestamp) -> bool {
         let left_out = self.lines.take(now);
         if let Some(lines @ 1..) = left_out {
@@ -121,7 +123,7 @@ impl FixEndpoint {
         left_out.is_some()
     }
 
-    /// Says how many lines were left out, when none follows.
+    /// Logs the number of omitted lines when no other line follows.
     pub(super) fn log_left_out(&mut self, now: Timestamp) {
         let left_out = if self.ending.is_some() { self.lines.rest() } else { self.lines.overdue(now) };
         if let Some(lines) = left_out {

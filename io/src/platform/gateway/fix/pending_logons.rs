@@ -1,8 +1,8 @@
-//! Connections that are not let in yet: few, for a short time, with few bytes. Nothing of a session is touched for them: no number, no
-//! store, no place.
+//! Connections that are not logged on yet: few, for a short time, with few bytes. They use nothing
+//! of a session: no number, no store, no slot.
 //!
-//! Each address has its share. When there is no room, a connection that has not sent a whole Logon gives way, the oldest first, of the
-//! address that has most of them.
+//! Each address has a share. When the table is full, the oldest connection without a complete Logon
+//! is evicted, of the address that has most of them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,23 +14,23 @@ use crate::auth::network;
 use crate::fix::settings::{Arrival, FixSettings};
 use crate::net::ConnectionId;
 
-/// Connections that are not let in yet, at once. Clients that mean it are through in a moment.
+/// Maximum number of connections that are not logged on. A regular client logs on within moments.
 const LOBBY_MAX: usize = 1_024;
-/// Of one address (or /64 network): four of them fill the lobby together.
+/// Maximum per address (or /64 network): four of them fill the table together.
 const PER_ADDRESS_MAX: usize = LOBBY_MAX / 4;
 
 #[derive(Debug, Default)]
 pub struct PendingLogons {
     /// By slot of the connection.
     seats: Vec<Option<Pending>>,
-    /// Without a whole Logon, in the order they came; by number of the arrival.
+    /// Connections without a complete Logon, in the order of arrival; by arrival number.
     silent: BTreeMap<u64, ConnectionId>,
-    /// With a password that is being verified; by number of the arrival, which is the ticket.
+    /// Connections whose password is being verified; by arrival number, which is the ticket.
     asked: BTreeMap<u64, ConnectionId>,
     by_address: BTreeMap<IpAddr, usize>,
     arrivals: u64,
     len: usize,
-    /// Connections that were closed without having been let in.
+    /// Number of connections that were closed without a logon.
     pub refused: u64,
 }
 
@@ -42,21 +42,21 @@ struct Pending {
     asked: Option<Asked>,
 }
 
-/// What is asked about a connection.
+/// The session and credentials that a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Of the session.
+    /// Name of the session.
     pub name: String,
-    /// Of the books when they were asked.
+    /// Generation of the credentials at the time of the question.
     pub generation: u64,
 }
 
-/// There is no room, and no connection can be closed for another.
+/// The table is full, and no connection can be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
 impl PendingLogons {
-    /// Takes a connection in. Another one may have to give way: it is to be closed.
+    /// Adds a connection. Returns a connection that is evicted for it and has to be closed.
     pub fn enter(&mut self, id: ConnectionId, arrival: Arrival) -> Result<Option<ConnectionId>, Full> {
         let address = network(arrival.peer);
         let evicted = if self.count(address) >= PER_ADDRESS_MAX {
@@ -83,12 +83,12 @@ impl PendingLogons {
         self.pending(id).is_some()
     }
 
-    /// Where a connection comes from that has not sent a whole Logon.
+    /// Returns the address of a connection that has not sent a complete Logon.
     pub fn silent(&self, id: ConnectionId) -> Option<Arrival> {
         self.pending(id).filter(|pending| pending.asked.is_none()).map(|pending| pending.arrival)
     }
 
-    /// Notes what is asked about a connection. Returns the ticket of the question.
+    /// Records the question about a connection. Returns the ticket of the question.
     pub fn ask(&mut self, id: ConnectionId, asked: Asked) -> Option<u64> {
         let pending = self.seats.get_mut(id.slot())?.as_mut().filter(|pending| pending.id == id)?;
         pending.asked = Some(asked);
@@ -97,7 +97,7 @@ impl PendingLogons {
         Some(pending.number)
     }
 
-    /// Returns the connection that a ticket is about, and what was asked; none if the connection has gone.
+    /// Returns the connection of a ticket and its question; `None` if the connection is gone.
     pub fn answered(&self, ticket: u64) -> Option<(ConnectionId, Arrival, Asked)> {
         let pending = self.pending(*self.asked.get(&ticket)?)?;
         Some((pending.id, pending.arrival, pending.asked.clone()?))
@@ -148,11 +148,11 @@ impl PendingLogons {
 /// Where a connection belongs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LogonRoute {
-    /// There is no whole message yet.
+    /// There is no complete message yet.
     Incomplete,
     /// To the session of this name.
     Session(String),
-    /// Nobody of ours: closed without a word.
+    /// Not a client of ours: closed without an answer.
     Reject,
 }
 
@@ -177,7 +177,7 @@ mod tests {
         Arrival { peer: IpAddr::from([10, 0, 0, address]), port: 1 }
     }
 
-    /// Fills a share of one address, whose connections have the slots from `first` on.
+    /// Fills the share of one address, whose connections have the slots from `first` on.
     fn fill(lobby: &mut PendingLogons, address: u8, first: usize) {
         for slot in first..first + PER_ADDRESS_MAX {
             assert_eq!(lobby.enter(ConnectionId::of_slot(slot), arrival(address)), Ok(None));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_share_and_its_oldest_silent_connection_gives_way() {
+    fn at_the_limit_of_an_address_its_oldest_silent_connection_is_evicted() {
         let mut lobby = PendingLogons::default();
         fill(&mut lobby, 1, 0);
         let asked = Asked { name: "PITLANE-A".to_string(), generation: 0 };
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_full_lobby_the_address_with_most_connections_gives_way() {
+    fn in_a_full_table_the_address_with_most_connections_loses_one() {
         let mut lobby = PendingLogons::default();
         (0..4).for_each(|address| fill(&mut lobby, address, address as usize * PER_ADDRESS_MAX));
         assert_eq!(lobby.len, LOBBY_MAX);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_waits_for_verdicts_lets_no_more_in() {
+    fn an_address_with_only_awaited_verdicts_accepts_no_more() {
         let mut lobby = PendingLogons::default();
         fill(&mut lobby, 1, 0);
         for slot in 0..PER_ADDRESS_MAX {

@@ -1,4 +1,5 @@
-//! What a gateway's sessions bring from the life before: their stores, and what was said to them and not reported.
+//! State of a gateway's sessions from before the restart: their stores, and events that were not
+//! reported.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +15,16 @@ use crate::fix::store::{FileStore, Place, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::{Fault, Level};
 
-/// An event of which no session has kept a report, or a venue's instruction of which it has kept no message.
+/// An event whose report no session has stored, or a venue's instruction whose message was not
+/// stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Unreported {
     pub shard: ShardId,
     pub event: Event,
 }
 
-/// An event of this life that waits for those before it, and what the desk made of it for its session.
+/// An event after the restart that waits for the earlier ones, with the refusal that the desk
+/// derived from it for its session.
 #[derive(Debug)]
 pub struct Early {
     pub shard: ShardId,
@@ -34,13 +37,14 @@ pub struct Early {
 pub struct Past {
     pub level: Level,
     pub store_bytes: usize,
-    /// Last event of each shard when this life began: to a store that is new, all of them are an old story.
+    /// Last event of each shard at the start: to a new store, all events up to it count as
+    /// reported.
     pub heard: Vec<u64>,
     pub missed: Vec<Unreported>,
 }
 
 impl Past {
-    /// Opens the store of a session; in memory, where nothing is kept.
+    /// Opens the store of a session; in memory, where nothing is persisted.
     pub fn open_store(
         &self,
         now: Timestamp,
@@ -69,7 +73,7 @@ impl Past {
         Ok(Box::new(store))
     }
 
-    /// What was missed by the sessions of this port; it is taken once.
+    /// Returns the unreported events of the sessions of this port, once.
     pub fn take_missed(&mut self, port: PortId) -> Vec<Unreported> {
         let all = std::mem::take(&mut self.missed);
         all.into_iter().filter(|missed| source_port(&missed.event) == Some(port)).collect()

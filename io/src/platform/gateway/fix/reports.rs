@@ -1,4 +1,4 @@
-//! What shards say of orders, on its way to the sessions that sent them.
+//! Routes order events of the shards to the sessions that sent the orders.
 
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
 use pitlane_engine::id::{Origin, ShardId};
@@ -9,7 +9,7 @@ use super::{FixEndpoint, Unreported, client_of};
 use crate::stages::Recorder;
 
 impl FixEndpoint {
-    /// What a shard says: the desk hears it first, then the session of its source.
+    /// Handles an event of a shard: the desk first, then the session of its source.
     pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
         let source = match &event.body {
             EventKind::Order(order) => Some(order.source),
@@ -32,7 +32,7 @@ impl FixEndpoint {
         self.report(now, (shard, event), refusal, number, recorder);
     }
 
-    /// Tells a session what has happened to an order of its own.
+    /// Reports an event of an order to its session.
     fn report(
         &mut self,
         now: Timestamp,
@@ -55,7 +55,8 @@ impl FixEndpoint {
         self.wake(number);
     }
 
-    /// What a shard of another server said while we were not here, after it has told how it stands.
+    /// Handles an event that a shard of another server emitted while we were down; it comes after
+    /// the shard's snapshot.
     pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let event = Event { seq: event.seq & !Event::SNAPSHOT, ..*event };
         match &event.body {
@@ -66,7 +67,7 @@ impl FixEndpoint {
         }
     }
 
-    /// How an order stands whose events are lost.
+    /// Reports the status of an order whose events are lost.
     fn report_standing(&mut self, now: Timestamp, report: &OrderReport) {
         self.open(now, report.source.session);
         let FixEndpoint { clients, desk, .. } = self;
@@ -76,8 +77,8 @@ impl FixEndpoint {
         }
     }
 
-    /// Every shard has told how it stands: what was said before the restart and not reported is reported now, and then what has been
-    /// said since.
+    /// Reports the unreported events from before the restart, and then the events since, when the
+    /// snapshots of all shards are complete.
     pub fn complete(&mut self, now: Timestamp) {
         for Unreported { shard, event } in self.past.take_missed(self.port) {
             self.report_missed(now, shard, &event);
@@ -103,7 +104,7 @@ impl FixEndpoint {
     }
 }
 
-/// Whether it tells how something stands, and not that it has happened.
+/// Returns whether the event describes a state, and not a change.
 fn is_image(event: &Event) -> bool {
     match &event.body {
         EventKind::Order(order) => order.what == ExecType::Snapshot,

@@ -1,4 +1,4 @@
-//! The sessions of this thread as a list, for operators.
+//! Lists the sessions of this thread for operators.
 
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::FixSessionState;
@@ -8,7 +8,7 @@ use super::client::Client;
 use crate::notifications::{Kind, SessionInfo};
 
 impl FixEndpoint {
-    /// Every session that is known, connected or not.
+    /// Returns every known session, connected or not.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         (1..=self.ledger.len() as u16).filter_map(|number| {
             let client = self.clients.get(number as usize - 1).and_then(Option::as_ref);
@@ -40,7 +40,8 @@ fn row_of(number: u16, client: &Client) -> SessionInfo {
     }
 }
 
-/// A session that nothing has happened to since the start: its store is not open, so its numbers are not known.
+/// Returns the row of a session without activity since the start: its store is not open, so its
+/// sequence numbers are unknown.
 fn resting(number: u16, name: &str) -> SessionInfo {
     SessionInfo {
         kind: Kind::Fix,

@@ -1,4 +1,5 @@
-//! How a connection comes to its session: by the first frame, here or on the gateway where the session lives.
+//! Attaches a connection to its session, according to the first frame, on this gateway or on the
+//! one that owns the session.
 
 use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::sender::SenderId;
@@ -15,9 +16,9 @@ use crate::net::sockets::Sockets;
 use crate::notifications::Notification;
 
 impl FixEndpoint {
-    /// The first frame, once it is there, says whose connection it is.
+    /// Reads the first frame, once it is complete, and identifies the session.
     pub(super) fn greet(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
-        // Whatever follows a whole Logon waits for the verdict.
+        // Bytes after a complete Logon wait for the verdict.
         let Some(arrival) = self.lobby.silent(id) else { return };
         match pending_logons::route(&self.settings, arrival, sockets.input(id)) {
             LogonRoute::Incomplete => {}
@@ -30,7 +31,7 @@ impl FixEndpoint {
         }
     }
 
-    /// Gives a connection that may log on to its session, here or elsewhere.
+    /// Attaches a connection that may log on to its session, here or on another gateway.
     pub(super) fn let_in(
         &mut self,
         now: Timestamp,
@@ -50,7 +51,7 @@ impl FixEndpoint {
         }
     }
 
-    /// Connections that others have accepted for sessions of ours.
+    /// Takes connections that other gateways have accepted for our sessions.
     pub(super) fn adopt(&mut self, now: Timestamp, sockets: &mut Sockets) {
         while let Some(Handoff { admitted, detached }) = self.passage.receive() {
             let id = sockets.adopt(detached);
@@ -58,10 +59,11 @@ impl FixEndpoint {
         }
     }
 
-    /// Gives a connection to its session; a second one is refused without a word, and the first is not disturbed.
+    /// Attaches a connection to its session; a second connection is closed without an answer, and
+    /// the first is not affected.
     fn seat(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, admitted: Admitted) {
         let Admitted { name, login } = admitted;
-        // The login may have been struck off since the verdict.
+        // The login may have been revoked since the verdict.
         if login.as_ref().is_some_and(|(login, generation)| self.roll.is_revoked(login, *generation)) {
             return self.turn_away(now, sockets, id, &name);
         }
@@ -94,7 +96,8 @@ impl FixEndpoint {
         self.receive(now, sockets, id);
     }
 
-    /// The number of a session, which is made if this is its first time. Only for a client that may log on, or was let in before.
+    /// Returns the number of a session, which is created if it is new. Only for a client that may
+    /// log on, or for a session that exists already.
     pub(super) fn admit(&mut self, now: Timestamp, name: &str) -> Result<Option<u16>, Fault> {
         let Some((family, comp_id)) = self.settings.family_of(name) else { return Ok(None) };
         let Some(number) = self.ledger.number(name)? else { return Ok(None) };
@@ -121,8 +124,8 @@ impl FixEndpoint {
         Ok(Some(number))
     }
 
-    /// Opens a session that was here before and that something has happened to. A start opens none: it would take as long as there ever
-    /// were sessions.
+    /// Opens a known session that has activity. A start opens none: it would take time for every
+    /// session that ever existed.
     pub(super) fn open(&mut self, now: Timestamp, number: u16) {
         if client_of(&mut self.clients, number).is_some() || self.broken.contains(&number) {
             return;
@@ -134,7 +137,7 @@ impl FixEndpoint {
         }
     }
 
-    /// Lets the other threads know which sessions there are.
+    /// Publishes the names of all sessions to the other threads.
     pub(super) fn name_all(&mut self) {
         for number in 1..=self.ledger.len() as u16 {
             let Some(name) = self.ledger.name(number) else { continue };

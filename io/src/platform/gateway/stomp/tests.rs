@@ -1,4 +1,4 @@
-//! A room with real sockets, turn by turn.
+//! A STOMP endpoint with real sockets, cycle by cycle.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::net::listener::Listener;
 use crate::net::settings::{ListenerSettings, NetSettings};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
-/// For what the system carries from one socket to another.
+/// Maximum time for bytes to pass from one socket to another.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Scene {
@@ -35,9 +35,10 @@ impl Scene {
     }
 }
 
-/// Somebody who sends orders is read between two turns, so a crowd of subscribers must not make one long.
+/// Orders of other clients are read between two cycles, so many subscribers must not make a cycle
+/// long.
 #[test]
-fn a_turn_writes_to_so_many_and_the_next_to_the_others() {
+fn a_cycle_writes_to_a_bounded_number_of_clients_and_the_next_to_the_others() {
     let reference = Arc::new(RefData::check(Rows::default()).expect("nothing is wrong with nothing"));
     let room = StompEndpoint::new(BrokerSettings::default(), reference, Logins::new(None, Role::Trade));
     let mut scene = Scene { net: Net::open(NetSettings::default()).expect("a driver opens"), room };

@@ -1,24 +1,25 @@
-//! Stamps on one turn in so many: how long events take from their lane to the system, and what clients say to its being done. See
-//! [`crate::stages`].
+//! Timestamps on a sample of the cycles: the time of events from their lane to the socket, and of
+//! client frames from their arrival to the end of their processing. See [`crate::stages`].
 
 use crate::stages::{Recorder, Stage, Stamp};
 
-/// What is being timed. A turn at a time, whatever the number of its events and of those who hear them.
+/// The cycle being timed, one at a time, whatever the number of its events and subscribers.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// The first event of the turn was taken.
+    /// When the first event of the cycle was taken.
     taken: Option<Stamp>,
-    /// All of its events are rendered.
+    /// When all of its events were rendered.
     rendered: Option<Stamp>,
 }
 
 impl Watch {
-    /// The first event of a turn is taken, and somebody may want it.
+    /// Starts a measurement at the first event of a cycle, if clients are connected and the cycle
+    /// is sampled.
     pub fn takes(&mut self, recorder: Option<&mut Recorder>) {
         self.taken = recorder.and_then(Recorder::sample_turn);
     }
 
-    /// All events of the turn have been told.
+    /// Records that all events of the cycle are rendered.
     pub fn rendered(&mut self, recorder: Option<&mut Recorder>) {
         if let (Some(taken), Some(recorder)) = (self.taken.take(), recorder) {
             let rendered = recorder.stamp();
@@ -27,7 +28,7 @@ impl Watch {
         }
     }
 
-    /// Everybody who had something to hear was written to.
+    /// Records that the clients with output have been written to.
     pub fn wrote(&mut self, recorder: Option<&mut Recorder>) {
         if let (Some(rendered), Some(recorder)) = (self.rendered.take(), recorder) {
             recorder.count(Stage::StompWrite, rendered, recorder.stamp());
@@ -35,12 +36,12 @@ impl Watch {
     }
 }
 
-/// Bytes of a client have come; to be given to [`done`].
+/// Starts a measurement on a client's bytes; the result is passed to [`done`].
 pub fn came(recorder: Option<&mut Recorder>) -> Option<Stamp> {
     recorder.and_then(Recorder::sample_turn)
 }
 
-/// What they say is done.
+/// Records that the bytes have been processed.
 pub fn done(came: Option<Stamp>, recorder: Option<&mut Recorder>) {
     if let (Some(came), Some(recorder)) = (came, recorder) {
         recorder.count(Stage::StompDecode, came, recorder.stamp());

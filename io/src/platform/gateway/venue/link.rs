@@ -1,4 +1,5 @@
-//! One venue: its session, its connection if there is one, and what waits for the shards.
+//! One venue: its session, its connection if there is one, and the commands that wait for the
+//! shards.
 
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::{ShardId, Source};
@@ -19,26 +20,28 @@ use crate::net::sockets::Sockets;
 use crate::notifications::{Kind, SessionInfo};
 use crate::platform::gateway::transmit::transmit;
 
-/// Reports of one venue in one round: others want their turn too.
+/// Maximum number of reports of one venue per cycle, so that others are served too.
 const REPORTS_PER_ROUND_MAX: usize = 256;
 
-/// How often the venue's words about refused orders are logged, at most.
+/// Minimum interval between log lines with the venue's reject texts.
 const WORDS_EVERY_NS: u64 = NS_PER_S;
 
 #[derive(Debug)]
 pub struct Link {
     pub caller: Caller,
-    /// Who it is to the shards.
+    /// Source of its commands to the shards.
     pub source: Source,
     pub session: FixSession,
     pub connection: Option<ConnectionId>,
-    /// Whether there may be something to do.
+    /// Whether there may be work to do.
     pub awake: bool,
-    /// For the shards, in their order: reports, and whether the venue can be reached. Nothing more is read before they have left.
+    /// Commands for the shards, in order: reports, and whether the venue is connected. Nothing more
+    /// is read before they are sent.
     pending_commands: PendingCommands,
     /// By shard.
     stored: Vec<Stored>,
-    /// What the shards were last told: since which time in touch, by [`FixSession::touches`], they take the venue to be connected.
+    /// The value of [`FixSession::synchronizations`] last sent to the shards; `None` if they take
+    /// the venue to be disconnected.
     told_touches: Option<u64>,
     since: Timestamp,
     bytes_in: u64,
@@ -46,11 +49,11 @@ pub struct Link {
     paused: bool,
     logged: bool,
     words_at: Timestamp,
-    /// Whether the orders that never left have been rejected.
+    /// Whether the orders that were never sent have been rejected.
     has_begun: bool,
-    /// Whether the last attempt failed too: then it is not logged again.
+    /// Whether the last attempt failed too: then the failure is not logged again.
     was_refused: bool,
-    /// Attempts that came to nothing: each goes to the next address.
+    /// Number of failed attempts: each moves to the next address.
     attempt: usize,
 }
 
@@ -97,7 +100,8 @@ impl Link {
         sockets.consume(id, taken);
     }
 
-    /// The connection is gone. Orders stay as they are; the shards hear that nobody knows more.
+    /// Handles a lost connection. Orders stay as they are; the shards learn that the venue is
+    /// disconnected.
     pub fn lose(&mut self, now: Timestamp, why: Option<CloseReason>) {
         let state = self.session.state();
         let refusal = self.session.take_logout_text();
@@ -108,14 +112,14 @@ impl Link {
             None if is_news => tracing::warn!(venue, ?why, ?state, "the connection to the venue is lost"),
             Some(_) | None => {}
         }
-        // Perhaps it is to be had at another address.
+        // Another address of the venue may work.
         self.attempt += usize::from(state == FixSessionState::AwaitingLogon);
         self.was_refused = true;
         self.session.disconnect(now);
         (self.connection, self.paused, self.awake) = (None, false, true);
     }
 
-    /// An answer of a shard behind some reports.
+    /// Handles the answer of a shard to a question that followed some reports.
     pub fn handle_done(&mut self, now: Timestamp, shard: ShardId, token: u32, reason: Reason) {
         let Some(stored) = self.stored.get_mut(shard.0 as usize) else { return };
         for token in stored.handle_done(now, token, reason) {
@@ -142,7 +146,8 @@ impl Link {
         }
         let mut work = match port {
             Some(port) => self.tell_shards(now, port),
-            // No command leaves any more. What still comes is read, and will come again: none of it is stored.
+            // No command is sent any more. Input is still read, and the venue will send it again:
+            // none of it is stored.
             None => {
                 while self.session.poll_report(now).is_some() || self.session.poll_price().is_some() {}
                 0
@@ -152,7 +157,7 @@ impl Link {
         let Some(id) = self.connection else { return work };
         let written = self.write(now, id, sockets, clerk);
         work += written;
-        // What is written makes room for what was held back.
+        // Written bytes free buffer space for output that was held back.
         self.awake |= written > 0;
         if self.paused && self.session.wants_bytes() {
             self.paused = false;
@@ -172,7 +177,7 @@ impl Link {
 
     pub fn deadline(&self, is_open: bool) -> Timestamp {
         let stored = self.stored.iter().map(Stored::deadline).fold(Timestamp::MAX, Timestamp::min);
-        // Whoever is away is not called before the service is open, and not any more when it closes.
+        // Without a connection, nothing is due before the service opens or after it closes.
         let calls = self.connection.is_some() || is_open;
         let session = self.session.poll_timeout().filter(|_| calls);
         stored.min(session.unwrap_or(Timestamp::MAX))
@@ -205,12 +210,12 @@ impl Link {
         }
     }
 
-    /// Which address it is now.
+    /// Returns the current address.
     fn call(&self) -> &Call {
         &self.caller.calls[self.attempt % self.caller.calls.len()]
     }
 
-    /// Calls the venue, if it is time.
+    /// Connects to the venue if it is time.
     fn try_calling(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
         if self.connection.is_some() || self.session.state() != FixSessionState::Disconnected || !is_open {
             return;
@@ -233,7 +238,7 @@ impl Link {
         }
     }
 
-    /// What was heard goes to the shards: first what happened, then whether the venue can be reached.
+    /// Sends the shards what was received: first the reports, then whether the venue is connected.
     fn tell_shards(&mut self, now: Timestamp, port: &mut PortEnd) -> usize {
         if self.stored.is_empty() {
             self.stored.resize_with(port.shards() as usize, Stored::default);
@@ -243,7 +248,7 @@ impl Link {
         }
         let mut work = self.pending_commands.poll(port);
         while work < REPORTS_PER_ROUND_MAX && self.pending_commands.is_empty() {
-            // In the order in which the venue has said it.
+            // In the order in which the venue sent them.
             match self.session.poll_report(now) {
                 Some(report) => self.send_report(report, port),
                 None => match self.session.poll_price() {
@@ -267,20 +272,21 @@ impl Link {
             let connected = touches.is_some();
             let venue = self.caller.name();
             if was_connected && connected {
-                // It was away for a moment: what was sent into it was refused, and the shards must ask again.
+                // The connection was interrupted: instructions sent meanwhile were refused, and the
+                // shards must ask again.
                 self.pending_commands
-                    .tell_all(CommandKind::Adapter { adapter: self.caller.id, connected: false });
+                    .push_all(CommandKind::Adapter { adapter: self.caller.id, connected: false });
             }
             match connected {
                 true => tracing::info!(venue, "in touch with the venue"),
                 false => tracing::warn!(venue, "the venue is away: orders for it are refused"),
             }
             self.was_refused &= !connected;
-            self.pending_commands.tell_all(CommandKind::Adapter { adapter: self.caller.id, connected });
+            self.pending_commands.push_all(CommandKind::Adapter { adapter: self.caller.id, connected });
             work += self.pending_commands.poll(port);
             self.awake = true;
         }
-        // A question must not overtake what it is about.
+        // A question must not overtake the reports it is about.
         let asks = self.pending_commands.is_empty();
         for (shard, stored) in self.stored.iter_mut().enumerate().filter(|_| asks) {
             let shard = ShardId(shard as u8);
@@ -289,11 +295,11 @@ impl Link {
         work
     }
 
-    /// A report to the shard of its order, at once if there is room.
+    /// Sends a report to the shard of its order, at once if the lane accepts it.
     fn send_report(&mut self, report: VenueReport, port: &mut PortEnd) {
         let VenueReport { order, report, token } = report;
         let shard = order.shard();
-        // An id that leads to no shard is none of ours: passed over.
+        // An id without a shard is not ours: the report is skipped.
         let Some(stored) = self.stored.get_mut(shard.0 as usize) else {
             return self.session.handle_stored(token);
         };
@@ -303,7 +309,8 @@ impl Link {
         self.send(shard, CommandKind::Report { order, report }, port);
     }
 
-    /// A price to the shard of its security. It may not be lost either: a stop may wait for it.
+    /// Sends a price to the shard of its security. It must not be lost either: a stop order may
+    /// wait for it.
     fn send_price(&mut self, price: CommandKind, port: &mut PortEnd) {
         let (CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. }) = price else {
             return;
@@ -314,7 +321,7 @@ impl Link {
     fn send(&mut self, shard: ShardId, body: CommandKind, port: &mut PortEnd) {
         let command = Command::new(self.source, 0, body);
         if port.send(shard, command).is_err() {
-            self.pending_commands.send(shard, command);
+            self.pending_commands.push_command(shard, command);
         }
     }
 
@@ -331,7 +338,7 @@ impl Link {
         usize::from(taken > 0)
     }
 
-    /// Why the venue refused something, now and then.
+    /// Logs why the venue refused something, at a limited rate.
     fn log_words(&mut self, now: Timestamp) {
         if now < self.words_at {
             return;

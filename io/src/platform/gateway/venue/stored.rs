@@ -1,5 +1,6 @@
-//! Which reports a shard has stored. A report has no answer of its own; but a shard stores what a port sends in its order, so whatever is
-//! answered behind it tells of all before: after some reports follows a question that changes nothing.
+//! Tracks which reports a shard has stored. A report has no answer of its own; but a shard stores
+//! the commands of a port in order, so the answer to a later command confirms all earlier ones:
+//! some reports are followed by a question that changes nothing.
 
 use std::collections::VecDeque;
 
@@ -9,18 +10,18 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
-/// From a journal that did not take the question to the next attempt.
+/// Time until the next attempt after the journal has refused a question.
 const RETRY_NS: u64 = 10 * NS_PER_MS;
 
-/// Of one shard. Bounded by the messages of a session that may be under way.
+/// The reports sent to one shard. Bounded by the number of a session's messages in transit.
 #[derive(Debug, Default)]
 pub struct Stored {
     /// Tokens of reports that were sent.
     sent: VecDeque<u32>,
-    /// The question under way: its token, and how many of `sent` were sent before it.
+    /// The open question: its token, and how many of `sent` were sent before it.
     asked: Option<(u32, usize)>,
     token: u32,
-    /// Not before this.
+    /// Earliest time of the next question.
     ask_at: Timestamp,
 }
 
@@ -29,12 +30,12 @@ impl Stored {
         if self.sent.is_empty() || self.asked.is_some() { Timestamp::MAX } else { self.ask_at }
     }
 
-    /// A report has left for the shard.
+    /// Records a report sent to the shard.
     pub fn note(&mut self, token: u32) {
         self.sent.push_back(token);
     }
 
-    /// Asks, if there is something to ask about and nothing is asked. Says whether it did.
+    /// Asks, if there are reports to confirm and no question is open. Returns whether it did.
     pub fn poll(
         &mut self,
         now: Timestamp,
@@ -47,7 +48,7 @@ impl Stored {
             return false;
         }
         let token = self.token.wrapping_add(1);
-        // It is watched already.
+        // This is watched already, so the command changes nothing.
         let body = CommandKind::Watch { port: source.port, what: Watch::Venue(adapter), on: true };
         if port.send(shard, Command::new(source, token, body)).is_err() {
             return false;
@@ -56,7 +57,7 @@ impl Stored {
         true
     }
 
-    /// The answer: what it tells of is given.
+    /// Handles an answer. Returns the tokens of the reports that it confirms.
     pub fn handle_done(&mut self, now: Timestamp, token: u32, reason: Reason) -> impl Iterator<Item = u32> {
         let count = match self.asked.take_if(|(asked, _)| *asked == token) {
             Some((_, count)) if reason == Reason::None => count,
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_tells_of_what_was_sent_before_its_question() {
+    fn an_answer_confirms_the_reports_sent_before_its_question() {
         let (mut ports, _shards) = mesh(&[PortClass::Client], 1, Depths::default());
         let (port, shard) = (&mut ports[0], ShardId(0));
         let source = Source { origin: Origin::Server, port: PortId(0), session: 9 };
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(stored.handle_done(now, 99, Reason::None).count(), 0);
         assert_eq!(stored.handle_done(now, 1, Reason::None).collect::<Vec<_>>(), [7]);
         assert!(stored.poll(now, shard, source, AdapterId(1), port));
-        // A journal that is shut has stored nothing; it is asked again, a little later.
+        // A closed journal has stored nothing; the question is repeated a little later.
         assert_eq!(stored.handle_done(now, 2, Reason::StorageFailed).count(), 0);
         assert!(!stored.poll(now, shard, source, AdapterId(1), port));
         assert!(stored.poll(stored.deadline(), shard, source, AdapterId(1), port));

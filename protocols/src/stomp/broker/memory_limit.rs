@@ -1,6 +1,7 @@
-//! The memory for all sessions together. Each session has limits of its own; thousands of readers that do not read would still
-//! hold gigabytes within them. Above the limit of the whole, memory that is only kept ready is given back first; then sessions
-//! are ended, the one first for which most waits.
+//! Memory limit of all sessions together. Each session has limits of its own, but thousands of
+//! clients that do not read would still hold gigabytes within them. Above the common limit the
+//! broker first frees spare memory, and then ends sessions, those with the most waiting octets
+//! first.
 
 use std::cmp::Reverse;
 
@@ -9,22 +10,22 @@ use pitlane_engine::time::Timestamp;
 use super::StompBroker;
 use crate::stomp::session::Transport;
 
-/// When the limit is reached, room for one in so many of its bytes is made, so that the sessions are not looked through again for
-/// every message.
+/// Share of the limit that is freed when it is reached, as a divisor, so that the sessions are not
+/// searched again for every message.
 const ROOM_SHARE: usize = 16;
 
 impl StompBroker {
-    /// Memory for what waits for all sessions, in bytes.
+    /// Returns the memory for the waiting output of all sessions, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.held
     }
 
-    /// Counts again what one session holds.
+    /// Updates the memory count of one session.
     pub(super) fn account(&mut self, slot: u32) {
         let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
         let copied = match connection.transport {
             Transport::Tcp => 0,
-            // What is being written lies in messages of their own too.
+            // Output being written is also held in WebSocket messages.
             Transport::WebSocket => {
                 connection.session.fill().out_bytes.min(self.settings.limits.turn_bytes_max)
             }
@@ -34,8 +35,8 @@ impl StompBroker {
         connection.held = held;
     }
 
-    /// Makes room if all sessions together hold too much.
-    pub(super) fn shed_if_full(&mut self, now: Timestamp) {
+    /// Frees memory if all sessions together hold too much.
+    pub(super) fn enforce_memory_limit(&mut self, now: Timestamp) {
         let max = self.settings.limits.total_bytes_max;
         if self.held <= max {
             return;
@@ -56,7 +57,7 @@ impl StompBroker {
             if self.held <= target {
                 return;
             }
-            self.connection(slot).session.shed(now);
+            self.connection(slot).session.drop_output(now);
             self.settle(now, slot);
         }
     }
@@ -90,7 +91,7 @@ mod tests {
         session
     }
 
-    /// Everything that can be written is taken.
+    /// Takes everything that can be written.
     fn read(broker: &mut StompBroker, session: SessionId) {
         loop {
             let count = broker.transmit(session).map_or(0, |transmit| transmit.bytes.len());

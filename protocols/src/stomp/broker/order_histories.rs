@@ -1,5 +1,5 @@
-//! What is kept of every order so that it can be told whole when it is modified: when it was submitted, and its latest fill. In
-//! pages by slot, as the shards keep theirs: a new order costs no search.
+//! Submission time and latest fill of every order, so that a modified order can be published
+//! completely. Entries are in pages by slot, as in the shards, so that a new order costs no search.
 
 use pitlane_engine::event::OrderReport;
 use pitlane_engine::id::OrderHandle;
@@ -7,13 +7,13 @@ use pitlane_engine::time::Timestamp;
 
 use crate::stomp::payload::orders::OrderHistory;
 
-/// Orders in a page, 160 KiB: a page more is nothing that anybody waits for.
+/// Orders in a page of 160 KiB. Allocating one more page delays nothing noticeably.
 const PAGE: usize = 4_096;
 
-/// Bounded by the orders that the shards hold at once.
+/// Histories, bounded by the orders that the shards hold at once.
 #[derive(Debug, Default)]
 pub(super) struct OrderHistories {
-    /// By shard, then by slot.
+    /// Pages by shard and slot.
     shards: Vec<Vec<Vec<HistoryEntry>>>,
 }
 
@@ -24,9 +24,9 @@ struct HistoryEntry {
 }
 
 impl OrderHistories {
-    /// An order is told of for the first time.
+    /// Adds an order at its first event.
     pub fn begin(&mut self, order: OrderHandle, at: Timestamp) {
-        // A refused order may never have had a place.
+        // A refused order may never have had a slot.
         if order == OrderHandle::NONE {
             return;
         }
@@ -42,7 +42,7 @@ impl OrderHistories {
         pages[page][place] = HistoryEntry { generation: order.generation(), past };
     }
 
-    /// Something happened to it, perhaps a fill.
+    /// Records a fill, if the report has one.
     pub fn note(&mut self, report: &OrderReport) {
         if report.last_qty.is_zero() {
             return;
@@ -54,7 +54,7 @@ impl OrderHistories {
         }
     }
 
-    /// None if it was never told of here.
+    /// Returns the history of an order, or `None` if no event of it was handled here.
     pub fn of(&self, order: OrderHandle) -> Option<OrderHistory> {
         let (shard, page, place) = place(order);
         let kept = self.shards.get(shard)?.get(page)?.get(place)?;
@@ -75,14 +75,14 @@ mod tests {
 
     #[test]
     fn an_order_is_known_until_another_has_its_place() {
-        let mut pasts = OrderHistories::default();
+        let mut order_histories = OrderHistories::default();
         let order = |generation| OrderHandle::new(ShardId(3), generation, 5_000);
-        assert_eq!(pasts.of(order(1)), None);
-        pasts.begin(order(1), Timestamp(7));
-        pasts.begin(OrderHandle::NONE, Timestamp(8));
-        assert_eq!(pasts.of(order(1)).map(|past| past.submitted), Some(Timestamp(7)));
-        pasts.begin(order(2), Timestamp(9));
-        assert_eq!(pasts.of(order(1)), None);
-        assert_eq!(pasts.of(order(2)).map(|past| past.submitted), Some(Timestamp(9)));
+        assert_eq!(order_histories.of(order(1)), None);
+        order_histories.begin(order(1), Timestamp(7));
+        order_histories.begin(OrderHandle::NONE, Timestamp(8));
+        assert_eq!(order_histories.of(order(1)).map(|past| past.submitted), Some(Timestamp(7)));
+        order_histories.begin(order(2), Timestamp(9));
+        assert_eq!(order_histories.of(order(1)), None);
+        assert_eq!(order_histories.of(order(2)).map(|past| past.submitted), Some(Timestamp(9)));
     }
 }

@@ -63,7 +63,7 @@ fn what_is_for_others_changes_nothing_but_the_number() {
         EventKind::ToVenue(Instruction {
             adapter: AdapterId(1),
             order: handle(0, 0, 0),
-            ask: Ask::New,
+            ask: VenueRequest::New,
             id: id("a"),
             request_id: IntId::NONE,
             terms: Terms::default(),

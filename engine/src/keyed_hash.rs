@@ -5,13 +5,13 @@ use crate::id::IntId;
 use crate::rng::split_mix;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Scatter {
+pub struct KeyedHash {
     keys: [u64; 4],
 }
 
-impl Scatter {
-    pub fn new(mut seed: u64) -> Scatter {
-        Scatter { keys: std::array::from_fn(|_| split_mix(&mut seed)) }
+impl KeyedHash {
+    pub fn new(mut seed: u64) -> KeyedHash {
+        KeyedHash { keys: std::array::from_fn(|_| split_mix(&mut seed)) }
     }
 
     /// Of an id within a session: its words, two by two, multiplied under the keys and folded (the way of wyhash).
@@ -56,30 +56,30 @@ mod tests {
     }
 
     /// The most that meet in one of so many places.
-    fn fullest(scatter: &Scatter, ids: &[IntId], places: usize) -> usize {
+    fn fullest(keyed_hash: &KeyedHash, ids: &[IntId], places: usize) -> usize {
         let mut counts = vec![0; places];
-        ids.iter().for_each(|id| counts[scatter.hash(0, id) as usize % places] += 1);
+        ids.iter().for_each(|id| counts[keyed_hash.hash(0, id) as usize % places] += 1);
         counts.into_iter().max().unwrap()
     }
 
     #[test]
     fn ids_that_are_alike_are_spread() {
         for seed in 0..8 {
-            assert!(fullest(&Scatter::new(seed), &texts(), 1 << 16) < 12, "seed {seed}");
+            assert!(fullest(&KeyedHash::new(seed), &texts(), 1 << 16) < 12, "seed {seed}");
         }
     }
 
     #[test]
     fn who_chooses_ids_for_one_seed_has_chosen_nothing_for_another() {
-        let (ours, theirs) = (Scatter::new(1), Scatter::new(2));
+        let (ours, theirs) = (KeyedHash::new(1), KeyedHash::new(2));
         let crowd: Vec<IntId> = texts().into_iter().filter(|id| ours.hash(0, id) % 64 == 7).collect();
         assert!(crowd.len() > 400 && fullest(&theirs, &crowd, 64) < crowd.len() / 16);
     }
 
     #[test]
     fn the_same_id_in_another_session_is_another() {
-        let scatter = Scatter::new(1);
-        let differ = texts().iter().filter(|id| scatter.hash(0, id) != scatter.hash(1, id)).count();
+        let keyed_hash = KeyedHash::new(1);
+        let differ = texts().iter().filter(|id| keyed_hash.hash(0, id) != keyed_hash.hash(1, id)).count();
         assert_eq!(differ, texts().len());
     }
 }

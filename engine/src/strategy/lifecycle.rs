@@ -47,7 +47,7 @@ pub fn enter(from: Phase, to: Phase) -> Result<Phase, WrongPhase> {
 }
 
 /// The steps to a phase, one after the other; none if it is there already. Whoever runs is stopped before it begins again.
-pub fn way(from: Phase, to: Phase) -> Result<Vec<Phase>, WrongPhase> {
+pub fn path(from: Phase, to: Phase) -> Result<Vec<Phase>, WrongPhase> {
     let is_over = |phase| matches!(phase, Phase::Stop | Phase::Exit);
     let up_to = |first: Phase| PHASES.into_iter().filter(move |phase| first <= *phase && *phase <= to);
     match (from, to) {
@@ -98,7 +98,7 @@ mod tests {
             for to in PHASES {
                 // Nobody goes back but who has stopped, and he begins anew.
                 let goes_back = to < from && (from < Stop || to == Stop);
-                let Ok(way) = way(from, to) else {
+                let Ok(way) = path(from, to) else {
                     assert!(goes_back, "{from:?} {to:?}");
                     continue;
                 };
@@ -107,11 +107,11 @@ mod tests {
                 assert_eq!(end, Ok(to), "{from:?} {to:?}");
             }
         }
-        assert_eq!(way(Init, Running), Ok(vec![Prefeed, Start, Running]));
-        assert_eq!(way(Stop, Running), Ok(vec![Init, Prefeed, Start, Running]));
-        assert_eq!(way(Exit, Init), Ok(vec![Init]));
-        assert_eq!(way(Running, Exit), Ok(vec![Stop, Exit]));
-        assert_eq!(way(Running, Init), Err(WrongPhase { from: Running, to: Init }));
-        assert_eq!(way(Exit, Stop), Err(WrongPhase { from: Exit, to: Stop }));
+        assert_eq!(path(Init, Running), Ok(vec![Prefeed, Start, Running]));
+        assert_eq!(path(Stop, Running), Ok(vec![Init, Prefeed, Start, Running]));
+        assert_eq!(path(Exit, Init), Ok(vec![Init]));
+        assert_eq!(path(Running, Exit), Ok(vec![Stop, Exit]));
+        assert_eq!(path(Running, Init), Err(WrongPhase { from: Running, to: Init }));
+        assert_eq!(path(Exit, Stop), Err(WrongPhase { from: Exit, to: Stop }));
     }
 }

@@ -28,13 +28,13 @@ pub const VERSION: u8 = 1;
 /// From a strategy to its server. `life` is one process, from its start to its end; `heard` is by shard the number up to which
 /// nothing is lacking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Letter {
+pub enum RemoteRequest {
     /// A new process. What it, or the one before it, has heard; empty if nobody knows.
     Hello { life: u64, host: String, heard: Vec<u64> },
     /// The same process, after it lost sight of the server or the server of it.
     Resume { life: u64, heard: Vec<u64> },
     /// More of what was promised in the welcome.
-    Piece { life: u64, of: Parcel, at: u32 },
+    Piece { life: u64, of: Blob, at: u32 },
     /// What was said since.
     Fetch { life: u64, heard: Vec<u64> },
     /// Prices of a security are wanted, or no longer.
@@ -42,7 +42,7 @@ pub enum Letter {
     /// An order, a request about one, a phase, a subscription.
     Command { life: u64, command: Command },
     /// It lives, and has taken in prices up to this number; idle if it waits for no answer.
-    Beat { life: u64, prices: u64, heard: Vec<u64>, idle: bool },
+    Heartbeat { life: u64, prices: u64, heard: Vec<u64>, idle: bool },
     /// It has failed and stopped, and why.
     Failed { life: u64, reason: String },
     /// It ends in good order.
@@ -51,32 +51,32 @@ pub enum Letter {
 
 /// Things too long for one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parcel {
+pub enum Blob {
     Reference,
-    /// Orders, positions and cash as they stood at the welcome: a list of [`Placed`].
+    /// Orders, positions and cash as they stood at the welcome: a list of [`StateItem`].
     State,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum RemoteReply {
     Welcome(Box<Welcome>),
     /// This strategy cannot be run from there; in words.
     Refused {
-        words: String,
+        text: String,
     },
     /// Not now, ask again: it runs elsewhere still, or the server is starting; in words.
     Wait {
-        words: String,
+        text: String,
     },
     /// Nobody of this life is known: it must resume.
-    Stranger,
+    UnknownSession,
     Piece {
         at: u32,
         bytes: Vec<u8>,
     },
     /// In their order; if there is more, ask again.
     Missed {
-        events: Vec<Numbered>,
+        events: Vec<NumberedEvent>,
         more: bool,
     },
     /// What was missed is no longer kept: begin anew, with the state.
@@ -108,17 +108,17 @@ pub struct Welcome {
     pub numbers: (u64, u64),
     /// Without a word for so long it counts as dead.
     pub lease_ms: u32,
-    pub heads: Vec<Head>,
+    pub heads: Vec<ShardHead>,
     /// Whether all that was said since `heard` can be fetched.
     pub complete: bool,
     pub reference_bytes: u32,
     pub state_bytes: u32,
-    pub section: Section,
+    pub section: StrategySetup,
 }
 
 /// How the server has the strategy set up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Section {
+pub struct StrategySetup {
     pub kind: String,
     pub securities: Vec<SecurityId>,
     pub parameters: Vec<(String, String)>,
@@ -128,7 +128,7 @@ pub struct Section {
 
 /// How far a shard has come, as a strategy sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct ShardHead {
     /// Number of the last event that was for it.
     pub last: u64,
     /// Number of the last event of all: there is nothing for it between the two.
@@ -137,7 +137,7 @@ pub struct Head {
 
 /// An event, and the number of the one before it of the same shard for the same strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbered {
+pub struct NumberedEvent {
     pub shard: ShardId,
     pub before: u64,
     pub event: Event,
@@ -145,23 +145,23 @@ pub struct Numbered {
 
 /// A part of the state, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct StateItem {
     pub shard: ShardId,
     pub event: Event,
 }
 
 /// From the server to one strategy: what is new, and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Post {
+pub struct EventBatch {
     pub epoch: u64,
     pub life: u64,
-    pub events: Vec<Numbered>,
-    pub heads: Vec<Head>,
+    pub events: Vec<NumberedEvent>,
+    pub heads: Vec<ShardHead>,
 }
 
 /// From the server to all strategies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prices {
+pub struct PriceBatch {
     pub epoch: u64,
     pub number: u64,
     /// The market waits until everybody has said that he has taken this in.
@@ -169,23 +169,23 @@ pub struct Prices {
     pub ticks: Vec<Tick>,
 }
 
-codec!(enum Letter {
+codec!(enum RemoteRequest {
     0 = Hello { life, host, heard },
     1 = Resume { life, heard },
     2 = Piece { life, of, at },
     3 = Fetch { life, heard },
     4 = Follow { life, security, on },
     5 = Command { life, command },
-    6 = Beat { life, prices, heard, idle },
+    6 = Heartbeat { life, prices, heard, idle },
     7 = Failed { life, reason },
     8 = Bye { life },
 });
-codec!(enum Parcel { 0 = Reference, 1 = State });
-codec!(enum Reply {
+codec!(enum Blob { 0 = Reference, 1 = State });
+codec!(enum RemoteReply {
     0 = Welcome(welcome),
-    1 = Refused { words },
-    2 = Wait { words },
-    3 = Stranger,
+    1 = Refused { text },
+    2 = Wait { text },
+    3 = UnknownSession,
     4 = Piece { at, bytes },
     5 = Missed { events, more },
     6 = Gone,
@@ -207,66 +207,66 @@ codec!(Welcome {
     state_bytes,
     section
 });
-codec!(Section { kind, securities, parameters, start, cancel_on_failure });
-codec!(Head { last, seen });
-codec!(Numbered { shard, before, event });
-codec!(Placed { shard, event });
-codec!(Post { epoch, life, events, heads });
-codec!(Prices { epoch, number, paced, ticks });
+codec!(StrategySetup { kind, securities, parameters, start, cancel_on_failure });
+codec!(ShardHead { last, seen });
+codec!(NumberedEvent { shard, before, event });
+codec!(StateItem { shard, event });
+codec!(EventBatch { epoch, life, events, heads });
+codec!(PriceBatch { epoch, number, paced, ticks });
 
 /// Why bytes say nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misread {
+pub enum MessageError {
     /// They are of another version of this house.
     Version(u8),
     Damaged(DecodeError),
 }
 
-impl fmt::Display for Misread {
+impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Misread::Version(theirs) => write!(f, "it speaks version {theirs}, we speak {VERSION}"),
-            Misread::Damaged(damage) => damage.fmt(f),
+            MessageError::Version(theirs) => write!(f, "it speaks version {theirs}, we speak {VERSION}"),
+            MessageError::Damaged(damage) => damage.fmt(f),
         }
     }
 }
 
 /// Gives types a form in bytes, with the version before it.
-macro_rules! speaks {
+macro_rules! versioned_codec {
     ($($name:ident),+) => {
         $(impl $name {
             pub fn encode(&self) -> Vec<u8> {
-                let mut bytes = vec![$crate::strategy::letters::VERSION];
+                let mut bytes = vec![$crate::strategy::remote_protocol::VERSION];
                 $crate::codec::Codec::encode(self, &mut bytes);
                 bytes
             }
 
-            pub fn decode(bytes: &[u8]) -> Result<$name, $crate::strategy::letters::Misread> {
-                $crate::strategy::letters::spoken(bytes)
+            pub fn decode(bytes: &[u8]) -> Result<$name, $crate::strategy::remote_protocol::MessageError> {
+                $crate::strategy::remote_protocol::decode_versioned(bytes)
             }
         })+
     };
 }
-pub(crate) use speaks;
+pub(crate) use versioned_codec;
 
-speaks!(Letter, Reply, Post, Prices);
+versioned_codec!(RemoteRequest, RemoteReply, EventBatch, PriceBatch);
 
-pub(crate) fn spoken<T: Codec>(bytes: &[u8]) -> Result<T, Misread> {
+pub(crate) fn decode_versioned<T: Codec>(bytes: &[u8]) -> Result<T, MessageError> {
     match bytes.split_first() {
-        Some((&VERSION, rest)) => decode_whole(rest).map_err(Misread::Damaged),
-        Some((&other, _)) => Err(Misread::Version(other)),
-        None => decode_whole(bytes).map_err(Misread::Damaged),
+        Some((&VERSION, rest)) => decode_whole(rest).map_err(MessageError::Damaged),
+        Some((&other, _)) => Err(MessageError::Version(other)),
+        None => decode_whole(bytes).map_err(MessageError::Damaged),
     }
 }
 
 /// A state as one parcel.
-pub fn encode_state(state: &[Placed]) -> Vec<u8> {
+pub fn encode_state(state: &[StateItem]) -> Vec<u8> {
     let mut bytes = Vec::new();
     crate::codec::encode_list(state.iter(), &mut bytes);
     bytes
 }
 
-pub fn decode_state(bytes: &[u8]) -> Result<Vec<Placed>, DecodeError> {
+pub fn decode_state(bytes: &[u8]) -> Result<Vec<StateItem>, DecodeError> {
     decode_whole(bytes)
 }
 
@@ -351,18 +351,18 @@ mod tests {
     use crate::command::{CommandKind, Phase};
     use crate::time::Timestamp;
 
-    fn letters() -> Vec<Letter> {
+    fn letters() -> Vec<RemoteRequest> {
         let body = CommandKind::Phase { strategy: StrategyId(2), phase: Phase::Start };
         vec![
-            Letter::Hello { life: 9, host: "here".into(), heard: vec![1, 2] },
-            Letter::Resume { life: 9, heard: Vec::new() },
-            Letter::Piece { life: 9, of: Parcel::State, at: 7 },
-            Letter::Fetch { life: 9, heard: vec![3] },
-            Letter::Follow { life: 9, security: SecurityId(4), on: true },
-            Letter::Command { life: 9, command: Command::new(Source::default(), 1, body) },
-            Letter::Beat { life: 9, prices: 5, heard: vec![3], idle: true },
-            Letter::Failed { life: 9, reason: "why".into() },
-            Letter::Bye { life: 9 },
+            RemoteRequest::Hello { life: 9, host: "here".into(), heard: vec![1, 2] },
+            RemoteRequest::Resume { life: 9, heard: Vec::new() },
+            RemoteRequest::Piece { life: 9, of: Blob::State, at: 7 },
+            RemoteRequest::Fetch { life: 9, heard: vec![3] },
+            RemoteRequest::Follow { life: 9, security: SecurityId(4), on: true },
+            RemoteRequest::Command { life: 9, command: Command::new(Source::default(), 1, body) },
+            RemoteRequest::Heartbeat { life: 9, prices: 5, heard: vec![3], idle: true },
+            RemoteRequest::Failed { life: 9, reason: "why".into() },
+            RemoteRequest::Bye { life: 9 },
         ]
     }
 
@@ -370,19 +370,19 @@ mod tests {
     fn letters_come_back_and_no_part_of_one_is_another() {
         for letter in letters() {
             let bytes = letter.encode();
-            assert_eq!(Letter::decode(&bytes), Ok(letter));
+            assert_eq!(RemoteRequest::decode(&bytes), Ok(letter));
             for cut in 0..bytes.len() {
-                assert!(Letter::decode(&bytes[..cut]).is_err());
+                assert!(RemoteRequest::decode(&bytes[..cut]).is_err());
             }
         }
     }
 
     #[test]
     fn another_version_is_told_as_such() {
-        let mut bytes = Letter::Bye { life: 1 }.encode();
+        let mut bytes = RemoteRequest::Bye { life: 1 }.encode();
         bytes[0] = VERSION + 1;
-        assert_eq!(Letter::decode(&bytes), Err(Misread::Version(VERSION + 1)));
-        assert!(Misread::Version(2).to_string().contains("version 2"));
+        assert_eq!(RemoteRequest::decode(&bytes), Err(MessageError::Version(VERSION + 1)));
+        assert!(MessageError::Version(2).to_string().contains("version 2"));
     }
 
     #[test]

@@ -1,0 +1,32 @@
+//! The kinds of strategies that can be configured by name. Whoever writes one adds it here.
+
+use super::examples::{market_maker, moving_average};
+use super::host::StrategyFactory;
+use super::parameters::{BadParameter, Parameters};
+use crate::id::SecurityId;
+
+#[derive(Clone, Copy, Debug)]
+pub struct StrategyKind {
+    pub name: &'static str,
+    make: fn(&[SecurityId], &Parameters) -> Result<StrategyFactory, BadParameter>,
+}
+
+pub const STRATEGY_KINDS: [StrategyKind; 2] = [
+    StrategyKind { name: "moving-average-cross", make: moving_average::make },
+    StrategyKind { name: "market-maker", make: market_maker::make },
+];
+
+impl StrategyKind {
+    pub fn find(name: &str) -> Option<&'static StrategyKind> {
+        const { &STRATEGY_KINDS }.iter().find(|kind| kind.name == name)
+    }
+
+    /// Checks the parameters; what it gives makes a strategy each time it is asked.
+    pub fn make(
+        &self,
+        securities: &[SecurityId],
+        parameters: &Parameters,
+    ) -> Result<StrategyFactory, BadParameter> {
+        (self.make)(securities, parameters)
+    }
+}

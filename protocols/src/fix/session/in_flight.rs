@@ -1,0 +1,115 @@
+//! Requests of the client that no shard has answered yet, and requests that were answered before a
+//! restart.
+//!
+//! The saved next sequence number stays at the first request without an answer. If the process
+//! ends, the client is asked for everything from there on. A repeated request that was answered
+//! before is recognised by its id.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use pitlane_engine::id::IntId;
+
+/// Requests without an answer. This is several times what lanes hold; at the bound the session
+/// reads nothing more.
+pub const IN_FLIGHT_MAX: usize = 65_536;
+
+#[derive(Debug, Default)]
+pub struct InFlightRequests {
+    /// Sequence number and id of each request.
+    requests: VecDeque<(u64, IntId)>,
+    /// Ids of stored answers, until the client has resent its messages.
+    answered: BTreeSet<IntId>,
+}
+
+impl InFlightRequests {
+    pub fn is_full(&self) -> bool {
+        self.requests.len() >= IN_FLIGHT_MAX
+    }
+
+    /// Adds a message that may become a request.
+    pub fn begin(&mut self, number: u64) {
+        self.requests.push_back((number, IntId::NONE));
+    }
+
+    /// Assigns the request's id to the last message, or removes the message if it was answered at
+    /// once.
+    pub fn assign(&mut self, id: Option<IntId>) {
+        match (id, self.requests.back_mut()) {
+            (Some(id), Some(last)) => last.1 = id,
+            (Some(_), None) => {}
+            (None, _) => _ = self.requests.pop_back(),
+        }
+    }
+
+    /// Removes an answered request. Shards answer in the order of the requests, so the search ends
+    /// early.
+    pub fn complete(&mut self, id: &IntId) {
+        if let Some(at) = self.requests.iter().position(|(_, known)| known == id) {
+            self.requests.remove(at);
+        }
+    }
+
+    /// Returns the first sequence number without an answer.
+    pub fn first_msg_seq_num(&self) -> Option<u64> {
+        self.requests.front().map(|&(number, _)| number)
+    }
+
+    /// Adds the id of an answer that was stored before the restart.
+    pub fn add_answered(&mut self, id: IntId) {
+        self.answered.insert(id);
+    }
+
+    pub fn was_answered(&self, id: &IntId) -> bool {
+        self.answered.contains(id)
+    }
+
+    /// Forgets the stored answers, because the client has nothing left to resend.
+    pub fn clear_answered(&mut self) {
+        self.answered.clear();
+    }
+
+    /// Clears everything after a sequence reset. Pending requests are still answered, but their
+    /// numbers no longer mean anything.
+    pub fn reset(&mut self) {
+        self.requests.clear();
+        self.answered.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_so_many_without_an_answer() {
+        let mut in_flight = InFlightRequests::default();
+        for number in 1..=IN_FLIGHT_MAX as u64 {
+            assert!(!in_flight.is_full());
+            in_flight.begin(number);
+        }
+        assert!(in_flight.is_full());
+        in_flight.assign(None);
+        assert!(!in_flight.is_full());
+    }
+
+    #[test]
+    fn the_first_without_an_answer_holds_the_number() {
+        let id = |number| IntId::numbered(b'o', number);
+        let mut in_flight = InFlightRequests::default();
+        for number in 5..9 {
+            in_flight.begin(number);
+            in_flight.assign(Some(id(number)));
+        }
+        in_flight.begin(9);
+        assert_eq!(in_flight.first_msg_seq_num(), Some(5));
+        in_flight.assign(None);
+        in_flight.complete(&id(6));
+        assert_eq!(in_flight.first_msg_seq_num(), Some(5));
+        in_flight.complete(&id(5));
+        in_flight.complete(&id(5));
+        assert_eq!(in_flight.first_msg_seq_num(), Some(7));
+        in_flight.complete(&id(8));
+        in_flight.complete(&id(7));
+        assert_eq!(in_flight.first_msg_seq_num(), None);
+    }
+}
