@@ -1,5 +1,5 @@
-// A FIX client on QuickFIX, the engine that most clients use: sends the messages from standard input,
-// and prints the messages that it receives on standard output.
+// A FIX client on QuickFIX, the engine that most clients use: sends the messages from standard
+// input, and prints the messages that it receives on standard output.
 //
 //   client PORT SENDER TARGET STORE RESET(Y/N) [HEARTBEAT]
 //

@@ -1,12 +1,13 @@
-// A FIX venue on QuickFIX: accepts orders, fills them by their price, and prints the messages that it
-// receives and sends on standard output.
+// A FIX venue on QuickFIX: accepts orders, fills them by their price, and prints the messages that
+// it receives and sends on standard output.
 //
 //   venue PORT SENDER TARGET STORE MARK DICTIONARY
 //
-// A buy at MARK or above and a sell at MARK or below trade at once, in two parts of which the first is
-// 1, at MARK; market orders do so too. Other orders rest. Execution ids are made from the order's id:
-// after a kill, an order that is processed twice has the same ids. A market data request is answered
-// with 10 to buy at MARK - 1 and 10 to sell at MARK + 1. Only the groups of the dictionary matter.
+// A buy at MARK or above and a sell at MARK or below trade at once, in two parts of which the first
+// is 1, at MARK; market orders do so too. Other orders rest. Execution ids are made from the
+// order's id: after a kill, an order that is processed twice has the same ids. A market data
+// request is answered with 10 to buy at MARK - 1 and 10 to sell at MARK + 1. Only the groups of the
+// dictionary matter.
 //
 //   in:   fill ID QTY PRICE | cancel ID | reject Y|N | price SYMBOL TYPE PRICE SIZE | quit
 //   out:  logon | logout | app 35=D|… | sent 35=8|…
