@@ -13,7 +13,7 @@ use pitlane_tests::workload::{Deed, Workload};
 use pitlane_tests::world;
 
 #[test]
-fn every_row_of_the_table_holds() {
+fn every_transition_of_an_order_holds() {
     let mut failures = Vec::new();
     for dialogue in include_str!("data/orders.txt").split("\n# ").skip(1) {
         let (rule, lines) = dialogue.split_once('\n').unwrap_or((dialogue, ""));

@@ -553,7 +553,7 @@ fn the_desk_declines_when_the_lane_is_full_and_keeps_nothing() {
 
 /// The date of an order may pass while the order is on its way to the venue.
 #[test]
-fn a_dated_order_on_its_way_still_ends_at_its_date() {
+fn a_gtd_order_in_flight_ends_at_its_date() {
     let mut stage = rejecting(|settings| settings.venue.delays.entry_ns = 10_000_000);
     let tif_date = stage.now.plus(5_000_000);
     let (order, _) = stage.submit(Terms { tif: Tif::Gtd, tif_date, ..good() });

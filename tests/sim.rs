@@ -109,7 +109,7 @@ const HOURS_STEPS: usize = 60;
 /// Closes, rollovers and expiries happen whether or not a server runs, and whatever its clock does.
 #[cfg(feature = "io")]
 #[test]
-fn what_lives_for_a_session_ends_with_it_however_often_the_server_is_down() {
+fn orders_and_expiries_end_on_time_however_often_the_server_is_down() {
     seeds::run(1_000, |seed, trace| {
         let mut hours = Hours::new(seed);
         let outcome = seeds::guarded(&mut || (0..HOURS_STEPS).try_for_each(|_| hours.step()));

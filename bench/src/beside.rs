@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ahead_is_above_one_whichever_way_a_figure_is_read() {
+    fn a_ratio_above_one_means_that_we_are_faster() {
         let rate = Row::of_rate("orders", "1/s", 300.0, "them", 100.0).lacking("journal");
         let time = Row::of_time("read", "ns", 10.0, "them", 5.0);
         assert_eq!((rate.times, time.times), (3.0, 0.5));

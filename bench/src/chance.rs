@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_the_asked_means() {
+    fn draws_have_the_requested_means() {
         let mut chance = Chance::seeded(1);
         let mean = (0..100_000).map(|_| chance.exponential(12.0) as f64).sum::<f64>() / 100_000.0;
         assert!((11.3..11.7).contains(&mean), "whole parts lie half a tick lower: {mean}");

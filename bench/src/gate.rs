@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn slower_within_the_noise_is_not() {
+    fn slower_within_the_noise_is_not_slower() {
         assert!(!beside(&[100.0, 140.0, 100.0], &[120.0, 150.0, 119.0]).is_slower());
     }
 

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_knee_is_the_last_that_held() {
+    fn the_knee_is_the_last_sustained_rate() {
         let run = |rate: u64| Ok::<_, ()>(step(rate, (rate as f64).min(350.0), 100));
         let sweep = Sweep::climb(&[100, 200, 300, 400, 500], run).unwrap();
         assert_eq!(sweep.steps.len(), 4);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_that_runs_away_is_too_much() {
+    fn a_rate_with_runaway_latency_is_not_sustained() {
         let run = |rate: u64| Ok::<_, ()>(step(rate, rate as f64, if rate > 200 { 1_000_000 } else { 100 }));
         let sweep = Sweep::climb(&[100, 200, 300, 400], run).unwrap();
         assert_eq!((sweep.steps.len(), sweep.knee().unwrap().per_s_planned), (3, 200.0));

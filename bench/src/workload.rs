@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_comes_back_as_it_was_written() {
+    fn a_written_workload_reads_back_unchanged() {
         let file = bytes(&small());
         assert_eq!(file.len(), 96 + 5 * 24);
         assert_eq!(&file[96..100], [1, 1, 0, 0]);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flawed_file_is_refused_with_its_flaw() {
+    fn an_invalid_file_is_rejected_with_its_defect() {
         let check = |at: usize, value: &[u8], words: &str| {
             let mut file = bytes(&small());
             file[at..at + value.len()].copy_from_slice(value);

@@ -1,5 +1,6 @@
-// A QuickFIX acceptor for the bench: no dictionary, no log, a store in memory or, as Pitlane has it, in files. It answers each New Order Single with the same Execution
-// Reports that Pitlane sends, field by field: received (150=A) and at the venue (150=0), or with the second alone.
+// A QuickFIX acceptor for the bench: no dictionary, no log, a store in memory or, as in Pitlane, in
+// files. It answers each New Order Single with the same Execution Reports that Pitlane sends, field
+// by field: received (150=A) and at the venue (150=0), or with the second alone.
 //
 //   acceptor PORT SESSIONS REPORTS [FOLDER]
 

@@ -1,11 +1,12 @@
-// A FIX client on QuickFIX, the engine most clients use: says what it is told on standard input, tells what it hears on standard output.
+// A FIX client on QuickFIX, the engine that most clients use: sends the messages from standard
+// input, and prints the messages that it receives on standard output.
 //
 //   client PORT SENDER TARGET STORE RESET(Y/N) [HEARTBEAT]
 //
-//   in:   send 35=D|11=o1|55=AAPL|…      a message; header and trailer are put in
-//         logout                         logs out and stays away
-//         logon                          comes back
-//         next SENDER TARGET             sets the numbers that it will send and expects
+//   in:   send 35=D|11=o1|55=AAPL|…      a message; header and trailer are added
+//         logout                         logs out and stays disconnected
+//         logon                          connects again
+//         next SENDER TARGET             sets the next sequence numbers to send and to expect
 //   out:  logon | logout | app 35=8|… | admin 35=A|… | sent 35=D|…
 
 #include <quickfix/Application.h>

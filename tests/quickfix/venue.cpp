@@ -1,10 +1,13 @@
-// A FIX venue on QuickFIX: takes orders, fills them by their price, and tells on standard output what it hears and says.
+// A FIX venue on QuickFIX: accepts orders, fills them by their price, and prints the messages that
+// it receives and sends on standard output.
 //
 //   venue PORT SENDER TARGET STORE MARK DICTIONARY
 //
-// A buy at MARK or above and a sell at MARK or below trade at once, in two parts of which the first is 1, at MARK; market orders do so
-// too. Other orders rest. Execution ids are made of the order's id: after a kill an order that is processed twice has the same.
-// Whoever asks for the prices of a security hears of 10 to buy at MARK - 1 and 10 to sell at MARK + 1. Of the dictionary only the groups matter.
+// A buy at MARK or above and a sell at MARK or below trade at once, in two parts of which the first
+// is 1, at MARK; market orders do so too. Other orders rest. Execution ids are made from the
+// order's id: after a kill, an order that is processed twice has the same ids. A market data
+// request is answered with 10 to buy at MARK - 1 and 10 to sell at MARK + 1. Only the groups of the
+// dictionary matter.
 //
 //   in:   fill ID QTY PRICE | cancel ID | reject Y|N | price SYMBOL TYPE PRICE SIZE | quit
 //   out:  logon | logout | app 35=D|… | sent 35=8|…
@@ -68,7 +71,7 @@ struct Venue : FIX::Application {
             show(message);
     }
 
-    // A snapshot, to whoever asks.
+    // Sends a snapshot in answer to a request.
     void show(const FIX::Message& message) {
         FIX::Group asked(146, 55);
         message.getGroup(1, asked);
@@ -83,7 +86,7 @@ struct Venue : FIX::Application {
         FIX::Session::sendToTarget(snapshot, session);
     }
 
-    // An increment of one entry.
+    // Sends an increment of one entry.
     void move(const std::string& symbol, const std::string& type, const std::string& price, const std::string& size) {
         auto asked = requests.find(symbol);
         if (asked == requests.end()) return;
@@ -226,7 +229,7 @@ struct Venue : FIX::Application {
     int executions = 0;
     std::mutex books;
     std::map<std::string, Order> orders;
-    // By symbol: the request whose answers these are.
+    // Ids of the market data requests, by symbol.
     std::map<std::string, std::string> requests;
     FIX::SessionID session;
 };

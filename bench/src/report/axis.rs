@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_are_at_the_ends_and_a_tenfold_takes_as_much_room_everywhere() {
+    fn a_log_axis_reaches_both_ends_and_spaces_powers_of_ten_evenly() {
         let axis = Axis::over(Scale::Log, [10.0, 1_000.0].into_iter(), 0.0, 100.0);
         assert_eq!((axis.at(10.0), axis.at(100.0).round(), axis.at(1_000.0)), (0.0, 50.0, 100.0));
         assert_eq!(axis.marks(), [10.0, 100.0, 1_000.0]);

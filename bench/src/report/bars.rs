@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_for_each() {
+    fn every_ratio_has_a_bar() {
         let both = [Ratio { what: "a".into(), times: 3.2 }, Ratio { what: "b".into(), times: 0.5 }];
         let drawn = ratios("beside", &[], &both);
         assert_eq!(drawn.matches("<rect").count(), 2);

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_holds_what_was_planned_in_it() {
+    fn a_slice_holds_the_latencies_planned_in_it() {
         let mut recording = Recording::new("it", 2.0, 1_000_000_000);
         recording.count(10, 100);
         recording.count(2_500_000_000, 300);

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_cannot_break_the_drawing() {
+    fn text_is_escaped_in_a_drawing() {
         let mut svg = Svg::new(10.0, 10.0, "a < b & c", &[]);
         svg.text(0.0, 0.0, Anchor::End, "tick", "<script>");
         let text = svg.finish();
