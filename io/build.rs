@@ -1,5 +1,6 @@
-//! Lists the files of the page, if it has been built, so that they become part of the binary. Without them the binary is whole
-//! too, and says how to build the page. And reads which commit is being built.
+//! Lists the files of the web page, if the page has been built, so that they become part of the
+//! binary. Without them the binary works too and says how to build the page. Also reads the commit
+//! that is being built.
 
 use std::env;
 use std::fmt::Write as _;
@@ -7,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Whoever builds without git's files may tell the commit by this variable.
+/// Environment variable that names the commit in a build without the files of git.
 const COMMIT: &str = "BUILT_FROM_COMMIT";
 
 fn main() -> io::Result<()> {

@@ -326,8 +326,8 @@ impl Ledger {
         &self.transactions.back().expect("one was booked before").booking
     }
 
-    /// Books a transaction of a security, see [`Ledger::last_booked`]. Returns which exposure of the
-    /// security has changed, none without an account. Returns `None` if the transaction cannot be
+    /// Books a transaction of a security, see [`Ledger::last_booked`]. Returns which exposure of
+    /// the security has changed, none without an account. Returns `None` if the transaction cannot be
     /// counted; then nothing has changed.
     #[inline(always)]
     pub fn book(

@@ -1,6 +1,6 @@
 //! Detects whether the processes of strategies send messages. A strategy whose process sends
-//! nothing for a lease is stopped; when the process is back, the setting `remote_strategies.on_return`
-//! decides about the strategy.
+//! nothing for a lease is stopped; when the process is back, the setting
+//! `remote_strategies.on_return` decides about the strategy.
 
 use std::sync::Arc;
 
