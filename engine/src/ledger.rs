@@ -327,8 +327,8 @@ impl Ledger {
     }
 
     /// Books a transaction of a security, see [`Ledger::last_booked`]. Returns which exposure of
-    /// the security has changed, none without an account. Returns `None` if the transaction cannot be
-    /// counted; then nothing has changed.
+    /// the security has changed, none without an account. Returns `None` if the transaction cannot
+    /// be counted; then nothing has changed.
     #[inline(always)]
     pub fn book(
         &mut self,
