@@ -9,7 +9,7 @@ use pitlane::pages::LARGE_PAGES;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::settings::VenueSettings;
 use pitlane_engine::terms::Tif;
-use pitlane_engine::venue::{BookSpec, OrderEntry, Venue, VenueOutcome as Said};
+use pitlane_engine::venue::{BookSpec, OrderEntry, Venue, VenueOutcome};
 
 use crate::units::{self, LOT, TICK};
 use crate::workload::{Kind, Matcher, Outcome, Record, Tally, Workload};
@@ -109,7 +109,7 @@ impl Book {
     fn drain(&mut self, taker: u32, order: u64) {
         for at in 0..self.venue.outcomes().len() {
             let (slot, said) = self.venue.outcomes()[at];
-            let Said::Filled { qty, price } = said else { continue };
+            let VenueOutcome::Filled { qty, price } = said else { continue };
             if slot == taker {
                 continue;
             }

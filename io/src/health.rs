@@ -78,7 +78,7 @@ fn address(listen: Option<SocketAddr>) -> Result<SocketAddr, HealthError> {
         return Err(HealthError::Nowhere("it is switched off, and nothing else is asked; loopback would do"));
     };
     if address.port() == 0 {
-        return Err(HealthError::Nowhere("its port is 0, so that nobody knows beforehand where it is"));
+        return Err(HealthError::Nowhere("its port is 0, so the address is not known in advance"));
     }
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

@@ -73,8 +73,7 @@ impl Exposure {
     pub fn credit_growth(&self, side: Side, qty: Qty, aside: Money) -> Option<Money> {
         let (before, open) = (self.aside[side as usize], self.open.of(side));
         let (after, more_open) = (before.checked_add(aside)?, open.checked_add(qty)?);
-        let reduces = if side == Side::Buy { self.net.is_negative() } else { self.net.is_positive() };
-        if !reduces {
+        if self.closable(side) == 0 {
             return Some(aside);
         }
         let old = opening_share(before, open, self.opening_qty(side, Qty::ZERO));
@@ -86,9 +85,14 @@ impl Exposure {
     /// closed.
     pub fn opening_qty(&self, side: Side, more: Qty) -> i128 {
         let open = self.open.of(side).raw() as i128 + more.raw() as i128;
+        (open - self.closable(side)).max(0)
+    }
+
+    /// Returns how much of the position an order of this side can close.
+    fn closable(&self, side: Side) -> i128 {
         let net = self.net.raw() as i128;
-        let closable = if side == Side::Buy { -net } else { net };
-        (open - closable.max(0)).max(0)
+        let against = if side == Side::Buy { -net } else { net };
+        against.max(0)
     }
 }
 

@@ -61,7 +61,7 @@ impl Shard {
     }
 
     /// Returns the credit that `left` of an order with these terms needs, where `grows` of it is
-    /// new, `reserved` is already reserved, and `value` is the value of its whole quantity.
+    /// new and `reserved` is already reserved.
     #[inline]
     pub(super) fn credit_request(
         &self,
@@ -69,7 +69,6 @@ impl Shard {
         left: Qty,
         grows: Qty,
         reserved: Money,
-        value: Option<Money>,
         refs: &OrderRefs,
     ) -> Result<CreditRequest, Reason> {
         let security = &self.directory.locals[refs.local as usize];
@@ -84,14 +83,7 @@ impl Shard {
             let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
             return Ok(CreditRequest { more: (!opens).then_some(Money::ZERO), ..CreditRequest::default() });
         };
-        let is_valued = security.commission.is_zero()
-            && left == terms.qty
-            && terms.kind == OrderKind::Limit
-            && price == terms.limit;
-        let cost = match value.filter(|_| is_valued) {
-            Some(value) => value,
-            None => self.credit_cost(price, left, refs.local).ok_or(Reason::Overflow)?,
-        };
+        let cost = self.credit_cost(price, left, refs.local).ok_or(Reason::Overflow)?;
         let aside = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
         let more = exposure.credit_growth(terms.side, grows, aside).ok_or(Reason::Overflow)?;
         let price = (terms.kind != OrderKind::Market).then_some(price);

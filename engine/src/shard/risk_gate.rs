@@ -61,7 +61,7 @@ impl Shard {
         self.check_form(terms, &refs)?;
         let value = self.value_of(terms, terms.qty, refs.local)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &refs)?;
-        let credit = self.credit_request(terms, terms.qty, terms.qty, Money::ZERO, value, &refs)?;
+        let credit = self.credit_request(terms, terms.qty, terms.qty, Money::ZERO, &refs)?;
         let last = self.last_price(refs.local);
         let request = RiskRequest { terms, before: None, last, value, grows: terms.qty, credit: credit.more };
         Ok((refs, request, credit.aside))
@@ -85,7 +85,7 @@ impl Shard {
         if grows.is_positive() {
             self.check_headroom(new.side, grows, value.unwrap_or_default(), &refs)?;
         }
-        let credit = self.credit_request(new, left, grows, reserved, value, &refs)?;
+        let credit = self.credit_request(new, left, grows, reserved, &refs)?;
         let last = self.last_price(refs.local);
         let request =
             RiskRequest { terms: new, before: Some(&before), last, value, grows, credit: credit.more };
