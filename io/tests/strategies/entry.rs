@@ -74,7 +74,11 @@ impl Wire {
             self.from.read_exact(&mut bytes).unwrap();
             bytes.truncate(sizes[1]);
             let payload = bytes.split_off(sizes[0]);
-            return Message { headers: String::from_utf8(bytes).unwrap(), payload };
+            let headers = String::from_utf8(bytes).unwrap();
+            // The service tests its rights with empty messages, which every participant ignores.
+            if !headers.contains("Pitlane-Probe") {
+                return Message { headers, payload };
+            }
         }
     }
 
