@@ -17,6 +17,7 @@ use crate::id::{IntId, Source};
 use crate::number::{Money, Notional, Price, Qty};
 use crate::prefetch::fetch;
 use crate::reason::Reason;
+use crate::sender::SenderId;
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
@@ -116,32 +117,63 @@ pub struct Order {
     /// Reason in the last event about it.
     pub reason: Reason,
     pub base: Base,
-    /// Whether its venue is outside, and may report something even after its end.
-    pub outside: bool,
-    /// Whether the venue has it: a waiting stop is held by the shard.
-    pub at_venue: bool,
-    pub triggered: bool,
-    pub in_doubt: bool,
-    /// Counted among the open orders of its strategy and account.
-    pub counted: bool,
-    /// Whether its outside venue has accepted it: an acknowledgement or a fill has arrived.
-    pub acknowledged: bool,
-    /// Previous order in the list of finished orders, or [`NIL`].
-    pub before: u32,
-    /// Whether the doubt about it ends only when the venue reports its status.
-    pub unsure: bool,
-    /// Whether its outside venue was asked for the status since the order was sent there.
-    pub status_queried: bool,
+    pub flags: OrderFlags,
     /// For a finished order: the trading day in which it was last published, as the shard counts
     /// days.
     pub era: u8,
+    /// Previous order in the list of finished orders, or [`NIL`].
+    pub before: u32,
+    pub submitted_by: SenderId,
+    /// Sender of the last cancel request.
+    pub canceled_by: SenderId,
 }
 
 const _: () = assert!(size_of::<Order>() == 192, "an order has three cache lines");
+const _: () = assert!(std::mem::offset_of!(Order, id) == 0, "each line is fetched by one of its fields");
 const _: () =
     assert!(std::mem::offset_of!(Order, notional) / 64 == 1, "each line is fetched by one of its fields");
 const _: () =
     assert!(std::mem::offset_of!(Order, reserved) / 64 == 2, "each line is fetched by one of its fields");
+
+/// Properties of an order that are true or false, one bit each: as bytes they would move the senders
+/// out of the order's cache lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderFlags(u8);
+
+/// Defines the methods of [`Order`] that read and set one bit.
+macro_rules! order_flags {
+    ($($(#[$about:meta])* $bit:literal = $get:ident, $set:ident;)+) => {
+        impl Order {
+            $($(#[$about])*
+            #[inline]
+            pub fn $get(&self) -> bool {
+                self.flags.0 & 1 << $bit != 0
+            }
+
+            #[inline]
+            pub fn $set(&mut self, value: bool) {
+                self.flags.0 = self.flags.0 & !(1 << $bit) | (value as u8) << $bit;
+            })+
+        }
+    };
+}
+
+order_flags! {
+    /// Returns whether its venue is outside, and may report something even after its end.
+    0 = outside, set_outside;
+    /// Returns whether the venue has it: a waiting stop is held by the shard.
+    1 = at_venue, set_at_venue;
+    2 = triggered, set_triggered;
+    3 = in_doubt, set_in_doubt;
+    /// Returns whether its outside venue has accepted it: an acknowledgement or a fill has arrived.
+    4 = acknowledged, set_acknowledged;
+    /// Returns whether the doubt about it ends only when the venue reports its status.
+    5 = unsure, set_unsure;
+    /// Returns whether its outside venue was asked for the status since the order was sent there.
+    6 = status_queried, set_status_queried;
+    /// Returns whether a modification was requested: only then is its sender recorded.
+    7 = modify_requested, set_modify_requested;
+}
 
 impl Order {
     /// Prefetches its memory.
@@ -182,7 +214,7 @@ impl Order {
 
     /// Returns whether it is a stop that still waits for its price.
     pub fn waits_for_trigger(&self) -> bool {
-        self.terms.kind.has_stop() && !self.triggered
+        self.terms.kind.has_stop() && !self.triggered()
     }
 }
 

@@ -7,9 +7,8 @@ mod codec;
 
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::number::{Money, Notional, Price, Qty};
-use crate::order::{Base, LastFill, NIL, Order, Replace, Requests};
+use crate::order::{Base, LastFill, NIL, Order, OrderFlags, Replace, Requests};
 use crate::pages::LargePages;
-use crate::prefetch::fetch;
 use crate::reason::Reason;
 use crate::sender::{SenderId, SentBy};
 use crate::terms::{Status, Terms};
@@ -38,24 +37,15 @@ impl FinishedList {
     const EMPTY: FinishedList = FinishedList { first: NIL, last: NIL, len: 0 };
 }
 
-/// Parts of an order beside its slot: half a cache line.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(32))]
-struct Details {
-    /// The last fill. For an order without fills it belongs to an earlier order of the slot.
-    fill: LastFill,
-    sent: SentBy,
-}
-
-const _: () = assert!(size_of::<Details>() == 32, "details never span two cache lines");
-
 #[derive(Debug)]
 pub struct Orders {
     shard: ShardId,
     max: u32,
     slots: Vec<Order>,
-    /// By slot.
-    details: Vec<Details>,
+    /// Last fills by slot. For an order without fills it belongs to an earlier order of the slot.
+    fills: Vec<LastFill>,
+    /// Senders of the last modification by slot, valid if the order has a flag for it.
+    modified_by: Vec<SenderId>,
     free: u32,
     /// Number of slots that hold an order.
     held: u32,
@@ -92,16 +82,11 @@ pub fn empty_order() -> Order {
         updated: Timestamp::ZERO,
         reason: Reason::None,
         base: Base::PendingNew,
-        outside: false,
-        at_venue: false,
-        triggered: false,
-        in_doubt: false,
-        counted: false,
-        acknowledged: false,
-        before: NIL,
-        unsure: false,
-        status_queried: false,
+        flags: OrderFlags::default(),
         era: 0,
+        before: NIL,
+        submitted_by: SenderId::NONE,
+        canceled_by: SenderId::NONE,
     }
 }
 
@@ -114,7 +99,8 @@ impl Orders {
             // Room for the maximum: unused memory costs nothing, and a growing slab would stall
             // while it is copied.
             slots: pages.table(max as usize),
-            details: pages.table(max as usize),
+            fills: pages.table(max as usize),
+            modified_by: pages.table(max as usize),
             free: NIL,
             held: 0,
             finished: [FinishedList::EMPTY; 2],
@@ -134,7 +120,8 @@ impl Orders {
         assert!(max < NIL, "one slot number means none");
         (self.max, self.executions_max) = (max, executions_max);
         pages.enlarge(&mut self.slots, max as usize);
-        pages.enlarge(&mut self.details, max as usize);
+        pages.enlarge(&mut self.fills, max as usize);
+        pages.enlarge(&mut self.modified_by, max as usize);
     }
 
     /// Returns the number of slots, in use or not: the range of a walk over all orders.
@@ -176,7 +163,8 @@ impl Orders {
         self.held += 1;
         if self.free == NIL {
             self.slots.push(empty_order());
-            self.details.push(Details::default());
+            self.fills.push(LastFill::default());
+            self.modified_by.push(SenderId::NONE);
             return self.slots.len() as u32 - 1;
         }
         let slot = self.free;
@@ -190,7 +178,6 @@ impl Orders {
     pub fn fetch(&self, slot: u32) {
         if let Some(order) = self.slots.get(slot as usize) {
             order.fetch();
-            fetch(&self.details[slot as usize]);
         }
     }
 
@@ -246,20 +233,24 @@ impl Orders {
     }
 
     /// Returns the senders of an order's requests.
-    #[inline]
-    pub fn sent(&self, slot: u32) -> &SentBy {
-        &self.details[slot as usize].sent
+    pub fn sent(&self, slot: u32) -> SentBy {
+        let order = &self.slots[slot as usize];
+        let modified =
+            if order.modify_requested() { self.modified_by[slot as usize] } else { SenderId::NONE };
+        SentBy { submitted: order.submitted_by, modified, canceled: order.canceled_by }
     }
 
+    /// Records the sender of an order's last modification.
     #[inline]
-    pub fn sent_mut(&mut self, slot: u32) -> &mut SentBy {
-        &mut self.details[slot as usize].sent
+    pub fn set_modified_by(&mut self, slot: u32, sender: SenderId) {
+        self.slots[slot as usize].set_modify_requested(true);
+        self.modified_by[slot as usize] = sender;
     }
 
     /// Forgets the numbers of senders that are no longer known.
     pub fn forget_senders(&mut self, is_known: impl Fn(SenderId) -> bool) {
-        for Details { sent: SentBy { submitted, modified, canceled }, .. } in &mut self.details {
-            for id in [submitted, modified, canceled] {
+        for (order, modified_by) in self.slots.iter_mut().zip(&mut self.modified_by) {
+            for id in [&mut order.submitted_by, modified_by, &mut order.canceled_by] {
                 if !is_known(*id) {
                     *id = SenderId::NONE;
                 }
@@ -272,7 +263,7 @@ impl Orders {
     #[inline]
     pub fn set_last_fill(&mut self, slot: u32, qty: Qty, price: Price) {
         if !qty.is_zero() {
-            self.details[slot as usize].fill = LastFill { qty, price };
+            self.fills[slot as usize] = LastFill { qty, price };
         }
     }
 
@@ -280,7 +271,7 @@ impl Orders {
     pub fn last_fill(&self, slot: u32) -> LastFill {
         match self.slots[slot as usize].cum.is_zero() {
             true => LastFill::default(),
-            false => self.details[slot as usize].fill,
+            false => self.fills[slot as usize],
         }
     }
 
@@ -376,7 +367,7 @@ impl Orders {
     #[inline]
     pub fn finish(&mut self, slot: u32) {
         let order = &mut self.slots[slot as usize];
-        let line = &mut self.finished[order.outside as usize];
+        let line = &mut self.finished[order.outside() as usize];
         line.len += 1;
         let last = std::mem::replace(&mut line.last, slot);
         (order.before, order.next) = (last, NIL);
@@ -388,7 +379,8 @@ impl Orders {
 
     /// Removes a reopened order from the list of finished orders.
     pub fn unfinish(&mut self, slot: u32) {
-        let Order { before, next, outside, .. } = self.slots[slot as usize];
+        let order = &self.slots[slot as usize];
+        let (before, next, outside) = (order.before, order.next, order.outside());
         let line = &mut self.finished[outside as usize];
         line.len -= 1;
         match before {
@@ -447,6 +439,22 @@ impl Orders {
 mod tests {
     use super::*;
 
+    #[test]
+    fn flags_are_independent_of_each_other() {
+        let mut order = order(1);
+        order.set_triggered(true);
+        order.set_in_doubt(true);
+        order.set_triggered(true);
+        let flags = |order: &Order| {
+            let venue = [order.outside(), order.at_venue(), order.triggered(), order.in_doubt()];
+            (venue, [order.acknowledged(), order.unsure(), order.status_queried(), order.modify_requested()])
+        };
+        assert_eq!(flags(&order), ([false, false, true, true], [false; 4]));
+        order.set_triggered(false);
+        order.set_modify_requested(true);
+        assert_eq!(flags(&order), ([false, false, false, true], [false, false, false, true]));
+    }
+
     fn id(n: u64) -> IntId {
         IntId::numbered(b't', n)
     }
@@ -500,7 +508,8 @@ mod tests {
     #[test]
     fn orders_of_outside_venues_stand_in_a_line_of_their_own() {
         let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
-        let outside = orders.insert(Order { outside: true, ..order(1) });
+        let outside = orders.insert(order(1));
+        orders.get_mut(outside).set_outside(true);
         let simulated = orders.insert(order(2));
         orders.finish(outside);
         orders.finish(simulated);

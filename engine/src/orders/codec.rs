@@ -1,11 +1,11 @@
 //! Bytes of all orders: the slab slot by slot, with the lists that run through it.
 
-use super::{Details, Execution, FinishedList, FormerIds, Orders, empty_order};
+use super::{Execution, FinishedList, FormerIds, Orders, empty_order};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec, decode_into};
 use crate::id::{GENERATIONS, ShardId};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
 use crate::pages::LargePages;
-use crate::sender::SentBy;
+use crate::sender::{SenderId, SentBy};
 
 codec!(enum Base {
     0 = PendingNew,
@@ -15,36 +15,100 @@ codec!(enum Base {
     4 = Rejected,
     5 = Expired,
 });
-codec!(Order {
-    id,
-    terms,
-    notional,
-    cum,
-    submitted,
-    reserved,
-    source,
-    local,
-    generation,
-    requests,
-    orig_id,
-    execution,
-    next,
-    position,
-    exposure,
-    updated,
-    reason,
-    base,
-    outside,
-    at_venue,
-    triggered,
-    in_doubt,
-    counted,
-    acknowledged,
-    before,
-    unsure,
-    status_queried,
-    era
-});
+
+/// Bytes of an order. The fifth flag says whether the order counts as open, which its state says too;
+/// the senders follow in [`Orders::save`].
+impl Codec for Order {
+    fn encode(&self, out: &mut impl ByteSink) {
+        // All fields by name, so that a new field does not compile until it is handled here.
+        let Order {
+            id,
+            terms,
+            notional,
+            cum,
+            submitted,
+            reserved,
+            source,
+            local,
+            generation,
+            requests,
+            orig_id,
+            execution,
+            next,
+            position,
+            exposure,
+            updated,
+            reason,
+            base,
+            flags: _,
+            era,
+            before,
+            submitted_by: _,
+            canceled_by: _,
+        } = self;
+        id.encode(out);
+        terms.encode(out);
+        notional.encode(out);
+        cum.encode(out);
+        submitted.encode(out);
+        reserved.encode(out);
+        source.encode(out);
+        local.encode(out);
+        generation.encode(out);
+        requests.encode(out);
+        orig_id.encode(out);
+        execution.encode(out);
+        next.encode(out);
+        position.encode(out);
+        exposure.encode(out);
+        updated.encode(out);
+        reason.encode(out);
+        base.encode(out);
+        [self.outside(), self.at_venue(), self.triggered(), self.in_doubt()].encode(out);
+        [!base.is_finished(), self.acknowledged()].encode(out);
+        before.encode(out);
+        [self.unsure(), self.status_queried()].encode(out);
+        era.encode(out);
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Result<Order, DecodeError> {
+        let mut order = Order {
+            id: Codec::decode(from)?,
+            terms: Codec::decode(from)?,
+            notional: Codec::decode(from)?,
+            cum: Codec::decode(from)?,
+            submitted: Codec::decode(from)?,
+            reserved: Codec::decode(from)?,
+            source: Codec::decode(from)?,
+            local: Codec::decode(from)?,
+            generation: Codec::decode(from)?,
+            requests: Codec::decode(from)?,
+            orig_id: Codec::decode(from)?,
+            execution: Codec::decode(from)?,
+            next: Codec::decode(from)?,
+            position: Codec::decode(from)?,
+            exposure: Codec::decode(from)?,
+            updated: Codec::decode(from)?,
+            reason: Codec::decode(from)?,
+            base: Codec::decode(from)?,
+            ..empty_order()
+        };
+        let [outside, at_venue, triggered, in_doubt, open, acknowledged] = Codec::decode(from)?;
+        from.check(open != order.base.is_finished(), DecodeProblem::Contradiction)?;
+        order.before = Codec::decode(from)?;
+        let [unsure, status_queried] = Codec::decode(from)?;
+        order.era = Codec::decode(from)?;
+        order.set_outside(outside);
+        order.set_at_venue(at_venue);
+        order.set_triggered(triggered);
+        order.set_in_doubt(in_doubt);
+        order.set_acknowledged(acknowledged);
+        order.set_unsure(unsure);
+        order.set_status_queried(status_queried);
+        Ok(order)
+    }
+}
+
 codec!(LastFill { qty, price });
 codec!(Requests { replace, cancel, next });
 codec!(Replace { id, source, terms, reserved, credit_price, grown });
@@ -60,10 +124,12 @@ impl Orders {
             let held = !order.id.is_none();
             held.encode(out);
             match held {
-                true if order.cum.is_zero() => (*order, self.details[slot].sent).encode(out),
                 true => {
-                    let Details { fill, sent } = self.details[slot];
-                    (*order, (sent, fill)).encode(out)
+                    order.encode(out);
+                    self.sent(slot as u32).encode(out);
+                    if !order.cum.is_zero() {
+                        self.fills[slot].encode(out);
+                    }
                 }
                 // The previous order of the slot is not needed.
                 false => (order.generation, order.next).encode(out),
@@ -92,13 +158,16 @@ impl Orders {
         let count = u32::decode(from)?;
         from.check(count as usize <= from.left() && count < NIL, DecodeProblem::Short)?;
         for _ in 0..count {
-            let (held, order) = decode_slot(from)?;
-            let sent = if held { Codec::decode(from)? } else { SentBy::default() };
+            let (held, mut order) = decode_slot(from)?;
+            let sent = if held { SentBy::decode(from)? } else { SentBy::default() };
+            (order.submitted_by, order.canceled_by) = (sent.submitted, sent.canceled);
+            order.set_modify_requested(sent.modified != SenderId::NONE);
             let fill =
                 if held && !order.cum.is_zero() { LastFill::decode(from)? } else { LastFill::default() };
             orders.held += held as u32;
             orders.slots.push(order);
-            orders.details.push(Details { fill, sent });
+            orders.fills.push(fill);
+            orders.modified_by.push(sent.modified);
         }
         orders.free = Codec::decode(from)?;
         orders.finished = [Codec::decode(from)?, Codec::decode(from)?];
@@ -172,7 +241,7 @@ impl Orders {
             let (mut at, mut last) = (line.first, NIL);
             for _ in 0..line.len {
                 let order = self.slots.get(at as usize).filter(ended)?;
-                if order.outside != outside || order.requests != NIL || order.before != last {
+                if order.outside() != outside || order.requests != NIL || order.before != last {
                     return None;
                 }
                 (last, at) = (at, order.next);

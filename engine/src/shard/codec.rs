@@ -200,7 +200,7 @@ impl Shard {
         let held = |slot: u32| slot < self.orders.len() && self.orders.in_use(slot);
         let belongs = |order: &Order| {
             // A refused order has only its id and terms.
-            let refused = order.base == Base::Rejected && !order.at_venue;
+            let refused = order.base == Base::Rejected && !order.at_venue();
             match order.local {
                 NIL => refused,
                 local if local as usize >= self.directory.locals.len() => false,

@@ -128,7 +128,6 @@ impl Shard {
         agree(order.leaves().is_zero(), finished, "nothing is left exactly when an order has ended")?;
         holds(!order.cum.is_negative(), "what is filled is not below zero")?;
         holds(finished || order.cum <= order.terms.qty, "an open order is not overfilled")?;
-        agree(order.counted, !finished, "an order counts as open while it is")?;
         holds(!finished || self.orders.requests(slot).is_none(), "an ended order has no request left")?;
         holds(!order.reserved.is_negative(), "what is set aside is not below zero")?;
         holds(!finished || order.reserved.is_zero(), "nothing is set aside for an ended order")?;
@@ -149,7 +148,7 @@ impl Shard {
         let replaced = self.orders.pending_replace(slot);
         let is_sound = |replace: Replace| replace.terms.qty <= order.cum || is_on_grid(&replace.terms);
         holds(replaced.is_none_or(is_sound), "the prices of a pending replace are on the grid")?;
-        if order.at_venue && self.delays(order.local) == Delays::default() {
+        if order.at_venue() && self.delays(order.local) == Delays::default() {
             agree(
                 self.venue.remaining(slot),
                 Some(order.leaves()),

@@ -408,7 +408,7 @@ impl Shard {
     fn sweep_begin(&mut self, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
         let cursor = self.visit(
             cursor,
-            |_, order| order.outside && order.at_venue,
+            |_, order| order.outside() && order.at_venue(),
             |shard, slot, out| shard.mark_in_doubt_if_pending(slot, out),
             out,
         );
@@ -426,8 +426,8 @@ impl Shard {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
-                |shard, order| order.at_venue && shard.matches_filter(OrderFilter::Adapter(adapter), order),
-                |shard, slot, out| match (connected, shard.orders.get(slot).unsure) {
+                |shard, order| order.at_venue() && shard.matches_filter(OrderFilter::Adapter(adapter), order),
+                |shard, slot, out| match (connected, shard.orders.get(slot).unsure()) {
                     (true, true) => shard.instruct(slot, VenueRequest::Status, out),
                     (true, false) => shard.instruct(slot, VenueRequest::Query, out),
                     (false, _) => shard.mark_in_doubt_if_pending(slot, out),

@@ -61,11 +61,12 @@ impl Shard {
     }
 
     /// Returns the credit that `left` of an order with these terms needs, where `grows` of it is
-    /// new and `reserved` is already reserved.
+    /// new and `reserved` is already reserved. `value` is that of the whole order.
     #[inline]
     pub(super) fn credit_request(
         &self,
         terms: &Terms,
+        value: Option<Money>,
         left: Qty,
         grows: Qty,
         reserved: Money,
@@ -83,7 +84,12 @@ impl Shard {
             let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
             return Ok(CreditRequest { more: (!opens).then_some(Money::ZERO), ..CreditRequest::default() });
         };
-        let cost = self.credit_cost(price, left, refs.local).ok_or(Reason::Overflow)?;
+        let is_valued = left == terms.qty && price == own_price(terms).unwrap_or(price);
+        let cost = match value.filter(|_| is_valued) {
+            Some(value) => self.with_commission(value, left, refs.local),
+            None => self.credit_cost(price, left, refs.local),
+        };
+        let cost = cost.ok_or(Reason::Overflow)?;
         let aside = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
         let more = exposure.credit_growth(terms.side, grows, aside).ok_or(Reason::Overflow)?;
         let price = (terms.kind != OrderKind::Market).then_some(price);
@@ -93,8 +99,13 @@ impl Shard {
     /// Returns the cost of a quantity, including commission; `None` if it cannot be counted.
     #[inline]
     fn credit_cost(&self, price: Price, qty: Qty, local: u32) -> Option<Money> {
+        let size = self.directory.locals[local as usize].instrument.size;
+        self.with_commission(Notional::of(price, qty).money(size)?.abs(), qty, local)
+    }
+
+    #[inline]
+    fn with_commission(&self, value: Money, qty: Qty, local: u32) -> Option<Money> {
         let security = &self.directory.locals[local as usize];
-        let value = Notional::of(price, qty).money(security.instrument.size)?.abs();
         if security.commission.is_zero() {
             return Some(value);
         }
@@ -161,6 +172,25 @@ impl Shard {
         self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-amount.raw()));
     }
 
+    /// Counts the credit of a new order. Its check has computed the growth; without a price the
+    /// growth is not known, and the credit is recounted.
+    #[inline]
+    pub(super) fn count_new_credit(
+        &mut self,
+        slot: u32,
+        refs: &OrderRefs,
+        more: Option<Money>,
+        out: &mut Outbox,
+    ) {
+        let Some(change) = more.map(Money::raw) else {
+            return self.count_credit_of(slot, out);
+        };
+        self.ledger.exposure_mut(refs.local, refs.exposure).used += change as i128;
+        if self.directory.accounts[refs.account as usize].guard.change_credit(change as i128) {
+            self.emit_credit_usage(refs.account, out);
+        }
+    }
+
     /// Recounts the credit of an order's account.
     #[inline]
     pub(super) fn count_credit_of(&mut self, slot: u32, out: &mut Outbox) {
@@ -177,9 +207,14 @@ impl Shard {
             && self.counts_credit_at(at, local)
             && self.recount_credit_at(at, local, exposure, true)
         {
-            let usage = self.directory.accounts[at as usize].guard.usage(BudgetKind::Credit);
-            self.emit_budget(Some(usage), out);
+            self.emit_credit_usage(at, out);
         }
+    }
+
+    #[cold]
+    fn emit_credit_usage(&mut self, at: u32, out: &mut Outbox) {
+        let usage = self.directory.accounts[at as usize].guard.usage(BudgetKind::Credit);
+        self.emit_budget(Some(usage), out);
     }
 
     /// Returns whether a security counts against the credit of an account.
@@ -222,5 +257,15 @@ impl Shard {
     pub fn credit_used(&self, account: AccountId) -> Option<i128> {
         let at = self.directory.account(account)?;
         Some(self.directory.accounts[at as usize].guard.credit_sum())
+    }
+}
+
+/// Returns the price that an order's terms name; `None` for a market order.
+#[inline]
+pub(super) fn own_price(terms: &Terms) -> Option<Price> {
+    match terms.kind {
+        OrderKind::Limit | OrderKind::StopLimit => Some(terms.limit),
+        OrderKind::Stop => Some(terms.stop),
+        OrderKind::Market => None,
     }
 }

@@ -179,7 +179,7 @@ impl Shard {
     /// must have arrived.
     pub(super) fn expire_dated(&mut self, slot: u32, handle: OrderHandle, out: &mut Outbox) {
         let order = self.orders.get(slot);
-        let here = order.at_venue || order.waits_for_trigger();
+        let here = order.at_venue() || order.waits_for_trigger();
         if order.base.is_finished() || here || !self.is_simulated(order.local) {
             return self.expire(slot, Reason::ExpiredGtd, out);
         }
@@ -211,7 +211,7 @@ impl Shard {
         if order.base.is_finished() {
             return;
         }
-        if order.waits_for_trigger() && !order.at_venue {
+        if order.waits_for_trigger() && !order.at_venue() {
             self.ended(slot, Step::Expire, reason, out);
         } else if self.is_simulated(order.local) {
             self.venue.expire(slot, reason);

@@ -507,7 +507,7 @@ impl Shard {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
         let image = self.order_terms(slot, ExecType::Snapshot, Reason::None);
         out.emit(self.recipients(source), submitted, EventKind::Order(image));
-        let sent = *self.orders.sent(slot);
+        let sent = self.orders.sent(slot);
         if !sent.is_empty() {
             out.emit(
                 self.recipients(source),
@@ -595,8 +595,8 @@ impl Shard {
         let to = self.recipients(order.source).with(PortMask::one(asker.port));
         out.emit(to, self.now, EventKind::Status(report));
         match what {
-            ExecType::CancelPending => self.orders.sent_mut(slot).canceled = self.sender,
-            ExecType::ReplacePending => self.orders.sent_mut(slot).modified = self.sender,
+            ExecType::CancelPending => self.orders.get_mut(slot).canceled_by = self.sender,
+            ExecType::ReplacePending => self.orders.set_modified_by(slot, self.sender),
             _ => {}
         }
     }
@@ -636,7 +636,7 @@ impl Shard {
             kind: order.terms.kind,
             tif: order.terms.tif,
             // There is no doubt about how an order ended: the venue, or the shard, has decided it.
-            in_doubt: order.in_doubt && !order.base.is_finished(),
+            in_doubt: order.in_doubt() && !order.base.is_finished(),
         }
     }
 }

@@ -5,11 +5,11 @@ use super::risk_gate::AdmittedOrder;
 use crate::event::{EventKind, ExecType, Instruction, OrderTerms, VenueRequest};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};
-use crate::order::{Base, NIL, Order};
+use crate::order::{Base, NIL, Order, OrderFlags};
 use crate::orders::empty_order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::sender::SentBy;
+use crate::sender::SenderId;
 use crate::terms::{OrderKind, Status, Terms, Tif};
 use crate::time::NS_PER_DAY;
 use crate::timers::Timed;
@@ -47,12 +47,11 @@ impl Shard {
         let refs = &admitted.refs;
         let slot = self.orders.allocate();
         self.fill_slot(slot, source, id, terms, admitted);
-        *self.orders.sent_mut(slot) = SentBy { submitted: self.sender, ..SentBy::default() };
         self.ledger.add_open(self.orders.get(slot), terms.qty);
-        if !admitted.reserved.is_zero() {
-            self.ledger.reserve_credit(self.orders.get(slot), admitted.reserved);
+        if !admitted.credit.aside.is_zero() {
+            self.ledger.reserve_credit(self.orders.get(slot), admitted.credit.aside);
         }
-        self.count_credit(terms.account, refs.local, refs.exposure, out);
+        self.count_new_credit(slot, refs, admitted.credit.more, out);
         if terms.reduce_only {
             let position = self.ledger.position_mut(refs.local, refs.position);
             position.reducing = position.reducing.checked_add(terms.qty).expect("headroom was checked");
@@ -73,11 +72,12 @@ impl Shard {
     /// order to its queue.
     #[inline]
     fn rest_at_once(&mut self, slot: u32, out: &mut Outbox) -> bool {
-        if self.delayed || self.orders.get(slot).outside || !self.venue.rest(&self.entry_of(slot)) {
+        if self.delayed || self.orders.get(slot).outside() || !self.venue.rest(&self.entry_of(slot)) {
             return false;
         }
         let order = self.orders.get_mut(slot);
-        (order.at_venue, order.base) = (true, Base::Working);
+        order.set_at_venue(true);
+        order.base = Base::Working;
         self.emit_status(slot, ExecType::Accepted, Reason::None, out);
         true
     }
@@ -88,6 +88,7 @@ impl Shard {
     fn fill_slot(&mut self, slot: u32, source: Source, id: &IntId, terms: &Terms, admitted: &AdmittedOrder) {
         let refs = &admitted.refs;
         let is_outside = !self.is_simulated(refs.local);
+        let order = self.orders.get_mut(slot);
         // All fields by name, so that a new field does not compile until it is handled here.
         let Order {
             id: place,
@@ -108,27 +109,22 @@ impl Shard {
             updated,
             reason,
             base,
-            outside,
-            at_venue,
-            triggered,
-            in_doubt,
-            counted,
-            acknowledged,
-            before,
-            unsure,
-            status_queried,
+            flags,
             era,
-        } = self.orders.get_mut(slot);
+            before,
+            submitted_by,
+            canceled_by,
+        } = &mut *order;
         *place = *id;
         *place_terms = *terms;
-        (*notional, *cum, *reserved) = (Notional::ZERO, Qty::ZERO, admitted.reserved);
+        (*notional, *cum, *reserved) = (Notional::ZERO, Qty::ZERO, admitted.credit.aside);
         (*submitted, *place_source) = (self.now, source);
         (*updated, *reason) = (self.now, Reason::None);
         (*local, *position, *exposure) = (refs.local, refs.position, refs.exposure);
         (*requests, *orig_id, *execution, *next) = (NIL, NIL, NIL, NIL);
-        (*base, *outside, *counted) = (Base::PendingNew, is_outside, true);
-        (*at_venue, *triggered, *in_doubt) = (false, false, false);
-        (*acknowledged, *before, *unsure, *status_queried, *era) = (false, NIL, false, false, 0);
+        (*base, *flags, *era, *before) = (Base::PendingNew, OrderFlags::default(), 0, NIL);
+        (*submitted_by, *canceled_by) = (self.sender, SenderId::NONE);
+        order.set_outside(is_outside);
     }
 
     /// Adds a timer at the order's date.
@@ -161,7 +157,7 @@ impl Shard {
     pub(super) fn reach_venue(&mut self, slot: u32, ask: VenueRequest) {
         match ask {
             VenueRequest::New => {
-                self.orders.get_mut(slot).at_venue = true;
+                self.orders.get_mut(slot).set_at_venue(true);
                 self.venue.enter(&self.entry_of(slot));
             }
             // An order that leaves moves no other order, so a sweep may cancel in several
@@ -208,10 +204,10 @@ impl Shard {
     /// Sends an instruction to an outside venue's adapter.
     pub(super) fn instruct(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
-        order.at_venue = true;
+        order.set_at_venue(true);
         match ask {
-            VenueRequest::New => order.status_queried = false,
-            VenueRequest::Query | VenueRequest::Status => order.status_queried = true,
+            VenueRequest::New => order.set_status_queried(false),
+            VenueRequest::Query | VenueRequest::Status => order.set_status_queried(true),
             VenueRequest::Cancel | VenueRequest::Replace => {}
         }
         let adapter = self.directory.locals[order.local as usize].adapter;
@@ -259,10 +255,10 @@ impl Shard {
             source,
             local,
             base: Base::Rejected,
+            submitted_by: self.sender,
             ..empty_order()
         };
         let slot = self.orders.insert(order);
-        *self.orders.sent_mut(slot) = SentBy { submitted: self.sender, ..SentBy::default() };
         self.emit_entered(self.orders.handle(slot), source, id, terms, reason, out);
         self.add_finished(slot, out);
     }
@@ -294,7 +290,7 @@ impl Shard {
     pub(super) fn add_finished(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         order.era = self.era;
-        let outside = order.outside;
+        let outside = order.outside();
         self.orders.finish(slot);
         let max = if outside { self.settings.finished_outside_max } else { self.settings.finished_max };
         if self.orders.finished(outside) > max {

@@ -72,7 +72,7 @@ impl Shard {
         let cum = self.orders.get(slot).cum.checked_add(qty);
         let is_short = cum.is_some_and(|cum| cum < self.orders.get(slot).terms.qty);
         let order = self.orders.get(slot);
-        if order.base == Base::Filled && order.at_venue && amendment.is_open && is_short {
+        if order.base == Base::Filled && order.at_venue() && amendment.is_open && is_short {
             self.reopen(slot, out);
             // A waiting close has not cancelled this order, so it would wait for ever.
             self.refuse_close(slot, reason);
@@ -157,7 +157,7 @@ impl Shard {
         }
         self.orders.unfinish(slot);
         let place = self.orders.get_mut(slot);
-        (place.base, place.counted) = (Base::Working, true);
+        place.base = Base::Working;
         self.count_open(slot, 1);
         self.add_open(slot, left, out);
         if order.terms.tif == Tif::Gtd {
@@ -202,12 +202,14 @@ impl Shard {
         if order.base.is_finished() || order.waits_for_trigger() {
             return;
         }
-        order.unsure = true;
+        order.set_unsure(true);
         self.mark_in_doubt(slot, out);
     }
 
     pub(super) fn mark_in_doubt(&mut self, slot: u32, out: &mut Outbox) {
-        if !std::mem::replace(&mut self.orders.get_mut(slot).in_doubt, true) {
+        let order = self.orders.get_mut(slot);
+        if !order.in_doubt() {
+            order.set_in_doubt(true);
             self.emit_status(slot, ExecType::Snapshot, Reason::InDoubt, out);
             self.alert_order(Alert::InDoubt, slot, Reason::InDoubt, out);
         }
@@ -219,7 +221,7 @@ impl Shard {
         let order = self.orders.get(slot);
         // An ended order needs no query, unless its fills were presumed.
         let is_settled = order.base.is_finished() && self.orders.presumed(slot).is_none();
-        if is_settled || !order.outside || order.waits_for_trigger() {
+        if is_settled || !order.outside() || order.waits_for_trigger() {
             return;
         }
         let local = order.local;
@@ -295,7 +297,7 @@ impl Shard {
             VenueState::Rejected(reason) => self.rejected(slot, reason, out),
             VenueState::Open if agrees => {
                 self.accepted(slot, out);
-                self.orders.get_mut(slot).unsure = false;
+                self.orders.get_mut(slot).set_unsure(false);
                 self.reconciled(slot, out);
             }
             // A replacement whose report was lost ended the rest of it.
@@ -309,7 +311,7 @@ impl Shard {
     /// query from before that, and would send the stop twice, so the venue is queried again.
     fn unknown_at_venue(&mut self, slot: u32, out: &mut Outbox) {
         match self.orders.get(slot).base {
-            _ if self.is_unsent_stop(slot) && !self.orders.get(slot).status_queried => {
+            _ if self.is_unsent_stop(slot) && !self.orders.get(slot).status_queried() => {
                 self.query_status(slot, out)
             }
             _ if self.is_unsent_stop(slot) => self.rearm_stop(slot, out),
@@ -362,10 +364,11 @@ impl Shard {
 
     /// Handles the end of the venue's reports: sends what is still pending again.
     pub(super) fn reconciled(&mut self, slot: u32, out: &mut Outbox) {
-        if self.orders.get(slot).unsure {
+        if self.orders.get(slot).unsure() {
             return;
         }
-        let was_in_doubt = std::mem::take(&mut self.orders.get_mut(slot).in_doubt);
+        let was_in_doubt = self.orders.get(slot).in_doubt();
+        self.orders.get_mut(slot).set_in_doubt(false);
         let order = *self.orders.get(slot);
         if !was_in_doubt || order.base.is_finished() {
             return;

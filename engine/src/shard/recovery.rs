@@ -69,7 +69,7 @@ impl Shard {
         }
         let mut used = BTreeSet::new();
         for slot in (0..self.orders.len()).filter(|slot| self.orders.in_use(*slot)) {
-            let SentBy { submitted, modified, canceled } = *self.orders.sent(slot);
+            let SentBy { submitted, modified, canceled } = self.orders.sent(slot);
             used.extend([submitted, modified, canceled]);
         }
         used.extend(self.pending_closes.iter().map(|closing| closing.sender));

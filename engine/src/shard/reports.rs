@@ -103,7 +103,7 @@ impl Shard {
     #[inline]
     pub(super) fn accepted(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
-        order.acknowledged = true;
+        order.set_acknowledged(true);
         match order.base {
             Base::PendingNew => {
                 order.base = Base::Working;
@@ -182,7 +182,8 @@ impl Shard {
         self.check_excess(slot);
         let complete = cum >= total;
         let order = self.orders.get_mut(slot);
-        (order.cum, order.notional, order.acknowledged) = (cum, notional, true);
+        (order.cum, order.notional) = (cum, notional);
+        order.set_acknowledged(true);
         let step = if complete { Step::Complete } else { Step::Fill };
         order.base = order.base.after(step).expect("a fill is a fact in every state");
         self.orders.set_last_fill(slot, qty, price);
@@ -239,7 +240,7 @@ impl Shard {
             return true;
         }
         if !qty.is_positive()
-            || self.orders.get(slot).base == Base::Rejected && !self.orders.get(slot).at_venue
+            || self.orders.get(slot).base == Base::Rejected && !self.orders.get(slot).at_venue()
         {
             self.alert_unexpected(slot, out);
             return false;
@@ -375,7 +376,7 @@ impl Shard {
         let order = self.orders.get(slot);
         assert!(order.base.is_finished(), "only an ended order is cleared up");
         let has_requests = order.requests != NIL;
-        let waits = order.waits_for_trigger() && !order.at_venue;
+        let waits = order.waits_for_trigger() && !order.at_venue();
         let replace = if has_requests { self.drop_replace(slot, out) } else { None };
         self.take_open(slot, left);
         if waits {
@@ -383,7 +384,8 @@ impl Shard {
         }
         let order = self.orders.get_mut(slot);
         let reserved = std::mem::take(&mut order.reserved);
-        (order.counted, order.in_doubt, order.unsure) = (false, false, false);
+        order.set_in_doubt(false);
+        order.set_unsure(false);
         self.dated -= (order.terms.tif == Tif::Gtd) as usize;
         self.count_open(slot, -1);
         if !reserved.is_zero() {

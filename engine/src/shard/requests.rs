@@ -87,7 +87,7 @@ impl Shard {
     ) -> bool {
         let order = self.orders.get(slot);
         let left = terms.qty.checked_sub(order.cum).unwrap_or_default();
-        if self.delayed || order.outside || !left.is_positive() {
+        if self.delayed || order.outside() || !left.is_positive() {
             return false;
         }
         let (local, counted) = (order.local, order.leaves());
@@ -202,7 +202,7 @@ impl Shard {
         out: &mut Outbox,
     ) -> bool {
         let order = self.orders.get(slot);
-        let is_plain = order.base == Base::Working && order.requests == NIL && !order.outside;
+        let is_plain = order.base == Base::Working && order.requests == NIL && !order.outside();
         if self.delayed || !is_plain || !self.venue.withdraw(slot) {
             return false;
         }
@@ -222,8 +222,8 @@ impl Shard {
             return;
         }
         let order = self.orders.get(slot);
-        let waits = order.outside && order.base == Base::PendingNew;
-        let outside = order.outside;
+        let waits = order.outside() && order.base == Base::PendingNew;
+        let outside = order.outside();
         let requests = self.orders.requests_mut(slot);
         let behind = outside && requests.replace.is_some();
         let Some(cancel) = &mut requests.cancel else {
@@ -240,7 +240,7 @@ impl Shard {
         if self.is_connected(self.directory.locals[local as usize].adapter) {
             return self.ask_venue(slot, ask, out);
         }
-        self.orders.get_mut(slot).in_doubt = true;
+        self.orders.get_mut(slot).set_in_doubt(true);
     }
 
     /// Applies new terms to a stop that the shard holds: there is no venue to ask.

@@ -2,7 +2,7 @@
 //! gives its reason.
 
 use super::Shard;
-use super::credit::CreditRequest;
+use super::credit::{CreditRequest, own_price};
 use crate::command::{BudgetKind, Phase, Session};
 use crate::event::{BudgetUse, EventKind};
 use crate::id::{AdapterId, StrategyId};
@@ -10,7 +10,7 @@ use crate::number::{Grid, Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::{HeldQty, RiskRequest};
-use crate::terms::{OrderKind, Side, Terms, Tif};
+use crate::terms::{Side, Terms, Tif};
 use crate::time::Timestamp;
 
 /// Half the range of a number: the bound of what is in use, so that what is in flight always fits
@@ -27,20 +27,20 @@ pub(super) struct OrderRefs {
     pub exposure: u16,
 }
 
-/// An order that passed the checks, with its reserved credit.
+/// An order that passed the checks, with the credit it reserves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdmittedOrder {
     pub refs: OrderRefs,
-    pub reserved: Money,
+    pub credit: CreditRequest,
 }
 
 impl Shard {
     /// Checks a new order and counts it if it passes.
     #[inline(always)]
     pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<AdmittedOrder, Reason> {
-        let (refs, request, reserved) = self.prepare_check(terms)?;
+        let (refs, request, credit) = self.prepare_check(terms)?;
         self.check_risk(&request, &refs, out)?;
-        Ok(AdmittedOrder { refs, reserved })
+        Ok(AdmittedOrder { refs, credit })
     }
 
     /// Runs the same checks, and counts nothing.
@@ -52,7 +52,10 @@ impl Shard {
     /// Runs the checks of a new order that need no limits. Returns the request for the risk checks
     /// and the credit to reserve.
     #[inline(always)]
-    fn prepare_check<'a>(&mut self, terms: &'a Terms) -> Result<(OrderRefs, RiskRequest<'a>, Money), Reason> {
+    fn prepare_check<'a>(
+        &mut self,
+        terms: &'a Terms,
+    ) -> Result<(OrderRefs, RiskRequest<'a>, CreditRequest), Reason> {
         let refs = self.check_reference(terms)?;
         if self.is_closing(terms.strategy, refs.local) {
             return Err(Reason::CloseInProgress);
@@ -61,10 +64,10 @@ impl Shard {
         self.check_form(terms, &refs)?;
         let value = self.value_of(terms, terms.qty, refs.local)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &refs)?;
-        let credit = self.credit_request(terms, terms.qty, terms.qty, Money::ZERO, &refs)?;
+        let credit = self.credit_request(terms, value, terms.qty, terms.qty, Money::ZERO, &refs)?;
         let last = self.last_price(refs.local);
         let request = RiskRequest { terms, before: None, last, value, grows: terms.qty, credit: credit.more };
-        Ok((refs, request, credit.aside))
+        Ok((refs, request, credit))
     }
 
     /// Checks new terms of an order and counts the change if it passes. Returns the credit it
@@ -85,7 +88,7 @@ impl Shard {
         if grows.is_positive() {
             self.check_headroom(new.side, grows, value.unwrap_or_default(), &refs)?;
         }
-        let credit = self.credit_request(new, left, grows, reserved, &refs)?;
+        let credit = self.credit_request(new, value, left, grows, reserved, &refs)?;
         let last = self.last_price(refs.local);
         let request =
             RiskRequest { terms: new, before: Some(&before), last, value, grows, credit: credit.more };
@@ -187,12 +190,7 @@ impl Shard {
     /// Returns the value of a quantity under these terms, as a magnitude; `None` within if it
     /// cannot be determined.
     fn value_of(&self, terms: &Terms, qty: Qty, local: u32) -> Result<Option<Money>, Reason> {
-        let price = match terms.kind {
-            OrderKind::Limit | OrderKind::StopLimit => Some(terms.limit),
-            OrderKind::Stop => Some(terms.stop),
-            OrderKind::Market => self.last_price(local),
-        };
-        let Some(price) = price else {
+        let Some(price) = own_price(terms).or_else(|| self.last_price(local)) else {
             return Ok(None);
         };
         let size = self.directory.locals[local as usize].instrument.size;

@@ -276,7 +276,7 @@ impl Shard {
                 SenderId::NONE,
             );
             emitter.emit_at(order.updated, EventKind::Status(report));
-            let sent = *self.orders.sent(slot);
+            let sent = self.orders.sent(slot);
             if !sent.is_empty() {
                 emitter.emit_at(order.submitted, EventKind::Sent { order: self.orders.handle(slot), sent });
             }

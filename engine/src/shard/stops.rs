@@ -74,7 +74,7 @@ impl Shard {
         if !self.stops.push(self.venue.nodes_mut(), local, slot, side, ticks) {
             self.venue.nodes_mut().set(slot, Node::default());
             // It is on no ladder, and `at_venue` prevents its removal from one.
-            self.orders.get_mut(slot).at_venue = true;
+            self.orders.get_mut(slot).set_at_venue(true);
             return self.ended(slot, Step::Cancel, Reason::Overflow, out);
         }
         self.continuation.set_busy(local);
@@ -135,7 +135,8 @@ impl Shard {
     pub(super) fn trigger(&mut self, slot: u32, out: &mut Outbox) {
         self.drop_stop(slot);
         let order = self.orders.get_mut(slot);
-        (order.triggered, order.acknowledged) = (true, false);
+        order.set_triggered(true);
+        order.set_acknowledged(false);
         self.emit_status(slot, ExecType::Triggered, Reason::Triggered, out);
         self.ask_venue(slot, VenueRequest::New, out);
     }
@@ -151,8 +152,12 @@ impl Shard {
     /// acknowledged.
     pub(super) fn is_unsent_stop(&self, slot: u32) -> bool {
         let order = self.orders.get(slot);
-        let is_stop = order.terms.kind.has_stop() && order.triggered;
-        is_stop && order.outside && !order.acknowledged && order.cum.is_zero() && order.base == Base::Working
+        let is_stop = order.terms.kind.has_stop() && order.triggered();
+        is_stop
+            && order.outside()
+            && !order.acknowledged()
+            && order.cum.is_zero()
+            && order.base == Base::Working
     }
 
     /// Lets a stop wait again that was triggered at the moment its venue disconnected, and never
@@ -160,8 +165,10 @@ impl Shard {
     /// Requests that came meanwhile are done, since the shard holds the stop.
     pub(super) fn rearm_stop(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
-        (order.triggered, order.at_venue) = (false, false);
-        (order.in_doubt, order.unsure) = (false, false);
+        order.set_triggered(false);
+        order.set_at_venue(false);
+        order.set_in_doubt(false);
+        order.set_unsure(false);
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         if requests.cancel.is_some() {
             return self.ended(slot, Step::Cancel, Reason::Requested, out);
