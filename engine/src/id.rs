@@ -1,4 +1,6 @@
 //! Ids. Each kind of id is its own type, so that a security can never be mistaken for an account.
+//!
+//! Rules: docs/domain.md#ids.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -1,6 +1,8 @@
 //! Positions, cash and the transactions that change them. A booking either counts exactly or is
 //! refused as a whole. The same arithmetic counts it live, folds it into the opening balance when
 //! it is old, and recounts it on request.
+//!
+//! Rules: docs/engine-rules.md#positions-and-profit.
 
 mod exposure;
 mod codec;

@@ -1,5 +1,7 @@
 //! Prices, quantities and money: 64-bit integers in units of 10⁻⁸. Products use 128 bits and are
 //! rounded once, half away from zero. A result that does not fit is `None`, never a wrapped value.
+//!
+//! Rules: docs/domain.md#numbers.
 
 use std::fmt;
 

@@ -12,6 +12,8 @@
 //! The base state says how far the order has come, the requests say which changes are pending, the
 //! quantities say how much is filled. None of them knows the others, so a fill cannot forget a
 //! pending replace. The published [`Status`] is derived, the highest rank first.
+//!
+//! Rules: docs/domain.md#order-life-cycle.
 
 use crate::id::{IntId, Source};
 use crate::number::{Money, Notional, Price, Qty};
@@ -135,8 +137,8 @@ const _: () =
 const _: () =
     assert!(std::mem::offset_of!(Order, reserved) / 64 == 2, "each line is fetched by one of its fields");
 
-/// Properties of an order that are true or false, one bit each: as bytes they would move the senders
-/// out of the order's cache lines.
+/// Properties of an order that are true or false, one bit each: as bytes they would move the
+/// senders out of the order's cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderFlags(u8);
 

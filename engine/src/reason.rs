@@ -1,6 +1,8 @@
 //! Reasons of refusals and events. One closed list for the whole platform: the same code appears in
 //! FIX 58, in the REST problem body, in the STOMP payload and in the metrics, and never changes its
 //! spelling.
+//!
+//! Rules: docs/domain.md#reasons.
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {

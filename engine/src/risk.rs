@@ -1,5 +1,7 @@
 //! Pre-trade limits of strategies and accounts. They come from settings and are checked in a fixed
 //! order; each refusal names its rule. This module knows nothing about the lifecycle of orders.
+//!
+//! Rules: docs/engine-rules.md#risk-limits.
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest};
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};

@@ -9,6 +9,8 @@
 //! 16:00 ends its trading day on the next day. A trading day takes place if the day on which it
 //! ends is no Saturday, no Sunday and no holiday. The hours 00:00 to 24:00 mean that the exchange
 //! is always open.
+//!
+//! Rules: docs/engine-rules.md#sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;

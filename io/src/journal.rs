@@ -48,6 +48,8 @@
 //! | written by an earlier version, see [`header::RULES`] | accepted if the digests are the same, otherwise refused with instructions |
 //! | damage inside, a missing or foreign segment, a state that differs from the recorded digest | refused, with file, offset and advice. No file is changed |
 //! | the newest snapshot is damaged | skipped with a warning: recovery uses the previous snapshot and replays more |
+//!
+//! Rules: docs/operations.md#journal.
 
 pub mod anchors;
 mod build;

@@ -71,6 +71,8 @@
 //! may be sent twice. After an orderly shutdown of the leader this is not needed, because
 //! everything was sent. Each server has its own log, certificate, users and audit log; reference
 //! data comes from its own files.
+//!
+//! Rules: docs/operations.md#standby.
 
 pub mod broker;
 mod cargo;

@@ -16,8 +16,8 @@ codec!(enum Base {
     5 = Expired,
 });
 
-/// Bytes of an order. The fifth flag says whether the order counts as open, which its state says too;
-/// the senders follow in [`Orders::save`].
+/// Bytes of an order. The fifth flag says whether the order counts as open, which its state says
+/// too; the senders follow in [`Orders::save`].
 impl Codec for Order {
     fn encode(&self, out: &mut impl ByteSink) {
         // All fields by name, so that a new field does not compile until it is handled here.

@@ -1,4 +1,6 @@
 //! Bookkeeping: movements that no order made, expiries, and recounts.
+//!
+//! Rules: docs/engine-rules.md#manual-transactions.
 
 use super::{Shard, shard_of_cash};
 use crate::command::{ExecRef, Movement, MovementKind};

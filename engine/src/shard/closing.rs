@@ -10,6 +10,8 @@
 //!
 //! While a close waits, new orders of its position are refused (`close-in-progress`): otherwise the
 //! close might never be sent.
+//!
+//! Rules: docs/engine-rules.md#reduce-only-and-closing.
 
 use super::Shard;
 use crate::codec::codec;

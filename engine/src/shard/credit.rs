@@ -7,6 +7,8 @@
 //! only way to book a transaction of a security.
 //!
 //! [`Exposure::credit_used`]: crate::ledger::Exposure::credit_used
+//!
+//! Rules: docs/engine-rules.md#credit.
 
 use super::Shard;
 use super::risk_gate::OrderRefs;

@@ -9,6 +9,8 @@
 //! Other components decide when to send them and at which price: the price of an option depends on
 //! its underlying, which may belong to another shard. Both may be repeated, after a restart or with
 //! late fills: a settled position is not settled twice, because then no position is left.
+//!
+//! Rules: docs/engine-rules.md#expiry.
 
 use super::Shard;
 use super::continuation::{ROWS_PER_STEP, Sweep};

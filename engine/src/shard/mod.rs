@@ -10,6 +10,8 @@
 //! ```
 //!
 //! This module holds the state and dispatches commands; each kind of work has its own file.
+//!
+//! Rules: docs/engine-rules.md#commands-and-events.
 
 mod continuation;
 mod consistency;

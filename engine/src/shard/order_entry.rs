@@ -1,4 +1,6 @@
 //! New orders: from the checks to the place where they wait or trade.
+//!
+//! Rules: docs/engine-rules.md#order-entry.
 
 use super::Shard;
 use super::risk_gate::AdmittedOrder;

@@ -5,6 +5,8 @@
 //! messages lost, a refusal that contradicts our state, a fill that does not add up ──► unsure ──► status query (H)
 //! its answer ──► missed fills are booked ──► the order continues, ends, or stays unknown for a person to check
 //! ```
+//!
+//! Rules: docs/engine-rules.md#reconciliation.
 
 use super::Shard;
 use crate::command::{ExecRef, Report, VenueState};

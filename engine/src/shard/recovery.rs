@@ -1,5 +1,7 @@
 //! A new start of the process: what changes for a shard. It is recorded in the journal like a
 //! command, and repeated by a replay.
+//!
+//! Rules: docs/engine-rules.md#recovery.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Requests to modify or cancel orders. Every request gets exactly one final answer.
+//!
+//! Rules: docs/engine-rules.md#modifications.
 
 use super::Shard;
 use super::credit::CreditRequest;

@@ -1,5 +1,7 @@
 //! The checks before an order is sent, in the order of the engine's README. The first that fails
 //! gives its reason.
+//!
+//! Rules: docs/engine-rules.md#order-of-checks.
 
 use super::Shard;
 use super::credit::{CreditRequest, own_price};

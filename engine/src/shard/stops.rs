@@ -1,5 +1,7 @@
 //! Stop orders that wait for their price, and their triggering. They are on ladders like those of a
 //! book: buy stops lowest first, sell stops highest first; equal prices in order of arrival.
+//!
+//! Rules: docs/engine-rules.md#stops.
 
 use super::Shard;
 use crate::command::Session;

@@ -1,4 +1,6 @@
 //! Sessions and halts: orders collect, trade at one price, and some of them end.
+//!
+//! Rules: docs/engine-rules.md#auctions.
 
 use crate::command::Session;
 use crate::number::Qty;

@@ -1,5 +1,7 @@
 //! Effect of the feed on the clients' orders: quotes trade through them, trades fill them, and
 //! there is a queue ahead of them.
+//!
+//! Rules: docs/engine-rules.md#fills-by-the-feed.
 
 use crate::command::{Quote, Trade};
 use crate::number::{Price, Qty};

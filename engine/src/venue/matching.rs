@@ -1,5 +1,7 @@
 //! Taking: an order trades with clients, waiting market orders, and the quote's portions, the best
 //! price first.
+//!
+//! Rules: docs/engine-rules.md#matching.
 
 use crate::command::Session;
 use crate::number::{Price, Qty};

@@ -1,5 +1,7 @@
 //! Submits, modifies and cancels orders. A request is answered when a shard has accepted or refused
 //! it.
+//!
+//! Rules: docs/rest.md#orders.
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Errors as in RFC 9457: `application/problem+json`, with a stable code for machines and a
 //! sentence for people.
+//!
+//! Rules: docs/rest.md#errors.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

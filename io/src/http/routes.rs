@@ -1,5 +1,7 @@
 //! The table of paths: the methods of each, the calls they make, the required role, and the CORS
 //! rule.
+//!
+//! Rules: docs/rest.md#paths.
 
 use std::collections::HashMap;
 

@@ -9,6 +9,8 @@
 //! Between any two portions, of the same list or of different ones, the runtime polls the sockets
 //! and serves the requests that have arrived. So no request waits for more than one portion,
 //! however long a list is and however many lists are being read.
+//!
+//! Rules: docs/rest.md#lists.
 
 use std::pin::Pin;
 use std::rc::Rc;

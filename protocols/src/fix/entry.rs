@@ -1,6 +1,8 @@
 //! Turns messages of a client into requests for the desk: a new order (D), a cancel (F), a
 //! replacement (G). This module checks what the message and the session's own orders tell; the
 //! shard checks the rest.
+//!
+//! Rules: docs/fix-rules.md#new-order-single.
 
 use pitlane_engine::desk::{Declined, Desk, Ticket};
 use pitlane_engine::id::IntId;

@@ -1,5 +1,7 @@
 //! Limits the requests of one session per second. Cancels have a limit of their own, so that a
 //! client whose orders are refused can still cancel.
+//!
+//! Rules: docs/fix-rules.md#throttling.
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 

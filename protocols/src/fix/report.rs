@@ -1,4 +1,6 @@
 //! Writes Execution Report (8) and Order Cancel Reject (9).
+//!
+//! Rules: docs/fix-rules.md#execution-report.
 
 use pitlane_engine::event::{ExecType, OrderReport, Refusal, RequestKind};
 use pitlane_engine::id::{IntId, Uuid};

@@ -3,6 +3,8 @@
 //! UTC offsets are data: the current offset, the one before the last change, and the one after the
 //! next change. So a session that starts before the night of a change and ends after it does both
 //! at its local times.
+//!
+//! Rules: docs/fix-rules.md#schedule.
 
 use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_S, TimeOfDay, Timestamp};
 

@@ -27,6 +27,8 @@
 //!     send it to its shard                 once it is stored: session.handle_stored(token)
 //! }
 //! ```
+//!
+//! Rules: docs/fix-rules.md#acceptor.
 
 mod buffer;
 mod in_flight;

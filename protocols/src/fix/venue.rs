@@ -23,6 +23,8 @@
 //! Ids need no table: ClOrdID is made from the order's handle and the request's own id ([`id`]),
 //! and both are in the shard. So an answer leads to its order after any number of restarts, and a
 //! repeated request has the id that it had.
+//!
+//! Rules: docs/fix-rules.md#venue-recovery.
 
 pub mod answer;
 pub mod ask;

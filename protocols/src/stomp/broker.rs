@@ -12,6 +12,8 @@
 //! The caller gives input once and then drains: [`StompBroker::poll_command`], then it writes to
 //! every session of [`StompBroker::poll_active`] and perhaps closes it; then it sleeps until
 //! [`StompBroker::poll_timeout`] at the latest.
+//!
+//! Rules: docs/stomp.md#topics.
 
 mod events;
 mod interest;

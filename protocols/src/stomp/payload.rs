@@ -3,6 +3,8 @@
 //!
 //! Choice: the value objects of orders and transactions have a `type` of their own, which is named
 //! `orderType` and `transactionType` here; see protocols/README.md.
+//!
+//! Rules: docs/stomp.md#messages.
 
 pub mod market_data;
 pub mod orders;

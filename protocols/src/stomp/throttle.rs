@@ -1,5 +1,7 @@
 //! Rate of market data to one WebSocket connection: one event every 1/rate seconds, never a burst
 //! of saved-up events, and events of rare instruments at once.
+//!
+//! Rules: docs/stomp.md#throttling.
 
 use pitlane_engine::text::{self, SCALE, TextError};
 use pitlane_engine::time::{NS_PER_S, Timestamp};

@@ -1,4 +1,6 @@
 //! Missing messages of the client, and early messages that wait for them.
+//!
+//! Rules: docs/fix-rules.md#gaps.
 
 use std::collections::BTreeMap;
 

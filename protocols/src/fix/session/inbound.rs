@@ -1,4 +1,6 @@
 //! Handles received messages: CompIDs, SendingTime and MsgSeqNum first, then the content.
+//!
+//! Rules: docs/fix-rules.md#sequence-numbers.
 
 use pitlane_engine::desk::Desk;
 use pitlane_engine::text::{TextError, parse_u64, write_u64};

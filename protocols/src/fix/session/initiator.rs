@@ -13,6 +13,8 @@
 //! A venue that answers a Test Request in sequence has received everything that we sent before it,
 //! and we have received everything that the venue sent before the answer. Orders are sent only
 //! then.
+//!
+//! Rules: docs/fix-rules.md#venue-logon.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

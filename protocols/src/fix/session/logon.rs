@@ -1,5 +1,7 @@
 //! Handles the first message of a connection and a Logon in a running session. A peer that cannot
 //! be this session's client gets no answer.
+//!
+//! Rules: docs/fix-rules.md#logon.
 
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};

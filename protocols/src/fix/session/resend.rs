@@ -1,6 +1,8 @@
 //! Resends what the client has missed, in bounded steps: application messages as they were, and one
 //! gap fill for each run of other messages. Messages sent meanwhile are stored and follow in their
 //! order.
+//!
+//! Rules: docs/fix-rules.md#resend-requests.
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 

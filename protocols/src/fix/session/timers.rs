@@ -1,4 +1,6 @@
 //! Deadlines of a session: heartbeats, test requests and timeouts.
+//!
+//! Rules: docs/fix-rules.md#heartbeats-and-time-limits.
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 

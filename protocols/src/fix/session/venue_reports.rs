@@ -1,4 +1,6 @@
 //! Turns a venue's messages about orders into reports for the shards that own the orders.
+//!
+//! Rules: docs/fix-rules.md#venue-reports.
 
 use pitlane_engine::command::{Report, VenueState};
 use pitlane_engine::event::VenueRequest;

@@ -3,6 +3,8 @@
 //!
 //! Each address has a share. When the table is full, the oldest connection without a complete Logon
 //! is evicted, of the address that has most of them.
+//!
+//! Rules: docs/fix-rules.md#admission.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
