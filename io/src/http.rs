@@ -56,7 +56,7 @@ mod status;
 mod subscription;
 mod notification_hub;
 mod transaction;
-mod turn;
+mod event_loop;
 mod portfolio;
 mod websocket;
 
@@ -202,8 +202,8 @@ impl HttpServer {
                     Some(acceptor),
                 )?));
             }
-            let event_loop = tokio::task::spawn_local(turn::run_event_loop(app.clone(), remote.clone()));
-            tokio::task::spawn_local(turn::collect_stages(app.clone()));
+            let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
+            tokio::task::spawn_local(event_loop::collect_stages(app.clone()));
             tokio::task::spawn_local(websocket_broker::run_timers(app.ws_broker.clone()));
             if let Some(remote_strategies) = &app.remote_strategies {
                 tokio::task::spawn_local(remote_strategies::wire::serve(

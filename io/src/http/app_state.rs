@@ -38,7 +38,7 @@ use super::remote_strategies::RemoteStrategies;
 use super::response::HttpResponse;
 use super::routes::Routes;
 use super::settings::HttpSettings;
-use super::shard_client::{CommandOutcome, PREFIX, Pending, ShardClient, ShardClientSettings};
+use super::shard_client::{CommandOutcome, PREFIX, PendingResponse, ShardClient, ShardClientSettings};
 use super::status::ServiceStatus;
 use super::streamed_list::RenderTurns;
 use super::websocket_broker::WebSocketBroker;
@@ -219,11 +219,13 @@ impl AppState {
         if let Some(remote_strategies) = remote_strategies {
             remote_strategies.poll_pace();
         }
-        let far = self.cluster.as_ref().map_or(0, |cluster| cluster.poll(self.now(), &self.shard_client));
+        let forwarded =
+            self.cluster.as_ref().map_or(0, |cluster| cluster.poll(self.now(), &self.shard_client));
         if self.acts.has_anchor() && self.check_open().is_ok() {
             self.acts.anchor(&self.shard_client, self.settings.anchor_shard);
         }
-        far + self.shard_client.poll()
+        forwarded
+            + self.shard_client.poll()
             + self.login_queue.poll()
             + self.acts.poll()
             + self.cache.poll()
@@ -305,7 +307,7 @@ impl AppState {
     }
 
     /// Waits for a response of the shards.
-    pub async fn await_outcome(&self, pending: Pending) -> Result<CommandOutcome, Problem> {
+    pub async fn await_outcome(&self, pending: PendingResponse) -> Result<CommandOutcome, Problem> {
         timeout(self.settings.answer_timeout, pending).await.map_err(|_elapsed| Problem::no_answer())
     }
 

@@ -89,7 +89,7 @@ pub async fn record(
 fn recordable(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body).into_owned();
     let lower = text.to_ascii_lowercase();
-    let has_secret = SECRETS.iter().any(|word| lower.contains(word));
+    let has_secret = SECRETS.iter().any(|keyword| lower.contains(keyword));
     if has_secret { "***".to_string() } else { text }
 }
 

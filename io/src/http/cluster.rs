@@ -12,7 +12,7 @@ mod paused;
 mod peer;
 mod prices;
 mod relay;
-pub mod shown;
+pub mod members;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -56,7 +56,7 @@ const OUT_MAX: usize = 4_096;
 /// one data centre, the response comes before.
 const RESPONSE_WAIT_NS: u64 = 2 * NS_PER_MS;
 /// Number of orders in doubt that are listed.
-const DOUBTS_SHOWN_MAX: usize = 100;
+const DOUBTS_LISTED_MAX: usize = 100;
 
 /// What the http thread needs to run the cluster.
 pub struct ClusterParts {
@@ -491,7 +491,7 @@ impl ClusterNode {
             is_incompatible: peer.is_incompatible,
             age_ms: peer.age_ms(now),
             in_doubt: peer.pending.len(),
-            doubts: peer.pending.values().filter_map(id_of).take(DOUBTS_SHOWN_MAX).collect(),
+            doubts: peer.pending.values().filter_map(id_of).take(DOUBTS_LISTED_MAX).collect(),
             counts: peer.counts,
         };
         inner.peers.iter().flatten().map(state).collect()
@@ -525,8 +525,8 @@ fn mark_down(peer: &mut ClusterPeer, reason: &str) {
     }
 }
 
-fn id_of(asked: &RoutedCommand) -> Option<IntId> {
-    match asked.command.body {
+fn id_of(routed: &RoutedCommand) -> Option<IntId> {
+    match routed.command.body {
         CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Some(id),
         CommandKind::Modify { id, .. } | CommandKind::Cancel { id, .. } => Some(id),
         _ => None,

@@ -15,7 +15,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::app_state::AppState;
-use super::cluster::shown::{self, MemberVO};
+use super::cluster::members::{self, MemberVO};
 use super::login::RequestCaller;
 use super::openapi::SchemaSet;
 use super::remote_strategies::RemoteStrategies;
@@ -207,7 +207,7 @@ impl Readiness {
                 .map(|listener| ListenerVO { name: listener.name, address: listener.address.to_string() })
                 .collect(),
             broker: app.remote_strategies.as_deref().map(broker),
-            members: app.cluster.as_ref().map(|cluster| shown::members(app, cluster)),
+            members: app.cluster.as_ref().map(|cluster| members::members(app, cluster)),
             standby: service_status.standby().map(StandbyVO::of),
             uptime_ms: app.now().since(service_status.started()) / NS_PER_MS,
         }

@@ -99,7 +99,7 @@ fn operation(
     let in_path = if path.contains("{}") { about.path } else { &[] };
     let params: Vec<Value> = [("path", in_path), ("query", about.query), ("header", about.headers)]
         .into_iter()
-        .flat_map(|(place, params)| params.iter().map(move |param| parameter(place, param)))
+        .flat_map(|(location, params)| params.iter().map(move |param| parameter(location, param)))
         .collect();
     if !params.is_empty() {
         operation["parameters"] = params.into();
@@ -126,11 +126,11 @@ fn operation_id(path: &str, method: RouteMethod) -> String {
     [method.method().to_ascii_lowercase().as_str()].into_iter().chain(text).collect::<Vec<_>>().join("_")
 }
 
-fn parameter(place: &str, param: &ParamSpec) -> Value {
+fn parameter(location: &str, param: &ParamSpec) -> Value {
     json!({
         "name": param.name,
-        "in": place,
-        "required": place == "path" || param.required,
+        "in": location,
+        "required": location == "path" || param.required,
         "description": param.about,
         "schema": param.schema(),
         "example": param.example(),

@@ -26,7 +26,7 @@ use super::orders;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
-use super::shard_client::{CommandOutcome, Pending, RestRequest, is_rest_order};
+use super::shard_client::{CommandOutcome, PendingResponse, RestRequest, is_rest_order};
 
 /// Interval at which a repeated request checks for the result of the first.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -176,7 +176,7 @@ pub async fn finish(
     app: &AppState,
     ctx: &RequestContext<'_>,
     id: OwnId,
-    pending: Pending,
+    pending: PendingResponse,
 ) -> Result<HttpResponse, Problem> {
     let reason = match app.await_outcome(pending).await? {
         // Other reports may give a reason for what was done: a quantity at or below what is filled

@@ -32,7 +32,7 @@ pub async fn open(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpRe
         let some = || rendered(app, app.shard_client.view().open_orders().take(limit));
         let is_whole = limit == usize::MAX;
         let list = if is_whole { app.open_orders.get(app.version(), some) } else { some() };
-        return Ok(HttpResponse::made(list));
+        return Ok(HttpResponse::from_json(list));
     }
     let until = app.now();
     in_portions(app, ctx, limit, scope, |view| view.walk_open(until)).await
@@ -73,7 +73,7 @@ pub fn with_id(app: &AppState, text: &str) -> Result<Vec<Order>, Problem> {
 }
 
 fn at_once(app: &AppState, orders: impl Iterator<Item = Order>) -> HttpResponse {
-    HttpResponse::made(rendered(app, orders))
+    HttpResponse::from_json(rendered(app, orders))
 }
 
 fn rendered(app: &AppState, orders: impl Iterator<Item = Order>) -> Bytes {
@@ -123,7 +123,7 @@ async fn in_portions(
         rows.push(bytes, shown, !goes_on);
         goes_on
     });
-    Ok(HttpResponse::portions(portions.with_reader(reader)))
+    Ok(HttpResponse::streamed(portions.with_reader(reader)))
 }
 
 /// A walk that is ended when its reader is done or gone.

@@ -60,7 +60,7 @@ impl RefDataCache {
             JsonRows::default().push(&mut bytes, rows, true);
             bytes.into()
         });
-        HttpResponse::made(made.clone()).with_etag(self.etag.clone())
+        HttpResponse::from_json(made.clone()).with_etag(self.etag.clone())
     }
 
     /// Streams the securities that match a search, or all.
@@ -78,7 +78,7 @@ impl RefDataCache {
             rows.push(bytes, found.iter(), !goes_on);
             goes_on
         });
-        HttpResponse::portions(portions).with_etag(self.etag.clone())
+        HttpResponse::streamed(portions).with_etag(self.etag.clone())
     }
 }
 

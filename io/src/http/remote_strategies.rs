@@ -168,17 +168,17 @@ struct RemoteState {
     lease_ns: u64,
     pace: Option<Arc<Pace>>,
     /// Time of the last row of a paced market that was received.
-    row: u64,
+    last_row_at: u64,
     /// Number of prices and events that had a receiver.
-    news: u64,
+    deliveries: u64,
 }
 
 /// How much had been received when no process had any work left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleProgress {
     /// Time of the last row of the market.
-    row: u64,
-    news: u64,
+    last_row_at: u64,
+    deliveries: u64,
 }
 
 #[derive(Debug)]
@@ -239,8 +239,8 @@ impl RemoteStrategies {
             reference: None,
             lease_ns: settings.lease_ms as u64 * NS_PER_MS,
             pace,
-            row: 0,
-            news: 0,
+            last_row_at: 0,
+            deliveries: 0,
         };
         let (inner, work, pace_check) = (RefCell::new(inner), Notify::new(), Notify::new());
         let (up, counts) = (Cell::new(false), RemoteCounts::default());
@@ -261,16 +261,16 @@ impl RemoteStrategies {
     pub fn handle_event(&self, shard: ShardId, event: &Event) {
         let mut inner = self.inner.borrow_mut();
         if let EventKind::Tick(tick) = &event.body {
-            inner.note_seen(shard, event);
-            inner.row = inner.row.max(tick.at.0);
+            inner.record_seen(shard, event);
+            inner.last_row_at = inner.last_row_at.max(tick.at.0);
             if self.up.get() && inner.price_table.apply(tick) {
-                inner.news += 1;
+                inner.deliveries += 1;
                 self.work.notify_one();
             }
             return;
         }
         if inner.handle_event(shard, event) {
-            inner.news += 1;
+            inner.deliveries += 1;
             self.work.notify_one();
         }
     }
@@ -306,9 +306,9 @@ impl RemoteStrategies {
         if let Some(reply) = inner.replies.pop_front() {
             return Some(reply);
         }
-        if let Some(post) = inner.next_event_batch(&self.subjects) {
+        if let Some(batch) = inner.next_event_batch(&self.subjects) {
             count(&self.counts.event_batches);
-            return Some(post);
+            return Some(batch);
         }
         if let Some(phase) = inner.phases.pop_front() {
             return Some((self.subjects.life().into(), phase));
@@ -372,13 +372,13 @@ impl RemoteStrategies {
         };
         let is_idle =
             shard_client.is_complete() && inner.price_table.is_idle() && inner.slots.iter().all(is_settled);
-        is_idle.then_some(IdleProgress { row: inner.row, news: inner.news })
+        is_idle.then_some(IdleProgress { last_row_at: inner.last_row_at, deliveries: inner.deliveries })
     }
 
     /// Lets the market continue.
     pub fn release_market(&self, idle_progress: IdleProgress) {
         if let Some(pace) = &self.inner.borrow().pace {
-            pace.take(idle_progress.row);
+            pace.take(idle_progress.last_row_at);
         }
     }
 
@@ -403,7 +403,7 @@ impl RemoteStrategies {
 }
 
 impl RemoteState {
-    fn note_seen(&mut self, shard: ShardId, event: &Event) -> bool {
+    fn record_seen(&mut self, shard: ShardId, event: &Event) -> bool {
         let seen = &mut self.seen[shard.0 as usize];
         let is_new = event.seq > *seen;
         *seen = event.seq.max(*seen);
@@ -416,7 +416,7 @@ impl RemoteState {
             && source.port == self.port
             && remote_protocol::is_of_strategy(event)
         {
-            self.note_seen(shard, event);
+            self.record_seen(shard, event);
             return self.handle_done(*token, *reason);
         }
         // An event that was not stored has no number; the sender of the request is answered
@@ -432,7 +432,7 @@ impl RemoteState {
             return self.decline(refusal.source, &refusal.request_id, refusal.reason);
         }
         // A snapshot item has the number of the last event, so it is not new.
-        if !self.note_seen(shard, event) {
+        if !self.record_seen(shard, event) {
             return false;
         }
         let mut has_work = false;
@@ -453,7 +453,7 @@ impl RemoteState {
             self.slots
                 .iter_mut()
                 .filter(|slot| slot.strategy() == strategy)
-                .for_each(|slot| slot.note_phase(phase));
+                .for_each(|slot| slot.handle_phase(phase));
             self.queue_phase(strategy, phase);
         }
         has_work
@@ -462,8 +462,8 @@ impl RemoteState {
     fn queue_phase(&mut self, strategy: StrategyId, phase: Phase) {
         let Some(slot) = self.slots.iter().find(|slot| slot.strategy() == strategy) else { return };
         let text = pitlane_protocols::codes::WireName::wire_name(phase);
-        let told = serde_json::json!({ "strategyName": &*slot.name, "phase": text });
-        self.phases.push_back(told.to_string().into());
+        let payload = serde_json::json!({ "strategyName": &*slot.name, "phase": text });
+        self.phases.push_back(payload.to_string().into());
         if self.phases.len() > GENERICS_MAX {
             self.phases.pop_front();
             self.dropped += 1;
@@ -522,10 +522,10 @@ impl RemoteState {
 
     fn next_event_batch(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
         let RemoteState { slots, seen, epoch, .. } = self;
-        let has_news = |slot: &&mut StrategySlot| {
+        let has_events = |slot: &&mut StrategySlot| {
             slot.life().is_some() && (slot.heartbeat_due || slot.sent_position < slot.history.end())
         };
-        let slot = slots.iter_mut().find(has_news)?;
+        let slot = slots.iter_mut().find(has_events)?;
         let life = slot.life()?;
         let (events, place) = slot.history.since(slot.sent_position, EVENTS_PER_BATCH_MAX);
         slot.sent_position = place;
@@ -534,8 +534,8 @@ impl RemoteState {
         // lost.
         let is_all = slot.sent_position == slot.history.end();
         let heads = if is_all { slot.history.heads(seen) } else { Vec::new() };
-        let post = EventBatch { epoch: *epoch, life, events, heads };
-        Some((subjects.events(&slot.name).into(), post.encode().into()))
+        let batch = EventBatch { epoch: *epoch, life, events, heads };
+        Some((subjects.events(&slot.name).into(), batch.encode().into()))
     }
 
     fn next_prices(&mut self) -> Option<PriceBatch> {

@@ -84,12 +84,12 @@ impl HttpResponse {
     }
 
     /// Creates a response from rendered JSON.
-    pub fn made(bytes: Bytes) -> HttpResponse {
+    pub fn from_json(bytes: Bytes) -> HttpResponse {
         HttpResponse::new(ResponseKind::Json, Content::Whole(bytes))
     }
 
     /// Creates a response whose JSON is streamed in portions.
-    pub fn portions(portions: StreamedList) -> HttpResponse {
+    pub fn streamed(portions: StreamedList) -> HttpResponse {
         HttpResponse::new(ResponseKind::Json, Content::StreamedList(portions))
     }
 

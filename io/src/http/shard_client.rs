@@ -39,7 +39,7 @@ pub use self::numbers::Numbers;
 use self::receipts::Receipts;
 pub use self::receipts::{Receipt, RestRequest};
 use self::waiting::{Awaited, Waiting};
-pub use self::waiting::{CommandOutcome, Pending};
+pub use self::waiting::{CommandOutcome, PendingResponse};
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 use crate::event_counts::EventCounts;
@@ -212,7 +212,7 @@ impl ShardClient {
 
     /// Sends a command to its shard, or to all shards if it is for all, and returns the pending
     /// response. Either the whole command is sent or nothing.
-    pub fn send(&self, session: u16, body: CommandKind) -> Result<Pending, ShardsBusy> {
+    pub fn send(&self, session: u16, body: CommandKind) -> Result<PendingResponse, ShardsBusy> {
         let mut port = self.port.borrow_mut();
         let source = Source { origin: Origin::Rest, port: port.id(), session };
         let shards = self.shards();

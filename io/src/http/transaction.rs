@@ -40,7 +40,7 @@ pub fn daily(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpRespons
     let strategy = strategy_named(query.get("strategy"), &scope, &reference)?;
     let app = app.clone();
     let (mut last, mut left, mut rows) = (None::<Transaction>, limit, JsonRows::default());
-    Ok(HttpResponse::portions(StreamedList::new(move |bytes| {
+    Ok(HttpResponse::streamed(StreamedList::new(move |bytes| {
         let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
         let found: Vec<&Transaction> =
             view.transactions_before(last.as_ref(), strategy).take(ROWS_PER_PORTION).collect();

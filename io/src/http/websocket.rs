@@ -7,7 +7,7 @@
 //! ```
 
 mod handshake;
-mod talk;
+mod stream;
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use socket2::SockRef;
 use tokio::task::spawn_local;
 use tokio::time::{Sleep, sleep, timeout};
 
-use self::talk::{ConnectionEnd, WebSocketStream};
+use self::stream::{ConnectionEnd, WebSocketStream};
 use super::app_state::AppState;
 use super::connection::{CheckedStream, ConnectionInfo};
 use super::problem::Problem;

@@ -271,8 +271,8 @@ impl LocalOwner {
     }
 
     fn fetch(&mut self, from: u64, resend: &mut impl FnMut(Bytes)) -> Option<ClusterMessage> {
-        let kept = self.window.get(from).is_some() || from > self.window.last();
-        if !kept {
+        let is_kept = self.window.get(from).is_some() || from > self.window.last();
+        if !is_kept {
             return Some(ClusterMessage::Gone { card: self.card });
         }
         (from..from.saturating_add(RESEND_MAX)).map_while(|number| self.window.get(number)).for_each(resend);

@@ -75,7 +75,7 @@ struct DirectiveSimulation {
     members: Vec<SimMember>,
     /// By key: the newest directive of an operator, and its version.
     last: BTreeMap<DirectiveKey, (Directive, Version)>,
-    given: Vec<Version>,
+    issued: Vec<Version>,
 }
 
 fn new_view() -> View {
@@ -105,7 +105,7 @@ impl DirectiveSimulation {
             now: 1_000 * NS_PER_S,
             members,
             last: BTreeMap::new(),
-            given: Vec::new(),
+            issued: Vec::new(),
         };
         (0..MEMBERS).for_each(|at| world.join(at));
         world
@@ -170,8 +170,8 @@ impl DirectiveSimulation {
         let member = &mut self.members[at];
         let now = Timestamp(self.now + member.skew_ns);
         let version = member.catch_up.next_version(now, at as u8, &member.view);
-        assert!(!self.given.contains(&version), "no two are the same");
-        self.given.push(version);
+        assert!(!self.issued.contains(&version), "no two are the same");
+        self.issued.push(version);
         let key = directive.key();
         if self.last.get(&key).is_none_or(|(_, newest)| version > *newest) {
             self.last.insert(key, (directive, version));
@@ -307,7 +307,7 @@ fn with_equal_clocks_the_directive_that_was_issued_last_holds() {
             world.disturb();
             world.step();
         }
-        assert!(world.given.is_sorted(), "seed {seed}: each is newer than all before");
+        assert!(world.issued.is_sorted(), "seed {seed}: each is newer than all before");
         world.settle();
         world.check(seed);
     }

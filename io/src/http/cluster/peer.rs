@@ -327,9 +327,9 @@ impl ClusterPeer {
         }
         let next = self.next?;
         // The whole reply has arrived, or none.
-        let may_ask = is_due || next >= self.requested_from.saturating_add(RESEND_MAX);
+        let may_request = is_due || next >= self.requested_from.saturating_add(RESEND_MAX);
         let is_missing = next <= self.last && !self.stash.contains_key(&next);
-        if is_missing && may_ask && self.items.len() < ITEMS_MAX {
+        if is_missing && may_request && self.items.len() < ITEMS_MAX {
             (self.requested_at, self.requested_from) = (now, next);
             self.counts.gaps += 1;
             return Some(ClusterMessage::Fetch { card: self.own, life: self.life(), from: next });

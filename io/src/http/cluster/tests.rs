@@ -92,7 +92,7 @@ struct ClusterSimulation {
     client: PortEnd,
     broadcasts: VecDeque<ClusterBroadcast>,
     messages: VecDeque<ClusterMessage>,
-    back: VecDeque<ClusterMessage>,
+    replies: VecDeque<ClusterMessage>,
     /// Sequence numbers of the events that the client has received.
     received: Vec<u64>,
     /// Tokens of the finished commands of the client.
@@ -122,7 +122,7 @@ impl ClusterSimulation {
             client,
             broadcasts: VecDeque::new(),
             messages: VecDeque::new(),
-            back: VecDeque::new(),
+            replies: VecDeque::new(),
             received: Vec::new(),
             done: Vec::new(),
             snapshots: 0,
@@ -139,7 +139,7 @@ impl ClusterSimulation {
         self.peer.received_before_start = Some(vec![(SHARD, self.reported.last().copied().unwrap_or(0))]);
         self.received.clear();
         self.broadcasts.clear();
-        self.back.clear();
+        self.replies.clear();
     }
 
     /// Emits an event of an order of the member's FIX session.
@@ -182,7 +182,7 @@ impl ClusterSimulation {
             if let Some(broadcast) = self.broadcasts.pop_front() {
                 self.peer.handle_broadcast(self.now, broadcast);
             }
-            if let Some(message) = self.back.pop_front() {
+            if let Some(message) = self.replies.pop_front() {
                 self.peer.handle_message(&message);
             }
             let Some(message) = self.messages.pop_front() else { continue };
@@ -192,7 +192,7 @@ impl ClusterSimulation {
                 resent.iter().map(|batch| ClusterBroadcast::decode(batch).expect("our own encoding")),
             );
             for _ in 0..self.copies() {
-                self.back.extend(answer.clone());
+                self.replies.extend(answer.clone());
             }
         }
         self.take_commands();
@@ -251,9 +251,9 @@ fn on_any_network_each_command_is_taken_once_and_each_response_received_once() {
         world.loss = seed % 40;
         let mut sent = 0;
         while sent < 200 {
-            let room = world.client.has_room(SHARD) && world.peer.is_up();
+            let has_room = world.client.has_room(SHARD) && world.peer.is_up();
             world.send_command(sent);
-            sent += u32::from(room);
+            sent += u32::from(has_room);
             world.step();
         }
         world.loss = 0;

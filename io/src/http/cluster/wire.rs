@@ -99,10 +99,10 @@ async fn receive_messages(app: Rc<AppState>, cluster: Rc<ClusterNode>, mut messa
 }
 
 async fn send_heartbeats(app: Rc<AppState>, cluster: Rc<ClusterNode>) {
-    let mut beat = interval(Duration::from_millis(cluster.settings.beat_ms as u64));
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heartbeat = interval(Duration::from_millis(cluster.settings.beat_ms as u64));
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        beat.tick().await;
+        heartbeat.tick().await;
         cluster.heartbeat(app.now());
         app.wake();
     }

@@ -19,13 +19,13 @@ fn verdict(bytes: &[u8], cuts: &[usize]) -> Result<bool, FramingFault> {
 /// Checks the result for every split.
 fn check(text: &str, expected: Result<bool, FramingFault>) {
     let bytes = text.as_bytes();
-    let told = |cuts: &[usize]| verdict(bytes, cuts);
-    assert_eq!(told(&[]), expected, "{text:?}");
+    let verdict_of = |cuts: &[usize]| verdict(bytes, cuts);
+    assert_eq!(verdict_of(&[]), expected, "{text:?}");
     for cut in 0..=bytes.len() {
-        assert_eq!(told(&[cut]), expected, "{text:?} cut at {cut}");
+        assert_eq!(verdict_of(&[cut]), expected, "{text:?} cut at {cut}");
     }
     let everywhere: Vec<_> = (1..bytes.len()).collect();
-    assert_eq!(told(&everywhere), expected, "{text:?} byte by byte");
+    assert_eq!(verdict_of(&everywhere), expected, "{text:?} byte by byte");
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn naive_line<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, FramingFault>
 
 fn naive_value(line: &[u8], name: &str) -> Option<String> {
     let line = String::from_utf8_lossy(line);
-    let (said, value) = line.split_once(':')?;
-    let said = said.trim_end_matches(|c: char| c.is_ascii_whitespace());
+    let (header_name, value) = line.split_once(':')?;
+    let header_name = header_name.trim_end_matches(|c: char| c.is_ascii_whitespace());
     let value = value.trim_matches(|c: char| c.is_ascii_whitespace());
-    said.eq_ignore_ascii_case(name).then(|| value.to_string())
+    header_name.eq_ignore_ascii_case(name).then(|| value.to_string())
 }
 
 /// Returns whether all chunks and the trailer are complete.
@@ -246,17 +246,17 @@ fn every_split_of_a_request_has_the_verdict_of_the_whole() {
     for _ in 0..20_000 {
         let text = any_request(&mut chance);
         let whole = verdict(&text, &[]);
-        let shown = String::from_utf8_lossy(&text);
+        let text_shown = String::from_utf8_lossy(&text);
         if text.is_ascii() {
             let is_open = naive(&text);
             // Whether a head is open is only checked where it is known to have begun.
-            assert_eq!(whole.map(|_| ()), is_open.map(|_| ()), "{shown:?}");
+            assert_eq!(whole.map(|_| ()), is_open.map(|_| ()), "{text_shown:?}");
         }
         let mut cuts: Vec<_> =
             (0..chance.below(6)).map(|_| chance.below(text.len() as u64 + 1) as usize).collect();
         cuts.sort_unstable();
-        assert_eq!(verdict(&text, &cuts), whole, "{shown:?} cut at {cuts:?}");
+        assert_eq!(verdict(&text, &cuts), whole, "{text_shown:?} cut at {cuts:?}");
         let everywhere: Vec<_> = (1..text.len()).collect();
-        assert_eq!(verdict(&text, &everywhere), whole, "{shown:?} byte by byte");
+        assert_eq!(verdict(&text, &everywhere), whole, "{text_shown:?} byte by byte");
     }
 }

@@ -217,8 +217,8 @@ fn http(app: &AppState, out: &mut Exposition) {
         C,
         "Notifications dropped because a queue between threads was full.",
     );
-    for (place, count) in [("hall", app.ws_broker.dropped()), ("log", app.notification_hub.dropped_log())] {
-        out.sample(&[("place", &place)], count);
+    for (queue, count) in [("hall", app.ws_broker.dropped()), ("log", app.notification_hub.dropped_log())] {
+        out.sample(&[("place", &queue)], count);
     }
     app.notification_hub
         .each_channel(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));

@@ -62,7 +62,7 @@ pub fn all() -> Value {
     schemas.add_response::<TransactionVO<'_>>();
     health::describe(&mut schemas);
     latency::describe(&mut schemas);
-    cluster::shown::describe(&mut schemas);
+    cluster::members::describe(&mut schemas);
     schemas.add_request::<AnyOrderVO>();
     schemas.add_request::<MarketOrderVO>();
     schemas.add_request::<LimitOrderVO>();

@@ -14,7 +14,7 @@ pub struct EventHistory {
     events: VecDeque<NumberedEvent>,
     max: usize,
     /// Number of events that are no longer kept, of all shards: the position of the first that is.
-    gone: u64,
+    dropped: u64,
     /// By shard: sequence number of the last event.
     last: Vec<u64>,
     /// By shard: all events after this sequence number are here.
@@ -24,7 +24,7 @@ pub struct EventHistory {
 impl EventHistory {
     pub fn new(shards: u8, max: usize) -> EventHistory {
         let zero = || vec![0; shards as usize];
-        EventHistory { events: VecDeque::new(), max, gone: 0, last: zero(), from: zero() }
+        EventHistory { events: VecDeque::new(), max, dropped: 0, last: zero(), from: zero() }
     }
 
     /// Sets the sequence number after which the events of a shard follow.
@@ -39,7 +39,7 @@ impl EventHistory {
             && let Some(oldest) = self.events.pop_front()
         {
             self.from[oldest.shard.0 as usize] = oldest.event.seq;
-            self.gone += 1;
+            self.dropped += 1;
         }
         self.events.push_back(NumberedEvent { shard, before, event: *event });
     }
@@ -74,14 +74,14 @@ impl EventHistory {
 
     /// Returns the position after the last event.
     pub fn end(&self) -> u64 {
-        self.gone + self.events.len() as u64
+        self.dropped + self.events.len() as u64
     }
 
     /// Returns at most `most` events from a position on, and the position after them. Events that
     /// are no longer kept are skipped.
     pub fn since(&self, position: u64, most: usize) -> (Vec<NumberedEvent>, u64) {
-        let position = position.clamp(self.gone, self.end());
-        let skip = (position - self.gone) as usize;
+        let position = position.clamp(self.dropped, self.end());
+        let skip = (position - self.dropped) as usize;
         let events: Vec<NumberedEvent> = self.events.range(skip..).take(most).copied().collect();
         let next = position + events.len() as u64;
         (events, next)

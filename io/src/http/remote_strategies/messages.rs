@@ -55,7 +55,7 @@ impl RemoteStrategies {
         let Some(at) = inner.slots.iter().position(|slot| &*slot.name == name) else {
             return Announcement::Nothing;
         };
-        let mut news = Announcement::Nothing;
+        let mut announcement = Announcement::Nothing;
         let answer = match request {
             RemoteRequest::Hello { .. } | RemoteRequest::Resume { .. } if !shard_client.is_complete() => {
                 Some(RemoteReply::Wait { text: "the server is starting".to_string() })
@@ -87,7 +87,8 @@ impl RemoteStrategies {
                 Some(RemoteReply::Accepted)
             }
             RemoteRequest::Failed { reason, .. } => {
-                news = Announcement::Failed { name: inner.slots[at].name.clone(), reason: truncated(reason) };
+                announcement =
+                    Announcement::Failed { name: inner.slots[at].name.clone(), reason: truncated(reason) };
                 Some(RemoteReply::Accepted)
             }
             RemoteRequest::Command { command, .. } => {
@@ -98,7 +99,7 @@ impl RemoteStrategies {
         if let Some(answer) = answer {
             self.reply(reply, &answer);
         }
-        news
+        announcement
     }
 }
 
@@ -127,8 +128,8 @@ fn truncated(mut text: String) -> String {
 }
 
 /// Returns the sequence numbers that a process reports, if they are plausible: one for each shard.
-fn plausible(heard: &[u64], shards: usize) -> Vec<u64> {
-    if heard.len() == shards { heard.to_vec() } else { Vec::new() }
+fn plausible(received: &[u64], shards: usize) -> Vec<u64> {
+    if received.len() == shards { received.to_vec() } else { Vec::new() }
 }
 
 impl RemoteState {
@@ -137,7 +138,7 @@ impl RemoteState {
         at: usize,
         life: u64,
         host: String,
-        heard: &[u64],
+        received: &[u64],
         now: Timestamp,
         shard_client: &ShardClient,
     ) -> RemoteReply {
@@ -159,7 +160,7 @@ impl RemoteState {
         slot.attach(life, now);
         slot.clear_silence();
         (slot.host, slot.state, slot.prices) = (host, state, 0);
-        slot.received = plausible(heard, shard_client.shards() as usize);
+        slot.received = plausible(received, shard_client.shards() as usize);
         tracing::info!(strategy = %slot.name, host = %slot.host, "the process of a strategy is connected");
         RemoteReply::Welcome(Box::new(Welcome {
             epoch,
@@ -169,7 +170,7 @@ impl RemoteState {
             numbers,
             lease_ms,
             heads: slot.history.heads(&self.seen),
-            complete: slot.history.covers(heard),
+            complete: slot.history.covers(received),
             reference_bytes,
             state_bytes: slot.state.len() as u32,
             section: slot.section.clone(),
@@ -181,11 +182,11 @@ impl RemoteState {
         &mut self,
         at: usize,
         life: u64,
-        heard: &[u64],
+        received: &[u64],
         now: Timestamp,
         shard_client: &ShardClient,
     ) -> RemoteReply {
-        if !self.slots[at].is_free_for(life) || !self.slots[at].history.covers(heard) {
+        if !self.slots[at].is_free_for(life) || !self.slots[at].history.covers(received) {
             return RemoteReply::Gone;
         }
         self.unfollow_all(at);
@@ -193,7 +194,7 @@ impl RemoteState {
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
         let slot = &mut self.slots[at];
         slot.attach(life, now);
-        (slot.prices, slot.received) = (0, heard.to_vec());
+        (slot.prices, slot.received) = (0, received.to_vec());
         tracing::info!(strategy = %slot.name, "the process of a strategy is back");
         RemoteReply::Welcome(Box::new(Welcome {
             epoch,
@@ -234,12 +235,12 @@ impl RemoteState {
         RemoteReply::Piece { at: from as u32, bytes: rest[..rest.len().min(PIECE_BYTES)].to_vec() }
     }
 
-    fn missed(&self, at: usize, heard: &[u64]) -> RemoteReply {
+    fn missed(&self, at: usize, received: &[u64]) -> RemoteReply {
         let history = &self.slots[at].history;
-        if !history.covers(heard) {
+        if !history.covers(received) {
             return RemoteReply::Gone;
         }
-        let (events, more) = history.after(heard, MISSED_MAX);
+        let (events, more) = history.after(received, MISSED_MAX);
         RemoteReply::Missed { events, more }
     }
 

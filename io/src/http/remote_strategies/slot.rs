@@ -147,7 +147,7 @@ impl StrategySlot {
     }
 
     /// Handles the phase of the strategy that a shard reports.
-    pub fn note_phase(&mut self, phase: Phase) {
+    pub fn handle_phase(&mut self, phase: Phase) {
         self.silence = match (self.silence, phase) {
             (SilenceEffect::Stopping, Phase::Stop) => SilenceEffect::Stopped,
             // A phase from before the stop took effect.
@@ -211,16 +211,16 @@ mod tests {
         let mut slot = slot();
         slot.attach(1, Timestamp(10));
         assert!(!slot.take_return());
-        slot.note_phase(Phase::Stop);
+        slot.handle_phase(Phase::Stop);
         assert!(!slot.take_return(), "an operator has stopped it");
         slot.begin_stop();
-        slot.note_phase(Phase::Running);
+        slot.handle_phase(Phase::Running);
         assert!(!slot.take_return(), "it is not stopped yet");
-        slot.note_phase(Phase::Stop);
+        slot.handle_phase(Phase::Stop);
         assert!(slot.take_return() && !slot.take_return());
         slot.begin_stop();
-        slot.note_phase(Phase::Stop);
-        slot.note_phase(Phase::Init);
+        slot.handle_phase(Phase::Stop);
+        slot.handle_phase(Phase::Init);
         assert!(!slot.take_return(), "an operator has started it");
     }
 

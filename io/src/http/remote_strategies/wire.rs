@@ -103,7 +103,7 @@ async fn track_broker_health(
             remote_strategies.work.notify_one();
         }
         if is_up {
-            spawn_local(keep_stream(remote_strategies.clone(), client.clone(), broker_health.clone()));
+            spawn_local(create_stream(remote_strategies.clone(), client.clone(), broker_health.clone()));
             spawn_local(check_rights(remote_strategies.clone(), client.clone(), broker_health.clone()));
         }
         broker_health.changed().await;
@@ -115,7 +115,7 @@ fn announce(app: &AppState, link: ExternalSessionState) {
 }
 
 /// Creates the stream that stores events between strategies.
-async fn keep_stream(
+async fn create_stream(
     remote_strategies: Rc<RemoteStrategies>,
     client: Client,
     broker_health: Arc<BrokerHealth>,
@@ -123,7 +123,7 @@ async fn keep_stream(
     let (context, risen) = (generic::context(&client), broker_health.risen());
     let mut has_logged = false;
     while broker_health.is_up() && broker_health.risen() == risen {
-        match keep_all(&context, &remote_strategies).await {
+        match create_all(&context, &remote_strategies).await {
             Ok(()) => return,
             Err(error) if !has_logged => {
                 has_logged = true;
@@ -135,7 +135,7 @@ async fn keep_stream(
     }
 }
 
-async fn keep_all(context: &Context, remote_strategies: &RemoteStrategies) -> Result<(), String> {
+async fn create_all(context: &Context, remote_strategies: &RemoteStrategies) -> Result<(), String> {
     generic::keep(context, &remote_strategies.subjects, &remote_strategies.settings).await?;
     for name in remote_strategies.names() {
         generic::keep_consumer(context, &remote_strategies.subjects, &name).await?;

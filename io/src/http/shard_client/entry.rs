@@ -11,7 +11,7 @@ use pitlane_engine::shard::{Route, route};
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::Order;
 
-use super::waiting::{Awaited, NO_TOKEN, Pending, Waiting};
+use super::waiting::{Awaited, NO_TOKEN, PendingResponse, Waiting};
 use super::{Receipt, RestRequest, ShardClient, ShardsBusy};
 use crate::platform::HTTP;
 
@@ -28,7 +28,12 @@ fn session_of(strategy: StrategyId) -> u16 {
 
 impl ShardClient {
     /// Sends a new order, under the given id or under one made here.
-    pub fn submit(&self, sender: SenderId, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
+    pub fn submit(
+        &self,
+        sender: SenderId,
+        id: IntId,
+        terms: Terms,
+    ) -> Result<(IntId, PendingResponse), Declined> {
         if self.is_used_elsewhere(terms.strategy, &id) {
             return Err(Reason::DuplicateId.into());
         }
@@ -44,7 +49,11 @@ impl ShardClient {
     }
 
     /// Sends an order that closes a position, or a part of it.
-    pub fn close(&self, sender: SenderId, closing: CloseRequest) -> Result<(IntId, Pending), Declined> {
+    pub fn close(
+        &self,
+        sender: SenderId,
+        closing: CloseRequest,
+    ) -> Result<(IntId, PendingResponse), Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let session = session_of(closing.strategy);
         let ticket = self.ticket(&pending, session, IntId::NONE, sender);
@@ -63,7 +72,7 @@ impl ShardClient {
         order: &Order,
         id: IntId,
         changes: Changes,
-    ) -> Result<(IntId, Pending), Declined> {
+    ) -> Result<(IntId, PendingResponse), Declined> {
         if self.is_used_elsewhere(order.terms.strategy, &id) {
             return Err(Reason::DuplicateId.into());
         }
@@ -91,7 +100,7 @@ impl ShardClient {
     }
 
     /// Sends a cancel of an order from any source.
-    pub fn cancel(&self, sender: SenderId, order: &Order) -> Result<Pending, Declined> {
+    pub fn cancel(&self, sender: SenderId, order: &Order) -> Result<PendingResponse, Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, self.session_for(order), IntId::NONE, sender);
         let made = match self.is_ours(order) {
@@ -215,7 +224,7 @@ impl ShardClient {
         if self.is_ours(order) { order.source.session } else { session_of(order.terms.strategy) }
     }
 
-    fn ticket(&self, pending: &Pending, session: u16, id: IntId, sender: SenderId) -> Ticket {
+    fn ticket(&self, pending: &PendingResponse, session: u16, id: IntId, sender: SenderId) -> Ticket {
         let source = Source { origin: Origin::Rest, port: self.port.borrow().id(), session };
         Ticket { source, token: pending.token(), id, sender }
     }
@@ -240,12 +249,12 @@ impl ShardClient {
         Ok(id)
     }
 
-    fn expect_order(&self, pending: &Pending, session: u16, id: IntId) {
+    fn expect_order(&self, pending: &PendingResponse, session: u16, id: IntId) {
         pending.expect(Awaited::Order { session, id });
         self.wake_shards();
     }
 
-    fn expect_request(&self, pending: &Pending, order: &Order, id: IntId, until_executed: bool) {
+    fn expect_request(&self, pending: &PendingResponse, order: &Order, id: IntId, until_executed: bool) {
         pending.expect(Awaited::Request { order: order.handle, id, until_executed });
         self.wake_shards();
     }

@@ -67,7 +67,7 @@ impl TestApp {
     }
 }
 
-fn poll_once(pending: Pin<&mut Pending>) -> Option<CommandOutcome> {
+fn poll_once(pending: Pin<&mut PendingResponse>) -> Option<CommandOutcome> {
     match pending.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,

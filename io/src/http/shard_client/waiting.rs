@@ -94,7 +94,7 @@ struct PendingSlot {
 
 impl Waiting {
     /// Allocates a slot for a response, if one is free.
-    pub fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<Pending> {
+    pub fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<PendingResponse> {
         let mut this = waiting.borrow_mut();
         let number = this.free_slot()?;
         let slot = &mut this.slots[number as usize];
@@ -104,7 +104,7 @@ impl Waiting {
         (slot.awaited, slot.reason, slot.answer, slot.waker) =
             (Some(Awaited::Nothing), Reason::None, None, None);
         let token = slot.generation << SLOT_BITS | number as u32;
-        Some(Pending { waiting: waiting.clone(), token })
+        Some(PendingResponse { waiting: waiting.clone(), token })
     }
 
     pub fn len(&self) -> usize {
@@ -252,12 +252,12 @@ impl PendingSlot {
 /// A response to come. If it is dropped first, the response is discarded; the command takes effect
 /// all the same.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingResponse {
     waiting: Rc<RefCell<Waiting>>,
     token: u32,
 }
 
-impl Pending {
+impl PendingResponse {
     pub fn token(&self) -> u32 {
         self.token
     }
@@ -274,7 +274,7 @@ impl Pending {
     }
 }
 
-impl Future for Pending {
+impl Future for PendingResponse {
     type Output = CommandOutcome;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CommandOutcome> {
@@ -290,7 +290,7 @@ impl Future for Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
         self.waiting.borrow_mut().release(self.token);
     }

@@ -40,7 +40,7 @@ pub async fn collect_stages(app: Rc<AppState>) {
     }
 }
 
-pub async fn run_event_loop(app: Rc<AppState>, remote: Remote) {
+pub async fn run(app: Rc<AppState>, remote: Remote) {
     let mut complete = false;
     loop {
         let work = app.poll();
