@@ -5,7 +5,7 @@ use pitlane_engine::event::{Event, EventKind, ExecType};
 /// Number of events since the start, by kind. An order that a snapshot repeats counts in `events`
 /// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct EventCounts {
     pub events: u64,
     pub ticks: u64,
     pub orders: u64,
@@ -15,7 +15,7 @@ pub struct Heard {
     pub transactions: u64,
 }
 
-impl Heard {
+impl EventCounts {
     pub fn count(&mut self, event: &Event) {
         self.events += 1;
         match &event.body {

@@ -56,7 +56,7 @@ mod status;
 mod subscription;
 mod notification_hub;
 mod transaction;
-mod turn;
+mod event_loop;
 mod portfolio;
 mod websocket;
 
@@ -79,7 +79,7 @@ pub use self::remote_strategies::RemoteStrategiesParts;
 pub use self::routes::table;
 pub use self::settings::HttpSettings;
 pub use self::shard_client::Numbers;
-pub use self::status::{Journaling, Phase, ServiceStatus};
+pub use self::status::{Journaling, ServicePhase, ServiceStatus};
 use crate::audit::AuditClient;
 use crate::auth::AuthClient;
 use crate::clock::Clock;
@@ -93,29 +93,29 @@ use crate::tls::Tls;
 use crate::wakeup::Wakeup;
 
 /// What the http thread receives from the rest of the process.
-pub struct Parts {
+pub struct HttpParts {
     /// Its lanes to and from every shard. It receives the events of all shards.
     pub port: PortEnd,
     /// Wakes the thread of each shard; indexed by shard.
-    pub bells: Vec<Wakeup>,
+    pub wakeups: Vec<Wakeup>,
     pub reference: Arc<RefData>,
     /// Handle by which other threads reach this one. A sender of events on the port's lanes wakes
-    /// [`Remote::bell`].
+    /// [`Remote::wakeup`].
     pub remote: Remote,
     pub registry: Arc<Registry>,
-    pub standing: Arc<ServiceStatus>,
+    pub service_status: Arc<ServiceStatus>,
     /// Returns the newest percentiles of every thread; called when they are requested.
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
     /// Prints events; `None`: nothing is printed.
     pub report: Option<Report>,
-    /// Client of the `auth` thread, which verifies logins. Its wake-up is [`Remote::bell`].
-    pub seat: AuthClient,
+    /// Client of the `auth` thread, which verifies logins. Its wake-up is [`Remote::wakeup`].
+    pub auth_client: AuthClient,
     /// Notification channels to the gateways, in their order.
-    pub posts: Vec<NotificationChannel>,
+    pub notification_channels: Vec<NotificationChannel>,
     /// Warnings and errors of the whole process; `None`: they are not published.
     pub log: Option<Events>,
     /// Client that records administrative acts; `None`: there is no audit log.
-    pub pen: Option<AuditClient>,
+    pub audit: Option<AuditClient>,
     /// Numbers for the ids of orders that come over REST.
     pub numbers: Numbers,
     /// Reloaded reference data; `None`: they are never reloaded.
@@ -127,11 +127,11 @@ pub struct Parts {
     /// Records the latency of its broker; `None`: nothing is stamped.
     pub recorder: Option<Recorder>,
     /// Strategies in processes of their own; `None`: they run here, or use another protocol.
-    pub outposts: Option<RemoteStrategiesParts>,
+    pub remote_strategies: Option<RemoteStrategiesParts>,
     /// The other servers; `None`: this one is alone.
     pub cluster: Option<ClusterParts>,
     /// Sends events of this thread to main.
-    pub tell: Box<dyn Fn(HttpEvent) + Send>,
+    pub send_event: Box<dyn Fn(HttpEvent) + Send>,
 }
 
 /// Events that main receives.
@@ -140,28 +140,28 @@ pub enum HttpEvent {
     /// The view has the complete state of every shard. Sent once.
     Complete,
     /// A client has requested an orderly shutdown.
-    ExitAsked,
+    ExitRequested,
     /// A client has requested a reload of the reference data.
-    RereadAsked,
+    ReloadRequested,
     /// After [`Remote::close`]: every connection is closed and no response is pending; nothing is
     /// sent any more. Sent once.
     Quiet,
 }
 
 /// An http thread that is bound to its addresses and waits to be run.
-pub struct Http {
+pub struct HttpServer {
     settings: HttpSettings,
-    parts: Parts,
+    parts: HttpParts,
     plain: Option<TcpListener>,
     tls: Option<TcpListener>,
     listeners: Vec<BoundAddress>,
     runtime: Runtime,
 }
 
-impl Http {
+impl HttpServer {
     /// Binds the listeners, so that a port in use is reported before anything runs. Port 0 takes
     /// any that is free.
-    pub fn bind(settings: HttpSettings, parts: Parts) -> io::Result<Http> {
+    pub fn bind(settings: HttpSettings, parts: HttpParts) -> io::Result<HttpServer> {
         if settings.https.is_some() && parts.tls.is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "an HTTPS listener needs a certificate"));
         }
@@ -174,7 +174,7 @@ impl Http {
             }
         }
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        Ok(Http { settings, parts, plain, tls, listeners, runtime })
+        Ok(HttpServer { settings, parts, plain, tls, listeners, runtime })
     }
 
     /// Returns the addresses of the listeners `http` and `https`.
@@ -185,38 +185,41 @@ impl Http {
     /// Serves until [`Remote::end`], and handles all events sent until then. Nothing is left
     /// unprocessed when it returns.
     pub fn run(self) -> io::Result<()> {
-        let Http { settings, parts, plain, tls, runtime, .. } = self;
+        let HttpServer { settings, parts, plain, tls, runtime, .. } = self;
         let acceptor = parts.tls.as_ref().map(|tls| tls.config());
         let remote = parts.remote.clone();
         let local = LocalSet::new();
-        let house = Rc::new(AppState::new(settings, parts));
+        let app = Rc::new(AppState::new(settings, parts));
         local.block_on(&runtime, async {
-            let mut doors = Vec::new();
+            let mut listener_tasks = Vec::new();
             if let Some(listener) = plain {
-                doors.push(tokio::task::spawn_local(listen::accept(house.clone(), listener, None)?));
+                listener_tasks.push(tokio::task::spawn_local(listen::accept(app.clone(), listener, None)?));
             }
             if let Some((listener, acceptor)) = tls.zip(acceptor) {
-                doors.push(tokio::task::spawn_local(listen::accept(
-                    house.clone(),
+                listener_tasks.push(tokio::task::spawn_local(listen::accept(
+                    app.clone(),
                     listener,
                     Some(acceptor),
                 )?));
             }
-            let turns = tokio::task::spawn_local(turn::take_turns(house.clone(), remote.clone()));
-            tokio::task::spawn_local(turn::collect_stages(house.clone()));
-            tokio::task::spawn_local(websocket_broker::keep_time(house.hall.clone()));
-            if let Some(outposts) = &house.outposts {
-                tokio::task::spawn_local(remote_strategies::wire::serve(house.clone(), outposts.clone()));
+            let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
+            tokio::task::spawn_local(event_loop::collect_stages(app.clone()));
+            tokio::task::spawn_local(websocket_broker::run_timers(app.ws_broker.clone()));
+            if let Some(remote_strategies) = &app.remote_strategies {
+                tokio::task::spawn_local(remote_strategies::wire::serve(
+                    app.clone(),
+                    remote_strategies.clone(),
+                ));
             }
-            if let Some(cluster) = &house.cluster {
-                tokio::task::spawn_local(cluster::wire::serve(house.clone(), cluster.clone()));
+            if let Some(cluster) = &app.cluster {
+                tokio::task::spawn_local(cluster::wire::serve(app.clone(), cluster.clone()));
             }
             remote.closing().await;
-            doors.iter().for_each(|door| door.abort());
-            house.wind_down().await;
+            listener_tasks.iter().for_each(|task| task.abort());
+            app.drain_connections().await;
             remote.ended().await;
-            turns.abort();
-            house.floor.end();
+            event_loop.abort();
+            app.shard_client.end();
             Ok(())
         })
     }

@@ -21,12 +21,12 @@ use pitlane_protocols::stomp::broker::StompBroker;
 use pitlane_protocols::stomp::payload::system::{self, ExternalSessionState, LogLevel};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-pub use self::session_info::{Kind, SessionInfo, StompRow};
+pub use self::session_info::{SessionInfo, SessionKind, StompUsage};
 use crate::log::{LogEvent, Severity};
 use crate::wakeup::Wakeup;
 
 /// Notifications on a lane: more than a thread receives between two polls.
-const NOTES_MAX: usize = 1_024;
+const NOTIFICATIONS_MAX: usize = 1_024;
 /// Notifications that wait for a free slot of the lane. When these are used up too, the newest are
 /// dropped and counted: a sender does not wait for a thread that has not polled for so long.
 const WAITING_MAX: usize = 4_096;
@@ -59,7 +59,7 @@ pub enum Notification {
     Sessions(Arc<[SessionInfo]>),
     /// To a gateway: end the session of this kind and number.
     Kick {
-        kind: Kind,
+        kind: SessionKind,
         number: u64,
     },
     /// To a gateway: reset the sequence numbers of the FIX session with this number to one.
@@ -70,27 +70,27 @@ pub enum Notification {
 
 impl Notification {
     /// Publishes the notification to the clients of a broker, if it is meant for them.
-    pub fn tell(&self, now: Timestamp, broker: &mut StompBroker) {
+    pub fn publish(&self, now: Timestamp, broker: &mut StompBroker) {
         match self {
             Notification::Generic { name, body } => broker.publish_generic_event(now, name, body),
             Notification::Failed { strategy, reason } => broker.publish_failure(now, strategy, reason),
             Notification::Link { name, link } => broker.publish_session(now, name, *link),
-            Notification::Log(event) => tell_log(now, broker, event),
+            Notification::Log(event) => publish_log(now, broker, event),
             Notification::Named { port, session, name } => broker.set_fix_session_name(*port, *session, name),
             Notification::Sessions(_) | Notification::Kick { .. } | Notification::Reset { .. } => {}
         }
     }
 }
 
-fn tell_log(now: Timestamp, broker: &mut StompBroker, event: &LogEvent) {
+fn publish_log(now: Timestamp, broker: &mut StompBroker, event: &LogEvent) {
     let level = match event.level {
         Severity::Warn => LogLevel::Warn,
         Severity::Error => LogLevel::Error,
     };
     let fields: Vec<(&str, &str)> = event.fields.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    let told =
+    let payload =
         system::LogEventPayload { level, logger: &event.target, message: &event.message, fields: &fields };
-    broker.publish_log_event(now, &told);
+    broker.publish_log_event(now, &payload);
 }
 
 /// One end of a channel.
@@ -99,30 +99,31 @@ pub struct NotificationChannel {
     to: Producer<Notification>,
     from: Consumer<Notification>,
     /// Wake-up of the thread with the other end.
-    bell: Wakeup,
+    wakeup: Wakeup,
     waiting: VecDeque<Notification>,
     dropped: u64,
 }
 
 /// Creates both ends. `first` and `second` wake the threads that hold the first and the second end.
 pub fn channels(first: Wakeup, second: Wakeup) -> (NotificationChannel, NotificationChannel) {
-    let (to_second, from_first) = RingBuffer::new(NOTES_MAX);
-    let (to_first, from_second) = RingBuffer::new(NOTES_MAX);
-    let end = |to, from, bell| NotificationChannel { to, from, bell, waiting: VecDeque::new(), dropped: 0 };
+    let (to_second, from_first) = RingBuffer::new(NOTIFICATIONS_MAX);
+    let (to_first, from_second) = RingBuffer::new(NOTIFICATIONS_MAX);
+    let end =
+        |to, from, wakeup| NotificationChannel { to, from, wakeup, waiting: VecDeque::new(), dropped: 0 };
     (end(to_second, from_second, second), end(to_first, from_first, first))
 }
 
 impl NotificationChannel {
     /// Sends a notification, or queues it if the lane is full.
-    pub fn send(&mut self, note: Notification) {
+    pub fn send(&mut self, notification: Notification) {
         self.flush();
         if self.waiting.is_empty() {
-            match self.to.push(note) {
-                Ok(()) => self.bell.wake(),
-                Err(rtrb::PushError::Full(note)) => self.waiting.push_back(note),
+            match self.to.push(notification) {
+                Ok(()) => self.wakeup.wake(),
+                Err(rtrb::PushError::Full(notification)) => self.waiting.push_back(notification),
             }
         } else if self.waiting.len() < WAITING_MAX {
-            self.waiting.push_back(note);
+            self.waiting.push_back(notification);
         } else {
             self.dropped += 1;
         }
@@ -147,11 +148,11 @@ impl NotificationChannel {
     fn flush(&mut self) {
         let mut sent = false;
         while !self.waiting.is_empty() && !self.to.is_full() {
-            let note = self.waiting.pop_front().expect("it is not empty");
-            sent |= self.to.push(note).is_ok();
+            let notification = self.waiting.pop_front().expect("it is not empty");
+            sent |= self.to.push(notification).is_ok();
         }
         if sent {
-            self.bell.wake();
+            self.wakeup.wake();
         }
     }
 }
@@ -162,17 +163,17 @@ mod tests {
 
     use super::*;
 
-    fn note(number: u64) -> Notification {
-        Notification::Kick { kind: Kind::Stomp, number }
+    fn notification(number: u64) -> Notification {
+        Notification::Kick { kind: SessionKind::Stomp, number }
     }
 
     #[test]
     fn notifications_arrive_in_order_and_none_is_lost_below_the_bound() {
         let silent = Wakeup::new(|| {});
         let (mut first, mut second) = channels(silent.clone(), silent);
-        let all = (NOTES_MAX + WAITING_MAX) as u64;
+        let all = (NOTIFICATIONS_MAX + WAITING_MAX) as u64;
         for number in 0..all + 3 {
-            first.send(note(number));
+            first.send(notification(number));
         }
         assert_eq!((first.dropped(), first.is_waiting()), (3, true));
         for expected in 0..all {
@@ -188,13 +189,13 @@ mod tests {
 
     #[test]
     fn sending_wakes_a_blocked_receiver() {
-        let rung = Arc::new(AtomicU32::new(0));
-        let count = rung.clone();
-        let bell = Wakeup::new(move || _ = count.fetch_add(1, Ordering::Relaxed));
-        let (mut first, mut second) = channels(Wakeup::new(|| {}), bell.clone());
-        bell.prepare_sleep();
-        first.send(note(1));
-        assert_eq!(rung.load(Ordering::Relaxed), 1);
+        let wakeups = Arc::new(AtomicU32::new(0));
+        let count = wakeups.clone();
+        let wakeup = Wakeup::new(move || _ = count.fetch_add(1, Ordering::Relaxed));
+        let (mut first, mut second) = channels(Wakeup::new(|| {}), wakeup.clone());
+        wakeup.prepare_sleep();
+        first.send(notification(1));
+        assert_eq!(wakeups.load(Ordering::Relaxed), 1);
         assert!(second.poll().is_some());
     }
 }

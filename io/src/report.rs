@@ -10,7 +10,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::View;
 use pitlane_protocols::order_line::OrderLine;
 
-use crate::event_counts::Heard;
+use crate::event_counts::EventCounts;
 use crate::printer::Printer;
 use crate::ticks::record::Recorder;
 
@@ -55,8 +55,8 @@ impl Report {
     }
 
     /// Prints the last line, after all others.
-    pub fn end(mut self, view: &View, reference: &RefData, heard: Heard) {
-        let Heard { ticks, orders, rejected, fills, .. } = heard;
+    pub fn end(mut self, view: &View, reference: &RefData, heard: EventCounts) {
+        let EventCounts { ticks, orders, rejected, fills, .. } = heard;
         let base = Currency::parse(BASE).expect("the base currency is one");
         let portfolio = view.portfolio(None, base, reference);
         let positions = view.positions().filter(|position| !position.state.qty.is_zero()).count();

@@ -36,7 +36,7 @@ use crate::clock::{self, Clock};
 use crate::config::{Config, Params};
 use crate::fix::caller::Caller;
 use crate::fix::message_log::AtWork;
-use crate::http::{Phase, Remote, ServiceStatus};
+use crate::http::{Remote, ServicePhase, ServiceStatus};
 use crate::journal::{Fault, Lock};
 use crate::lifecycle::{Course, Lifecycle, Main, Stop};
 use crate::log::Events;
@@ -242,7 +242,7 @@ impl Running {
         if is_open() {
             // A client that reads the line may send a request at once, and lines about orders
             // follow this line.
-            self.standing.set_phase(Phase::Running);
+            self.standing.set_phase(ServicePhase::Running);
             self.printer.begin(format!("{}\n", self.ready));
             self.enter(life, Course::Open);
             let until = wait.time.map(|time| Instant::now() + time);
@@ -292,7 +292,7 @@ impl Running {
         match course {
             Course::Opening | Course::Open | Course::Draining => {}
             Course::Closing => {
-                self.standing.set_phase(Phase::Stopping);
+                self.standing.set_phase(ServicePhase::Stopping);
                 self.remote.close();
             }
             Course::Ended => self.remote.end(),

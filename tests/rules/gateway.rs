@@ -12,7 +12,7 @@ use pitlane::config::{Config, Machine, Setting, Sources, load};
 use pitlane::lifecycle::Course;
 use pitlane::net::Net;
 use pitlane::net::settings::NetSettings;
-use pitlane::notifications::{Kind, Notification, channels};
+use pitlane::notifications::{Notification, SessionKind, channels};
 use pitlane::platform::gateway::Gateway;
 use pitlane::platform::gateway::listeners::Listeners;
 use pitlane::platform::gateway::stomp::StompEndpoint;
@@ -159,7 +159,7 @@ impl Wired for GatewayHost {
     }
 
     fn kick(&mut self, client: usize) {
-        self.company.post.send(Notification::Kick { kind: Kind::Stomp, number: client as u64 + 1 });
+        self.company.post.send(Notification::Kick { kind: SessionKind::Stomp, number: client as u64 + 1 });
     }
 
     fn set_rates(&mut self, _: &Throttle) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use pitlane::auth::Auth;
 use pitlane::clock::Clock;
 use pitlane::config::Durability;
-use pitlane::http::{Http, HttpSettings, Numbers, Parts, Remote, ServiceStatus};
+use pitlane::http::{HttpParts, HttpServer, HttpSettings, Numbers, Remote, ServiceStatus};
 use pitlane::metrics::Registry;
 use pitlane::notifications::channels;
 use pitlane::wakeup::Wakeup;
@@ -56,34 +56,34 @@ impl HttpHost {
         let remote = Remote::new();
         let hand = Arc::new(AtomicU64::new(world::start().0));
         let silent = Wakeup::new(|| {});
-        let (theirs, post) = channels(remote.bell().clone(), silent.clone());
+        let (theirs, post) = channels(remote.wakeup().clone(), silent.clone());
         let mut auth =
             Auth::open(auth_settings(folder, &plan.people, broker.anonymous_access.is_none())).unwrap();
-        let parts = Parts {
+        let parts = HttpParts {
             port: ports.pop().expect("there are two"),
-            bells: vec![silent; SHARDS as usize],
+            wakeups: vec![silent; SHARDS as usize],
             reference: world::reference(),
             remote: remote.clone(),
             registry: Arc::new(Registry::new(SHARDS)),
-            standing: Arc::new(ServiceStatus::new(world::start(), Durability::None, Vec::new())),
+            service_status: Arc::new(ServiceStatus::new(world::start(), Durability::None, Vec::new())),
             stages: Box::new(Vec::new),
             report: None,
-            seat: auth.seat(remote.bell().clone()),
-            posts: vec![theirs],
+            auth_client: auth.seat(remote.wakeup().clone()),
+            notification_channels: vec![theirs],
             log: None,
-            pen: None,
+            audit: None,
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
             rereads: None,
             tls: None,
             clock: Clock::told(hand.clone()),
             recorder: None,
-            outposts: None,
+            remote_strategies: None,
             cluster: None,
-            tell: Box::new(|_| {}),
+            send_event: Box::new(|_| {}),
         };
         let http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let settings = HttpSettings { http, https: None, broker, ..HttpSettings::default() };
-        let http = Http::bind(settings, parts).unwrap();
+        let http = HttpServer::bind(settings, parts).unwrap();
         let address = http.listeners()[0].address;
         Box::new(OverSockets(HttpHost {
             address,
@@ -128,7 +128,7 @@ impl Wired for HttpHost {
         let begin = Instant::now();
         loop {
             self.company.turn();
-            self.remote.bell().wake();
+            self.remote.wakeup().wake();
             for _ in 0..2 {
                 self.operator.ask("GET /health/live", "");
             }

@@ -41,7 +41,7 @@ const KNOWN_MAX: usize = 4_096;
 
 /// Limits of the number of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionLimits {
+pub struct HttpConnectionLimits {
     pub max: usize,
     /// Maximum from one address; for IPv6 from one /64 network.
     pub per_peer_max: usize,
@@ -52,12 +52,12 @@ pub struct ConnectionLimits {
 /// All connections of the http thread. Belongs to that thread.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    shared: Rc<Shared>,
+    shared: Rc<AdmissionState>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    limits: ConnectionLimits,
+struct AdmissionState {
+    limits: HttpConnectionLimits,
     table: RefCell<ConnectionTable>,
     freed: Notify,
 }
@@ -87,7 +87,7 @@ struct ConnectionRecord {
 enum Trust {
     /// Only the reserve was left when it was accepted.
     Probation,
-    Stranger,
+    Anonymous,
     /// It has sent a valid login.
     Known,
 }
@@ -102,19 +102,19 @@ pub struct ConnectionSlot {
 
 /// A connection that was accepted, and how many were closed for it.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct AdmittedConnection {
     pub slot: ConnectionSlot,
     pub evicted: usize,
 }
 
 impl Admission {
-    pub fn new(limits: ConnectionLimits) -> Admission {
-        let shared = Shared { limits, table: RefCell::default(), freed: Notify::new() };
+    pub fn new(limits: HttpConnectionLimits) -> Admission {
+        let shared = AdmissionState { limits, table: RefCell::default(), freed: Notify::new() };
         Admission { shared: Rc::new(shared) }
     }
 
     /// Accepts a new connection, if need be in place of others; `None` if there is no room.
-    pub fn admit(&self, peer: IpAddr, now: Instant) -> Option<Admitted> {
+    pub fn admit(&self, peer: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let network = network(peer);
         let mut table = self.shared.table.borrow_mut();
         let (trust, evicted) = table.make_room(&self.shared.limits, network)?;
@@ -122,7 +122,7 @@ impl Admission {
         let (trust, task) = (Cell::new(trust), RefCell::default());
         let connection = Rc::new(ConnectionRecord { network, rests_since, trust, task });
         let id = table.insert(connection.clone());
-        Some(Admitted { slot: ConnectionSlot { admission: self.clone(), id, connection }, evicted })
+        Some(AdmittedConnection { slot: ConnectionSlot { admission: self.clone(), id, connection }, evicted })
     }
 
     /// Records that a client at this address has logged in, by whatever protocol.
@@ -144,8 +144,8 @@ impl Admission {
 impl ConnectionTable {
     /// Finds room for a connection from this network. Returns its trust, and how many were closed
     /// for it.
-    fn make_room(&mut self, limits: &ConnectionLimits, network: IpAddr) -> Option<(Trust, usize)> {
-        let ConnectionLimits { max, per_peer_max, reserve } = *limits;
+    fn make_room(&mut self, limits: &HttpConnectionLimits, network: IpAddr) -> Option<(Trust, usize)> {
+        let HttpConnectionLimits { max, per_peer_max, reserve } = *limits;
         let mut evicted = 0;
         if self.by_network.get(&network).is_some_and(|present| *present >= per_peer_max) {
             evicted = self.evict(1, |connection| connection.network == network);
@@ -155,13 +155,13 @@ impl ConnectionTable {
         }
         let batch = (max / BATCH_SHARE).max(1);
         let general = max.saturating_sub(reserve).max(1);
-        let is_stranger = |connection: &ConnectionRecord| connection.trust.get() == Trust::Stranger;
+        let is_anonymous = |connection: &ConnectionRecord| connection.trust.get() == Trust::Anonymous;
         if self.connections.len() < general {
-            return Some((Trust::Stranger, evicted));
+            return Some((Trust::Anonymous, evicted));
         }
-        evicted += self.evict(batch, is_stranger);
+        evicted += self.evict(batch, is_anonymous);
         if self.connections.len() < general {
-            return Some((Trust::Stranger, evicted));
+            return Some((Trust::Anonymous, evicted));
         }
         if self.connections.len() >= max {
             let is_on_probation = |connection: &ConnectionRecord| connection.trust.get() == Trust::Probation;
@@ -174,12 +174,12 @@ impl ConnectionTable {
         (self.connections.len() < max).then_some((Trust::Probation, evicted))
     }
 
-    /// Closes up to `count` resting connections that `is_meant` selects: those of the address with
-    /// the most connections first, and among them the ones that have rested longest. So an address
-    /// with many connections loses its own before those of others.
-    fn evict(&mut self, count: usize, is_meant: impl Fn(&ConnectionRecord) -> bool) -> usize {
-        let meant = self.connections.iter().filter(|(_, connection)| is_meant(connection));
-        let mut resting: Vec<(Reverse<usize>, Instant, u64)> = meant
+    /// Closes up to `count` resting connections that `is_selected` selects: those of the address
+    /// with the most connections first, and among them the ones that have rested longest. So an
+    /// address with many connections loses its own before those of others.
+    fn evict(&mut self, count: usize, is_selected: impl Fn(&ConnectionRecord) -> bool) -> usize {
+        let selected = self.connections.iter().filter(|(_, connection)| is_selected(connection));
+        let mut resting: Vec<(Reverse<usize>, Instant, u64)> = selected
             .filter_map(|(id, connection)| {
                 let since = connection.rests_since.get()?;
                 let present = self.by_network.get(&connection.network).copied().unwrap_or_default();
@@ -290,15 +290,15 @@ mod tests {
     }
 
     fn admission(max: usize, per_peer_max: usize, reserve: usize) -> Admission {
-        Admission::new(ConnectionLimits { max, per_peer_max, reserve })
+        Admission::new(HttpConnectionLimits { max, per_peer_max, reserve })
     }
 
-    fn is_there(admission: &Admission, slot: &ConnectionSlot) -> bool {
+    fn is_open(admission: &Admission, slot: &ConnectionSlot) -> bool {
         admission.shared.table.borrow().connections.contains_key(&slot.id)
     }
 
     /// Opens connections one after the other, each from the next address, which rest unless busy.
-    fn crowd(admission: &Admission, count: u8, busy: bool) -> Vec<ConnectionSlot> {
+    fn open_connections(admission: &Admission, count: u8, busy: bool) -> Vec<ConnectionSlot> {
         let start = Instant::now();
         let one = |n: u8| {
             let since = start + Duration::from_secs(n.into());
@@ -344,11 +344,11 @@ mod tests {
     #[test]
     fn the_connection_that_rested_longest_is_closed_first() {
         let admission = admission(4, 4, 0);
-        let slots = crowd(&admission, 4, false);
+        let slots = open_connections(&admission, 4, false);
         slots[0].set_resting(None);
-        let newcomer = admission.admit(peer(9), Instant::now()).unwrap();
-        assert_eq!(newcomer.evicted, 1);
-        let present: Vec<_> = slots.iter().map(|slot| is_there(&admission, slot)).collect();
+        let admitted = admission.admit(peer(9), Instant::now()).unwrap();
+        assert_eq!(admitted.evicted, 1);
+        let present: Vec<_> = slots.iter().map(|slot| is_open(&admission, slot)).collect();
         assert_eq!(present, [true, false, true, true], "a busy one stays");
         assert_eq!(admission.len(), 4);
         drop(slots);
@@ -358,27 +358,27 @@ mod tests {
     #[test]
     fn the_address_with_the_most_connections_loses_one_first() {
         let admission = admission(4, 4, 0);
-        let lone = crowd(&admission, 1, false);
+        let lone = open_connections(&admission, 1, false);
         let late = Instant::now() + Duration::from_secs(99);
         let many: Vec<_> = (0..3).map(|_| admission.admit(peer(8), late).unwrap().slot).collect();
         assert_eq!(admission.admit(peer(9), late).unwrap().evicted, 1);
-        assert!(is_there(&admission, &lone[0]) && !is_there(&admission, &many[0]));
+        assert!(is_open(&admission, &lone[0]) && !is_open(&admission, &many[0]));
     }
 
     #[test]
     fn an_address_at_its_limit_evicts_only_its_own_connections() {
         let admission = admission(10, 2, 0);
-        let others = crowd(&admission, 3, false);
+        let others = open_connections(&admission, 3, false);
         let own = admission.admit(peer(0), Instant::now() + Duration::from_secs(99)).unwrap().slot;
         assert_eq!(admission.admit(peer(0), Instant::now()).unwrap().evicted, 1);
-        assert!(!is_there(&admission, &others[0]) && is_there(&admission, &own));
-        assert!(others[1..].iter().all(|slot| is_there(&admission, slot)));
+        assert!(!is_open(&admission, &others[0]) && is_open(&admission, &own));
+        assert!(others[1..].iter().all(|slot| is_open(&admission, slot)));
     }
 
     #[test]
     fn the_reserve_is_taken_on_probation_and_a_login_ends_that() {
         let admission = admission(4, 4, 2);
-        let busy = crowd(&admission, 2, true);
+        let busy = open_connections(&admission, 2, true);
         assert!(busy.iter().all(|slot| !slot.is_on_probation()));
         let client = admission.admit(peer(7), Instant::now()).unwrap().slot;
         assert!(client.is_on_probation() && !client.is_from_known_network());
@@ -386,11 +386,11 @@ mod tests {
         assert!(!client.is_on_probation() && client.is_from_known_network());
         // Connections without login take the rest of the reserve in turns, and do not evict the
         // known one.
-        let mut strangers: Vec<ConnectionSlot> = Vec::new();
+        let mut anonymous: Vec<ConnectionSlot> = Vec::new();
         for n in 20..40 {
-            strangers.push(admission.admit(peer(n), Instant::now()).unwrap().slot);
+            anonymous.push(admission.admit(peer(n), Instant::now()).unwrap().slot);
         }
-        assert!(is_there(&admission, &client));
+        assert!(is_open(&admission, &client));
         assert_eq!(admission.len(), 4);
     }
 

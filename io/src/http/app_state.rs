@@ -21,28 +21,28 @@ use tokio::time::timeout;
 use super::admission::Admission;
 use super::audit::AuditActs;
 use super::cache::Cache;
-use super::cached_list::{CachedList, Version};
-use super::cluster::Cluster;
-use super::guard::Rules;
+use super::cached_list::{CachedList, ListVersion};
+use super::cluster::ClusterNode;
+use super::guard::RequestRules;
 use super::login::LoginQueue;
 use super::meter::Meter;
 use super::notification_hub::NotificationHub;
 use super::openapi;
-use super::page::Page;
+use super::page::WebPage;
 use super::problem::Problem;
 use super::rate_limit::Limit;
 use super::readers::ListReaders;
 use super::reference::RefDataCache;
 use super::remote::Remote;
 use super::remote_strategies::RemoteStrategies;
-use super::response::Answer;
+use super::response::HttpResponse;
 use super::routes::Routes;
 use super::settings::HttpSettings;
-use super::shard_client::{Outcome, PREFIX, Pending, ShardClient, ShardClientSettings};
+use super::shard_client::{CommandOutcome, PREFIX, PendingResponse, ShardClient, ShardClientSettings};
 use super::status::ServiceStatus;
-use super::streamed_list::Turns;
+use super::streamed_list::RenderTurns;
 use super::websocket_broker::WebSocketBroker;
-use super::{HttpEvent, Parts};
+use super::{HttpEvent, HttpParts};
 use crate::clock::Clock;
 use crate::metrics::{Registry, StageSummary};
 use crate::notifications::Notification;
@@ -53,18 +53,18 @@ const SESSION: u16 = 0;
 
 pub struct AppState {
     pub settings: HttpSettings,
-    pub floor: ShardClient,
-    pub hall: Rc<WebSocketBroker>,
-    pub switchboard: NotificationHub,
+    pub shard_client: ShardClient,
+    pub ws_broker: Rc<WebSocketBroker>,
+    pub notification_hub: NotificationHub,
     /// Strategies in processes of their own; `None` if there are none.
-    pub outposts: Option<Rc<RemoteStrategies>>,
+    pub remote_strategies: Option<Rc<RemoteStrategies>>,
     /// The other servers; `None` if this server is alone.
-    pub cluster: Option<Rc<Cluster>>,
-    pub rules: Rules,
+    pub cluster: Option<Rc<ClusterNode>>,
+    pub rules: RequestRules,
     pub routes: Routes,
-    pub page: Page,
+    pub page: WebPage,
     pub admission: Admission,
-    pub reception: LoginQueue,
+    pub login_queue: LoginQueue,
     /// The response of `/openapi.json`.
     pub description: Bytes,
     pub acts: AuditActs,
@@ -72,102 +72,115 @@ pub struct AppState {
     pub logins: RefCell<Limit<Arc<str>>>,
     pub meter: Meter,
     pub registry: Arc<Registry>,
-    pub standing: Arc<ServiceStatus>,
+    pub service_status: Arc<ServiceStatus>,
     pub tls: Option<Arc<Tls>>,
-    pub tell: Box<dyn Fn(HttpEvent) + Send>,
+    pub send_event: Box<dyn Fn(HttpEvent) + Send>,
     stages: RefCell<Box<dyn FnMut() -> Vec<StageSummary> + Send>>,
     clock: RefCell<Clock>,
     remote: Remote,
     /// Whether this thread is in low-power mode and polls events only now and then.
-    pub rests: Cell<bool>,
+    pub is_low_power: Cell<bool>,
     /// Notified when connections are to finish.
-    pub leaving: Notify,
+    pub stopping: Notify,
     requests: Cell<u64>,
     request_prefix: String,
-    shelf: RefCell<Rc<RefDataCache>>,
+    ref_data_cache: RefCell<Rc<RefDataCache>>,
     pub cache: Cache,
     /// The cached list of all open orders, where they are few.
     pub open_orders: CachedList,
     /// Turns of the readers of long lists.
-    pub turns: Turns,
+    pub turns: RenderTurns,
     pub readers: ListReaders,
 }
 
 impl AppState {
-    pub fn new(settings: HttpSettings, parts: Parts) -> AppState {
-        let Parts {
+    pub fn new(settings: HttpSettings, parts: HttpParts) -> AppState {
+        let HttpParts {
             port,
-            bells,
+            wakeups,
             reference,
             remote,
             registry,
-            standing,
+            service_status,
             stages,
             report,
-            seat,
-            posts,
+            auth_client,
+            notification_channels,
             log,
-            pen,
+            audit,
             numbers,
             rereads,
             tls,
             clock,
             recorder,
-            outposts,
+            remote_strategies,
             cluster,
-            tell,
+            send_event,
         } = parts;
-        let request_prefix = format!("{:x}-", standing.started().0 / NS_PER_MS);
-        let shelf = RefCell::new(Rc::new(RefDataCache::new(reference.clone())));
+        let request_prefix = format!("{:x}-", service_status.started().0 / NS_PER_MS);
+        let ref_data_cache = RefCell::new(Rc::new(RefDataCache::new(reference.clone())));
         let prefix = cluster.as_ref().map_or(PREFIX, |cluster| cluster.id_prefix());
-        let room = ShardClientSettings { view: settings.view, orders_max: settings.orders_max, prefix };
-        let (broker, bell) = (settings.broker.clone(), remote.bell().clone());
+        let client_settings =
+            ShardClientSettings { view: settings.view, orders_max: settings.orders_max, prefix };
+        let (broker, wakeup) = (settings.broker.clone(), remote.wakeup().clone());
         let began = clock.began();
-        let hall =
-            Rc::new(WebSocketBroker::new(broker, reference.clone(), bell, clock, recorder, seat.roll()));
+        let ws_broker = Rc::new(WebSocketBroker::new(
+            broker,
+            reference.clone(),
+            wakeup,
+            clock,
+            recorder,
+            auth_client.roll(),
+        ));
         if let Some(log) = &log {
-            log.set_bell(remote.bell().clone());
+            log.set_bell(remote.wakeup().clone());
         }
-        let outposts = outposts.map(|parts| {
-            Rc::new(RemoteStrategies::new(parts, port.id(), port.shards(), standing.started(), &reference))
+        let remote_strategies = remote_strategies.map(|parts| {
+            Rc::new(RemoteStrategies::new(
+                parts,
+                port.id(),
+                port.shards(),
+                service_status.started(),
+                &reference,
+            ))
         });
-        let mut floor = ShardClient::new(port, bells, reference, room, numbers);
-        if let Some(outposts) = &outposts {
-            floor.set_outposts(outposts.clone());
+        let mut shard_client = ShardClient::new(port, wakeups, reference, client_settings, numbers);
+        if let Some(remote_strategies) = &remote_strategies {
+            shard_client.set_remote_strategies(remote_strategies.clone());
         }
-        floor.set_hall(hall.clone());
-        floor.set_report(report);
+        shard_client.set_ws_broker(ws_broker.clone());
+        shard_client.set_report(report);
         AppState {
-            floor,
-            hall,
-            switchboard: NotificationHub::new(posts, log),
-            outposts,
-            cluster: cluster.map(|parts| Rc::new(Cluster::new(parts, standing.started()))),
-            rules: Rules::new(&settings),
+            shard_client,
+            ws_broker,
+            notification_hub: NotificationHub::new(notification_channels, log),
+            remote_strategies,
+            cluster: cluster.map(|parts| Rc::new(ClusterNode::new(parts, service_status.started()))),
+            rules: RequestRules::new(&settings),
             routes: Routes::new(),
-            page: Page::new(),
+            page: WebPage::new(),
             admission: Admission::new(settings.connection_limits()),
-            description: openapi::document(seat.anybody().is_none()),
-            reception: LoginQueue::new(seat),
-            acts: AuditActs::new(pen),
+            description: openapi::document(auth_client.anybody().is_none()),
+            login_queue: LoginQueue::new(auth_client),
+            acts: AuditActs::new(audit),
             peers: RefCell::new(Limit::new(settings.rate_per_peer)),
             logins: RefCell::new(Limit::new(settings.rate_per_login)),
             meter: Meter::default(),
             registry,
-            standing,
+            service_status,
             tls,
-            tell,
+            send_event,
             stages: RefCell::new(stages),
             clock: RefCell::new(Clock::starting_at(began)),
             remote,
-            rests: Cell::new(false),
-            leaving: Notify::new(),
+            is_low_power: Cell::new(false),
+            stopping: Notify::new(),
             requests: Cell::new(0),
             request_prefix,
-            shelf,
+            ref_data_cache,
             cache: Cache::new(rereads),
             open_orders: CachedList::default(),
-            turns: Turns::new(),
+            turns: RenderTurns::new(),
             readers: ListReaders::default(),
             settings,
         }
@@ -178,11 +191,11 @@ impl AppState {
     }
 
     pub fn stages(&self) -> Vec<StageSummary> {
-        self.hall.poll_stages();
+        self.ws_broker.poll_stages();
         (self.stages.borrow_mut())()
     }
 
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.remote.is_closing()
     }
 
@@ -199,146 +212,153 @@ impl AppState {
 
     /// Handles what other threads have sent, up to a bound, and returns the amount of work done.
     pub fn poll(&self) -> usize {
-        let outposts = self.outposts.as_deref();
-        let told =
-            self.switchboard.poll(&self.hall, outposts) + self.hall.poll_timeout() + self.hall.revoke();
-        if let Some(outposts) = outposts {
-            outposts.stir();
+        let remote_strategies = self.remote_strategies.as_deref();
+        let received = self.notification_hub.poll(&self.ws_broker, remote_strategies)
+            + self.ws_broker.poll_timeout()
+            + self.ws_broker.revoke();
+        if let Some(remote_strategies) = remote_strategies {
+            remote_strategies.poll_pace();
         }
-        let far = self.cluster.as_ref().map_or(0, |cluster| cluster.poll(self.now(), &self.floor));
-        if self.acts.has_anchor() && self.is_open().is_ok() {
-            self.acts.anchor(&self.floor, self.settings.anchor_shard);
+        let forwarded =
+            self.cluster.as_ref().map_or(0, |cluster| cluster.poll(self.now(), &self.shard_client));
+        if self.acts.has_anchor() && self.check_open().is_ok() {
+            self.acts.anchor(&self.shard_client, self.settings.anchor_shard);
         }
-        far + self.floor.poll() + self.reception.poll() + self.acts.poll() + self.cache.poll() + told
+        forwarded
+            + self.shard_client.poll()
+            + self.login_queue.poll()
+            + self.acts.poll()
+            + self.cache.poll()
+            + received
     }
 
     /// Wakes this thread to poll now.
-    pub fn ring(&self) {
-        self.remote.bell().call();
+    pub fn wake(&self) {
+        self.remote.wakeup().call();
     }
 
     /// Returns whether a client at another server, or here, waits for what this thread forwards.
-    pub fn is_between_servers(&self) -> bool {
+    pub fn is_forwarding(&self) -> bool {
         self.cluster.as_ref().is_some_and(|cluster| cluster.is_expecting(self.now()))
     }
 
     /// Returns whether there is no subscriber and no pending response here.
-    pub fn is_alone(&self) -> bool {
-        self.outposts.is_none()
+    pub fn has_no_receivers(&self) -> bool {
+        self.remote_strategies.is_none()
             && self.cluster.is_none()
-            && !self.hall.has_guests()
-            && self.floor.waiting_len() == 0
+            && !self.ws_broker.has_clients()
+            && self.shard_client.waiting_len() == 0
     }
 
     /// Drains pending events before a new request if the thread is in low-power mode, so that the
     /// response is current.
-    pub fn receive(&self) {
-        if self.rests.replace(false) {
-            self.floor.poll();
-            self.ring();
+    pub fn drain_pending_events(&self) {
+        if self.is_low_power.replace(false) {
+            self.shard_client.poll();
+            self.wake();
         }
     }
 
     /// Sends a notification of this thread to all threads with clients.
-    pub fn announce(&self, note: Notification) {
-        self.switchboard.announce(&self.hall, note);
+    pub fn announce(&self, notification: Notification) {
+        self.notification_hub.announce(&self.ws_broker, notification);
     }
 
     /// Returns the version of everything but prices.
-    pub fn version(&self) -> Version {
-        let (events, names) = (self.floor.changes(), self.switchboard.names().changes());
-        Version { events, names, reference: self.shelf.borrow().name }
+    pub fn version(&self) -> ListVersion {
+        let (events, names) = (self.shard_client.changes(), self.notification_hub.names().changes());
+        ListVersion { events, names, reference: self.ref_data_cache.borrow().name }
     }
 
     /// Returns the rendered reference data.
-    pub fn shelf(&self) -> Rc<RefDataCache> {
-        self.shelf.borrow().clone()
+    pub fn ref_data_cache(&self) -> Rc<RefDataCache> {
+        self.ref_data_cache.borrow().clone()
     }
 
     /// Replaces the reference data by data that is in force in all shards.
     pub fn adopt(&self, reference: Arc<RefData>) {
-        self.hall.adopt(&reference);
-        self.floor.adopt(reference.clone());
-        *self.shelf.borrow_mut() = Rc::new(RefDataCache::new(reference));
+        self.ws_broker.adopt(&reference);
+        self.shard_client.adopt(reference.clone());
+        *self.ref_data_cache.borrow_mut() = Rc::new(RefDataCache::new(reference));
     }
 
     /// Returns the address of a listener by its name.
     pub fn listener(&self, name: &str) -> Option<SocketAddr> {
-        let bound = self.standing.listeners().iter().find(|listener| listener.name == name);
+        let bound = self.service_status.listeners().iter().find(|listener| listener.name == name);
         bound.map(|listener| listener.address)
     }
 
     /// Checks whether commands are accepted at all.
-    pub fn is_open(&self) -> Result<(), Problem> {
-        if self.is_leaving() {
+    pub fn check_open(&self) -> Result<(), Problem> {
+        if self.is_stopping() {
             return Err(Problem::stopping());
         }
-        if !self.floor.is_complete() {
+        if !self.shard_client.is_complete() {
             return Err(Problem::starting());
         }
         Ok(())
     }
 
     /// Sends a command and waits for its result. When this returns, the view includes it.
-    pub async fn ask(&self, body: CommandKind) -> Result<Outcome, Problem> {
-        self.is_open()?;
-        let pending = self.floor.send(SESSION, body).map_err(|_busy| Problem::busy())?;
-        self.hear(pending).await
+    pub async fn send_command(&self, body: CommandKind) -> Result<CommandOutcome, Problem> {
+        self.check_open()?;
+        let pending = self.shard_client.send(SESSION, body).map_err(|_busy| Problem::busy())?;
+        self.await_outcome(pending).await
     }
 
     /// Waits for a response of the shards.
-    pub async fn hear(&self, pending: Pending) -> Result<Outcome, Problem> {
+    pub async fn await_outcome(&self, pending: PendingResponse) -> Result<CommandOutcome, Problem> {
         timeout(self.settings.answer_timeout, pending).await.map_err(|_elapsed| Problem::no_answer())
     }
 
     /// Sends a command that is about no order, and answers when all shards have executed it.
-    pub async fn execute(&self, body: CommandKind) -> Result<Answer, Problem> {
-        match self.ask(body).await? {
-            Outcome::Done(Reason::None) => Ok(Answer::empty()),
-            Outcome::Done(reason) => Err(Problem::refused(reason)),
-            Outcome::Order(_) | Outcome::Refused(_) => unreachable!("it is about no order"),
+    pub async fn execute(&self, body: CommandKind) -> Result<HttpResponse, Problem> {
+        match self.send_command(body).await? {
+            CommandOutcome::Done(Reason::None) => Ok(HttpResponse::empty()),
+            CommandOutcome::Done(reason) => Err(Problem::refused(reason)),
+            CommandOutcome::Order(_) | CommandOutcome::Refused(_) => unreachable!("it is about no order"),
         }
     }
 
     /// Sends an operator's directive to all shards. It stays in force where a shard cannot be
     /// reached: the response names such shards, and they apply it when their servers are back.
-    pub async fn direct(&self, directive: Directive) -> Result<Answer, Problem> {
+    pub async fn send_directive(&self, directive: Directive) -> Result<HttpResponse, Problem> {
         let Some(cluster) = &self.cluster else {
-            self.execute(plain_body(&directive)).await?;
+            self.execute(unversioned_command(&directive)).await?;
             let whole = ConfirmationVO { confirmed: SwitchStateVO::All, unconfirmed_shards: Vec::new() };
-            return Ok(Answer::json(&whole));
+            return Ok(HttpResponse::json(&whole));
         };
-        let version = cluster.next_version(self.now(), &self.floor.view());
+        let version = cluster.next_version(self.now(), &self.shard_client.view());
         // A shard that does not answer in time may still be reached: the response lists it as
         // unconfirmed.
-        let outcome = match self.ask(CommandKind::Direct { version, directive }).await {
-            Ok(Outcome::Done(reason)) => Ok(reason),
-            Ok(Outcome::Order(_) | Outcome::Refused(_)) => unreachable!("it is about no order"),
+        let outcome = match self.send_command(CommandKind::Direct { version, directive }).await {
+            Ok(CommandOutcome::Done(reason)) => Ok(reason),
+            Ok(CommandOutcome::Order(_) | CommandOutcome::Refused(_)) => unreachable!("it is about no order"),
             Err(problem) => Err(problem),
         };
-        let view = self.floor.view();
+        let view = self.shard_client.view();
         let is_known = view.directive(directive.key()).is_some_and(|(_, newest)| newest >= version);
         match outcome {
             Err(problem) if !is_known => return Err(problem),
             Ok(reason) if !is_known && reason != Reason::None => return Err(Problem::refused(reason)),
             _ => {}
         }
-        let confirmation = ConfirmationVO::of(&view, self.floor.shards(), directive.key());
+        let confirmation = ConfirmationVO::of(&view, self.shard_client.shards(), directive.key());
         let status = if confirmation.is_whole() { StatusCode::OK } else { StatusCode::ACCEPTED };
-        Ok(Answer::json(&confirmation).with_status(status))
+        Ok(HttpResponse::json(&confirmation).with_status(status))
     }
 
     /// Lets connections finish; each ends by itself, in time or at its deadline. Then main receives
     /// `HttpEvent::Quiet`.
-    pub async fn wind_down(&self) {
-        self.leaving.notify_waiters();
+    pub async fn drain_connections(&self) {
+        self.stopping.notify_waiters();
         self.admission.all_free().await;
-        (self.tell)(HttpEvent::Quiet);
+        (self.send_event)(HttpEvent::Quiet);
     }
 }
 
 /// Returns the command for a single server, which needs no versions.
-fn plain_body(directive: &Directive) -> CommandKind {
+fn unversioned_command(directive: &Directive) -> CommandKind {
     match *directive {
         Directive::Kill { scope, on } => CommandKind::Kill { scope, on },
         Directive::Limits { scope, limits } => CommandKind::Limits { scope, limits },

@@ -12,24 +12,25 @@ use super::guard::body_too_large;
 use super::problem::Problem;
 
 /// The body of a request.
-pub enum Input {
+pub enum RequestBody {
     /// Not read yet.
-    Coming(Incoming),
+    Incoming(Incoming),
     /// Read before, because the request had to be audited.
-    Here(Vec<u8>),
+    Read(Vec<u8>),
 }
 
 /// Reads a whole body. Its type and announced size have been checked.
-pub async fn read(house: &AppState, body: Input) -> Result<Vec<u8>, Problem> {
+pub async fn read(app: &AppState, body: RequestBody) -> Result<Vec<u8>, Problem> {
     let body = match body {
-        Input::Coming(body) => body,
-        Input::Here(body) => return Ok(body),
+        RequestBody::Incoming(body) => body,
+        RequestBody::Read(body) => return Ok(body),
     };
     let slow = |_elapsed| {
-        Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the body did not come in time").closing()
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the body did not arrive in time")
+            .closing()
     };
-    let whole = collect(body, house.rules.body_bytes_max);
-    timeout(house.settings.body_timeout, whole).await.map_err(slow)?
+    let whole = collect(body, app.rules.body_bytes_max);
+    timeout(app.settings.body_timeout, whole).await.map_err(slow)?
 }
 
 async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
@@ -49,8 +50,8 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
 
 /// Reads the body of a call without input: nothing, or an empty object. A misspelt member must not
 /// pass as absent.
-pub async fn read_nothing(house: &AppState, body: Input) -> Result<(), Problem> {
-    let body = read(house, body).await?;
+pub async fn read_nothing(app: &AppState, body: RequestBody) -> Result<(), Problem> {
+    let body = read(app, body).await?;
     let body = body.trim_ascii();
     let inside = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}"));
     if body.is_empty() || inside.is_some_and(|inside| inside.trim_ascii().is_empty()) {

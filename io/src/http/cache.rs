@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use super::HttpEvent;
 use super::app_state::AppState;
-use super::body::{self, Input};
+use super::body::{self, RequestBody};
 use super::problem::Problem;
 use super::request_context::RequestContext;
-use super::response::Answer;
+use super::response::HttpResponse;
 use crate::platform::reread::Reread;
 use crate::wakeup::Wakeup;
 
@@ -21,30 +21,30 @@ use crate::wakeup::Wakeup;
 #[derive(Debug)]
 pub struct Rereads {
     answers: Consumer<Result<Reread, String>>,
-    gateways: Vec<Gateway>,
+    gateways: Vec<GatewayLane>,
 }
 
 #[derive(Debug)]
-struct Gateway {
+struct GatewayLane {
     lane: Producer<Reread>,
     /// The newest data, if there was no room for them yet.
     waiting: Option<Reread>,
-    bell: Wakeup,
+    wakeup: Wakeup,
 }
 
 impl Rereads {
     pub fn new(
         answers: Consumer<Result<Reread, String>>,
         gateways: Vec<Producer<Reread>>,
-        bells: Vec<Wakeup>,
+        wakeups: Vec<Wakeup>,
     ) -> Rereads {
-        let gateways = gateways.into_iter().zip(bells);
-        let gateways = gateways.map(|(lane, bell)| Gateway { lane, waiting: None, bell }).collect();
+        let gateways = gateways.into_iter().zip(wakeups);
+        let gateways = gateways.map(|(lane, wakeup)| GatewayLane { lane, waiting: None, wakeup }).collect();
         Rereads { answers, gateways }
     }
 }
 
-impl Gateway {
+impl GatewayLane {
     /// Sends the waiting data, if there is room. Returns how many were sent.
     fn poll(&mut self) -> usize {
         if self.lane.is_full() {
@@ -52,8 +52,8 @@ impl Gateway {
         }
         let Some(reread) = self.waiting.take() else { return 0 };
         let pushed = self.lane.push(reread);
-        assert!(pushed.is_ok(), "there was room and nobody else writes");
-        self.bell.wake();
+        assert!(pushed.is_ok(), "there was room and no other thread writes");
+        self.wakeup.wake();
         1
     }
 }
@@ -63,7 +63,7 @@ impl Gateway {
 pub struct Cache {
     rereads: RefCell<Option<Rereads>>,
     answer: RefCell<Option<Result<Reread, String>>>,
-    come: Notify,
+    arrived: Notify,
     is_busy: Cell<bool>,
 }
 
@@ -76,26 +76,26 @@ impl Cache {
     pub fn poll(&self) -> usize {
         let mut rereads = self.rereads.borrow_mut();
         let Some(Rereads { answers, gateways }) = rereads.as_mut() else { return 0 };
-        let handed_on: usize = gateways.iter_mut().map(Gateway::poll).sum();
-        let Ok(answer) = answers.pop() else { return handed_on };
+        let forwarded: usize = gateways.iter_mut().map(GatewayLane::poll).sum();
+        let Ok(answer) = answers.pop() else { return forwarded };
         *self.answer.borrow_mut() = Some(answer);
-        self.come.notify_one();
-        handed_on + 1
+        self.arrived.notify_one();
+        forwarded + 1
     }
 
-    async fn read_again(&self, house: &AppState) -> Result<Reread, Problem> {
+    async fn reload(&self, app: &AppState) -> Result<Reread, Problem> {
         // The result of an earlier request that timed out is not ours.
         self.answer.take();
-        (house.tell)(HttpEvent::RereadAsked);
-        let come = async {
+        (app.send_event)(HttpEvent::ReloadRequested);
+        let arrived = async {
             loop {
                 if let Some(answer) = self.answer.take() {
                     return answer;
                 }
-                self.come.notified().await;
+                self.arrived.notified().await;
             }
         };
-        let answer = timeout(house.settings.answer_timeout, come).await.map_err(|_| Problem::no_answer())?;
+        let answer = timeout(app.settings.answer_timeout, arrived).await.map_err(|_| Problem::no_answer())?;
         answer.map_err(|faults| {
             let lines: Vec<_> = faults.lines().map(str::to_string).collect();
             Problem::unprocessable("bad-reference-data", faults.clone()).with("faults", lines)
@@ -104,7 +104,7 @@ impl Cache {
 
     /// Sends the data to every gateway; all shards have them already. A gateway without room
     /// receives the newest data in a later cycle.
-    fn hand_on(&self, reread: &Reread) {
+    fn forward(&self, reread: &Reread) {
         let mut rereads = self.rereads.borrow_mut();
         let Some(Rereads { gateways, .. }) = rereads.as_mut() else { return };
         for gateway in gateways {
@@ -114,32 +114,36 @@ impl Cache {
     }
 }
 
-pub async fn clear_all(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    body::read_nothing(house, body).await?;
-    ask.sight(&house.floor.reference()).touch_all()?;
-    house.is_open()?;
-    let cache = &house.cache;
+pub async fn clear_all(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    body::read_nothing(app, body).await?;
+    ctx.scope(&app.shard_client.reference()).authorize_all()?;
+    app.check_open()?;
+    let cache = &app.cache;
     if cache.rereads.borrow().is_none() {
-        return Err(Problem::unprocessable("no-reference-files", "there is nothing to be read again"));
+        return Err(Problem::unprocessable("no-reference-files", "there are no reference files to reload"));
     }
     if cache.is_busy.replace(true) {
-        return Err(Problem::conflict("cache-busy", "the reference data are being read again already"));
+        return Err(Problem::conflict("cache-busy", "the reference data are being reloaded already"));
     }
-    let _ready_again = ReadyAgain(&cache.is_busy);
-    let reread = cache.read_again(house).await?;
-    if reread.name != house.shelf().name {
-        house.execute(CommandKind::Reference { name: reread.name }).await?;
-        house.adopt(reread.reference.clone());
-        cache.hand_on(&reread);
+    let _busy_guard = BusyGuard(&cache.is_busy);
+    let reread = cache.reload(app).await?;
+    if reread.name != app.ref_data_cache().name {
+        app.execute(CommandKind::Reference { name: reread.name }).await?;
+        app.adopt(reread.reference.clone());
+        cache.forward(&reread);
     }
-    house.execute(CommandKind::Snapshot { port: house.floor.port() }).await
+    app.execute(CommandKind::Snapshot { port: app.shard_client.port() }).await
 }
 
 /// Allows the next request when the reload ends, successfully or not.
-struct ReadyAgain<'a>(&'a Cell<bool>);
+struct BusyGuard<'a>(&'a Cell<bool>);
 
-impl Drop for ReadyAgain<'_> {
+impl Drop for BusyGuard<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
@@ -162,13 +166,13 @@ mod tests {
         let reread =
             |name| Reread { name, reference: reference.clone(), briefing: Arc::<Briefing>::default() };
         let (_answered, answers) = RingBuffer::new(REREADS_MAX);
-        let (lane, mut news) = RingBuffer::new(REREADS_MAX);
+        let (lane, mut received) = RingBuffer::new(REREADS_MAX);
         let cache = Cache::new(Some(Rereads::new(answers, vec![lane], vec![Wakeup::new(|| {})])));
         let last = REREADS_MAX as u64 + 2;
-        (1..=last).for_each(|name| cache.hand_on(&reread(name)));
+        (1..=last).for_each(|name| cache.forward(&reread(name)));
         let mut taken = Vec::new();
         for _ in 0..last {
-            taken.extend(news.pop().map(|reread| reread.name));
+            taken.extend(received.pop().map(|reread| reread.name));
             cache.poll();
         }
         assert_eq!(taken, [1, 2, last], "of those that waited the newest");

@@ -8,7 +8,7 @@ use bytes::Bytes;
 /// The inputs of such a list: the events of the shards, the names of sessions, the reference data.
 /// If one of them has changed, the list may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct ListVersion {
     pub events: u64,
     pub names: u64,
     pub reference: u64,
@@ -16,14 +16,14 @@ pub struct Version {
 
 /// One list, whose length the caller bounds.
 #[derive(Debug, Default)]
-pub struct CachedList(RefCell<Option<(Version, Bytes)>>);
+pub struct CachedList(RefCell<Option<(ListVersion, Bytes)>>);
 
 impl CachedList {
-    pub fn get(&self, version: Version, make: impl FnOnce() -> Bytes) -> Bytes {
-        let mut kept = self.0.borrow_mut();
-        match &*kept {
-            Some((made, bytes)) if *made == version => bytes.clone(),
-            Some(_) | None => kept.insert((version, make())).1.clone(),
+    pub fn get(&self, version: ListVersion, make: impl FnOnce() -> Bytes) -> Bytes {
+        let mut cached = self.0.borrow_mut();
+        match &*cached {
+            Some((version_cached, bytes)) if *version_cached == version => bytes.clone(),
+            Some(_) | None => cached.insert((version, make())).1.clone(),
         }
     }
 }
@@ -34,17 +34,17 @@ mod tests {
 
     #[test]
     fn a_list_is_rendered_again_when_one_of_its_inputs_has_changed() {
-        let kept = CachedList::default();
-        let first = Version { events: 1, names: 1, reference: 1 };
-        assert_eq!(kept.get(first, || "a".into()), "a");
-        assert_eq!(kept.get(first, || unreachable!("nothing has happened")), "a");
+        let cached = CachedList::default();
+        let first = ListVersion { events: 1, names: 1, reference: 1 };
+        assert_eq!(cached.get(first, || "a".into()), "a");
+        assert_eq!(cached.get(first, || unreachable!("nothing has happened")), "a");
         let others = [
-            Version { events: 2, ..first },
-            Version { names: 2, ..first },
-            Version { reference: 2, ..first },
+            ListVersion { events: 2, ..first },
+            ListVersion { names: 2, ..first },
+            ListVersion { reference: 2, ..first },
         ];
         for (other, text) in others.into_iter().zip(["b", "c", "d"]) {
-            assert_eq!(kept.get(other, || text.into()), text);
+            assert_eq!(cached.get(other, || text.into()), text);
         }
     }
 }

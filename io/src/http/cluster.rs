@@ -1,6 +1,6 @@
 #![doc = include_str!("cluster/README.md")]
 
-mod audience;
+mod subscriptions;
 #[cfg(test)]
 mod caps;
 mod directives;
@@ -12,7 +12,7 @@ mod paused;
 mod peer;
 mod prices;
 mod relay;
-pub mod shown;
+pub mod members;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -36,36 +36,36 @@ use tokio::sync::Notify;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::directives::CatchUp;
-use self::owner::Owner;
-use self::peer::{Asked, Peer};
-use self::relay::{settle, take_commands};
+use self::owner::LocalOwner;
+use self::peer::{ClusterPeer, RoutedCommand};
+use self::relay::{mark_up, take_commands};
 use super::shard_client::ShardClient;
-use crate::config::{Cluster as Settings, Config, Member, Nats};
+use crate::config::{Cluster, Config, Member, Nats};
 use crate::journal::{self, Past};
 use crate::nats::rights::{self, Rights};
 use crate::nats::subjects::{Subjects, segment};
 use crate::platform::Far;
 use crate::wakeups::Wakeups;
 
-pub use self::peer::{Counts, Phase};
+pub use self::peer::{PeerCounts, PeerPhase};
 
-/// Maximum number of outgoing messages in the queue: letters, and posts requested again. Messages
-/// beyond it are dropped, and the other server requests them again.
+/// Maximum number of outgoing messages in the queue: messages, and batches requested again.
+/// Messages beyond it are dropped, and the other server requests them again.
 const OUT_MAX: usize = 4_096;
 /// Time after forwarding a command during which this thread does not park. On one machine, or in
 /// one data centre, the response comes before.
-const NEAR_NS: u64 = 2 * NS_PER_MS;
+const RESPONSE_WAIT_NS: u64 = 2 * NS_PER_MS;
 /// Number of orders in doubt that are listed.
-const DOUBTS_SHOWN_MAX: usize = 100;
+const DOUBTS_LISTED_MAX: usize = 100;
 
 /// What the http thread needs to run the cluster.
 pub struct ClusterParts {
     pub nats: Nats,
     pub subjects: Subjects,
-    pub settings: Settings,
+    pub settings: Cluster,
     pub members: Vec<Member>,
     pub far: Far,
-    pub bells: Arc<Wakeups>,
+    pub wakeups: Arc<Wakeups>,
     /// The number of this start, see [`lives`].
     pub life: u64,
     /// Hash of the settings that all members must share.
@@ -76,7 +76,7 @@ pub struct ClusterParts {
     pub past: Vec<Past>,
     /// By shard of other servers: the last event that all our FIX sessions have reported; `None` if
     /// there are no sessions.
-    pub heard: Option<Vec<u64>>,
+    pub reported: Option<Vec<u64>>,
 }
 
 impl ClusterParts {
@@ -85,7 +85,7 @@ impl ClusterParts {
         config: &Config,
         reference: &RefData,
         far: Option<Far>,
-        bells: &Arc<Wakeups>,
+        wakeups: &Arc<Wakeups>,
     ) -> Option<ClusterParts> {
         let far = far.filter(|_| config.cluster.is_on())?;
         Some(ClusterParts {
@@ -94,12 +94,12 @@ impl ClusterParts {
             settings: config.cluster.clone(),
             members: config.members.clone(),
             far,
-            bells: bells.clone(),
+            wakeups: wakeups.clone(),
             life: 0,
-            map: map_of(config, reference),
+            map: shared_hash(config, reference),
             orders_max: config.shard.orders_max,
             past: Vec::new(),
-            heard: None,
+            reported: None,
         })
     }
 }
@@ -118,12 +118,12 @@ impl ClusterParts {
 }
 
 /// Hashes the settings that members must share into one number.
-fn map_of(config: &Config, reference: &RefData) -> u64 {
+fn shared_hash(config: &Config, reference: &RefData) -> u64 {
     let members: Vec<_> = config.members.iter().map(|member| (&member.name, &member.shards)).collect();
     let (shards, instance, orders) =
         (config.topology.shards, config.service.instance, config.shard.orders_max);
-    let words = format!("{shards} {instance} {orders} {:016x} {members:?}", journal::name_of(reference));
-    xxh3_64(words.as_bytes())
+    let text = format!("{shards} {instance} {orders} {:016x} {members:?}", journal::name_of(reference));
+    xxh3_64(text.as_bytes())
 }
 
 /// State of another member, for operators.
@@ -131,49 +131,49 @@ fn map_of(config: &Config, reference: &RefData) -> u64 {
 pub struct MemberState {
     pub name: String,
     pub shards: Vec<ShardId>,
-    pub phase: Phase,
-    pub is_stranger: bool,
+    pub phase: PeerPhase,
+    pub is_incompatible: bool,
     /// Milliseconds since its last message; `None` if there was none.
     pub age_ms: Option<u64>,
     pub in_doubt: usize,
     pub doubts: Vec<IntId>,
-    pub counts: Counts,
+    pub counts: PeerCounts,
 }
 
 #[derive(Debug)]
-pub struct Cluster {
+pub struct ClusterNode {
     pub nats: Nats,
-    pub settings: Settings,
+    pub settings: Cluster,
     /// Prefix of all subjects, with its last dot.
     prefix: String,
-    inner: RefCell<Inner>,
+    inner: RefCell<ClusterState>,
     /// Notified when there is something to send.
     pub work: Notify,
     up: Cell<bool>,
     /// When a command was forwarded last.
-    passed_on: Cell<Timestamp>,
-    pub misread: Cell<u64>,
+    forwarded_at: Cell<Timestamp>,
+    pub decode_errors: Cell<u64>,
     /// The permissions that the login of this server needs at the broker.
     pub rights: Rights,
 }
 
 #[derive(Debug)]
-struct Inner {
-    card: MemberIdentity,
-    owner: Owner,
+struct ClusterState {
+    identity: MemberIdentity,
+    owner: LocalOwner,
     /// Other servers, by member; `None` for this server.
-    peers: Vec<Option<Peer>>,
-    bells: Arc<Wakeups>,
+    peers: Vec<Option<ClusterPeer>>,
+    wakeups: Arc<Wakeups>,
     out: VecDeque<(Subject, Bytes)>,
     lease_ns: u64,
     catch_up: CatchUp,
     /// Until then a start waits for the others.
-    patience: Timestamp,
-    is_beat_due: bool,
+    join_until: Timestamp,
+    is_heartbeat_due: bool,
 }
 
-impl Cluster {
-    pub fn new(parts: ClusterParts, started: Timestamp) -> Cluster {
+impl ClusterNode {
+    pub fn new(parts: ClusterParts, started: Timestamp) -> ClusterNode {
         let member = parts.own();
         let ClusterParts {
             nats,
@@ -181,18 +181,18 @@ impl Cluster {
             settings,
             members,
             far,
-            bells,
+            wakeups,
             life,
             map,
             orders_max,
             past,
-            heard,
+            reported,
         } = parts;
-        let card = MemberIdentity { member, life, map };
+        let identity = MemberIdentity { member, life, map };
         let lease_ns = settings.lease_ms as u64 * NS_PER_MS;
         let own: ShardMask = members[member as usize].shards.iter().map(|shard| ShardId(*shard)).collect();
         let bounds = (settings.window_bytes, settings.events_kept);
-        let mut owner = Owner::new(card, far.link, own, members.len(), bounds);
+        let mut owner = LocalOwner::new(identity, far.link, own, members.len(), bounds);
         for (shard, past) in past.iter().enumerate() {
             owner.remember(ShardId(shard as u8), past.from, past.events.iter().copied());
         }
@@ -201,55 +201,68 @@ impl Cluster {
             if at == member as usize {
                 return None;
             }
-            let is_its = |end: &mut pitlane_engine::mesh::ShardEnd| row.shards.contains(&end.id().0);
-            let mut peer = Peer::new(
+            let is_owner = |end: &mut pitlane_engine::mesh::ShardEnd| row.shards.contains(&end.id().0);
+            let mut peer = ClusterPeer::new(
                 row.name.clone(),
                 at as MemberId,
-                card,
-                ends.extract_if(.., is_its).collect(),
+                identity,
+                ends.extract_if(.., is_owner).collect(),
                 (orders_max, lease_ns),
             );
-            let heard = |shard: &u8| {
-                let heard = heard.as_ref()?.get(*shard as usize).copied().unwrap_or(0);
-                Some((ShardId(*shard), heard))
+            let reported_by = |shard: &u8| {
+                let seq = reported.as_ref()?.get(*shard as usize).copied().unwrap_or(0);
+                Some((ShardId(*shard), seq))
             };
             // A server without FIX sessions has missed no events.
-            peer.heard_before = Some(
-                row.shards.iter().map(|shard| heard(shard).unwrap_or((ShardId(*shard), u64::MAX))).collect(),
+            peer.received_before_start = Some(
+                row.shards
+                    .iter()
+                    .map(|shard| reported_by(shard).unwrap_or((ShardId(*shard), u64::MAX)))
+                    .collect(),
             );
             Some(peer)
         };
         let peers = members.iter().enumerate().map(&mut peer).collect();
-        let inner = Inner {
-            card,
+        let inner = ClusterState {
+            identity,
             owner,
             peers,
-            bells,
+            wakeups,
             out: VecDeque::new(),
             lease_ns,
             catch_up: CatchUp::new(own),
-            patience: started.plus(settings.join_wait_ms as u64 * NS_PER_MS),
-            is_beat_due: true,
+            join_until: started.plus(settings.join_wait_ms as u64 * NS_PER_MS),
+            is_heartbeat_due: true,
         };
         let prefix = format!("{}.{}.", nats.prefix, settings.name);
         let (inner, work, up) = (RefCell::new(inner), Notify::new(), Cell::new(false));
-        let passed_on = Cell::new(Timestamp::ZERO);
+        let forwarded_at = Cell::new(Timestamp::ZERO);
         let rights = rights::member(&subjects, &prefix, &segment(&settings.member));
-        Cluster { nats, settings, prefix, inner, work, up, passed_on, misread: Cell::new(0), rights }
+        ClusterNode {
+            nats,
+            settings,
+            prefix,
+            inner,
+            work,
+            up,
+            forwarded_at,
+            decode_errors: Cell::new(0),
+            rights,
+        }
     }
 
     /// Returns the subject of what owners send to all.
-    pub fn calls(&self) -> String {
-        self.called("call", "*")
+    pub fn broadcasts_subject(&self) -> String {
+        self.subject("call", "*")
     }
 
-    /// Returns the subject of posts that are sent to us again.
-    pub fn agains(&self) -> String {
-        self.addressed("again", &segment(&self.settings.member), "*")
+    /// Returns the subject of batches that are sent to us again.
+    pub fn resent_subject(&self) -> String {
+        self.direct_subject("again", &segment(&self.settings.member), "*")
     }
 
-    pub fn letters(&self) -> String {
-        self.addressed("letter", &segment(&self.settings.member), "*")
+    pub fn messages_subject(&self) -> String {
+        self.direct_subject("letter", &segment(&self.settings.member), "*")
     }
 
     /// Returns the member whose subject this is: the broker lets each member publish under its own
@@ -259,71 +272,72 @@ impl Cluster {
         let inner = self.inner.borrow();
         // We receive our own messages to all, too.
         if segment(&self.settings.member) == last {
-            return Some(inner.card.member);
+            return Some(inner.identity.member);
         }
-        let is_its = |peer: &Option<Peer>| peer.as_ref().is_some_and(|peer| segment(&peer.name) == last);
-        inner.peers.iter().position(is_its).map(|at| at as MemberId)
+        let is_owner =
+            |peer: &Option<ClusterPeer>| peer.as_ref().is_some_and(|peer| segment(&peer.name) == last);
+        inner.peers.iter().position(is_owner).map(|at| at as MemberId)
     }
 
     /// Returns the inbox subject. No requests with replies are made, but a client of the broker
     /// needs one.
     pub fn inbox(&self) -> String {
-        self.called("inbox", &segment(&self.settings.member))
+        self.subject("inbox", &segment(&self.settings.member))
     }
 
-    fn called(&self, what: &str, whose: &str) -> String {
+    fn subject(&self, what: &str, whose: &str) -> String {
         format!("{}{what}.{whose}", self.prefix)
     }
 
     /// Returns the subject of messages from one member to another.
-    fn addressed(&self, what: &str, to: &str, from: &str) -> String {
+    fn direct_subject(&self, what: &str, to: &str, from: &str) -> String {
         format!("{}{what}.{to}.{from}", self.prefix)
     }
 
-    fn address_of(&self, what: &str, peer: &Peer) -> Subject {
-        self.addressed(what, &segment(&peer.name), &segment(&self.settings.member)).into()
+    fn subject_to(&self, what: &str, peer: &ClusterPeer) -> Subject {
+        self.direct_subject(what, &segment(&peer.name), &segment(&self.settings.member)).into()
     }
 
     /// Handles commands of our ports for other servers and events of our shards, and delivers
     /// events of other servers. Returns the amount of work done.
-    pub fn poll(&self, now: Timestamp, floor: &ShardClient) -> usize {
+    pub fn poll(&self, now: Timestamp, shard_client: &ShardClient) -> usize {
         let mut inner = self.inner.borrow_mut();
         let (mut work, shards) = inner.owner.poll();
-        inner.bells.wake_shards(shards);
-        let mut passes_on = !shards.is_empty();
-        let mut called = PortMask::NONE;
-        let patience_is_over = now >= inner.patience;
-        let Inner { peers, bells, lease_ns, .. } = &mut *inner;
+        inner.wakeups.wake_shards(shards);
+        let mut has_forwarded = !shards.is_empty();
+        let mut to_wake = PortMask::NONE;
+        let join_wait_is_over = now >= inner.join_until;
+        let ClusterState { peers, wakeups, lease_ns, .. } = &mut *inner;
         for peer in peers.iter_mut().flatten() {
-            work += peer.poll(&mut called);
+            work += peer.poll(&mut to_wake);
             let before = peer.counts.routed;
-            work += take_commands(now, peer, floor);
-            passes_on |= peer.counts.routed > before;
-            let is_heard = self.up.get() && now <= peer.heard_at.plus(*lease_ns);
-            if peer.phase != Phase::Here && is_heard && peer.is_caught_up() {
+            work += take_commands(now, peer, shard_client);
+            has_forwarded |= peer.counts.routed > before;
+            let is_recent = self.up.get() && now <= peer.received_at.plus(*lease_ns);
+            if peer.phase != PeerPhase::Up && is_recent && peer.is_caught_up() {
                 // The read model must have all of it before a client is answered from it.
-                let view = floor.view();
-                if peer.shards.iter().all(|shard| view.seq(shard.id()) >= shard.read) {
-                    settle(now, peer, &view);
+                let view = shard_client.view();
+                if peer.shards.iter().all(|shard| view.seq(shard.id()) >= shard.read_model_seq) {
+                    mark_up(now, peer, &view);
                 }
             }
-            if patience_is_over && peer.phase != Phase::Here {
-                peer.shards.iter_mut().for_each(|shard| shard.excuse(now));
+            if join_wait_is_over && peer.phase != PeerPhase::Up {
+                peer.shards.iter_mut().for_each(|shard| shard.send_empty_snapshot(now));
             }
-            work += peer.poll(&mut called);
+            work += peer.poll(&mut to_wake);
         }
-        bells.wake_ports(called);
-        let missed = inner.catch_up.missed(now, &floor.view());
+        wakeups.wake_ports(to_wake);
+        let missed = inner.catch_up.missed(now, &shard_client.view());
         drop(inner);
         work += missed.len();
         for (shard, body) in missed {
             tracing::info!(shard = shard.0, "a switch, limit or restriction was missed: it is applied now");
             // If the lane is full, the next comparison finds the shard unconfirmed and sends the
             // command again.
-            _ = floor.tell(shard, body);
+            _ = shard_client.send_to_shard(shard, body);
         }
-        if passes_on {
-            self.passed_on.set(now);
+        if has_forwarded {
+            self.forwarded_at.set(now);
         }
         if work > 0 {
             self.work.notify_one();
@@ -333,53 +347,56 @@ impl Cluster {
 
     /// Returns whether a command was forwarded a moment ago, so that its response is expected soon.
     pub fn is_expecting(&self, now: Timestamp) -> bool {
-        now < self.passed_on.get().plus(NEAR_NS)
+        now < self.forwarded_at.get().plus(RESPONSE_WAIT_NS)
     }
 
     /// Returns the next message to send.
     pub fn take(&self, now: Timestamp) -> Option<(Subject, Bytes)> {
         let mut inner = self.inner.borrow_mut();
         if !self.up.get() {
-            inner.owner.window.pass();
-            inner.owner.prices.rest();
+            inner.owner.window.skip_unsent();
+            inner.owner.prices.defer_all();
             inner.out.clear();
             return None;
         }
-        let Inner { card, owner, peers, out, is_beat_due, .. } = &mut *inner;
-        let call = || Subject::from(self.called("call", &segment(&self.settings.member)));
-        if std::mem::take(is_beat_due) {
+        let ClusterState { identity, owner, peers, out, is_heartbeat_due, .. } = &mut *inner;
+        let broadcast_subject = || Subject::from(self.subject("call", &segment(&self.settings.member)));
+        if std::mem::take(is_heartbeat_due) {
             return Some((
-                call(),
-                ClusterBroadcast::Heartbeat { card: *card, last: owner.window.last() }.encode().into(),
+                broadcast_subject(),
+                ClusterBroadcast::Heartbeat { card: *identity, last: owner.window.last() }.encode().into(),
             ));
         }
         if let Some(message) = out.pop_front() {
             return Some(message);
         }
-        if let Some(post) = owner.window.take() {
-            return Some((call(), post));
+        if let Some(batch) = owner.window.take() {
+            return Some((broadcast_subject(), batch));
         }
         for peer in peers.iter_mut().flatten() {
-            if let Some(letter) = peer.next_letter(now) {
-                return Some((self.address_of("letter", peer), letter.encode().into()));
+            if let Some(message) = peer.next_message(now) {
+                return Some((self.subject_to("letter", peer), message.encode().into()));
             }
         }
         let events = owner.prices.take();
-        (!events.is_empty())
-            .then(|| (call(), ClusterBroadcast::Prices { card: *card, events }.encode().into()))
+        (!events.is_empty()).then(|| {
+            (broadcast_subject(), ClusterBroadcast::Prices { card: *identity, events }.encode().into())
+        })
     }
 
-    pub fn handle_call(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
-        let call = ClusterBroadcast::decode(payload).ok().filter(|call| sender == Some(call.card().member));
-        let Some(call) = call else { return self.misread.set(self.misread.get() + 1) };
+    pub fn handle_broadcast(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
+        let broadcast = ClusterBroadcast::decode(payload)
+            .ok()
+            .filter(|broadcast| sender == Some(broadcast.card().member));
+        let Some(broadcast) = broadcast else { return self.decode_errors.set(self.decode_errors.get() + 1) };
         let mut inner = self.inner.borrow_mut();
-        if let Some(Some(peer)) = inner.peers.get_mut(call.card().member as usize) {
-            let was_stranger = peer.is_stranger;
-            peer.handle_call(now, call);
-            if peer.is_stranger && !was_stranger {
+        if let Some(Some(peer)) = inner.peers.get_mut(broadcast.card().member as usize) {
+            let was_incompatible = peer.is_incompatible;
+            peer.handle_broadcast(now, broadcast);
+            if peer.is_incompatible && !was_incompatible {
                 tracing::error!(
                     member = peer.name,
-                    "it has another list of members, other shards, another instance or other reference data: not joined"
+                    "the member has another list of members, other shards, another instance or other reference data: not joined"
                 );
             }
         }
@@ -389,38 +406,38 @@ impl Cluster {
     /// knows.
     pub fn next_version(&self, now: Timestamp, view: &View) -> Version {
         let mut inner = self.inner.borrow_mut();
-        let member = inner.card.member;
+        let member = inner.identity.member;
         inner.catch_up.next_version(now, member, view)
     }
 
-    /// Handles a letter to us. `claim` takes the id of a REST order for one of our shards, and
+    /// Handles a message to us. `claim` takes the id of a REST order for one of our shards, and
     /// returns whether it is new.
-    pub fn handle_letter(
+    pub fn handle_message(
         &self,
         now: Timestamp,
         sender: Option<MemberId>,
         payload: &[u8],
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) {
-        let letter =
-            ClusterMessage::decode(payload).ok().filter(|letter| sender == Some(letter.card().member));
-        let Some(letter) = letter else { return self.misread.set(self.misread.get() + 1) };
+        let message =
+            ClusterMessage::decode(payload).ok().filter(|message| sender == Some(message.card().member));
+        let Some(message) = message else { return self.decode_errors.set(self.decode_errors.get() + 1) };
         let mut inner = self.inner.borrow_mut();
-        let Inner { card, owner, peers, out, .. } = &mut *inner;
-        let Some(Some(peer)) = peers.get_mut(letter.card().member as usize) else { return };
-        if letter.card().map != card.map || !peer.believes(now, letter.card().life) {
+        let ClusterState { identity, owner, peers, out, .. } = &mut *inner;
+        let Some(Some(peer)) = peers.get_mut(message.card().member as usize) else { return };
+        if message.card().map != identity.map || !peer.accepts_life(now, message.card().life) {
             return;
         }
-        peer.handle_letter(&letter);
-        let again = self.address_of("again", peer);
+        peer.handle_message(&message);
+        let resent = self.subject_to("again", peer);
         let mut push = |subject: Subject, bytes: Bytes| {
             if out.len() < OUT_MAX {
                 out.push_back((subject, bytes));
             }
         };
-        let answer = owner.handle(now, letter, &mut |post| push(again.clone(), post), claim);
+        let answer = owner.handle(now, message, &mut |batch| push(resent.clone(), batch), claim);
         if let Some(answer) = answer {
-            push(self.address_of("letter", peer), answer.encode().into());
+            push(self.subject_to("letter", peer), answer.encode().into());
         }
         drop(inner);
         self.work.notify_one();
@@ -430,23 +447,23 @@ impl Cluster {
     pub fn set_up(&self, up: bool) {
         self.up.set(up);
         let mut inner = self.inner.borrow_mut();
-        inner.is_beat_due = true;
+        inner.is_heartbeat_due = true;
         if !up {
-            inner.peers.iter_mut().flatten().for_each(|peer| lose(peer, "the broker is away"));
+            inner.peers.iter_mut().flatten().for_each(|peer| mark_down(peer, "the broker is not connected"));
         }
         drop(inner);
         self.work.notify_one();
     }
 
     /// Requests a heartbeat, and detects members that are silent.
-    pub fn beat(&self, now: Timestamp) {
+    pub fn heartbeat(&self, now: Timestamp) {
         let mut inner = self.inner.borrow_mut();
-        inner.is_beat_due = true;
-        inner.owner.prices.beat();
+        inner.is_heartbeat_due = true;
+        inner.owner.prices.release_deferred();
         let lease = inner.lease_ns;
         for peer in inner.peers.iter_mut().flatten() {
-            if now > peer.heard_at.plus(lease) {
-                lose(peer, "it is silent");
+            if now > peer.received_at.plus(lease) {
+                mark_down(peer, "it has sent nothing for cluster.lease_ms");
             }
         }
         drop(inner);
@@ -454,10 +471,10 @@ impl Cluster {
     }
 
     /// Returns the goodbye message, if the broker is connected.
-    pub fn bye(&self) -> Option<(Subject, Bytes)> {
-        let card = self.inner.borrow().card;
-        let subject = self.called("call", &segment(&self.settings.member));
-        self.up.get().then(|| (subject.into(), ClusterBroadcast::Bye { card }.encode().into()))
+    pub fn goodbye(&self) -> Option<(Subject, Bytes)> {
+        let identity = self.inner.borrow().identity;
+        let subject = self.subject("call", &segment(&self.settings.member));
+        self.up.get().then(|| (subject.into(), ClusterBroadcast::Bye { card: identity }.encode().into()))
     }
 
     pub fn is_up(&self) -> bool {
@@ -467,14 +484,14 @@ impl Cluster {
     /// Returns the state of the other members.
     pub fn members(&self, now: Timestamp) -> Vec<MemberState> {
         let inner = self.inner.borrow();
-        let state = |peer: &Peer| MemberState {
+        let state = |peer: &ClusterPeer| MemberState {
             name: peer.name.clone(),
             shards: peer.shards.iter().map(|shard| shard.id()).collect(),
             phase: peer.phase,
-            is_stranger: peer.is_stranger,
+            is_incompatible: peer.is_incompatible,
             age_ms: peer.age_ms(now),
-            in_doubt: peer.asked.len(),
-            doubts: peer.asked.values().filter_map(id_of).take(DOUBTS_SHOWN_MAX).collect(),
+            in_doubt: peer.pending.len(),
+            doubts: peer.pending.values().filter_map(id_of).take(DOUBTS_LISTED_MAX).collect(),
             counts: peer.counts,
         };
         inner.peers.iter().flatten().map(state).collect()
@@ -487,13 +504,13 @@ impl Cluster {
         (inner.owner.taken, inner.owner.prices.conflated)
     }
 
-    /// Returns the age of our data for each member that is away, for the response header. `None` if
-    /// all are here.
+    /// Returns the age of our data for each member that is down, for the response header. `None` if
+    /// all are up.
     pub fn ages(&self, now: Timestamp) -> Option<String> {
         let inner = self.inner.borrow();
-        let mut away = inner.peers.iter().flatten().filter(|peer| !peer.is_here()).peekable();
+        let mut away = inner.peers.iter().flatten().filter(|peer| !peer.is_up()).peekable();
         away.peek()?;
-        let age = |peer: &Peer| match peer.age_ms(now) {
+        let age = |peer: &ClusterPeer| match peer.age_ms(now) {
             Some(ms) => format!("{}={}.{:03}", peer.name, ms / 1_000, ms % 1_000),
             None => format!("{}=never", peer.name),
         };
@@ -501,15 +518,15 @@ impl Cluster {
     }
 }
 
-fn lose(peer: &mut Peer, why: &str) {
-    if peer.phase != Phase::Away {
-        tracing::warn!(member = peer.name, in_doubt = peer.asked.len(), "a member is away: {why}");
-        peer.lose();
+fn mark_down(peer: &mut ClusterPeer, reason: &str) {
+    if peer.phase != PeerPhase::Down {
+        tracing::warn!(member = peer.name, in_doubt = peer.pending.len(), "a member is down: {reason}");
+        peer.mark_down();
     }
 }
 
-fn id_of(asked: &Asked) -> Option<IntId> {
-    match asked.command.body {
+fn id_of(routed: &RoutedCommand) -> Option<IntId> {
+    match routed.command.body {
         CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Some(id),
         CommandKind::Modify { id, .. } | CommandKind::Cancel { id, .. } => Some(id),
         _ => None,

@@ -22,7 +22,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::admission::ConnectionSlot;
 use super::app_state::AppState;
-use super::framing::{Fault, Framing};
+use super::framing::{Framing, FramingFault};
 use super::service;
 use super::settings::HttpSettings;
 
@@ -37,7 +37,7 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
     /// Whether it is encrypted.
     pub tls: bool,
-    pub link: Arc<Link>,
+    pub progress: Arc<ConnectionProgress>,
     slot: RefCell<Option<ConnectionSlot>>,
     /// The Host that was last accepted as ours; empty if there was none yet.
     host: RefCell<Vec<u8>>,
@@ -51,10 +51,10 @@ impl ConnectionInfo {
 
     /// Stores a Host that is ours. Host names have at most 253 octets, and a head has its limit
     /// anyway.
-    pub fn keep_host(&self, host: &[u8]) {
-        let mut kept = self.host.borrow_mut();
-        kept.clear();
-        kept.extend_from_slice(host);
+    pub fn set_known_host(&self, host: &[u8]) {
+        let mut known = self.host.borrow_mut();
+        known.clear();
+        known.extend_from_slice(host);
     }
 
     /// Takes the connection's slot, for the task that serves it when it is no longer HTTP.
@@ -86,52 +86,50 @@ impl ConnectionInfo {
 
 /// Serves a connection until either side ends it, it is too slow, or it is upgraded.
 pub async fn serve(
-    house: Rc<AppState>,
-    stream: Stream,
+    app: Rc<AppState>,
+    stream: ClientStream,
     local: SocketAddr,
     peer: SocketAddr,
     slot: ConnectionSlot,
 ) {
-    let link = Arc::new(Link::new());
-    let tls = matches!(stream, Stream::Tls(_));
+    let progress = Arc::new(ConnectionProgress::new());
+    let tls = matches!(stream, ClientStream::Tls(_));
     let slot = RefCell::new(Some(slot));
     let host = RefCell::default();
-    let visit = Rc::new(ConnectionInfo { local, peer, tls, link: link.clone(), slot, host });
-    let socket = TokioIo::new(Watched { stream, framing: Framing::default(), link: link.clone() });
+    let info = Rc::new(ConnectionInfo { local, peer, tls, progress: progress.clone(), slot, host });
+    let socket =
+        TokioIo::new(CheckedStream { stream, framing: Framing::default(), progress: progress.clone() });
     let service = service_fn(|request| {
-        let (house, visit) = (house.clone(), visit.clone());
-        async move { Ok::<_, Infallible>(service::answer(&house, &visit, request).await) }
+        let (app, info) = (app.clone(), info.clone());
+        async move { Ok::<_, Infallible>(service::respond(&app, &info, request).await) }
     });
     let mut builder = http1::Builder::new();
     // The head's deadline is ours: hyper has one for both a slow head and an idle connection.
-    builder
-        .max_header_size(house.settings.head_bytes_max)
-        .max_buf_size(BUFFER_BYTES)
-        .header_read_timeout(None);
+    builder.max_header_size(app.settings.head_bytes_max).max_buf_size(BUFFER_BYTES).header_read_timeout(None);
     let mut connection = pin!(builder.serve_connection(socket, service).with_upgrades());
-    let mut leaving = pin!(house.leaving.notified());
-    let mut patience = Patience::new(&link, &house.settings);
-    let mut alarm = pin!(sleep_until(patience.due));
-    let mut is_leaving = false;
+    let mut stopping = pin!(app.stopping.notified());
+    let mut deadlines = ConnectionDeadlines::new(&progress, &app.settings);
+    let mut alarm = pin!(sleep_until(deadlines.due));
+    let mut is_stopping = false;
     poll_fn(|cx| {
-        if !is_leaving && (leaving.as_mut().poll(cx).is_ready() || house.is_leaving()) {
-            is_leaving = true;
+        if !is_stopping && (stopping.as_mut().poll(cx).is_ready() || app.is_stopping()) {
+            is_stopping = true;
             connection.as_mut().graceful_shutdown();
-            patience.last = Some(Instant::now() + house.settings.drain_timeout);
+            deadlines.last = Some(Instant::now() + app.settings.drain_timeout);
         }
         if connection.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
         loop {
-            let due = patience.look(&link, &house.settings);
-            visit.set_resting(patience.rests_since());
+            let due = deadlines.update(&progress, &app.settings);
+            info.set_resting(deadlines.rests_since());
             // Usually the deadline moves away, and the timer is set again when it fires.
             if due < alarm.deadline() {
                 alarm.as_mut().reset(due);
             }
             ready!(alarm.as_mut().poll(cx));
             if due <= Instant::now() {
-                house.meter.timed_out.one_more();
+                app.meter.timed_out.increment();
                 return Poll::Ready(());
             }
             alarm.as_mut().reset(due);
@@ -144,7 +142,7 @@ pub async fn serve(
 /// only because an upgraded connection may be passed to another task; all of it happens on one
 /// thread.
 #[derive(Debug)]
-pub struct Link {
+pub struct ConnectionProgress {
     in_head: AtomicBool,
     busy: AtomicBool,
     /// Incremented by each read and write.
@@ -153,26 +151,26 @@ pub struct Link {
     fault: AtomicU32,
 }
 
-const FAULTS: [Fault; 6] = [
-    Fault::LengthTwice,
-    Fault::LengthAndCoding,
-    Fault::BadLength,
-    Fault::BadCoding,
-    Fault::BadChunk,
-    Fault::BareLineFeed,
+const FAULTS: [FramingFault; 6] = [
+    FramingFault::LengthTwice,
+    FramingFault::LengthAndCoding,
+    FramingFault::BadLength,
+    FramingFault::BadCoding,
+    FramingFault::BadChunk,
+    FramingFault::BareLineFeed,
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RequestPhase {
     /// Part of a head has arrived; or nothing yet on a new connection.
     Head,
     Idle,
     Busy,
 }
 
-impl Link {
-    fn new() -> Link {
-        Link {
+impl ConnectionProgress {
+    fn new() -> ConnectionProgress {
+        ConnectionProgress {
             in_head: AtomicBool::new(true),
             busy: AtomicBool::new(false),
             moved: AtomicU32::new(0),
@@ -191,9 +189,9 @@ impl Link {
     }
 
     /// Returns the fault that makes this connection untrustworthy, if there is one.
-    pub fn fault(&self) -> Option<Fault> {
-        let place = self.fault.load(Ordering::Relaxed) as usize;
-        place.checked_sub(1).map(|at| FAULTS[at])
+    pub fn fault(&self) -> Option<FramingFault> {
+        let code = self.fault.load(Ordering::Relaxed) as usize;
+        code.checked_sub(1).map(|at| FAULTS[at])
     }
 
     fn read(&self, framing: &mut Framing, bytes: &[u8]) {
@@ -214,22 +212,22 @@ impl Link {
 
     /// Returns the phase, and the counter that measures progress in it. Bytes of a head are no
     /// progress: the head must be complete in time, however slowly it arrives.
-    fn mark(&self) -> (Phase, u32) {
+    fn mark(&self) -> (RequestPhase, u32) {
         if self.busy.load(Ordering::Relaxed) {
-            (Phase::Busy, self.moved.load(Ordering::Relaxed))
+            (RequestPhase::Busy, self.moved.load(Ordering::Relaxed))
         } else if self.in_head.load(Ordering::Relaxed) {
-            (Phase::Head, 0)
+            (RequestPhase::Head, 0)
         } else {
             // A request after another is a new phase even if the one between was not observed.
-            (Phase::Idle, self.moved.load(Ordering::Relaxed))
+            (RequestPhase::Idle, self.moved.load(Ordering::Relaxed))
         }
     }
 }
 
 /// Deadlines of a connection.
 #[derive(Debug)]
-struct Patience {
-    mark: (Phase, u32),
+struct ConnectionDeadlines {
+    mark: (RequestPhase, u32),
     /// When this phase began.
     since: Instant,
     due: Instant,
@@ -237,22 +235,22 @@ struct Patience {
     last: Option<Instant>,
 }
 
-impl Patience {
-    fn new(link: &Link, settings: &HttpSettings) -> Patience {
+impl ConnectionDeadlines {
+    fn new(progress: &ConnectionProgress, settings: &HttpSettings) -> ConnectionDeadlines {
         let since = Instant::now();
-        Patience { mark: link.mark(), since, due: since + settings.head_timeout, last: None }
+        ConnectionDeadlines { mark: progress.mark(), since, due: since + settings.head_timeout, last: None }
     }
 
-    fn look(&mut self, link: &Link, settings: &HttpSettings) -> Instant {
-        let mark = link.mark();
+    fn update(&mut self, progress: &ConnectionProgress, settings: &HttpSettings) -> Instant {
+        let mark = progress.mark();
         if mark != self.mark {
             self.mark = mark;
             self.since = Instant::now();
             self.due = self.since
                 + match mark.0 {
-                    Phase::Head => settings.head_timeout,
-                    Phase::Idle => settings.idle_timeout,
-                    Phase::Busy => settings.stall_timeout,
+                    RequestPhase::Head => settings.head_timeout,
+                    RequestPhase::Idle => settings.idle_timeout,
+                    RequestPhase::Busy => settings.stall_timeout,
                 };
         }
         self.last.map_or(self.due, |last| last.min(self.due))
@@ -260,59 +258,59 @@ impl Patience {
 
     /// Returns the time since which no request is being answered; `None` if one is.
     fn rests_since(&self) -> Option<Instant> {
-        (self.mark.0 != Phase::Busy).then_some(self.since)
+        (self.mark.0 != RequestPhase::Busy).then_some(self.since)
     }
 }
 
 /// A socket, with or without TLS.
 #[derive(Debug)]
-pub enum Stream {
+pub enum ClientStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Stream {
+impl ClientStream {
     pub fn socket(&self) -> &TcpStream {
         match self {
-            Stream::Plain(stream) => stream,
-            Stream::Tls(stream) => stream.get_ref().0,
+            ClientStream::Plain(stream) => stream,
+            ClientStream::Tls(stream) => stream.get_ref().0,
         }
     }
 }
 
 /// A socket whose received bytes are checked before hyper gets them.
 #[derive(Debug)]
-pub struct Watched {
-    stream: Stream,
+pub struct CheckedStream {
+    stream: ClientStream,
     framing: Framing,
-    link: Arc<Link>,
+    progress: Arc<ConnectionProgress>,
 }
 
-impl Watched {
+impl CheckedStream {
     /// Returns the socket itself, once it carries no requests any more.
-    pub fn into_stream(self) -> Stream {
+    pub fn into_stream(self) -> ClientStream {
         self.stream
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for CheckedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Watched { stream, framing, link } = &mut *self;
+        let CheckedStream { stream, framing, progress } = &mut *self;
         let before = buf.filled().len();
         ready!(Pin::new(stream).poll_read(cx, buf))?;
-        link.read(framing, &buf.filled()[before..]);
+        progress.read(framing, &buf.filled()[before..]);
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for CheckedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
-        self.link.count();
+        self.progress.count();
         Poll::Ready(written)
     }
 
@@ -322,7 +320,7 @@ impl AsyncWrite for Watched {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bufs));
-        self.link.count();
+        self.progress.count();
         Poll::Ready(written)
     }
 
@@ -339,20 +337,20 @@ impl AsyncWrite for Watched {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ClientStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ClientStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -362,29 +360,29 @@ impl AsyncWrite for Stream {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
+            ClientStream::Plain(stream) => stream.is_write_vectored(),
+            ClientStream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }
@@ -395,19 +393,19 @@ mod tests {
 
     #[test]
     fn only_the_end_of_a_head_counts_as_its_progress() {
-        let (link, mut framing) = (Link::new(), Framing::default());
-        let fresh = link.mark();
-        assert_eq!(fresh.0, Phase::Head);
-        link.read(&mut framing, b"GET / HTTP/1.1\r\n");
-        link.read(&mut framing, b"Host: a");
-        assert_eq!(link.mark(), fresh);
-        link.read(&mut framing, b"\r\n\r\n");
-        link.begin();
-        assert_eq!(link.mark().0, Phase::Busy);
-        link.finish();
-        let idle = link.mark();
-        assert_eq!(idle.0, Phase::Idle);
-        link.read(&mut framing, b"G");
-        assert_eq!(link.mark().0, Phase::Head);
+        let (progress, mut framing) = (ConnectionProgress::new(), Framing::default());
+        let fresh = progress.mark();
+        assert_eq!(fresh.0, RequestPhase::Head);
+        progress.read(&mut framing, b"GET / HTTP/1.1\r\n");
+        progress.read(&mut framing, b"Host: a");
+        assert_eq!(progress.mark(), fresh);
+        progress.read(&mut framing, b"\r\n\r\n");
+        progress.begin();
+        assert_eq!(progress.mark().0, RequestPhase::Busy);
+        progress.finish();
+        let idle = progress.mark();
+        assert_eq!(idle.0, RequestPhase::Idle);
+        progress.read(&mut framing, b"G");
+        assert_eq!(progress.mark().0, RequestPhase::Head);
     }
 }

@@ -10,7 +10,7 @@ use hyper::header::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cors {
     /// Every page may read it: `/rest/account`, by the specification.
-    Anyone,
+    Any,
     /// Pages of the origins in `http.cors_origins`.
     Listed,
 }
@@ -24,13 +24,13 @@ const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
 pub fn allowed(rule: Cors, origin: Option<&HeaderValue>, listed: &[String]) -> Option<HeaderValue> {
     let is_listed = |origin: &&HeaderValue| listed.iter().any(|other| other.as_bytes() == origin.as_bytes());
     match rule {
-        Cors::Anyone => Some(HeaderValue::from_static("*")),
+        Cors::Any => Some(HeaderValue::from_static("*")),
         Cors::Listed => origin.filter(is_listed).cloned(),
     }
 }
 
 /// Adds the headers of a rule to the response to a request with these headers.
-pub fn tell(rule: Cors, request: &HeaderMap, listed: &[String], answer: &mut HeaderMap) {
+pub fn add_headers(rule: Cors, request: &HeaderMap, listed: &[String], answer: &mut HeaderMap) {
     if rule == Cors::Listed && !listed.is_empty() {
         // Caches must keep the responses for different origins apart.
         answer.append(VARY, HeaderValue::from_static("origin"));
@@ -41,7 +41,7 @@ pub fn tell(rule: Cors, request: &HeaderMap, listed: &[String], answer: &mut Hea
 }
 
 /// Adds the allowed methods to the response to OPTIONS; only if the page may call at all.
-pub fn tell_methods(allow: &HeaderValue, answer: &mut HeaderMap) {
+pub fn add_methods(allow: &HeaderValue, answer: &mut HeaderMap) {
     if answer.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
         answer.insert(ACCESS_CONTROL_ALLOW_METHODS, allow.clone());
         answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
@@ -57,8 +57,8 @@ mod tests {
     fn the_rule_of_a_path_and_the_list_decide() {
         let listed = ["https://desk.example".to_string()];
         let cases = [
-            (Cors::Anyone, None, Some("*")),
-            (Cors::Anyone, Some("https://any.example"), Some("*")),
+            (Cors::Any, None, Some("*")),
+            (Cors::Any, Some("https://any.example"), Some("*")),
             (Cors::Listed, None, None),
             (Cors::Listed, Some("https://desk.example"), Some("https://desk.example")),
             (Cors::Listed, Some("https://desk.example.evil"), None),
@@ -67,8 +67,8 @@ mod tests {
         ];
         for (rule, origin, expected) in cases {
             let origin = origin.map(HeaderValue::from_static);
-            let told = allowed(rule, origin.as_ref(), &listed);
-            assert_eq!(told, expected.map(HeaderValue::from_static), "{rule:?} {origin:?}");
+            let found = allowed(rule, origin.as_ref(), &listed);
+            assert_eq!(found, expected.map(HeaderValue::from_static), "{rule:?} {origin:?}");
         }
     }
 }

@@ -22,10 +22,10 @@ mod line;
 
 use std::fmt;
 
-use self::line::{Line, LineEnd};
+use self::line::{LineEnd, LineParser};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FramingFault {
     LengthTwice,
     LengthAndCoding,
     BadLength,
@@ -34,31 +34,31 @@ pub enum Fault {
     BareLineFeed,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FramingFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::LengthTwice => "more than one Content-Length",
-            Fault::LengthAndCoding => "Content-Length and Transfer-Encoding together",
-            Fault::BadLength => "Content-Length is not a number",
-            Fault::BadCoding => "Transfer-Encoding is other than one 'chunked'",
-            Fault::BadChunk => "a chunk is not well formed",
-            Fault::BareLineFeed => "a line ends without a carriage return",
+            FramingFault::LengthTwice => "more than one Content-Length",
+            FramingFault::LengthAndCoding => "Content-Length and Transfer-Encoding together",
+            FramingFault::BadLength => "Content-Length is not a number",
+            FramingFault::BadCoding => "Transfer-Encoding is other than one 'chunked'",
+            FramingFault::BadChunk => "a chunk is not well formed",
+            FramingFault::BareLineFeed => "a line ends without a carriage return",
         })
     }
 }
 
 #[derive(Debug)]
 pub struct Framing {
-    state: State,
+    state: FramingState,
     /// The line that has begun.
-    line: Line,
+    line: LineParser,
     /// Content-Length of the head being read.
     length: Option<u64>,
     chunked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FramingState {
     Start,
     Head,
     Body(u64),
@@ -70,20 +70,20 @@ enum State {
 
 impl Default for Framing {
     fn default() -> Framing {
-        Framing { state: State::Start, line: Line::plain(), length: None, chunked: false }
+        Framing { state: FramingState::Start, line: LineParser::plain(), length: None, chunked: false }
     }
 }
 
 impl Framing {
     /// Returns whether the head of a request has begun and not ended.
     pub fn is_in_head(&self) -> bool {
-        self.state == State::Head || self.state == State::Start && self.line.has_begun()
+        self.state == FramingState::Head || self.state == FramingState::Start && self.line.has_begun()
     }
 
     /// Takes the next bytes of the connection. It must not be called again after a fault.
-    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), FramingFault> {
         while !bytes.is_empty() {
-            if let State::Body(left) | State::ChunkData(left) = self.state {
+            if let FramingState::Body(left) | FramingState::ChunkData(left) = self.state {
                 let skipped = left.min(bytes.len() as u64);
                 bytes = &bytes[skipped as usize..];
                 self.skip(left - skipped);
@@ -102,72 +102,74 @@ impl Framing {
 
     fn skip(&mut self, left: u64) {
         self.state = match (self.state, left) {
-            (State::Body(_), 0) => State::Start,
-            (State::Body(_), left) => State::Body(left),
-            (_, 0) => State::ChunkEnd,
-            (_, left) => State::ChunkData(left),
+            (FramingState::Body(_), 0) => FramingState::Start,
+            (FramingState::Body(_), left) => FramingState::Body(left),
+            (_, 0) => FramingState::ChunkEnd,
+            (_, left) => FramingState::ChunkData(left),
         };
     }
 
     /// Handles a line feed.
-    fn end_line(&mut self) -> Result<(), Fault> {
+    fn end_line(&mut self) -> Result<(), FramingFault> {
         let end = self.line.end();
         // RFC 9112, 2.2 allows a bare line feed as a line end. A proxy may not accept it, and then
         // sees other headers.
         if end == LineEnd::Bare {
-            return Err(Fault::BareLineFeed);
+            return Err(FramingFault::BareLineFeed);
         }
         let is_empty = end == LineEnd::Empty;
         match self.state {
-            State::Start if is_empty => {}
-            State::Start => {
-                (self.state, self.length, self.chunked) = (State::Head, None, false);
+            FramingState::Start if is_empty => {}
+            FramingState::Start => {
+                (self.state, self.length, self.chunked) = (FramingState::Head, None, false);
             }
-            State::Head if is_empty => self.state = self.after_head(),
-            State::Head => self.header(end)?,
-            State::ChunkSize => {
-                let LineEnd::ChunkSize(Some(size)) = end else { return Err(Fault::BadChunk) };
-                self.state = if size == 0 { State::Trailer } else { State::ChunkData(size) };
+            FramingState::Head if is_empty => self.state = self.after_head(),
+            FramingState::Head => self.header(end)?,
+            FramingState::ChunkSize => {
+                let LineEnd::ChunkSize(Some(size)) = end else { return Err(FramingFault::BadChunk) };
+                self.state = if size == 0 { FramingState::Trailer } else { FramingState::ChunkData(size) };
             }
-            State::ChunkEnd if is_empty => self.state = State::ChunkSize,
-            State::ChunkEnd => return Err(Fault::BadChunk),
-            State::Trailer if is_empty => self.state = State::Start,
-            State::Trailer => {}
-            State::Body(_) | State::ChunkData(_) => unreachable!("these are skipped, not read by lines"),
+            FramingState::ChunkEnd if is_empty => self.state = FramingState::ChunkSize,
+            FramingState::ChunkEnd => return Err(FramingFault::BadChunk),
+            FramingState::Trailer if is_empty => self.state = FramingState::Start,
+            FramingState::Trailer => {}
+            FramingState::Body(_) | FramingState::ChunkData(_) => {
+                unreachable!("these are skipped, not read by lines")
+            }
         }
         self.line = match self.state {
-            State::Head => Line::header(),
-            State::ChunkSize => Line::chunk_size(),
-            _ => Line::plain(),
+            FramingState::Head => LineParser::header(),
+            FramingState::ChunkSize => LineParser::chunk_size(),
+            _ => LineParser::plain(),
         };
         Ok(())
     }
 
-    fn after_head(&self) -> State {
+    fn after_head(&self) -> FramingState {
         match self.length {
-            _ if self.chunked => State::ChunkSize,
-            None | Some(0) => State::Start,
-            Some(length) => State::Body(length),
+            _ if self.chunked => FramingState::ChunkSize,
+            None | Some(0) => FramingState::Start,
+            Some(length) => FramingState::Body(length),
         }
     }
 
-    fn header(&mut self, end: LineEnd) -> Result<(), Fault> {
+    fn header(&mut self, end: LineEnd) -> Result<(), FramingFault> {
         match end {
             LineEnd::ContentLength(length) => {
-                let length = length.ok_or(Fault::BadLength)?;
+                let length = length.ok_or(FramingFault::BadLength)?;
                 if self.length.replace(length).is_some() {
-                    return Err(Fault::LengthTwice);
+                    return Err(FramingFault::LengthTwice);
                 }
             }
             LineEnd::TransferEncoding { is_chunked } => {
                 let again = std::mem::replace(&mut self.chunked, true);
                 if again || !is_chunked {
-                    return Err(Fault::BadCoding);
+                    return Err(FramingFault::BadCoding);
                 }
             }
             _ => return Ok(()),
         }
-        if self.chunked && self.length.is_some() { Err(Fault::LengthAndCoding) } else { Ok(()) }
+        if self.chunked && self.length.is_some() { Err(FramingFault::LengthAndCoding) } else { Ok(()) }
     }
 }
 

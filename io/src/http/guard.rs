@@ -19,15 +19,15 @@ use super::settings::HttpSettings;
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 #[derive(Debug)]
-pub struct Rules {
+pub struct RequestRules {
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub body_bytes_max: usize,
 }
 
-impl Rules {
-    pub fn new(settings: &HttpSettings) -> Rules {
-        Rules {
+impl RequestRules {
+    pub fn new(settings: &HttpSettings) -> RequestRules {
+        RequestRules {
             hosts: settings.public_hosts.clone(),
             origins: settings.cors_origins.clone(),
             body_bytes_max: settings.body_bytes_max,
@@ -36,29 +36,29 @@ impl Rules {
 }
 
 /// Checks whether a request may go on to its handler.
-pub fn judge(rules: &Rules, visit: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
-    if let Some(fault) = visit.link.fault() {
+pub fn check(rules: &RequestRules, connection: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
+    if let Some(fault) = connection.progress.fault() {
         return Err(Problem::bad_request("ambiguous-request", fault.to_string()).closing());
     }
-    judge_host(rules, visit, head)?;
-    judge_origin(rules, head)?;
-    judge_body(rules, &head.headers)
+    check_host(rules, connection, head)?;
+    check_origin(rules, head)?;
+    check_body(rules, &head.headers)
 }
 
-fn judge_host(rules: &Rules, visit: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
+fn check_host(rules: &RequestRules, connection: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
     let mut hosts = head.headers.get_all(HOST).iter();
     // Usually a connection sends the same Host again and again.
     if let (Some(host), None, None) = (hosts.next(), hosts.next(), head.uri.authority())
-        && visit.is_same_host(host.as_bytes())
+        && connection.is_same_host(host.as_bytes())
     {
         return Ok(());
     }
     let authority = authority(head)?;
-    if !is_ours(rules, visit.local.ip(), authority.host) {
-        let detail = "the Host is none of ours; name it in http.public_host if it should be";
+    if !is_ours(rules, connection.local.ip(), authority.host) {
+        let detail = "the Host is not one of this server; name it in http.public_host if it should be";
         return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "foreign-host", detail));
     }
-    visit.keep_host(authority.text.as_bytes());
+    connection.set_known_host(authority.text.as_bytes());
     Ok(())
 }
 
@@ -68,14 +68,14 @@ fn is_safe(method: &Method) -> bool {
 
 /// The addressee of a request: `host` or `host:port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Authority<'a> {
+struct RequestAuthority<'a> {
     text: &'a str,
     /// The host without port and brackets.
     host: &'a str,
 }
 
-impl<'a> Authority<'a> {
-    fn parse(text: &'a str) -> Option<Authority<'a>> {
+impl<'a> RequestAuthority<'a> {
+    fn parse(text: &'a str) -> Option<RequestAuthority<'a>> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once(']')?,
             None => text.split_at(text.find(':').unwrap_or(text.len())),
@@ -86,19 +86,19 @@ impl<'a> Authority<'a> {
         };
         let is_host =
             !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:".contains(&b));
-        (is_host && is_port).then_some(Authority { text, host })
+        (is_host && is_port).then_some(RequestAuthority { text, host })
     }
 }
 
-fn authority(head: &Head) -> Result<Authority<'_>, Problem> {
+fn authority(head: &Head) -> Result<RequestAuthority<'_>, Problem> {
     let bad = |detail: &'static str| Problem::bad_request("bad-host", detail).closing();
     let mut hosts = head.headers.get_all(HOST).iter();
     let host = hosts.next().ok_or_else(|| bad("a request needs a Host"))?;
     if hosts.next().is_some() {
-        return Err(bad("a request has one Host"));
+        return Err(bad("a request must have exactly one Host"));
     }
     let text = host.to_str().map_err(|_| bad("the Host is not text"))?;
-    let authority = Authority::parse(text).ok_or_else(|| bad("the Host is none"))?;
+    let authority = RequestAuthority::parse(text).ok_or_else(|| bad("the Host is not a valid host"))?;
     // RFC 9112, 3.2.2: an absolute target outranks Host. No client needs them to differ.
     match head.uri.authority() {
         Some(target) if !target.as_str().eq_ignore_ascii_case(text) => Err(bad("Host and target differ")),
@@ -108,7 +108,7 @@ fn authority(head: &Head) -> Result<Authority<'_>, Problem> {
 
 /// Returns whether the host is ours. The port is not checked: behind a forwarded port it differs,
 /// and a page cannot choose the host name that we see.
-fn is_ours(rules: &Rules, local: IpAddr, host: &str) -> bool {
+fn is_ours(rules: &RequestRules, local: IpAddr, host: &str) -> bool {
     let mut names = ["localhost"].into_iter().chain(rules.hosts.iter().map(String::as_str));
     if names.any(|name| name.eq_ignore_ascii_case(host)) {
         return true;
@@ -117,7 +117,7 @@ fn is_ours(rules: &Rules, local: IpAddr, host: &str) -> bool {
     address.is_ok_and(|address| address.is_loopback() || address == local.to_canonical())
 }
 
-fn judge_origin(rules: &Rules, head: &Head) -> Result<(), Problem> {
+fn check_origin(rules: &RequestRules, head: &Head) -> Result<(), Problem> {
     if is_safe(&head.method) && !head.headers.contains_key(UPGRADE) {
         return Ok(());
     }
@@ -141,7 +141,7 @@ fn judge_origin(rules: &Rules, head: &Head) -> Result<(), Problem> {
     Ok(())
 }
 
-fn judge_body(rules: &Rules, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_body(rules: &RequestRules, headers: &HeaderMap) -> Result<(), Problem> {
     let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.unwrap_or(0) > rules.body_bytes_max as u64 {
         return Err(body_too_large(rules.body_bytes_max));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_authority_is_a_host_with_or_without_port() {
-        let host = |text| Authority::parse(text).map(|authority| authority.host);
+        let host = |text| RequestAuthority::parse(text).map(|authority| authority.host);
         for (text, expected) in [
             ("localhost", "localhost"),
             ("localhost:9090", "localhost"),
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn loopback_the_local_address_and_the_configured_names_are_ours() {
-        let rules = Rules { hosts: vec!["desk.example".into()], origins: vec![], body_bytes_max: 0 };
+        let rules = RequestRules { hosts: vec!["desk.example".into()], origins: vec![], body_bytes_max: 0 };
         let local: IpAddr = "::ffff:10.0.0.7".parse().unwrap();
         for host in ["localhost", "LocalHost", "127.0.0.1", "::1", "10.0.0.7", "desk.example", "DESK.example"]
         {

@@ -15,56 +15,61 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::app_state::AppState;
-use super::cluster::shown::{self, MemberVO};
-use super::login::Who;
-use super::openapi::Gathered;
+use super::cluster::members::{self, MemberVO};
+use super::login::RequestCaller;
+use super::openapi::SchemaSet;
 use super::remote_strategies::RemoteStrategies;
-use super::response::{Answer, Kind};
-use super::status::{Journaling, Phase};
+use super::response::{HttpResponse, ResponseKind};
+use super::status::{Journaling, ServicePhase};
 use crate::standby::state::StandbyVO;
 
 /// Commit of the build, or `unknown`.
 const COMMIT: &str = env!("BUILT_FROM_COMMIT");
 
 /// Returns 200 while the process serves; this does not mean that it is ready.
-pub fn live() -> Answer {
-    Answer::json(&Live { status: "LIVE" })
+pub fn live() -> HttpResponse {
+    HttpResponse::json(&Live { status: "LIVE" })
 }
 
 /// Returns 200 when orders would be accepted, 503 otherwise. The body gives the details, to clients
 /// with a login.
-pub fn ready(house: &AppState, who: &Who) -> Answer {
-    let ready = is_ready(house);
+pub fn ready(app: &AppState, caller: &RequestCaller) -> HttpResponse {
+    let ready = is_ready(app);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let answer = match who {
-        Who::Known(_) => Answer::json(&Ready::of(house, ready)),
-        Who::Anybody => Answer::json(&Brief { ready }),
+    let answer = match caller {
+        RequestCaller::Known(_) => HttpResponse::json(&Readiness::of(app, ready)),
+        RequestCaller::Anonymous => HttpResponse::json(&Brief { ready }),
     };
     answer.with_status(status)
 }
 
-pub fn version(house: &AppState) -> Answer {
-    let formats = house.standing.formats().iter().copied().collect();
-    Answer::json(&Version { name: "pitlane", version: env!("CARGO_PKG_VERSION"), commit: COMMIT, formats })
+pub fn version(app: &AppState) -> HttpResponse {
+    let formats = app.service_status.formats().iter().copied().collect();
+    HttpResponse::json(&BuildInfo {
+        name: "pitlane",
+        version: env!("CARGO_PKG_VERSION"),
+        commit: COMMIT,
+        formats,
+    })
 }
 
-pub fn metrics(house: &AppState) -> Answer {
-    Answer::text(Kind::Metrics, exposition::all(house))
+pub fn metrics(app: &AppState) -> HttpResponse {
+    HttpResponse::text(ResponseKind::Metrics, exposition::all(app))
 }
 
-fn is_ready(house: &AppState) -> bool {
-    house.standing.phase() == Phase::Running
-        && house.standing.journaling() == Journaling::Sound
-        && house.floor.is_complete()
-        && !house.is_leaving()
+fn is_ready(app: &AppState) -> bool {
+    app.service_status.phase() == ServicePhase::Running
+        && app.service_status.journaling() == Journaling::Sound
+        && app.shard_client.is_complete()
+        && !app.is_stopping()
 }
 
 /// Adds the schemas of these responses.
-pub fn describe(gathered: &mut Gathered) {
-    gathered.said::<Live>();
-    gathered.said::<Ready>();
-    gathered.said::<Brief>();
-    gathered.said::<Version>();
+pub fn describe(schemas: &mut SchemaSet) {
+    schemas.add_response::<Live>();
+    schemas.add_response::<Readiness>();
+    schemas.add_response::<Brief>();
+    schemas.add_response::<BuildInfo>();
 }
 
 /// The process serves.
@@ -81,7 +86,8 @@ struct Brief {
 
 /// Version of the build.
 #[derive(Serialize, ToSchema)]
-struct Version {
+#[schema(as = Version)]
+struct BuildInfo {
     name: &'static str,
     version: &'static str,
     /// Commit of the build; `unknown` where it was built without git's files.
@@ -91,8 +97,9 @@ struct Version {
 
 /// Whether orders would be accepted, and the state of all parts.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Ready)]
 #[serde(rename_all = "camelCase")]
-struct Ready {
+struct Readiness {
     ready: bool,
     phase: &'static str,
     durability: DurabilityVO,
@@ -104,7 +111,7 @@ struct Ready {
     /// away.
     kill_switch_unconfirmed: Vec<u8>,
     shards: Vec<ShardVO>,
-    adapters: Vec<WayVO>,
+    adapters: Vec<AdapterHealthVO>,
     listeners: Vec<ListenerVO>,
     /// The broker of strategies in processes of their own; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,8 +133,8 @@ struct BrokerVO {
     /// Why strategies cannot send orders; absent while they can.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
-    strategies: Vec<OutpostVO>,
-    /// Permissions that the login of the server lacks, in the words of the broker.
+    strategies: Vec<RemoteStrategyVO>,
+    /// Permissions that the login of the server lacks, as the broker reports them.
     missing_rights: Vec<String>,
     /// Strategies whose login may publish on subjects of the server; `SERVERS` if servers and
     /// strategies share an account.
@@ -135,7 +142,7 @@ struct BrokerVO {
 }
 
 #[derive(Serialize, ToSchema)]
-struct OutpostVO {
+struct RemoteStrategyVO {
     name: String,
     /// Whether its process is connected.
     present: bool,
@@ -159,7 +166,7 @@ struct ShardVO {
 }
 
 #[derive(Serialize, ToSchema)]
-struct WayVO {
+struct AdapterHealthVO {
     id: u8,
     name: String,
     connected: bool,
@@ -171,22 +178,22 @@ struct ListenerVO {
     address: String,
 }
 
-impl Ready {
-    fn of(house: &AppState, ready: bool) -> Ready {
-        let (standing, view) = (&house.standing, house.floor.view());
-        let shards = (0..house.floor.shards()).map(|shard| ShardVO {
+impl Readiness {
+    fn of(app: &AppState, ready: bool) -> Readiness {
+        let (service_status, view) = (&app.service_status, app.shard_client.view());
+        let shards = (0..app.shard_client.shards()).map(|shard| ShardVO {
             shard,
             complete: view.is_complete(ShardId(shard)),
             seq: view.seq(ShardId(shard)),
         });
-        let listeners = standing.listeners().iter();
-        let phase = if house.is_leaving() { Phase::Stopping } else { standing.phase() };
-        Ready {
+        let listeners = service_status.listeners().iter();
+        let phase = if app.is_stopping() { ServicePhase::Stopping } else { service_status.phase() };
+        Readiness {
             ready,
-            phase: phase.word(),
+            phase: phase.name(),
             durability: DurabilityVO {
-                level: standing.durability().word(),
-                journal: standing.journaling().word(),
+                level: service_status.durability().word(),
+                journal: service_status.journaling().name(),
             },
             kill_switch: view.kills().next().is_some(),
             kill_switch_state: view.switch(Scope::Global).into(),
@@ -195,44 +202,44 @@ impl Ready {
                 .map(|shard| shard.0)
                 .collect(),
             shards: shards.collect(),
-            adapters: adapters(house),
+            adapters: adapters(app),
             listeners: listeners
                 .map(|listener| ListenerVO { name: listener.name, address: listener.address.to_string() })
                 .collect(),
-            broker: house.outposts.as_deref().map(broker),
-            members: house.cluster.as_ref().map(|cluster| shown::members(house, cluster)),
-            standby: standing.standby().map(StandbyVO::of),
-            uptime_ms: house.now().since(standing.started()) / NS_PER_MS,
+            broker: app.remote_strategies.as_deref().map(broker),
+            members: app.cluster.as_ref().map(|cluster| members::members(app, cluster)),
+            standby: service_status.standby().map(StandbyVO::of),
+            uptime_ms: app.now().since(service_status.started()) / NS_PER_MS,
         }
     }
 }
 
-fn broker(outposts: &RemoteStrategies) -> BrokerVO {
-    let connected = outposts.up.get();
+fn broker(remote_strategies: &RemoteStrategies) -> BrokerVO {
+    let connected = remote_strategies.up.get();
     let mut strategies = Vec::new();
-    outposts.each(|name, present, host| {
-        strategies.push(OutpostVO { name: name.to_string(), present, host: host.to_string() });
+    remote_strategies.for_each(|name, present, host| {
+        strategies.push(RemoteStrategyVO { name: name.to_string(), present, host: host.to_string() });
     });
     BrokerVO {
         connected,
         reason: (!connected).then(|| Reason::BrokerLost.code()),
         strategies,
-        missing_rights: outposts.violations(),
-        wide_logins: outposts.wide_logins(),
+        missing_rights: remote_strategies.violations(),
+        wide_logins: remote_strategies.wide_logins(),
     }
 }
 
 /// Lists the adapters that the reference data use. The simulated venue is part of the shards and
 /// always connected.
-fn adapters(house: &AppState) -> Vec<WayVO> {
-    let view = house.floor.view();
-    let reference = house.floor.reference();
+fn adapters(app: &AppState) -> Vec<AdapterHealthVO> {
+    let view = app.shard_client.view();
+    let reference = app.shard_client.reference();
     let names: BTreeMap<_, _> = reference
         .exchanges()
         .iter()
         .map(|exchange| (exchange.adapter, exchange.adapter_type.as_str()))
         .collect();
-    let adapter = |(id, name): (AdapterId, &str)| WayVO {
+    let adapter = |(id, name): (AdapterId, &str)| AdapterHealthVO {
         id: id.0,
         name: name.to_string(),
         connected: id == AdapterId::SIM || view.adapter(id).unwrap_or(false),

@@ -5,18 +5,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::app_state::AppState;
-use super::openapi::Gathered;
-use super::response::Answer;
+use super::openapi::SchemaSet;
+use super::response::HttpResponse;
 use crate::metrics::StageSummary;
 
-pub fn stages(house: &AppState) -> Answer {
-    let stages: Vec<_> = house.stages().into_iter().map(StageVO::of).collect();
-    Answer::json(&stages)
+pub fn stages(app: &AppState) -> HttpResponse {
+    let stages: Vec<_> = app.stages().into_iter().map(StageVO::of).collect();
+    HttpResponse::json(&stages)
 }
 
 /// Adds the schema of this response.
-pub fn describe(gathered: &mut Gathered) {
-    gathered.said::<StageVO>();
+pub fn describe(schemas: &mut SchemaSet) {
+    schemas.add_response::<StageVO>();
 }
 
 /// Duration of one stage in one thread, in nanoseconds.

@@ -13,13 +13,13 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::admission::Admitted;
+use super::admission::AdmittedConnection;
 use super::app_state::AppState;
-use super::connection::{Stream, serve};
+use super::connection::{ClientStream, serve};
 use crate::net::listener::acknowledge;
 
 /// Pause after the system had no descriptor or memory for a connection, until some have ended.
-const BREATH: Duration = Duration::from_millis(50);
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Response to a client if there is no room for its connection; it may retry.
 const NO_ROOM: &[u8] =
@@ -34,7 +34,7 @@ pub fn bind(address: SocketAddr) -> io::Result<StdListener> {
 
 /// Accepts connections until it is dropped.
 pub fn accept(
-    house: Rc<AppState>,
+    app: Rc<AppState>,
     listener: StdListener,
     tls: Option<Arc<ServerConfig>>,
 ) -> io::Result<impl Future<Output = ()>> {
@@ -43,36 +43,36 @@ pub fn accept(
     Ok(async move {
         loop {
             match listener.accept().await {
-                Ok((socket, peer)) => admit(&house, socket, peer, tls.clone()),
-                Err(error) if is_the_peers(&error) => {}
-                Err(_) => sleep(BREATH).await,
+                Ok((socket, peer)) => admit(&app, socket, peer, tls.clone()),
+                Err(error) if is_peer_error(&error) => {}
+                Err(_) => sleep(RETRY_PAUSE).await,
             }
         }
     })
 }
 
-fn admit(house: &Rc<AppState>, socket: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
-    let Some(Admitted { slot, evicted }) = house.admission.admit(peer.ip(), Instant::now()) else {
-        house.meter.turned_away.one_more();
+fn admit(app: &Rc<AppState>, socket: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
+    let Some(AdmittedConnection { slot, evicted }) = app.admission.admit(peer.ip(), Instant::now()) else {
+        app.meter.refused.increment();
         if tls.is_none() {
             // A new socket has room for it; if not, closing it has the same meaning.
             let _ = socket.try_write(NO_ROOM);
         }
         return;
     };
-    house.meter.evicted.add(evicted as u64);
+    app.meter.evicted.add(evicted as u64);
     // A connection that was closed before we answer has no local address any more.
     let (Ok(local), Ok(())) = (socket.local_addr(), socket.set_nodelay(true)) else { return };
-    house.meter.accepted.one_more();
-    let house = house.clone();
+    app.meter.accepted.increment();
+    let app = app.clone();
     let set_task = slot.task_setter();
     let task = spawn_local(async move {
         let stream = match tls {
-            None => Some(Stream::Plain(socket)),
-            Some(tls) => shake_hands(&house, socket, tls).await,
+            None => Some(ClientStream::Plain(socket)),
+            Some(tls) => tls_handshake(&app, socket, tls).await,
         };
         if let Some(stream) = stream {
-            serve(house, stream, local, peer, slot).await;
+            serve(app, stream, local, peer, slot).await;
         }
     });
     set_task(task.abort_handle());
@@ -80,25 +80,25 @@ fn admit(house: &Rc<AppState>, socket: TcpStream, peer: SocketAddr, tls: Option<
 
 /// Performs the TLS handshake. Its deadline is that of a head: a client that needs longer for
 /// either is hostile or has no usable network.
-async fn shake_hands(house: &AppState, socket: TcpStream, tls: TlsAcceptor) -> Option<Stream> {
-    match timeout(house.settings.head_timeout.min(house.settings.drain_timeout), tls.accept(socket)).await {
+async fn tls_handshake(app: &AppState, socket: TcpStream, tls: TlsAcceptor) -> Option<ClientStream> {
+    match timeout(app.settings.head_timeout.min(app.settings.drain_timeout), tls.accept(socket)).await {
         Ok(Ok(stream)) => {
             acknowledge(stream.get_ref().0);
-            Some(Stream::Tls(Box::new(stream)))
+            Some(ClientStream::Tls(Box::new(stream)))
         }
         Ok(Err(_)) => {
-            house.meter.handshakes_failed.one_more();
+            app.meter.handshakes_failed.increment();
             None
         }
         Err(_elapsed) => {
-            house.meter.timed_out.one_more();
+            app.meter.timed_out.increment();
             None
         }
     }
 }
 
 /// Returns whether an error concerns one connection and not the listener.
-fn is_the_peers(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted

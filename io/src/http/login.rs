@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::app_state::AppState;
 use super::connection::ConnectionInfo;
 use super::problem::Problem;
-use super::routes::Call;
+use super::routes::ApiCall;
 use crate::auth::{AuthClient, Credentials, Identity, Refusal, Role, Verdict, network};
 use crate::config::Secret;
 
@@ -28,79 +28,82 @@ const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 
 /// The sender of a request, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum RequestCaller {
     Known(Identity),
     /// The sender of a public call, without credentials.
-    Anybody,
+    Anonymous,
 }
 
 /// Checks that the sender may make this call, and returns who it is.
-pub async fn admit(
-    house: &AppState,
-    visit: &ConnectionInfo,
+pub async fn authorize(
+    app: &AppState,
+    connection: &ConnectionInfo,
     head: &Head,
-    call: Call,
+    call: ApiCall,
     role: Role,
-) -> Result<Who, Problem> {
-    let reception = &house.reception;
-    let identity = match reception.anybody() {
+) -> Result<RequestCaller, Problem> {
+    let login_queue = &app.login_queue;
+    let identity = match login_queue.default_identity() {
         Some(identity) => identity,
-        None => match shown(&head.headers, visit.peer.ip())? {
+        None => match credentials_of(&head.headers, connection.peer.ip())? {
             Some(credentials) => {
-                let identity = reception.ask(house, credentials).await?;
-                visit.set_known();
+                let identity = login_queue.authenticate(app, credentials).await?;
+                connection.set_known();
                 identity
             }
-            None if is_open(call) => return Ok(Who::Anybody),
+            None if is_public(call) => return Ok(RequestCaller::Anonymous),
             None => return Err(missing()),
         },
     };
-    let taken = house.logins.borrow_mut().take(house.now(), &identity.name);
+    let taken = app.logins.borrow_mut().take(app.now(), &identity.name);
     taken.map_err(|wait_s| too_many("too many requests by this login", wait_s))?;
     if identity.role < role {
-        let detail = format!("{} may not do this: it takes the role {role}", identity.name);
+        let detail = format!("{} may not do this: it requires the role {role}", identity.name);
         return Err(Problem::new(StatusCode::FORBIDDEN, "role-too-low", detail));
     }
-    Ok(Who::Known(identity))
+    Ok(RequestCaller::Known(identity))
 }
 
 /// Checks that the sender's address may send another request now.
-pub fn pace(house: &AppState, visit: &ConnectionInfo) -> Result<(), Problem> {
-    let taken = house.peers.borrow_mut().take(house.now(), &network(visit.peer.ip()));
+pub fn check_rate(app: &AppState, connection: &ConnectionInfo) -> Result<(), Problem> {
+    let taken = app.peers.borrow_mut().take(app.now(), &network(connection.peer.ip()));
     taken.map_err(|wait_s| too_many("too many requests from this address", wait_s))
 }
 
 fn too_many(detail: &'static str, wait_s: u32) -> Problem {
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).later(wait_s)
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).with_retry_after(wait_s)
 }
 
 /// Returns whether a call needs no login. These calls reveal nothing of the platform's state.
-pub fn is_open(call: Call) -> bool {
+pub fn is_public(call: ApiCall) -> bool {
     matches!(
         call,
-        Call::Home
-            | Call::Asset
-            | Call::Docs
-            | Call::DocsScript
-            | Call::DocsStyle
-            | Call::OpenApi
-            | Call::Live
-            | Call::Ready
+        ApiCall::Home
+            | ApiCall::Asset
+            | ApiCall::Docs
+            | ApiCall::DocsScript
+            | ApiCall::DocsStyle
+            | ApiCall::OpenApi
+            | ApiCall::Live
+            | ApiCall::Ready
     )
 }
 
 /// Returns whether a call is one by which a supervisor checks the health of the service.
-pub fn is_health(call: Call) -> bool {
-    matches!(call, Call::Live | Call::Ready)
+pub fn is_health(call: ApiCall) -> bool {
+    matches!(call, ApiCall::Live | ApiCall::Ready)
 }
 
 /// Returns the credentials of a request; `None` if there are none. A header that cannot be parsed
 /// is an error.
-fn shown(headers: &HeaderMap, peer: IpAddr) -> Result<Option<Credentials>, Problem> {
+fn credentials_of(headers: &HeaderMap, peer: IpAddr) -> Result<Option<Credentials>, Problem> {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Ok(None) };
     if lines.next().is_some() {
-        return Err(Problem::bad_request("bad-authorization", "a request has one Authorization"));
+        return Err(Problem::bad_request(
+            "bad-authorization",
+            "a request must have at most one Authorization",
+        ));
     }
     let parsed = line.to_str().ok().and_then(|line| line.split_once(' '));
     let credentials = parsed.and_then(|(scheme, rest)| {
@@ -126,7 +129,7 @@ fn basic(text: &str, peer: IpAddr) -> Option<Credentials> {
 }
 
 fn missing() -> Problem {
-    unauthorized("login-required", "this takes a login: Authorization with a Bearer token, or Basic")
+    unauthorized("login-required", "this requires a login: Authorization with a Bearer token, or Basic")
 }
 
 fn unauthorized(code: &'static str, detail: &'static str) -> Problem {
@@ -147,62 +150,66 @@ pub fn challenge(request: &HeaderMap, answer: &mut HeaderMap) {
 /// This thread's client of the `auth` thread, and the requests that wait for it.
 #[derive(Debug)]
 pub struct LoginQueue {
-    seat: RefCell<AuthClient>,
+    auth_client: RefCell<AuthClient>,
     /// Waiting requests by ticket; never more than the client has open queries.
     waiting: RefCell<BTreeMap<u64, oneshot::Sender<Verdict>>>,
     tickets: Cell<u64>,
 }
 
 impl LoginQueue {
-    pub fn new(seat: AuthClient) -> LoginQueue {
-        LoginQueue { seat: RefCell::new(seat), waiting: RefCell::default(), tickets: Cell::new(0) }
+    pub fn new(auth_client: AuthClient) -> LoginQueue {
+        LoginQueue {
+            auth_client: RefCell::new(auth_client),
+            waiting: RefCell::default(),
+            tickets: Cell::new(0),
+        }
     }
 
     /// Returns the identity of all callers, where no login is required.
-    pub fn anybody(&self) -> Option<Identity> {
-        self.seat.borrow().anybody().cloned()
+    pub fn default_identity(&self) -> Option<Identity> {
+        self.auth_client.borrow().anybody().cloned()
     }
 
     /// Gives verdicts to the requests that wait for them, and returns how many there were.
     pub fn poll(&self) -> usize {
-        let mut seat = self.seat.borrow_mut();
+        let mut auth_client = self.auth_client.borrow_mut();
         let mut work = 0;
-        while let Some((ticket, verdict)) = seat.poll() {
-            if let Some(asker) = self.waiting.borrow_mut().remove(&ticket) {
+        while let Some((ticket, verdict)) = auth_client.poll() {
+            if let Some(reply_to) = self.waiting.borrow_mut().remove(&ticket) {
                 // If the request is gone, the verdict is discarded.
-                let _ = asker.send(verdict);
+                let _ = reply_to.send(verdict);
             }
             work += 1;
         }
         work
     }
 
-    pub async fn ask(&self, house: &AppState, credentials: Credentials) -> Result<Identity, Problem> {
-        let now = house.now();
-        let verdict = self.seat.borrow_mut().judge_at_once(now, &credentials);
+    pub async fn authenticate(&self, app: &AppState, credentials: Credentials) -> Result<Identity, Problem> {
+        let now = app.now();
+        let verdict = self.auth_client.borrow_mut().judge_at_once(now, &credentials);
         let verdict = match verdict {
             Some(verdict) => verdict,
-            None => self.verify(house, now, credentials).await?,
+            None => self.verify_password(app, now, credentials).await?,
         };
         verdict.map_err(|refusal| {
-            house.meter.logins_refused.one_more();
+            app.meter.logins_refused.increment();
             refused(refusal)
         })
     }
 
     /// Has a password verified. Returns an error if no thread can do it now.
-    async fn verify(
+    async fn verify_password(
         &self,
-        house: &AppState,
+        app: &AppState,
         now: Timestamp,
         credentials: Credentials,
     ) -> Result<Verdict, Problem> {
         let ticket = self.tickets.get();
         self.tickets.set(ticket + 1);
-        self.seat.borrow_mut().ask(now, ticket, credentials).map_err(|_busy| Problem::busy())?;
-        let (asker, verdict) = oneshot::channel();
-        self.waiting.borrow_mut().insert(ticket, asker);
-        match timeout(house.settings.answer_timeout, verdict).await {
+        self.auth_client.borrow_mut().ask(now, ticket, credentials).map_err(|_busy| Problem::busy())?;
+        let (reply_to, verdict) = oneshot::channel();
+        self.waiting.borrow_mut().insert(ticket, reply_to);
+        match timeout(app.settings.answer_timeout, verdict).await {
             Ok(Ok(verdict)) => Ok(verdict),
             // The `auth` thread always answers, unless the process ends.
             Ok(Err(_)) | Err(_) => Err(Problem::busy()),
@@ -215,7 +222,7 @@ fn refused(refusal: Refusal) -> Problem {
         Refusal::Wrong => unauthorized("bad-credentials", "the login or the secret is wrong"),
         Refusal::Locked { wait_s } => {
             let detail = "too many wrong passwords; wait, then try once";
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "locked-out", detail).later(wait_s)
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "locked-out", detail).with_retry_after(wait_s)
         }
         Refusal::Busy => Problem::busy(),
         Refusal::Ending => Problem::stopping(),
@@ -231,8 +238,10 @@ mod tests {
         for line in lines {
             headers.append(AUTHORIZATION, HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
-        let shown = shown(&headers, [127, 0, 0, 1].into()).map_err(|problem| problem.code)?;
-        Ok(shown.map(|shown| (shown.login, shown.secret.reveal().to_string())))
+        let credentials_of =
+            credentials_of(&headers, [127, 0, 0, 1].into()).map_err(|problem| problem.code)?;
+        Ok(credentials_of
+            .map(|credentials_of| (credentials_of.login, credentials_of.secret.reveal().to_string())))
     }
 
     #[test]

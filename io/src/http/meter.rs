@@ -6,39 +6,39 @@ use std::cell::Cell;
 #[derive(Debug, Default)]
 pub struct Meter {
     classes: [Cell<u64>; CLASSES.len()],
-    pub accepted: Tally,
+    pub accepted: LocalCounter,
     /// Connections refused because there were too many.
-    pub turned_away: Tally,
+    pub refused: LocalCounter,
     /// Connections closed while no request was being answered, to make room for others.
-    pub evicted: Tally,
+    pub evicted: LocalCounter,
     /// TLS handshakes that failed.
-    pub handshakes_failed: Tally,
+    pub handshakes_failed: LocalCounter,
     /// Connections closed for being slow: in the head, the body, reading, or idle.
-    pub timed_out: Tally,
+    pub timed_out: LocalCounter,
     /// Requests refused before any handler saw them.
-    pub guarded: Tally,
+    pub rejected: LocalCounter,
     /// Logins with wrong credentials, or refused unchecked because of too many wrong ones.
-    pub logins_refused: Tally,
+    pub logins_refused: LocalCounter,
 }
 
 pub const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 impl Meter {
-    pub fn answered(&self, status: u16) {
+    pub fn count_response(&self, status: u16) {
         let class = (status / 100).clamp(1, 5) as usize - 1;
         self.classes[class].set(self.classes[class].get() + 1);
     }
 
-    pub fn answers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn responses_by_class(&self) -> impl Iterator<Item = (&'static str, u64)> {
         CLASSES.into_iter().zip(self.classes.iter().map(Cell::get))
     }
 }
 
 #[derive(Debug, Default)]
-pub struct Tally(Cell<u64>);
+pub struct LocalCounter(Cell<u64>);
 
-impl Tally {
-    pub fn one_more(&self) {
+impl LocalCounter {
+    pub fn increment(&self) {
         self.0.set(self.0.get() + 1);
     }
 

@@ -12,31 +12,31 @@ use pitlane_engine::id::{Origin, PortId, Source};
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 use crate::log::Events;
-use crate::notifications::{Kind, Notification, NotificationChannel, SessionInfo};
+use crate::notifications::{Notification, NotificationChannel, SessionInfo, SessionKind};
 
 /// Name of this thread in the ids of sessions.
-pub const HERE: &str = "http";
+pub const THREAD_NAME: &str = "http";
 /// Maximum number of notifications forwarded in one cycle, for each source; the rest wait for the
 /// next.
-const NOTES_PER_TURN_MAX: usize = 256;
+const NOTIFICATIONS_PER_CYCLE_MAX: usize = 256;
 
 #[derive(Debug)]
 pub struct NotificationHub {
-    lines: RefCell<Vec<Line>>,
+    gateways: RefCell<Vec<GatewayChannel>>,
     log: RefCell<Option<Events>>,
-    names: RefCell<Names>,
+    names: RefCell<FixSessionNames>,
     /// By strategy: the reason of its last failure.
     failures: RefCell<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
 /// Names of FIX sessions.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct FixSessionNames {
     by_session: BTreeMap<(PortId, u16), Arc<str>>,
     changes: u64,
 }
 
-impl Names {
+impl FixSessionNames {
     /// Returns a counter that grows with each name received.
     pub fn changes(&self) -> u64 {
         self.changes
@@ -56,80 +56,84 @@ impl Names {
 
 /// Channel to one gateway.
 #[derive(Debug)]
-struct Line {
+struct GatewayChannel {
     name: String,
-    post: NotificationChannel,
+    channel: NotificationChannel,
     sessions: Arc<[SessionInfo]>,
 }
 
 impl NotificationHub {
     /// Creates a hub with the channels of the gateways.
-    pub fn new(posts: Vec<NotificationChannel>, log: Option<Events>) -> NotificationHub {
-        let line = |(at, post): (usize, NotificationChannel)| Line {
+    pub fn new(channels: Vec<NotificationChannel>, log: Option<Events>) -> NotificationHub {
+        let gateway = |(at, channel): (usize, NotificationChannel)| GatewayChannel {
             name: at.to_string(),
-            post,
+            channel,
             sessions: Arc::new([]),
         };
-        let lines = posts.into_iter().enumerate().map(line).collect();
-        let (lines, log) = (RefCell::new(lines), RefCell::new(log));
-        NotificationHub { lines, log, names: RefCell::default(), failures: RefCell::default() }
+        let gateways = channels.into_iter().enumerate().map(gateway).collect();
+        let (gateways, log) = (RefCell::new(gateways), RefCell::new(log));
+        NotificationHub { gateways, log, names: RefCell::default(), failures: RefCell::default() }
     }
 
     /// Sends a notification of this thread to all.
-    pub fn announce(&self, hall: &Rc<WebSocketBroker>, note: Notification) {
-        if let Notification::Failed { strategy, reason } = &note {
+    pub fn announce(&self, ws_broker: &Rc<WebSocketBroker>, notification: Notification) {
+        if let Notification::Failed { strategy, reason } = &notification {
             self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
         }
-        tell_all(&mut self.lines.borrow_mut(), None, hall, note);
-        hall.settle();
+        send_to_all(&mut self.gateways.borrow_mut(), None, ws_broker, notification);
+        ws_broker.flush();
     }
 
     /// Forwards notifications, up to a bound, and returns how many. Events between strategies also
     /// go to remote strategies.
-    pub fn poll(&self, hall: &Rc<WebSocketBroker>, outposts: Option<&RemoteStrategies>) -> usize {
-        let mut lines = self.lines.borrow_mut();
+    pub fn poll(
+        &self,
+        ws_broker: &Rc<WebSocketBroker>,
+        remote_strategies: Option<&RemoteStrategies>,
+    ) -> usize {
+        let mut gateways = self.gateways.borrow_mut();
         let mut work = 0;
         while let Some(event) = self.log.borrow_mut().as_mut().and_then(Events::poll) {
-            tell_all(&mut lines, None, hall, Notification::Log(Arc::new(event)));
+            send_to_all(&mut gateways, None, ws_broker, Notification::Log(Arc::new(event)));
             work += 1;
-            if work == NOTES_PER_TURN_MAX {
+            if work == NOTIFICATIONS_PER_CYCLE_MAX {
                 break;
             }
         }
-        for from in 0..lines.len() {
-            for _ in 0..NOTES_PER_TURN_MAX {
-                let Some(note) = lines[from].post.poll() else { break };
+        for from in 0..gateways.len() {
+            for _ in 0..NOTIFICATIONS_PER_CYCLE_MAX {
+                let Some(notification) = gateways[from].channel.poll() else { break };
                 work += 1;
-                match note {
-                    Notification::Sessions(sessions) => lines[from].sessions = sessions,
-                    note => {
-                        if let Notification::Named { port, session, name } = &note {
+                match notification {
+                    Notification::Sessions(sessions) => gateways[from].sessions = sessions,
+                    notification => {
+                        if let Notification::Named { port, session, name } = &notification {
                             self.names.borrow_mut().insert(*port, *session, name.clone());
                         }
-                        tell_outposts(outposts, &note);
-                        if let Notification::Failed { strategy, reason } = &note {
+                        send_to_remote_strategies(remote_strategies, &notification);
+                        if let Notification::Failed { strategy, reason } = &notification {
                             self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
                         }
-                        tell_all(&mut lines, Some(from), hall, note);
+                        send_to_all(&mut gateways, Some(from), ws_broker, notification);
                     }
                 }
             }
         }
         // Notifications that clients of this thread send to all.
-        while let Some(note) = hall.take_note() {
-            tell_outposts(outposts, &note);
-            lines.iter_mut().for_each(|line| line.post.send(note.clone()));
+        while let Some(notification) = ws_broker.take_notification() {
+            send_to_remote_strategies(remote_strategies, &notification);
+            gateways.iter_mut().for_each(|gateway| gateway.channel.send(notification.clone()));
             work += 1;
         }
         if work > 0 {
-            hall.settle();
+            ws_broker.flush();
         }
         work
     }
 
-    pub fn each(&self, mut show: impl FnMut(&str, &SessionInfo)) {
-        for line in self.lines.borrow().iter() {
-            line.sessions.iter().for_each(|row| show(&line.name, row));
+    pub fn for_each_session(&self, mut visit: impl FnMut(&str, &SessionInfo)) {
+        for gateway in self.gateways.borrow().iter() {
+            gateway.sessions.iter().for_each(|session| visit(&gateway.name, session));
         }
     }
 
@@ -138,9 +142,9 @@ impl NotificationHub {
         self.log.borrow().as_ref().map_or(0, Events::dropped)
     }
 
-    /// Calls `show` for each gateway with the number of notifications dropped for lack of room.
-    pub fn each_post(&self, mut show: impl FnMut(&str, u64)) {
-        self.lines.borrow().iter().for_each(|line| show(&line.name, line.post.dropped()));
+    /// Calls `visit` for each gateway with the number of notifications dropped for lack of room.
+    pub fn each_channel(&self, mut visit: impl FnMut(&str, u64)) {
+        self.gateways.borrow().iter().for_each(|gateway| visit(&gateway.name, gateway.channel.dropped()));
     }
 
     /// Returns the reason of a strategy's last failure, if there was one.
@@ -148,31 +152,33 @@ impl NotificationHub {
         self.failures.borrow().get(strategy).cloned()
     }
 
-    pub fn names(&self) -> Ref<'_, Names> {
+    pub fn names(&self) -> Ref<'_, FixSessionNames> {
         self.names.borrow()
     }
 
-    /// Resets the sequence numbers of the FIX session that `is_meant` selects; returns false if
+    /// Resets the sequence numbers of the FIX session that `is_selected` selects; returns false if
     /// there is none.
-    pub fn reset(&self, is_meant: impl Fn(&str, &SessionInfo) -> bool) -> bool {
-        for line in self.lines.borrow_mut().iter_mut() {
-            let is_it =
-                |row: &&SessionInfo| matches!(row.kind, Kind::Fix | Kind::Venue) && is_meant(&line.name, row);
-            if let Some(number) = line.sessions.iter().find(is_it).map(|row| row.number) {
-                line.post.send(Notification::Reset { number });
+    pub fn reset(&self, is_selected: impl Fn(&str, &SessionInfo) -> bool) -> bool {
+        for gateway in self.gateways.borrow_mut().iter_mut() {
+            let is_match = |session: &&SessionInfo| {
+                matches!(session.kind, SessionKind::Fix | SessionKind::Venue)
+                    && is_selected(&gateway.name, session)
+            };
+            if let Some(number) = gateway.sessions.iter().find(is_match).map(|session| session.number) {
+                gateway.channel.send(Notification::Reset { number });
                 return true;
             }
         }
         false
     }
 
-    /// Ends the session that `is_meant` selects; returns false if there is none.
-    pub fn kick(&self, is_meant: impl Fn(&str, &SessionInfo) -> bool) -> bool {
-        for line in self.lines.borrow_mut().iter_mut() {
-            let found = line.sessions.iter().find(|row| is_meant(&line.name, row));
-            if let Some(row) = found {
-                let (kind, number) = (row.kind, row.number);
-                line.post.send(Notification::Kick { kind, number });
+    /// Ends the session that `is_selected` selects; returns false if there is none.
+    pub fn kick(&self, is_selected: impl Fn(&str, &SessionInfo) -> bool) -> bool {
+        for gateway in self.gateways.borrow_mut().iter_mut() {
+            let found = gateway.sessions.iter().find(|session| is_selected(&gateway.name, session));
+            if let Some(session) = found {
+                let (kind, number) = (session.kind, session.number);
+                gateway.channel.send(Notification::Kick { kind, number });
                 return true;
             }
         }
@@ -180,19 +186,25 @@ impl NotificationHub {
     }
 }
 
-fn tell_outposts(outposts: Option<&RemoteStrategies>, note: &Notification) {
-    if let (Some(outposts), Notification::Generic { name, body }) = (outposts, note) {
-        outposts.hear_generic(name, body);
+fn send_to_remote_strategies(remote_strategies: Option<&RemoteStrategies>, notification: &Notification) {
+    if let (Some(remote_strategies), Notification::Generic { name, body }) = (remote_strategies, notification)
+    {
+        remote_strategies.queue_generic(name, body);
     }
 }
 
 /// Sends a notification to all but the gateway it comes from, which has informed its own clients
 /// already.
-fn tell_all(lines: &mut [Line], from: Option<usize>, hall: &WebSocketBroker, note: Notification) {
-    for (at, line) in lines.iter_mut().enumerate() {
+fn send_to_all(
+    gateways: &mut [GatewayChannel],
+    from: Option<usize>,
+    ws_broker: &WebSocketBroker,
+    notification: Notification,
+) {
+    for (at, gateway) in gateways.iter_mut().enumerate() {
         if Some(at) != from {
-            line.post.send(note.clone());
+            gateway.channel.send(notification.clone());
         }
     }
-    hall.tell(&note);
+    ws_broker.handle_notification(&notification);
 }

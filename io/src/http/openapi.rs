@@ -18,10 +18,10 @@ mod schemas;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use self::about::{About, Input, Output, Param, Shape};
-pub use self::schemas::Gathered;
+use self::about::{CallDescription, ParamSpec, RequestSpec, ResponseSpec, SchemaRef};
+pub use self::schemas::SchemaSet;
 use super::login;
-use super::routes::{self, Call, Verb};
+use super::routes::{self, ApiCall, RouteMethod};
 use crate::auth::Role;
 
 /// Refusals that every call may answer with, whatever it is about.
@@ -31,10 +31,11 @@ const ALWAYS: [u16; 4] = [400, 421, 429, 503];
 /// needed.
 pub fn document(login_required: bool) -> Bytes {
     let mut paths = Map::new();
-    for (path, verb, role, call) in routes::all() {
+    for (path, method, role, call) in routes::all() {
         let about = calls::about(call);
         let item = paths.entry(named(path, &about)).or_insert_with(|| json!({}));
-        item[verb.method().to_ascii_lowercase()] = operation(path, verb, role, call, &about, login_required);
+        item[method.method().to_ascii_lowercase()] =
+            operation(path, method, role, call, &about, login_required);
     }
     let document = json!({
         "openapi": "3.1.0",
@@ -47,7 +48,7 @@ pub fn document(login_required: bool) -> Bytes {
                 parameters are refused.",
         },
         "servers": [{ "url": "/" }],
-        "tags": about::TAGS.map(|(name, words)| json!({ "name": name, "description": words })),
+        "tags": about::TAGS.map(|(name, text)| json!({ "name": name, "description": text })),
         "security": security(login_required),
         "paths": paths,
         "components": {
@@ -69,84 +70,92 @@ fn security(login_required: bool) -> Value {
 }
 
 /// Returns the path with names for its variable segments.
-fn named(path: &str, about: &About) -> String {
+fn named(path: &str, about: &CallDescription) -> String {
     about
         .path
         .iter()
         .fold(path.to_string(), |path, param| path.replacen("{}", &format!("{{{}}}", param.name), 1))
 }
 
-fn operation(path: &str, verb: Verb, role: Role, call: Call, about: &About, login_required: bool) -> Value {
+fn operation(
+    path: &str,
+    method: RouteMethod,
+    role: Role,
+    call: ApiCall,
+    about: &CallDescription,
+    login_required: bool,
+) -> Value {
     let mut operation = json!({
-        "operationId": operation_id(path, verb),
+        "operationId": operation_id(path, method),
         "tags": [about.tag],
         "summary": about.summary,
-        "responses": responses(about, role, login::is_open(call)),
+        "responses": responses(about, role, login::is_public(call)),
     });
     if !about.more.is_empty() {
         operation["description"] = about.more.into();
     }
-    // Some paths have a fixed word where others have the id of an order: these have no parameter.
+    // Some paths have a fixed segment where others have the id of an order: these have no
+    // parameter.
     let in_path = if path.contains("{}") { about.path } else { &[] };
     let params: Vec<Value> = [("path", in_path), ("query", about.query), ("header", about.headers)]
         .into_iter()
-        .flat_map(|(place, params)| params.iter().map(move |param| parameter(place, param)))
+        .flat_map(|(location, params)| params.iter().map(move |param| parameter(location, param)))
         .collect();
     if !params.is_empty() {
         operation["parameters"] = params.into();
     }
-    if let Some(Input { schema, example }) = &about.input {
+    if let Some(RequestSpec { schema, example }) = &about.input {
         let content = json!({ "application/json": { "schema": schema_of(schema), "example": example } });
         operation["requestBody"] = json!({ "required": true, "content": content });
     }
-    if login::is_open(call) {
+    if login::is_public(call) {
         operation["security"] = json!([{}]);
     } else if login_required {
         operation["security"] = security(true);
     }
-    if !login::is_open(call) {
+    if !login::is_public(call) {
         operation["x-role"] = role.to_string().into();
     }
     operation
 }
 
 /// Returns `get_rest_security_by` and the like: unique, since a path has a method once.
-fn operation_id(path: &str, verb: Verb) -> String {
-    let words = path.split(['/', '.', '-']).filter(|word| !word.is_empty());
-    let words = words.map(|word| if word == "{}" { "by" } else { word });
-    [verb.method().to_ascii_lowercase().as_str()].into_iter().chain(words).collect::<Vec<_>>().join("_")
+fn operation_id(path: &str, method: RouteMethod) -> String {
+    let text = path.split(['/', '.', '-']).filter(|segment| !segment.is_empty());
+    let text = text.map(|segment| if segment == "{}" { "by" } else { segment });
+    [method.method().to_ascii_lowercase().as_str()].into_iter().chain(text).collect::<Vec<_>>().join("_")
 }
 
-fn parameter(place: &str, param: &Param) -> Value {
+fn parameter(location: &str, param: &ParamSpec) -> Value {
     json!({
         "name": param.name,
-        "in": place,
-        "required": place == "path" || param.required,
+        "in": location,
+        "required": location == "path" || param.required,
         "description": param.about,
         "schema": param.schema(),
         "example": param.example(),
     })
 }
 
-fn schema_of(shape: &Shape) -> Value {
+fn schema_of(shape: &SchemaRef) -> Value {
     let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     match shape {
-        Shape::One(name) => reference(name),
-        Shape::List(name) => json!({ "type": "array", "items": reference(name) }),
-        Shape::Plain(schema) => schema.clone(),
+        SchemaRef::One(name) => reference(name),
+        SchemaRef::List(name) => json!({ "type": "array", "items": reference(name) }),
+        SchemaRef::Plain(schema) => schema.clone(),
     }
 }
 
-fn responses(about: &About, role: Role, is_open: bool) -> Value {
+fn responses(about: &CallDescription, role: Role, is_public: bool) -> Value {
     let mut responses = Map::new();
     responses.insert("200".to_string(), success(&about.output));
-    if let Output::Confirmation = about.output {
-        let words = "Taken, and applied by the shards that can be reached. The others apply it when their servers are back.";
+    if let ResponseSpec::Confirmation = about.output {
+        let text = "Taken, and applied by the shards that can be reached. The others apply it when their servers are back.";
         let example = json!({ "confirmed": "SOME", "unconfirmedShards": [1] });
-        responses.insert("202".to_string(), confirmation(words, &example));
+        responses.insert("202".to_string(), confirmation(text, &example));
     }
     let mut refusals: Vec<u16> = ALWAYS.iter().chain(about.refusals).copied().collect();
-    if !is_open {
+    if !is_public {
         refusals.push(401);
     }
     if role > Role::Read {
@@ -169,59 +178,61 @@ fn responses(about: &About, role: Role, is_open: bool) -> Value {
     Value::Object(responses)
 }
 
-fn success(output: &Output) -> Value {
+fn success(output: &ResponseSpec) -> Value {
     match output {
-        Output::Empty => json!({ "description": "Done." }),
+        ResponseSpec::Empty => json!({ "description": "Done." }),
         // The body is usually empty, and a description cannot express an optional body.
-        Output::Order => json!({
+        ResponseSpec::Order => json!({
             "description": "Taken. Empty; an OrderVO if `Prefer: return=representation` was sent.",
             "headers": { "Location": { "description": "Where the order is read.", "schema": { "type": "string" } } },
         }),
-        Output::Json(shape, example) => json!({
+        ResponseSpec::Json(shape, example) => json!({
             "description": "Found.",
             "content": { "application/json": { "schema": schema_of(shape), "example": example } },
         }),
-        Output::Confirmation => {
+        ResponseSpec::Confirmation => {
             let example = json!({ "confirmed": "ALL", "unconfirmedShards": [] });
             confirmation("Applied by every shard.", &example)
         }
-        Output::Text(media) => json!({
+        ResponseSpec::Text(media) => json!({
             "description": "Text.",
             "content": { (*media): { "schema": { "type": "string" } } },
         }),
     }
 }
 
-fn confirmation(words: &str, example: &Value) -> Value {
-    let schema = schema_of(&Shape::One("ConfirmationVO"));
+fn confirmation(text: &str, example: &Value) -> Value {
+    let schema = schema_of(&SchemaRef::One("ConfirmationVO"));
     json!({
-        "description": words,
+        "description": text,
         "content": { "application/json": { "schema": schema, "example": example } },
     })
 }
 
 fn problem(status: u16) -> Value {
-    let words = match status {
+    let text = match status {
         400 => "The request is malformed; the detail says where.",
         401 => "A login is needed, or it is wrong.",
-        403 => "The role is too low, the strategy is not the login's, or a page of another origin asked.",
-        404 => "There is no such thing.",
-        408 => "The body did not come in time.",
-        409 => "Not possible as things stand.",
+        403 => {
+            "The role is too low, the strategy is not the login's, or the request comes from a page of another origin."
+        }
+        404 => "The resource does not exist.",
+        408 => "The body did not arrive in time.",
+        409 => "Not possible in the current state.",
         413 => "The body is too large.",
         415 => "The body is not application/json.",
-        421 => "The Host is none of ours.",
+        421 => "The Host is not one of this server.",
         422 => "Refused by validation or risk; nothing was sent to a venue.",
         429 => "Too many requests, or too many failed logins; Retry-After says how long to wait.",
         503 => "Starting, stopping or full; Retry-After says how long to wait.",
         _ => "Any other refusal.",
     };
-    let schema = schema_of(&Shape::One("Problem"));
+    let schema = schema_of(&SchemaRef::One("Problem"));
     let mut content = json!({ "schema": schema });
     if status != 0 {
         content["example"] = schemas::problem_example(status);
     }
-    let mut problem = json!({ "description": words, "content": { "application/problem+json": content } });
+    let mut problem = json!({ "description": text, "content": { "application/problem+json": content } });
     if matches!(status, 429 | 503) {
         let header =
             json!({ "description": "Seconds to wait.", "schema": { "type": "integer", "minimum": 0 } });

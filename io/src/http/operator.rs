@@ -5,29 +5,33 @@ use pitlane_engine::directive::Directive;
 
 use super::HttpEvent;
 use super::app_state::AppState;
-use super::body::{Input, read_nothing};
+use super::body::{RequestBody, read_nothing};
 use super::problem::Problem;
 use super::request_context::RequestContext;
-use super::response::Answer;
+use super::response::HttpResponse;
 
 /// Cancels every open order and refuses new ones, or lifts that. Answers when every shard that can
 /// be reached has applied it; the response names the others.
 pub async fn kill_switch(
-    house: &AppState,
-    ask: &RequestContext<'_>,
+    app: &AppState,
+    ctx: &RequestContext<'_>,
     on: bool,
-    body: Input,
-) -> Result<Answer, Problem> {
-    read_nothing(house, body).await?;
-    ask.sight(&house.floor.reference()).touch_all()?;
-    house.direct(Directive::Kill { scope: Scope::Global, on }).await
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    read_nothing(app, body).await?;
+    ctx.scope(&app.shard_client.reference()).authorize_all()?;
+    app.send_directive(Directive::Kill { scope: Scope::Global, on }).await
 }
 
 /// Answers, and requests the shutdown from main. Connections finish their current request, so the
 /// response is sent before it.
-pub async fn exit_vm(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    read_nothing(house, body).await?;
-    ask.sight(&house.floor.reference()).touch_all()?;
-    (house.tell)(HttpEvent::ExitAsked);
-    Ok(Answer::empty())
+pub async fn exit_vm(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    read_nothing(app, body).await?;
+    ctx.scope(&app.shard_client.reference()).authorize_all()?;
+    (app.send_event)(HttpEvent::ExitRequested);
+    Ok(HttpResponse::empty())
 }

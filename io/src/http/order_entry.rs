@@ -23,78 +23,83 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::app_state::AppState;
-use super::body::{self, Input};
+use super::body::{self, RequestBody};
 use super::orders;
 use super::problem::Problem;
 use super::request_context::RequestContext;
-use super::response::Answer;
-use super::shard_client::{Asked, Outcome, Pending, is_of_rest};
+use super::response::HttpResponse;
+use super::shard_client::{CommandOutcome, PendingResponse, RestRequest, is_rest_order};
 
 /// Interval at which a repeated request checks for the result of the first.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 pub async fn submit(
-    house: &AppState,
-    ask: &RequestContext<'_>,
+    app: &AppState,
+    ctx: &RequestContext<'_>,
     kind: OrderKind,
-    body: Input,
-) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let bytes = body::read(house, body).await?;
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let bytes = body::read(app, body).await?;
     let request = read_request(kind, &bytes)?;
     let id = parse_id(request.int_id.as_deref())?;
-    let reference = house.floor.reference();
+    let reference = app.shard_client.reference();
     let terms = terms_of(&request, &reference)?;
-    ask.sight(&reference).touch(terms.strategy)?;
-    house.is_open()?;
-    match house.floor.submit(ask.sender(house), id, terms) {
-        Ok((id, pending)) => finish(house, ask, (terms.strategy, id), pending).await,
+    ctx.scope(&reference).authorize(terms.strategy)?;
+    app.check_open()?;
+    match app.shard_client.submit(ctx.sender(app), id, terms) {
+        Ok((id, pending)) => finish(app, ctx, (terms.strategy, id), pending).await,
         Err(Declined { reason: Reason::DuplicateId, .. }) => {
-            replay_response(house, ask, (terms.strategy, id), Asked::Submit(terms)).await
+            replay_response(app, ctx, (terms.strategy, id), RestRequest::Submit(terms)).await
         }
         Err(declined) => Err(Problem::refused(declined.reason)),
     }
 }
 
 pub async fn modify(
-    house: &AppState,
-    ask: &RequestContext<'_>,
+    app: &AppState,
+    ctx: &RequestContext<'_>,
     kind: OrderKind,
-    body: Input,
-) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let bytes = body::read(house, body).await?;
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let bytes = body::read(app, body).await?;
     let change = read_change(kind, &bytes)?;
     let new_id = parse_id(change.new_int_id.as_deref())?;
-    let found = orders_in_scope(house, ask, &change.int_id)?;
+    let found = orders_in_scope(app, ctx, &change.int_id)?;
     let receipts = found.iter().filter_map(|order| {
-        let receipt = house.floor.receipt(order.terms.strategy, &new_id)?;
-        Some((order.terms.strategy, receipt.asked))
+        let receipt = app.shard_client.receipt(order.terms.strategy, &new_id)?;
+        Some((order.terms.strategy, receipt.request))
     });
     let receipts: Vec<_> = if new_id.is_none() { Vec::new() } else { receipts.collect() };
     if !receipts.is_empty() {
-        let is_meant =
-            |asked: Asked| found.iter().any(|order| asked == Asked::Modify(order.handle, change.changes));
-        let same = receipts.into_iter().find(|(_, asked)| is_meant(*asked));
-        let (strategy, asked) = same.ok_or_else(|| Problem::refused(Reason::DuplicateId))?;
-        return replay_response(house, ask, (strategy, new_id), asked).await;
+        let is_same = |request: RestRequest| {
+            found.iter().any(|order| request == RestRequest::Modify(order.handle, change.changes))
+        };
+        let same = receipts.into_iter().find(|(_, request)| is_same(*request));
+        let (strategy, request) = same.ok_or_else(|| Problem::refused(Reason::DuplicateId))?;
+        return replay_response(app, ctx, (strategy, new_id), request).await;
     }
     if let Some(order) = found.iter().find(|order| order.id == new_id && change.int_id != new_id.as_str()) {
-        return modified_before(house, ask, order, &change);
+        return modified_before(app, ctx, order, &change);
     }
     let order = single_open_order(found, change.account_id)?;
     check_fixed(&order, &change)?;
-    house.is_open()?;
-    match house.floor.modify(ask.sender(house), &order, new_id, change.changes) {
-        Ok((id, pending)) => finish(house, ask, (order.terms.strategy, id), pending).await,
+    app.check_open()?;
+    match app.shard_client.modify(ctx.sender(app), &order, new_id, change.changes) {
+        Ok((id, pending)) => finish(app, ctx, (order.terms.strategy, id), pending).await,
         Err(declined) => Err(Problem::refused(declined.reason)),
     }
 }
 
 /// Cancels an order. Answers when the request was accepted; its result follows by topic, and in the
 /// order's status.
-pub async fn cancel(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    let query = ask.query(&["accountId", "handle"])?;
+pub async fn cancel(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    let query = ctx.query(&["accountId", "handle"])?;
     let account = match query.get("accountId") {
         Some(text) => Some(
             text.parse().map_err(|_| Problem::bad_request("bad-query", "`accountId` is no account's id"))?,
@@ -108,52 +113,61 @@ pub async fn cancel(house: &AppState, ask: &RequestContext<'_>, body: Input) -> 
         }
         None => None,
     };
-    body::read_nothing(house, body).await?;
-    let mut found = orders_in_scope(house, ask, &ask.name()?)?;
+    body::read_nothing(app, body).await?;
+    let mut found = orders_in_scope(app, ctx, &ctx.name()?)?;
     found.retain(|order| handle.is_none_or(|handle| order.handle == handle));
     if found.is_empty() {
         return Err(Problem::refused(Reason::UnknownOrder));
     }
     let order = single_open_order(found, account)?;
-    house.is_open()?;
-    let sent = house.floor.cancel(ask.sender(house), &order);
+    app.check_open()?;
+    let sent = app.shard_client.cancel(ctx.sender(app), &order);
     let pending = sent.map_err(|declined| Problem::refused(declined.reason))?;
-    match house.hear(pending).await? {
-        Outcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
-        Outcome::Order(_) | Outcome::Done(_) => {
-            let now = ask.wants_representation().then(|| house.floor.view().order(order.handle)).flatten();
-            Ok(shown(house, now.as_ref()))
+    match app.await_outcome(pending).await? {
+        CommandOutcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
+        CommandOutcome::Order(_) | CommandOutcome::Done(_) => {
+            let now =
+                ctx.wants_representation().then(|| app.shard_client.view().order(order.handle)).flatten();
+            Ok(order_response(app, now.as_ref()))
         }
     }
 }
 
 /// `POST /ext/execution/order/validate`: makes all checks that an order of any type would meet, and
 /// sends nothing.
-pub async fn validate(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let bytes = body::read(house, body).await?;
+pub async fn validate(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let bytes = body::read(app, body).await?;
     let request = OrderRequest::from(rest::read::<AnyOrderVO>(&bytes).map_err(Problem::bad_body)?);
     let id = parse_id(request.int_id.as_deref())?;
-    let reference = house.floor.reference();
+    let reference = app.shard_client.reference();
     let terms = terms_of(&request, &reference)?;
-    ask.sight(&reference).touch(terms.strategy)?;
-    if !id.is_none() && house.floor.knows(terms.strategy, &id) {
+    ctx.scope(&reference).authorize(terms.strategy)?;
+    if !id.is_none() && app.shard_client.knows(terms.strategy, &id) {
         return Err(Problem::refused(Reason::DuplicateId));
     }
-    house.execute(CommandKind::Validate { terms }).await
+    app.execute(CommandKind::Validate { terms }).await
 }
 
 /// `POST /next-order-id`: returns an id that is never given out again.
-pub async fn next_id(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let bytes = body::read(house, body).await?;
+pub async fn next_id(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let bytes = body::read(app, body).await?;
     let account = rest::account_id(&bytes).map_err(Problem::bad_body)?;
-    let reference = house.floor.reference();
+    let reference = app.shard_client.reference();
     if reference.account(AccountId(account)).is_none() {
         return Err(Problem::unknown("unknown-account", "there is no account with this id"));
     }
-    let id = house.floor.make_id().ok_or_else(Problem::busy)?;
-    Ok(Answer::json(&id.as_str()))
+    let id = app.shard_client.make_id().ok_or_else(Problem::busy)?;
+    Ok(HttpResponse::json(&id.as_str()))
 }
 
 /// An id within its strategy.
@@ -161,101 +175,109 @@ type OwnId = (StrategyId, IntId);
 
 /// Waits for the result of a new order or a modification.
 pub async fn finish(
-    house: &AppState,
-    ask: &RequestContext<'_>,
+    app: &AppState,
+    ctx: &RequestContext<'_>,
     id: OwnId,
-    pending: Pending,
-) -> Result<Answer, Problem> {
-    let reason = match house.hear(pending).await? {
+    pending: PendingResponse,
+) -> Result<HttpResponse, Problem> {
+    let reason = match app.await_outcome(pending).await? {
         // Other reports may give a reason for what was done: a quantity at or below what is filled
         // ends the order.
-        Outcome::Order(report) if report.what != ExecType::Rejected => Reason::None,
-        Outcome::Order(report) => report.reason,
-        Outcome::Refused(refusal) => refusal.reason,
-        Outcome::Done(reason) => reason,
+        CommandOutcome::Order(report) if report.what != ExecType::Rejected => Reason::None,
+        CommandOutcome::Order(report) => report.reason,
+        CommandOutcome::Refused(refusal) => refusal.reason,
+        CommandOutcome::Done(reason) => reason,
     };
-    house.floor.told(id.0, &id.1, reason);
-    answer(house, ask, &id, reason)
+    app.shard_client.record_result(id.0, &id.1, reason);
+    respond(app, ctx, &id, reason)
 }
 
 /// Returns the same response to the same request under the same id; another request is refused.
 async fn replay_response(
-    house: &AppState,
-    ask: &RequestContext<'_>,
+    app: &AppState,
+    ctx: &RequestContext<'_>,
     id: OwnId,
-    asked: Asked,
-) -> Result<Answer, Problem> {
+    request: RestRequest,
+) -> Result<HttpResponse, Problem> {
     let duplicate = || Problem::refused(Reason::DuplicateId);
-    let end = Instant::now() + house.settings.answer_timeout;
+    let end = Instant::now() + app.settings.answer_timeout;
     loop {
-        let order = own_order(house, &id);
-        let Some(receipt) = house.floor.receipt(id.0, &id.1) else {
+        let order = own_order(app, &id);
+        let Some(receipt) = app.shard_client.receipt(id.0, &id.1) else {
             // Another server has sent it here, and the view does not show it yet.
-            if order.is_none() && house.floor.is_on_its_way(id.0, &id.1) && Instant::now() < end {
-                sleep(LOOK).await;
+            if order.is_none() && app.shard_client.is_in_flight(id.0, &id.1) && Instant::now() < end {
+                sleep(POLL_INTERVAL).await;
                 continue;
             }
             // From before a restart, or of another server: the order itself shows what was
             // requested.
-            let order = order.filter(|order| asked == Asked::Submit(order.terms)).ok_or_else(duplicate)?;
+            let order =
+                order.filter(|order| request == RestRequest::Submit(order.terms)).ok_or_else(duplicate)?;
             let reason = match order.status {
                 Status::Rejected => order.reason,
                 _ => Reason::None,
             };
-            return answer(house, ask, &id, reason);
+            return respond(app, ctx, &id, reason);
         };
-        if receipt.asked != asked {
+        if receipt.request != request {
             return Err(duplicate());
         }
-        if let Some(reason) = receipt.told {
-            return answer(house, ask, &id, reason);
+        if let Some(reason) = receipt.result {
+            return respond(app, ctx, &id, reason);
         }
         // The first request has not been answered yet.
         if Instant::now() >= end {
             return Err(Problem::no_answer());
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Answers a modification from before a restart: the order already has this id, and its terms show
 /// whether the same was requested.
 fn modified_before(
-    house: &AppState,
-    ask: &RequestContext<'_>,
+    app: &AppState,
+    ctx: &RequestContext<'_>,
     order: &Order,
     change: &OrderChange,
-) -> Result<Answer, Problem> {
+) -> Result<HttpResponse, Problem> {
     if check_fixed(order, change).is_err() || change.changes.applied_to(&order.terms) != order.terms {
         return Err(Problem::refused(Reason::DuplicateId));
     }
-    let order_shown = ask.wants_representation().then_some(order);
-    Ok(shown(house, order_shown).with_location(location_of(&order.id)))
+    let order_shown = ctx.wants_representation().then_some(order);
+    Ok(order_response(app, order_shown).with_location(location_of(&order.id)))
 }
 
-fn answer(house: &AppState, ask: &RequestContext<'_>, id: &OwnId, reason: Reason) -> Result<Answer, Problem> {
+fn respond(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    id: &OwnId,
+    reason: Reason,
+) -> Result<HttpResponse, Problem> {
     if reason != Reason::None {
         return Err(Problem::refused(reason).with("intId", id.1.as_str()));
     }
-    let order = ask.wants_representation().then(|| own_order(house, id)).flatten();
-    Ok(shown(house, order.as_ref()).with_location(location_of(&id.1)))
+    let order = ctx.wants_representation().then(|| own_order(app, id)).flatten();
+    Ok(order_response(app, order.as_ref()).with_location(location_of(&id.1)))
 }
 
 /// Returns an order in the response, for a client that wants it.
-fn shown(house: &AppState, order: Option<&Order>) -> Answer {
-    let Some(order) = order else { return Answer::empty() };
-    let sent = SentByVO::of(&order.sent, &house.floor.view());
-    Answer::json(&OrderVO::of(order, None, sent, &house.floor.reference()))
+fn order_response(app: &AppState, order: Option<&Order>) -> HttpResponse {
+    let Some(order) = order else { return HttpResponse::empty() };
+    let sent = SentByVO::of(&order.sent, &app.shard_client.view());
+    HttpResponse::json(&OrderVO::of(order, None, sent, &app.shard_client.reference()))
 }
 
 /// Returns the order that this request was about: a pending modification is not yet among its ids.
-fn own_order(house: &AppState, (strategy, id): &OwnId) -> Option<Order> {
-    let view = house.floor.view();
+fn own_order(app: &AppState, (strategy, id): &OwnId) -> Option<Order> {
+    let view = app.shard_client.view();
     let mut found = view.orders_with_id(id);
-    if let Some(Asked::Modify(handle, _)) = house.floor.receipt(*strategy, id).map(|receipt| receipt.asked) {
+    if let Some(RestRequest::Modify(handle, _)) =
+        app.shard_client.receipt(*strategy, id).map(|receipt| receipt.request)
+    {
         return view.order(handle);
     }
-    found.retain(|order| is_of_rest(order) && order.terms.strategy == *strategy);
+    found.retain(|order| is_rest_order(order) && order.terms.strategy == *strategy);
     found.pop()
 }
 
@@ -304,8 +326,8 @@ fn parse_id(text: Option<&str>) -> Result<IntId, Problem> {
 pub fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Terms, Problem> {
     let security = SecurityId(request.security_id);
     let exchange = reference.security(security).map(|row| reference.exchange_of(row));
-    if let (Some(asked), Some(exchange)) = (request.exchange_id, exchange)
-        && asked != exchange.id.0
+    if let (Some(request), Some(exchange)) = (request.exchange_id, exchange)
+        && request != exchange.id.0
     {
         let detail = format!("the security trades on exchange {}", exchange.id);
         return Err(Problem::unprocessable("wrong-exchange", detail));
@@ -361,10 +383,10 @@ pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> 
 
 /// Returns the orders that the caller selects by an id and may access; at least one. Orders of
 /// other strategies are as unknown as orders that never existed.
-fn orders_in_scope(house: &AppState, ask: &RequestContext<'_>, id: &str) -> Result<Vec<Order>, Problem> {
-    let sight = ask.sight(&house.floor.reference());
-    let mut found = orders::with_id(house, id)?;
-    found.retain(|order| sight.sees(order.terms.strategy));
+fn orders_in_scope(app: &AppState, ctx: &RequestContext<'_>, id: &str) -> Result<Vec<Order>, Problem> {
+    let scope = ctx.scope(&app.shard_client.reference());
+    let mut found = orders::with_id(app, id)?;
+    found.retain(|order| scope.contains(order.terms.strategy));
     if found.is_empty() {
         return Err(Problem::refused(Reason::UnknownOrder));
     }
@@ -393,7 +415,7 @@ fn single_open_order(mut found: Vec<Order>, account: Option<u16>) -> Result<Orde
                     "handle": order.handle.raw().to_string(),
                 })
             });
-            let detail = "several open orders have this id; `accountId` tells which is meant, and to cancel one `handle` always does";
+            let detail = "several open orders have this id; `accountId` selects one, and to cancel one `handle` always does";
             let candidates: Vec<_> = candidates.collect();
             Err(Problem::conflict("ambiguous-order-id", detail).with("candidates", candidates))
         }

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::app_state::AppState;
 use super::problem::Problem;
 use super::request_context::RequestContext;
-use super::response::{Answer, Kind};
+use super::response::{HttpResponse, ResponseKind};
 
 /// Files that `build.rs` found: names below `web/dist/page`, and their contents.
 static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
@@ -19,20 +19,23 @@ static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files
 /// Shown where the page was not built.
 static UNBUILT: &str = include_str!("page.html");
 
-pub fn show(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    let file = house.page.find(ask.head.uri.path()).ok_or_else(Problem::not_found)?;
-    let form = file.form(ask.head.headers.get(ACCEPT_ENCODING));
-    let kind = Kind::Asset { content_type: file.content_type, is_immutable: file.is_immutable };
-    if ask.has(&form.etag) {
-        let known = Answer::text(Kind::Empty, Bytes::new()).with_status(StatusCode::NOT_MODIFIED);
-        return Ok(known.with_etag(form.etag));
+pub fn show(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    let file = app.page.find(ctx.head.uri.path()).ok_or_else(Problem::not_found)?;
+    let file_sent = file.encoded(ctx.head.headers.get(ACCEPT_ENCODING));
+    let kind = ResponseKind::Asset { content_type: file.content_type, is_immutable: file.is_immutable };
+    if ctx.has(&file_sent.etag) {
+        let known =
+            HttpResponse::text(ResponseKind::Empty, Bytes::new()).with_status(StatusCode::NOT_MODIFIED);
+        return Ok(known.with_etag(file_sent.etag));
     }
-    Ok(Answer::text(kind, Bytes::from_static(form.bytes)).with_encoding(form.encoding).with_etag(form.etag))
+    Ok(HttpResponse::text(kind, Bytes::from_static(file_sent.bytes))
+        .with_encoding(file_sent.encoding)
+        .with_etag(file_sent.etag))
 }
 
 /// A file in its available encodings.
 #[derive(Debug)]
-pub struct File {
+pub struct PageFile {
     pub content_type: &'static str,
     /// Whether its name changes with its content, so that a client may cache it for ever.
     pub is_immutable: bool,
@@ -44,39 +47,41 @@ pub struct File {
 
 /// A file as a client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Form {
+pub struct EncodedFile {
     pub bytes: &'static [u8],
     pub encoding: Option<&'static str>,
     pub etag: HeaderValue,
 }
 
 #[derive(Debug)]
-pub struct Page {
-    files: BTreeMap<&'static str, File>,
+pub struct WebPage {
+    files: BTreeMap<&'static str, PageFile>,
 }
 
-impl Page {
-    pub fn new() -> Page {
-        Page::of(FILES)
+impl WebPage {
+    pub fn new() -> WebPage {
+        WebPage::of(FILES)
     }
 
-    fn of(all: &[(&'static str, &'static [u8])]) -> Page {
+    fn of(all: &[(&'static str, &'static [u8])]) -> WebPage {
         let bytes_of = |name: String| all.iter().find(|(other, _)| *other == name).map(|(_, bytes)| *bytes);
-        let is_form = |name: &str| name.ends_with(".br") || name.ends_with(".gz");
+        let is_encoded = |name: &str| name.ends_with(".br") || name.ends_with(".gz");
         let mut files: BTreeMap<_, _> = all
             .iter()
-            .filter(|(name, _)| !is_form(name))
+            .filter(|(name, _)| !is_encoded(name))
             .map(|&(name, plain)| {
                 let (brotli, gzip) = (bytes_of(format!("{name}.br")), bytes_of(format!("{name}.gz")));
-                (name, File::new(name, plain, brotli, gzip))
+                (name, PageFile::new(name, plain, brotli, gzip))
             })
             .collect();
-        files.entry("index.html").or_insert_with(|| File::new("index.html", UNBUILT.as_bytes(), None, None));
-        Page { files }
+        files
+            .entry("index.html")
+            .or_insert_with(|| PageFile::new("index.html", UNBUILT.as_bytes(), None, None));
+        WebPage { files }
     }
 
     /// Returns the file for the path of a request.
-    pub fn find(&self, path: &str) -> Option<&File> {
+    pub fn find(&self, path: &str) -> Option<&PageFile> {
         match path.strip_prefix('/')? {
             "" => self.files.get("index.html"),
             name => self.files.get(name),
@@ -84,15 +89,15 @@ impl Page {
     }
 }
 
-impl File {
+impl PageFile {
     fn new(
         name: &str,
         plain: &'static [u8],
         brotli: Option<&'static [u8]>,
         gzip: Option<&'static [u8]>,
-    ) -> File {
-        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-        let content_type = match ending {
+    ) -> PageFile {
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        let content_type = match extension {
             "html" => "text/html; charset=utf-8",
             "js" => "text/javascript; charset=utf-8",
             "css" => "text/css; charset=utf-8",
@@ -101,24 +106,27 @@ impl File {
             _ => "application/octet-stream",
         };
         let is_immutable = name.starts_with("assets/");
-        File { content_type, is_immutable, plain, brotli, gzip, hash: xxh3_64(plain) }
+        PageFile { content_type, is_immutable, plain, brotli, gzip, hash: xxh3_64(plain) }
     }
 
     /// Returns the smallest encoding that the client accepts. Each has its own ETag, since their
     /// octets differ.
-    pub fn form(&self, accept_encoding: Option<&HeaderValue>) -> Form {
+    pub fn encoded(&self, accept_encoding: Option<&HeaderValue>) -> EncodedFile {
         let accepted = accept_encoding.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let forms = [("br", self.brotli), ("gzip", self.gzip)];
-        let found = forms
+        let encodings = [("br", self.brotli), ("gzip", self.gzip)];
+        let found = encodings
             .into_iter()
-            .find_map(|(word, bytes)| Some((word, bytes?)).filter(|_| accepts(accepted, word)));
+            .find_map(|(encoding, bytes)| Some((encoding, bytes?)).filter(|_| accepts(accepted, encoding)));
         let (encoding, bytes) = match found {
-            Some((word, bytes)) => (Some(word), bytes),
+            Some((encoding, bytes)) => (Some(encoding), bytes),
             None => (None, self.plain),
         };
-        let etag =
-            format!("\"{:016x}{}\"", self.hash, encoding.map_or(String::new(), |word| format!("-{word}")));
-        Form {
+        let etag = format!(
+            "\"{:016x}{}\"",
+            self.hash,
+            encoding.map_or(String::new(), |encoding| format!("-{encoding}"))
+        );
+        EncodedFile {
             bytes,
             encoding,
             etag: HeaderValue::try_from(etag).expect("digits and letters in quotation marks"),
@@ -150,11 +158,11 @@ mod tests {
 
     #[test]
     fn a_client_gets_the_smallest_encoding_it_accepts() {
-        let page = Page::of(BUILT);
+        let page = WebPage::of(BUILT);
         let file = page.find("/assets/a-1.js").unwrap();
         assert!(file.is_immutable);
-        type Case = (Option<&'static str>, Option<&'static str>, &'static [u8]);
-        let cases: [Case; 8] = [
+        type EncodingCase = (Option<&'static str>, Option<&'static str>, &'static [u8]);
+        let cases: [EncodingCase; 8] = [
             (Some("gzip, deflate, br"), Some("br"), b"b"),
             (Some("gzip"), Some("gzip"), b"gz"),
             (Some("br;q=0, gzip;q=0.5"), Some("gzip"), b"gz"),
@@ -165,16 +173,16 @@ mod tests {
             (None, None, b"plain"),
         ];
         for (accepted, encoding, bytes) in cases {
-            let form = file.form(accepted.map(HeaderValue::from_static).as_ref());
-            assert_eq!((form.encoding, form.bytes), (encoding, bytes), "{accepted:?}");
+            let file_sent = file.encoded(accepted.map(HeaderValue::from_static).as_ref());
+            assert_eq!((file_sent.encoding, file_sent.bytes), (encoding, bytes), "{accepted:?}");
         }
     }
 
     #[test]
     fn each_encoding_and_content_has_its_own_etag() {
-        let page = Page::of(BUILT);
+        let page = WebPage::of(BUILT);
         let tag = |path: &str, accepted| {
-            page.find(path).unwrap().form(Some(&HeaderValue::from_static(accepted))).etag
+            page.find(path).unwrap().encoded(Some(&HeaderValue::from_static(accepted))).etag
         };
         let tags = [
             tag("/assets/a-1.js", ""),
@@ -190,11 +198,11 @@ mod tests {
 
     #[test]
     fn there_is_always_a_page_and_only_its_files_are_served() {
-        let unbuilt = Page::of(&[]);
-        let bytes = unbuilt.find("/").unwrap().form(None).bytes;
+        let unbuilt = WebPage::of(&[]);
+        let bytes = unbuilt.find("/").unwrap().encoded(None).bytes;
         assert!(std::str::from_utf8(bytes).unwrap().contains("make run"));
         for path in ["", "index.html", "/assets", "/assets/", "/assets/a-1.js.br", "/../Cargo.toml", "//"] {
-            assert!(Page::of(BUILT).find(path).is_none(), "{path}");
+            assert!(WebPage::of(BUILT).find(path).is_none(), "{path}");
         }
     }
 }

@@ -54,7 +54,7 @@ impl Problem {
         Problem { close: true, ..self }
     }
 
-    pub fn later(self, seconds: u32) -> Problem {
+    pub fn with_retry_after(self, seconds: u32) -> Problem {
         Problem { retry_after: Some(seconds), ..self }
     }
 
@@ -108,35 +108,38 @@ impl Problem {
     /// Reports that nothing was sent.
     pub fn busy() -> Problem {
         let reason = Reason::LaneFull;
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.text()).later(1)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.text()).with_retry_after(1)
     }
 
     /// Reports that all walks over long lists are in use.
     pub fn too_many_lists() -> Problem {
         let detail = "too many long lists are being read; try again";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later(1)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_retry_after(1)
     }
 
     /// Reports that only the reserve of connections is left, which is for clients with a login and
     /// health checks.
     pub fn no_room() -> Problem {
         let detail = "too many connections; those left are for clients with a valid login";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-room", detail).later(1).closing()
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-room", detail).with_retry_after(1).closing()
     }
 
     /// Reports that the shards have not sent their snapshots yet.
     pub fn starting() -> Problem {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "starting", "the service is starting").later(1)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "starting", "the service is starting")
+            .with_retry_after(1)
     }
 
     pub fn stopping() -> Problem {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service is stopping").later(5)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service is stopping")
+            .with_retry_after(5)
     }
 
     /// Reports that a command was sent, and its result is unknown.
     pub fn no_answer() -> Problem {
-        let detail = "no answer in time; the command may still take effect, so look before asking again";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail).later(5)
+        let detail =
+            "no response in time; the command may still take effect, so check before sending it again";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail).with_retry_after(5)
     }
 
     /// Reports that a shard, or the desk before it, refused a request.
@@ -147,7 +150,7 @@ impl Problem {
             | Reason::ShardFull
             | Reason::StorageFailed
             | Reason::BrokerLost
-            | Reason::OwnerAway => problem(StatusCode::SERVICE_UNAVAILABLE).later(1),
+            | Reason::OwnerAway => problem(StatusCode::SERVICE_UNAVAILABLE).with_retry_after(1),
             Reason::UnknownOrder | Reason::UnknownPosition => problem(StatusCode::NOT_FOUND),
             Reason::OrderFinished
             | Reason::RequestPending

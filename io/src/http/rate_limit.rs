@@ -16,17 +16,17 @@ pub struct Limit<K> {
     /// Nanoseconds between two requests at the steady rate; zero means no limit.
     interval_ns: u64,
     since: Timestamp,
-    now: BTreeMap<K, Bucket>,
-    before: BTreeMap<K, Bucket>,
+    now: BTreeMap<K, RateBucket>,
+    before: BTreeMap<K, RateBucket>,
 }
 
 /// Stores when the bucket is full again: each request moves that time by one interval.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct RateBucket {
     full_at: Timestamp,
 }
 
-impl Bucket {
+impl RateBucket {
     fn take(&mut self, now: Timestamp, interval_ns: u64) -> Result<(), u32> {
         let full_at = self.full_at.max(now).plus(interval_ns);
         let missing_ns = full_at.since(now);
@@ -51,12 +51,12 @@ impl<K: Ord + Clone> Limit<K> {
         if self.interval_ns == 0 {
             return Ok(());
         }
-        self.turn_over(now);
+        self.rotate(now);
         // A client that sends many requests is found with one lookup.
         if let Some(bucket) = self.now.get_mut(key) {
             return bucket.take(now, self.interval_ns);
         }
-        let mut bucket = self.before.get(key).copied().unwrap_or(Bucket { full_at: now });
+        let mut bucket = self.before.get(key).copied().unwrap_or(RateBucket { full_at: now });
         bucket.take(now, self.interval_ns)?;
         if self.now.len() < KEYS_MAX {
             self.now.insert(key.clone(), bucket);
@@ -64,7 +64,7 @@ impl<K: Ord + Clone> Limit<K> {
         Ok(())
     }
 
-    fn turn_over(&mut self, now: Timestamp) {
+    fn rotate(&mut self, now: Timestamp) {
         if now.since(self.since) >= NS_PER_S {
             self.before = mem::take(&mut self.now);
             self.since = now;
@@ -87,7 +87,7 @@ mod tests {
         let mut limit = Limit::new(10);
         assert_eq!(taken(&mut limit, START, 1), 10);
         assert_eq!(limit.take(START, &1), Err(1));
-        assert_eq!(taken(&mut limit, START, 2), 10, "each has his own");
+        assert_eq!(taken(&mut limit, START, 2), 10, "each key has a bucket of its own");
         let tenth = NS_PER_S / 10;
         assert_eq!(taken(&mut limit, START.plus(tenth - 1), 1), 0);
         // Over many rotations of the tables no more than the rate is allowed.

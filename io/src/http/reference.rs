@@ -20,12 +20,12 @@ use serde::Serialize;
 use super::app_state::AppState;
 use super::problem::Problem;
 use super::request_context::RequestContext;
-use super::response::{Answer, Kind, Rows};
+use super::response::{HttpResponse, JsonRows, ResponseKind};
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 use crate::journal::name_of;
 
 /// Maximum length of a list that is rendered once and cached; a longer one is streamed each time.
-const SHELF_ROWS_MAX: usize = 1_024;
+const CACHED_ROWS_MAX: usize = 1_024;
 
 /// Rendered responses for one set of reference data.
 pub struct RefDataCache {
@@ -38,7 +38,7 @@ pub struct RefDataCache {
 
 /// The lists that are cached.
 #[derive(Clone, Copy)]
-enum List {
+enum RefDataList {
     Accounts,
     Securities,
     Families,
@@ -53,20 +53,20 @@ impl RefDataCache {
     }
 
     /// Returns a list from the cache, and renders it first if need be.
-    fn list<T: Serialize>(&self, list: List, rows: impl Iterator<Item = T>) -> Answer {
+    fn list<T: Serialize>(&self, list: RefDataList, rows: impl Iterator<Item = T>) -> HttpResponse {
         let mut lists = self.lists.borrow_mut();
         let made = lists[list as usize].get_or_insert_with(|| {
             let mut bytes = Vec::new();
-            Rows::default().push(&mut bytes, rows, true);
+            JsonRows::default().push(&mut bytes, rows, true);
             bytes.into()
         });
-        Answer::made(made.clone()).with_etag(self.etag.clone())
+        HttpResponse::from_json(made.clone()).with_etag(self.etag.clone())
     }
 
     /// Streams the securities that match a search, or all.
-    fn securities(&self, search: Search, limit: usize) -> Answer {
+    fn securities(&self, search: Search, limit: usize) -> HttpResponse {
         let reference = self.reference.clone();
-        let (mut at, mut left, mut rows) = (0, limit, Rows::default());
+        let (mut at, mut left, mut rows) = (0, limit, JsonRows::default());
         let portions = StreamedList::new(move |bytes| {
             let portion = &reference.securities()[at..];
             let portion = &portion[..portion.len().min(ROWS_PER_PORTION)];
@@ -78,129 +78,130 @@ impl RefDataCache {
             rows.push(bytes, found.iter(), !goes_on);
             goes_on
         });
-        Answer::portions(portions).with_etag(self.etag.clone())
+        HttpResponse::streamed(portions).with_etag(self.etag.clone())
     }
 }
 
 /// Returns the response, or 304 if the client has it already.
 fn unless_known(
-    house: &AppState,
-    ask: &RequestContext<'_>,
-    answer: impl FnOnce(&RefDataCache) -> Result<Answer, Problem>,
-) -> Result<Answer, Problem> {
-    let shelf = house.shelf();
-    if ask.has(&shelf.etag) {
-        let unchanged = Answer::text(Kind::Empty, Bytes::new()).with_status(StatusCode::NOT_MODIFIED);
-        return Ok(unchanged.with_etag(shelf.etag.clone()));
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    answer: impl FnOnce(&RefDataCache) -> Result<HttpResponse, Problem>,
+) -> Result<HttpResponse, Problem> {
+    let cache = app.ref_data_cache();
+    if ctx.has(&cache.etag) {
+        let unchanged =
+            HttpResponse::text(ResponseKind::Empty, Bytes::new()).with_status(StatusCode::NOT_MODIFIED);
+        return Ok(unchanged.with_etag(cache.etag.clone()));
     }
-    answer(&shelf)
+    answer(&cache)
 }
 
-pub fn accounts(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let rows = |shelf: &RefDataCache| {
-        shelf.list(List::Accounts, shelf.reference.accounts().iter().map(AccountVO::of))
+pub fn accounts(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let rows = |cache: &RefDataCache| {
+        cache.list(RefDataList::Accounts, cache.reference.accounts().iter().map(AccountVO::of))
     };
-    unless_known(house, ask, |shelf| Ok(rows(shelf)))
+    unless_known(app, ctx, |cache| Ok(rows(cache)))
 }
 
-pub fn account(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let name = ask.name()?;
-    unless_known(house, ask, |shelf| {
-        let row = shelf.reference.accounts().iter().find(|row| row.name == name);
+pub fn account(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let name = ctx.name()?;
+    unless_known(app, ctx, |cache| {
+        let row = cache.reference.accounts().iter().find(|row| row.name == name);
         let row =
             row.ok_or_else(|| Problem::unknown("unknown-account", "there is no account of this name"))?;
-        Ok(Answer::json(&AccountVO::of(row)).with_etag(shelf.etag.clone()))
+        Ok(HttpResponse::json(&AccountVO::of(row)).with_etag(cache.etag.clone()))
     })
 }
 
-pub fn securities(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    let limit = limit_of(ask, &["limit"])?;
-    unless_known(house, ask, |shelf| {
-        let rows = shelf.reference.securities();
-        if limit >= rows.len() && rows.len() <= SHELF_ROWS_MAX {
-            let rows = rows.iter().map(|row| SecurityVO::of(row, &shelf.reference));
-            return Ok(shelf.list(List::Securities, rows));
+pub fn securities(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    let limit = limit_of(ctx, &["limit"])?;
+    unless_known(app, ctx, |cache| {
+        let rows = cache.reference.securities();
+        if limit >= rows.len() && rows.len() <= CACHED_ROWS_MAX {
+            let rows = rows.iter().map(|row| SecurityVO::of(row, &cache.reference));
+            return Ok(cache.list(RefDataList::Securities, rows));
         }
-        Ok(shelf.securities(Search::default(), limit))
+        Ok(cache.securities(Search::default(), limit))
     })
 }
 
-pub fn search(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    let query = ask.query(&["query", "limit"])?;
-    let limit = limit_of(ask, &["query", "limit"])?;
+pub fn search(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    let query = ctx.query(&["query", "limit"])?;
+    let limit = limit_of(ctx, &["query", "limit"])?;
     let search = Search::parse(query.get("query").unwrap_or_default())
         .map_err(|error| Problem::bad_request("bad-search", error.to_string()))?;
-    unless_known(house, ask, |shelf| Ok(shelf.securities(search, limit)))
+    unless_known(app, ctx, |cache| Ok(cache.securities(search, limit)))
 }
 
-pub fn security(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    unless_known(house, ask, |shelf| {
-        let id = ask.id().and_then(|id| u32::try_from(id).ok());
-        let row = id.and_then(|id| shelf.reference.security(SecurityId(id)));
+pub fn security(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    unless_known(app, ctx, |cache| {
+        let id = ctx.id().and_then(|id| u32::try_from(id).ok());
+        let row = id.and_then(|id| cache.reference.security(SecurityId(id)));
         let row =
             row.ok_or_else(|| Problem::unknown("unknown-security", "there is no security with this id"))?;
-        Ok(Answer::json(&SecurityVO::of(row, &shelf.reference)).with_etag(shelf.etag.clone()))
+        Ok(HttpResponse::json(&SecurityVO::of(row, &cache.reference)).with_etag(cache.etag.clone()))
     })
 }
 
-pub fn forex(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    let query = ask.query(&["baseCurrency", "transactionCurrency"])?;
+pub fn forex(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    let query = ctx.query(&["baseCurrency", "transactionCurrency"])?;
     let bad = |bad: BadQuery| Problem::bad_request("bad-query", bad.to_string());
     let base = query.required("baseCurrency").map_err(bad)?;
     let transaction = query.required("transactionCurrency").map_err(bad)?;
-    unless_known(house, ask, |shelf| {
-        let pair = ForexVO::find(&shelf.reference, base, transaction);
+    unless_known(app, ctx, |cache| {
+        let pair = ForexVO::find(&cache.reference, base, transaction);
         let pair = pair.ok_or_else(|| Problem::unknown("unknown-pair", "there is no such currency pair"))?;
-        Ok(Answer::json(&pair).with_etag(shelf.etag.clone()))
+        Ok(HttpResponse::json(&pair).with_etag(cache.etag.clone()))
     })
 }
 
-pub fn families(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    unless_known(house, ask, |shelf| {
-        Ok(shelf.list(List::Families, shelf.reference.families().iter().map(SecurityFamilyVO::of)))
+pub fn families(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    unless_known(app, ctx, |cache| {
+        Ok(cache.list(RefDataList::Families, cache.reference.families().iter().map(SecurityFamilyVO::of)))
     })
 }
 
-pub fn family(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    unless_known(house, ask, |shelf| {
-        let id = ask.id().and_then(|id| u32::try_from(id).ok());
-        let row = id.and_then(|id| shelf.reference.family(FamilyId(id)));
+pub fn family(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    unless_known(app, ctx, |cache| {
+        let id = ctx.id().and_then(|id| u32::try_from(id).ok());
+        let row = id.and_then(|id| cache.reference.family(FamilyId(id)));
         let row = row.ok_or_else(|| Problem::unknown("unknown-family", "there is no family with this id"))?;
-        Ok(Answer::json(&SecurityFamilyVO::of(row)).with_etag(shelf.etag.clone()))
+        Ok(HttpResponse::json(&SecurityFamilyVO::of(row)).with_etag(cache.etag.clone()))
     })
 }
 
-pub fn exchanges(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    unless_known(house, ask, |shelf| {
-        Ok(shelf.list(List::Exchanges, shelf.reference.exchanges().iter().map(ExchangeVO::of)))
+pub fn exchanges(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    unless_known(app, ctx, |cache| {
+        Ok(cache.list(RefDataList::Exchanges, cache.reference.exchanges().iter().map(ExchangeVO::of)))
     })
 }
 
 /// Lists the strategies. Their phases change, so there is no ETag.
-pub fn strategies(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let (reference, view) = (house.floor.reference(), house.floor.view());
+pub fn strategies(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
     let rows = reference.strategies().iter().map(|row| {
         // The server itself always runs.
         let phase = match row.id {
             StrategyId::SERVER => Phase::Running,
             id => view.phase(id).unwrap_or_default(),
         };
-        let failure = house.switchboard.failure(&row.name);
-        StrategyVO::of(row, phase, house.settings.simulation, failure.as_deref())
+        let failure = app.notification_hub.failure(&row.name);
+        StrategyVO::of(row, phase, app.settings.simulation, failure.as_deref())
     });
-    Ok(Answer::list(rows))
+    Ok(HttpResponse::list(rows))
 }
 
 /// Returns the maximum number of rows that the client wants.
-pub fn limit_of(ask: &RequestContext<'_>, known: &[&str]) -> Result<usize, Problem> {
-    let limit = ask.query(known)?.count("limit");
+pub fn limit_of(ctx: &RequestContext<'_>, known: &[&str]) -> Result<usize, Problem> {
+    let limit = ctx.query(known)?.count("limit");
     let limit = limit.map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))?;
     Ok(limit.unwrap_or(usize::MAX))
 }

@@ -10,13 +10,13 @@ use crate::wakeup::Wakeup;
 /// Handle of the http thread, created before the thread and shared by all.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    bell: Wakeup,
+    wakeup: Wakeup,
     events: Arc<Notify>,
-    course: Arc<Course>,
+    shutdown: Arc<ShutdownState>,
 }
 
 #[derive(Debug, Default)]
-struct Course {
+struct ShutdownState {
     step: AtomicU8,
     changed: Notify,
 }
@@ -28,12 +28,12 @@ impl Remote {
     pub fn new() -> Remote {
         let events = Arc::new(Notify::new());
         let call = events.clone();
-        Remote { bell: Wakeup::new(move || call.notify_one()), events, course: Arc::default() }
+        Remote { wakeup: Wakeup::new(move || call.notify_one()), events, shutdown: Arc::default() }
     }
 
     /// Returns the wake-up that a thread triggers after it has put events on this thread's lanes.
-    pub fn bell(&self) -> &Wakeup {
-        &self.bell
+    pub fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
     }
 
     /// Stops accepting connections; open ones finish their current request. Events are handled
@@ -48,12 +48,12 @@ impl Remote {
     }
 
     fn step(&self, step: u8) {
-        self.course.step.fetch_max(step, Ordering::Release);
-        self.course.changed.notify_one();
+        self.shutdown.step.fetch_max(step, Ordering::Release);
+        self.shutdown.changed.notify_one();
     }
 
     pub(super) fn is_closing(&self) -> bool {
-        self.course.step.load(Ordering::Acquire) >= CLOSING
+        self.shutdown.step.load(Ordering::Acquire) >= CLOSING
     }
 
     pub(super) async fn closing(&self) {
@@ -67,13 +67,13 @@ impl Remote {
     /// Waits for a step. Only one task waits at a time, and a notification before it waits is
     /// stored.
     async fn reached(&self, step: u8) {
-        while self.course.step.load(Ordering::Acquire) < step {
-            self.course.changed.notified().await;
+        while self.shutdown.step.load(Ordering::Acquire) < step {
+            self.shutdown.changed.notified().await;
         }
     }
 
     /// Waits until the wake-up is triggered.
-    pub(super) async fn rung(&self) {
+    pub(super) async fn woken(&self) {
         self.events.notified().await;
     }
 }

@@ -2,10 +2,10 @@
 //! connected, the events each receives and its requests. Module `wire` connects to their broker.
 //!
 //! ```text
-//! shards ─ Event ─► ShardClient ─► hear ─► StrategySlot: EventHistory ─┐
-//!                                    └───► Board ──────────────────────┤
-//!                    ShardClient ◄─ handle ◄─ Letter                   └─► take ─► wire
-//!                                     └─► replies ───────────────────────────┘
+//! shards ─ Event ─► ShardClient ─► handle_event ─► StrategySlot: EventHistory ─┐
+//!                                        └───────► PriceTable ─────────────────┤
+//!                    ShardClient ◄─ handle ◄─ RemoteRequest                    └─► take ─► wire
+//!                                     └─► replies ───────────────────────────────────┘
 //!
 //! wire ─► broker: events.<strategy>, market, replies
 //! ```
@@ -23,7 +23,7 @@
 //! strategy stopped, or the strategy is started again: see `watch`.
 
 mod requests;
-mod guard;
+mod permissions;
 mod messages;
 mod prices;
 mod slot;
@@ -46,15 +46,13 @@ use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, PortId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::remote_protocol::{
-    self as said, EventBatch, PriceBatch, RemoteReply, StrategySetup,
-};
+use pitlane_engine::strategy::remote_protocol::{self, EventBatch, PriceBatch, RemoteReply, StrategySetup};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use tokio::sync::Notify;
 
-use self::guard::Guard;
 use self::history::EventHistory;
-use self::prices::Board;
+use self::permissions::PermissionLog;
+use self::prices::PriceTable;
 use self::slot::StrategySlot;
 pub use self::state::terms_of;
 use super::shard_client::ShardClient;
@@ -65,7 +63,7 @@ use crate::nats::subjects::Subjects;
 use crate::ticks::pace::Pace;
 
 /// Events in one message: some 15 KB.
-const EVENTS_PER_POST_MAX: usize = 64;
+const EVENTS_PER_BATCH_MAX: usize = 64;
 /// Maximum number of replies waiting to be sent. Replies beyond it are dropped, and the process
 /// asks again.
 const REPLIES_MAX: usize = 4_096;
@@ -74,20 +72,20 @@ const REPLIES_MAX: usize = 4_096;
 const GENERICS_MAX: usize = 1_024;
 /// Size of the block of ids given to one process. This server takes ids for its own cancels one at
 /// a time from the same numbers.
-const NUMBERS_EACH: u64 = 1 << 28;
+const NUMBERS_PER_PROCESS: u64 = 1 << 28;
 /// First character of the ids of cancels in the name of a strategy whose process is gone.
 const PREFIX: u8 = b'o';
 
 /// What the http thread needs to serve remote strategies.
 pub struct RemoteStrategiesParts {
     pub nats: Nats,
-    pub keeping: RemoteStrategySettings,
+    pub settings: RemoteStrategySettings,
     pub subjects: Subjects,
     pub strategies: Vec<Strategy>,
     /// By shard: events of the strategies, read from the journal.
     pub past: Vec<Past>,
     /// By shard: the last event before this start.
-    pub heard: Vec<u64>,
+    pub last_seqs: Vec<u64>,
     /// Numbers for the ids of all processes until the next start.
     pub numbers: IdBlock,
     /// Pace of a market that waits for its receivers; `None` if it does not wait.
@@ -95,14 +93,19 @@ pub struct RemoteStrategiesParts {
 }
 
 impl RemoteStrategiesParts {
-    pub fn of(config: &Config, past: Vec<Past>, heard: Vec<u64>, numbers: IdBlock) -> RemoteStrategiesParts {
+    pub fn of(
+        config: &Config,
+        past: Vec<Past>,
+        last_seqs: Vec<u64>,
+        numbers: IdBlock,
+    ) -> RemoteStrategiesParts {
         RemoteStrategiesParts {
             nats: config.nats.clone(),
-            keeping: config.remote_strategies.clone(),
+            settings: config.remote_strategies.clone(),
             subjects: Subjects::of(&config.nats, &config.service),
             strategies: config.strategies.clone(),
             past,
-            heard,
+            last_seqs,
             numbers,
             pace: None,
         }
@@ -112,28 +115,28 @@ impl RemoteStrategiesParts {
 #[derive(Debug)]
 pub struct RemoteStrategies {
     pub nats: Nats,
-    pub keeping: RemoteStrategySettings,
+    pub settings: RemoteStrategySettings,
     pub subjects: Subjects,
-    inner: RefCell<Inner>,
+    inner: RefCell<RemoteState>,
     /// Notified when there is something to send.
     pub work: Notify,
     /// Notified when a market that waits may perhaps continue.
-    pub stirred: Notify,
+    pub pace_check: Notify,
     pub up: Cell<bool>,
-    pub counts: Counts,
-    guard: Guard,
+    pub counts: RemoteCounts,
+    permissions: PermissionLog,
 }
 
 /// Counters since the start.
 #[derive(Debug, Default)]
-pub struct Counts {
-    pub letters: Cell<u64>,
-    pub misread: Cell<u64>,
-    /// Letters whose reply subject is not in the inbox of their strategy.
-    pub astray: Cell<u64>,
-    pub posts: Cell<u64>,
-    pub prices: Cell<u64>,
-    pub deaths: Cell<u64>,
+pub struct RemoteCounts {
+    pub messages: Cell<u64>,
+    pub decode_errors: Cell<u64>,
+    /// Requests whose reply subject is not in the inbox of their strategy.
+    pub misrouted: Cell<u64>,
+    pub event_batches: Cell<u64>,
+    pub price_batches: Cell<u64>,
+    pub expired_leases: Cell<u64>,
 }
 
 fn count(counter: &Cell<u64>) {
@@ -141,11 +144,11 @@ fn count(counter: &Cell<u64>) {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct RemoteState {
     epoch: u64,
     port: PortId,
-    seats: Vec<StrategySlot>,
-    board: Board,
+    slots: Vec<StrategySlot>,
+    price_table: PriceTable,
     /// Number of the last message of prices.
     prices: u64,
     /// By shard: sequence number of the last event of all.
@@ -155,7 +158,7 @@ struct Inner {
     /// Phases to be sent, as JSON.
     phases: VecDeque<Bytes>,
     /// Pending commands to all shards: by token, how many responses are missing and where to reply.
-    done: BTreeMap<u32, Awaited>,
+    done: BTreeMap<u32, PendingReply>,
     token: u32,
     /// Number of replies, events and phases that were not sent.
     dropped: u64,
@@ -165,21 +168,21 @@ struct Inner {
     lease_ns: u64,
     pace: Option<Arc<Pace>>,
     /// Time of the last row of a paced market that was received.
-    row: u64,
+    last_row_at: u64,
     /// Number of prices and events that had a receiver.
-    news: u64,
+    deliveries: u64,
 }
 
 /// How much had been received when no process had any work left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Calm {
+pub struct IdleProgress {
     /// Time of the last row of the market.
-    row: u64,
-    news: u64,
+    last_row_at: u64,
+    deliveries: u64,
 }
 
 #[derive(Debug)]
-struct Awaited {
+struct PendingReply {
     left: u8,
     reason: Reason,
     reply: Option<Subject>,
@@ -193,36 +196,37 @@ impl RemoteStrategies {
         epoch: Timestamp,
         reference: &RefData,
     ) -> RemoteStrategies {
-        let RemoteStrategiesParts { nats, keeping, subjects, strategies, past, heard, numbers, pace } = parts;
-        let seat = |strategy: &Strategy| {
+        let RemoteStrategiesParts { nats, settings, subjects, strategies, past, last_seqs, numbers, pace } =
+            parts;
+        let slot = |strategy: &Strategy| {
             let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
-            let source = said::source(port, row.id);
-            let mut told = EventHistory::new(shards, keeping.events_kept);
-            for (shard, last) in heard.iter().enumerate() {
-                told.begin(ShardId(shard as u8), past.get(shard).map_or(*last, |past| past.from));
+            let source = remote_protocol::source(port, row.id);
+            let mut history = EventHistory::new(shards, settings.events_kept);
+            for (shard, last) in last_seqs.iter().enumerate() {
+                history.begin(ShardId(shard as u8), past.get(shard).map_or(*last, |past| past.from));
             }
-            let mut seat = StrategySlot::new(
+            let mut slot = StrategySlot::new(
                 strategy.name.as_str().into(),
                 source,
                 section_of(strategy, reference),
-                told,
+                history,
                 epoch,
             );
             for (shard, past) in past.iter().enumerate() {
-                for event in past.events.iter().filter(|event| said::concerns(source, event)) {
-                    seat.told.add(ShardId(shard as u8), event);
-                    seat.asked.hear(event);
+                for event in past.events.iter().filter(|event| remote_protocol::concerns(source, event)) {
+                    slot.history.add(ShardId(shard as u8), event);
+                    slot.requests.handle_event(event);
                 }
             }
-            Some(seat)
+            Some(slot)
         };
-        let mut seen = heard.clone();
+        let mut seen = last_seqs.clone();
         seen.resize(shards as usize, 0);
-        let inner = Inner {
+        let inner = RemoteState {
             epoch: epoch.0,
             port,
-            seats: strategies.iter().filter_map(seat).collect(),
-            board: Board::new(pace.is_some()),
+            slots: strategies.iter().filter_map(slot).collect(),
+            price_table: PriceTable::new(pace.is_some()),
             prices: 0,
             seen,
             replies: VecDeque::new(),
@@ -233,46 +237,46 @@ impl RemoteStrategies {
             dropped: 0,
             numbers,
             reference: None,
-            lease_ns: keeping.lease_ms as u64 * NS_PER_MS,
+            lease_ns: settings.lease_ms as u64 * NS_PER_MS,
             pace,
-            row: 0,
-            news: 0,
+            last_row_at: 0,
+            deliveries: 0,
         };
-        let (inner, work, stirred) = (RefCell::new(inner), Notify::new(), Notify::new());
-        let (up, counts) = (Cell::new(false), Counts::default());
+        let (inner, work, pace_check) = (RefCell::new(inner), Notify::new(), Notify::new());
+        let (up, counts) = (Cell::new(false), RemoteCounts::default());
         RemoteStrategies {
             nats,
-            keeping,
+            settings,
             subjects,
             inner,
             work,
-            stirred,
+            pace_check,
             up,
             counts,
-            guard: Guard::default(),
+            permissions: PermissionLog::default(),
         }
     }
 
     /// Handles an event of a shard, after the view has applied it.
-    pub fn hear(&self, shard: ShardId, event: &Event) {
+    pub fn handle_event(&self, shard: ShardId, event: &Event) {
         let mut inner = self.inner.borrow_mut();
         if let EventKind::Tick(tick) = &event.body {
-            inner.note_seen(shard, event);
-            inner.row = inner.row.max(tick.at.0);
-            if self.up.get() && inner.board.hear(tick) {
-                inner.news += 1;
+            inner.record_seen(shard, event);
+            inner.last_row_at = inner.last_row_at.max(tick.at.0);
+            if self.up.get() && inner.price_table.apply(tick) {
+                inner.deliveries += 1;
                 self.work.notify_one();
             }
             return;
         }
-        if inner.hear(shard, event) {
-            inner.news += 1;
+        if inner.handle_event(shard, event) {
+            inner.deliveries += 1;
             self.work.notify_one();
         }
     }
 
     /// Queues an event between strategies that a client here has sent.
-    pub fn hear_generic(&self, name: &str, body: &[u8]) {
+    pub fn queue_generic(&self, name: &str, body: &[u8]) {
         let mut inner = self.inner.borrow_mut();
         if inner.generics.len() >= GENERICS_MAX {
             return inner.dropped += 1;
@@ -288,7 +292,7 @@ impl RemoteStrategies {
         self.inner.borrow().generics.front().cloned()
     }
 
-    pub fn generic_is_out(&self) {
+    pub fn pop_generic(&self) {
         self.inner.borrow_mut().generics.pop_front();
     }
 
@@ -296,21 +300,21 @@ impl RemoteStrategies {
     pub fn take(&self) -> Option<(Subject, Bytes)> {
         let mut inner = self.inner.borrow_mut();
         if !self.up.get() {
-            inner.hush();
+            inner.clear_output();
             return None;
         }
         if let Some(reply) = inner.replies.pop_front() {
             return Some(reply);
         }
-        if let Some(post) = inner.next_post(&self.subjects) {
-            count(&self.counts.posts);
-            return Some(post);
+        if let Some(batch) = inner.next_event_batch(&self.subjects) {
+            count(&self.counts.event_batches);
+            return Some(batch);
         }
         if let Some(phase) = inner.phases.pop_front() {
             return Some((self.subjects.life().into(), phase));
         }
         let prices = inner.next_prices()?;
-        count(&self.counts.prices);
+        count(&self.counts.price_batches);
         Some((self.subjects.market().into(), prices.encode().into()))
     }
 
@@ -325,21 +329,21 @@ impl RemoteStrategies {
         self.inner.borrow().dropped
     }
 
-    fn is_dropped(&self) {
+    fn count_dropped(&self) {
         self.inner.borrow_mut().dropped += 1;
     }
 
     /// Refuses a process whose strategy is not configured.
     pub fn refuse(&self, to: Subject) {
-        let words = "the server's settings have no such [[strategy]]".to_string();
-        self.reply(Some(to), &RemoteReply::Refused { text: words });
+        let text = "the server's settings have no such [[strategy]]".to_string();
+        self.reply(Some(to), &RemoteReply::Refused { text: text });
     }
 
     /// Records whether the broker is connected.
     pub fn set_up(&self, up: bool, now: Timestamp) {
         self.up.set(up);
         let mut inner = self.inner.borrow_mut();
-        inner.seats.iter_mut().for_each(|seat| seat.excuse(now));
+        inner.slots.iter_mut().for_each(|slot| slot.restart_lease(now));
     }
 
     /// Returns whether a market waits for the strategies.
@@ -348,57 +352,58 @@ impl RemoteStrategies {
     }
 
     /// Checks again whether prices that wait may be sent, or a market that waits may continue.
-    pub fn stir(&self) {
+    pub fn poll_pace(&self) {
         if self.is_paced() {
-            self.stirred.notify_one();
+            self.pace_check.notify_one();
             self.work.notify_one();
         }
     }
 
     /// Returns how much was received, if every strategy that should run does and has processed all
     /// of it.
-    pub fn calm(&self, floor: &ShardClient) -> Option<Calm> {
+    pub fn idle_progress(&self, shard_client: &ShardClient) -> Option<IdleProgress> {
         let inner = self.inner.borrow();
-        let view = floor.view();
-        let is_settled = |seat: &StrategySlot| {
-            let phase = view.phase(seat.strategy()).unwrap_or_default();
-            !seat.section.start || matches!(phase, Phase::Stop | Phase::Exit) || {
-                phase == Phase::Running && seat.is_present() && seat.is_quiet(inner.prices)
+        let view = shard_client.view();
+        let is_settled = |slot: &StrategySlot| {
+            let phase = view.phase(slot.strategy()).unwrap_or_default();
+            !slot.section.start || matches!(phase, Phase::Stop | Phase::Exit) || {
+                phase == Phase::Running && slot.is_present() && slot.is_quiet(inner.prices)
             }
         };
-        let is_calm = floor.is_complete() && inner.board.is_idle() && inner.seats.iter().all(is_settled);
-        is_calm.then_some(Calm { row: inner.row, news: inner.news })
+        let is_idle =
+            shard_client.is_complete() && inner.price_table.is_idle() && inner.slots.iter().all(is_settled);
+        is_idle.then_some(IdleProgress { last_row_at: inner.last_row_at, deliveries: inner.deliveries })
     }
 
     /// Lets the market continue.
-    pub fn go_on(&self, calm: Calm) {
+    pub fn release_market(&self, idle_progress: IdleProgress) {
         if let Some(pace) = &self.inner.borrow().pace {
-            pace.take(calm.row);
+            pace.take(idle_progress.last_row_at);
         }
     }
 
     /// Calls `show` for each strategy with its name, whether its process is connected, and its
     /// host.
-    pub fn each(&self, mut show: impl FnMut(&str, bool, &str)) {
-        self.inner.borrow().seats.iter().for_each(|seat| show(&seat.name, seat.is_present(), &seat.host));
+    pub fn for_each(&self, mut show: impl FnMut(&str, bool, &str)) {
+        self.inner.borrow().slots.iter().for_each(|slot| show(&slot.name, slot.is_present(), &slot.host));
     }
 
     /// Calls `show` for each strategy with the number of events that its process has not confirmed.
-    pub fn each_behind(&self, mut show: impl FnMut(&str, usize)) {
+    pub fn for_each_unconfirmed(&self, mut show: impl FnMut(&str, usize)) {
         let inner = self.inner.borrow();
         inner
-            .seats
+            .slots
             .iter()
-            .for_each(|seat| show(&seat.name, seat.told.after(&seat.heard, usize::MAX).0.len()));
+            .for_each(|slot| show(&slot.name, slot.history.after(&slot.received, usize::MAX).0.len()));
     }
 
     pub fn conflated(&self) -> u64 {
-        self.inner.borrow().board.conflated()
+        self.inner.borrow().price_table.conflated()
     }
 }
 
-impl Inner {
-    fn note_seen(&mut self, shard: ShardId, event: &Event) -> bool {
+impl RemoteState {
+    fn record_seen(&mut self, shard: ShardId, event: &Event) -> bool {
         let seen = &mut self.seen[shard.0 as usize];
         let is_new = event.seq > *seen;
         *seen = event.seq.max(*seen);
@@ -406,66 +411,66 @@ impl Inner {
     }
 
     /// Handles an event that is no tick. Returns whether there is something to send.
-    fn hear(&mut self, shard: ShardId, event: &Event) -> bool {
+    fn handle_event(&mut self, shard: ShardId, event: &Event) -> bool {
         if let EventKind::Done { source, token, reason } = &event.body
             && source.port == self.port
-            && said::is_of_strategy(event)
+            && remote_protocol::is_of_strategy(event)
         {
-            self.note_seen(shard, event);
-            return self.is_done(*token, *reason);
+            self.record_seen(shard, event);
+            return self.handle_done(*token, *reason);
         }
         // An event that was not stored has no number; the sender of the request is answered
         // directly.
-        if let EventKind::Order(told) = &event.body
-            && told.reason == Reason::StorageFailed
+        if let EventKind::Order(order) = &event.body
+            && order.reason == Reason::StorageFailed
         {
-            return self.decline(told.source, &told.id, told.reason);
+            return self.decline(order.source, &order.id, order.reason);
         }
-        if let EventKind::Refused(told) = &event.body
-            && told.reason == Reason::StorageFailed
+        if let EventKind::Refused(refusal) = &event.body
+            && refusal.reason == Reason::StorageFailed
         {
-            return self.decline(told.source, &told.request_id, told.reason);
+            return self.decline(refusal.source, &refusal.request_id, refusal.reason);
         }
         // A snapshot item has the number of the last event, so it is not new.
-        if !self.note_seen(shard, event) {
+        if !self.record_seen(shard, event) {
             return false;
         }
         let mut has_work = false;
-        for at in 0..self.seats.len() {
-            let seat = &mut self.seats[at];
-            if !said::concerns(seat.source, event) {
+        for at in 0..self.slots.len() {
+            let slot = &mut self.slots[at];
+            if !remote_protocol::concerns(slot.source, event) {
                 continue;
             }
-            seat.told.add(shard, event);
+            slot.history.add(shard, event);
             has_work = true;
-            if let Some(reply) = seat.asked.hear(event) {
+            if let Some(reply) = slot.requests.handle_event(event) {
                 self.answer(reply, &RemoteReply::Accepted);
             }
         }
         if let EventKind::Phase { strategy, phase } = event.body
             && shard == ShardId(0)
         {
-            self.seats
+            self.slots
                 .iter_mut()
-                .filter(|seat| seat.strategy() == strategy)
-                .for_each(|seat| seat.note_phase(phase));
-            self.tell_phase(strategy, phase);
+                .filter(|slot| slot.strategy() == strategy)
+                .for_each(|slot| slot.handle_phase(phase));
+            self.queue_phase(strategy, phase);
         }
         has_work
     }
 
-    fn tell_phase(&mut self, strategy: StrategyId, phase: Phase) {
-        let Some(seat) = self.seats.iter().find(|seat| seat.strategy() == strategy) else { return };
-        let words = pitlane_protocols::codes::WireName::wire_name(phase);
-        let told = serde_json::json!({ "strategyName": &*seat.name, "phase": words });
-        self.phases.push_back(told.to_string().into());
+    fn queue_phase(&mut self, strategy: StrategyId, phase: Phase) {
+        let Some(slot) = self.slots.iter().find(|slot| slot.strategy() == strategy) else { return };
+        let text = pitlane_protocols::codes::WireName::wire_name(phase);
+        let payload = serde_json::json!({ "strategyName": &*slot.name, "phase": text });
+        self.phases.push_back(payload.to_string().into());
         if self.phases.len() > GENERICS_MAX {
             self.phases.pop_front();
             self.dropped += 1;
         }
     }
 
-    fn is_done(&mut self, token: u32, reason: Reason) -> bool {
+    fn handle_done(&mut self, token: u32, reason: Reason) -> bool {
         let Some(awaited) = self.done.get_mut(&token) else { return false };
         if awaited.reason == Reason::None {
             awaited.reason = reason;
@@ -474,7 +479,9 @@ impl Inner {
         if awaited.left > 0 {
             return false;
         }
-        let Some(Awaited { reason, reply: Some(reply), .. }) = self.done.remove(&token) else { return false };
+        let Some(PendingReply { reason, reply: Some(reply), .. }) = self.done.remove(&token) else {
+            return false;
+        };
         match reason {
             Reason::None => self.answer(reply, &RemoteReply::Accepted),
             reason => self.answer(reply, &RemoteReply::Declined { reason }),
@@ -483,8 +490,8 @@ impl Inner {
     }
 
     fn decline(&mut self, source: pitlane_engine::id::Source, id: &IntId, reason: Reason) -> bool {
-        let Some(seat) = self.seats.iter_mut().find(|seat| seat.source == source) else { return false };
-        let Some(reply) = seat.asked.forget(id) else { return false };
+        let Some(slot) = self.slots.iter_mut().find(|slot| slot.source == source) else { return false };
+        let Some(reply) = slot.requests.forget(id) else { return false };
         self.answer(reply, &RemoteReply::Declined { reason });
         true
     }
@@ -508,37 +515,38 @@ impl Inner {
     /// Allocates numbers for the ids of one process.
     fn new_numbers(&mut self) -> Option<(u64, u64)> {
         let from = self.numbers.next;
-        let end = from.checked_add(NUMBERS_EACH).filter(|end| *end <= self.numbers.end)?;
+        let end = from.checked_add(NUMBERS_PER_PROCESS).filter(|end| *end <= self.numbers.end)?;
         self.numbers.next = end;
         Some((from, end))
     }
 
-    fn next_post(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
-        let Inner { seats, seen, epoch, .. } = self;
-        let has_news =
-            |seat: &&mut StrategySlot| seat.life().is_some() && (seat.beat || seat.place < seat.told.end());
-        let seat = seats.iter_mut().find(has_news)?;
-        let life = seat.life()?;
-        let (events, place) = seat.told.since(seat.place, EVENTS_PER_POST_MAX);
-        seat.place = place;
-        seat.beat = false;
+    fn next_event_batch(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
+        let RemoteState { slots, seen, epoch, .. } = self;
+        let has_events = |slot: &&mut StrategySlot| {
+            slot.life().is_some() && (slot.heartbeat_due || slot.sent_position < slot.history.end())
+        };
+        let slot = slots.iter_mut().find(has_events)?;
+        let life = slot.life()?;
+        let (events, place) = slot.history.since(slot.sent_position, EVENTS_PER_BATCH_MAX);
+        slot.sent_position = place;
+        slot.heartbeat_due = false;
         // The heads go with the last of the events only: earlier, the remaining ones would look
         // lost.
-        let is_all = seat.place == seat.told.end();
-        let heads = if is_all { seat.told.heads(seen) } else { Vec::new() };
-        let post = EventBatch { epoch: *epoch, life, events, heads };
-        Some((subjects.events(&seat.name).into(), post.encode().into()))
+        let is_all = slot.sent_position == slot.history.end();
+        let heads = if is_all { slot.history.heads(seen) } else { Vec::new() };
+        let batch = EventBatch { epoch: *epoch, life, events, heads };
+        Some((subjects.events(&slot.name).into(), batch.encode().into()))
     }
 
     fn next_prices(&mut self) -> Option<PriceBatch> {
         // Prices and events travel separately. A shard publishes a price after the event that
         // caused it; to preserve that order in a paced market, prices wait until events have
         // arrived.
-        let is_behind = |seat: &StrategySlot| seat.is_present() && !seat.has_heard_all();
-        if self.pace.is_some() && self.seats.iter().any(is_behind) {
+        let is_behind = |slot: &StrategySlot| slot.is_present() && !slot.has_received_all();
+        if self.pace.is_some() && self.slots.iter().any(is_behind) {
             return None;
         }
-        let ticks = self.board.take();
+        let ticks = self.price_table.take();
         if ticks.is_empty() {
             return None;
         }
@@ -548,11 +556,11 @@ impl Inner {
 
     /// Drops the output while the broker is away: numbered events are requested later, the rest is
     /// outdated by then.
-    fn hush(&mut self) {
+    fn clear_output(&mut self) {
         self.replies.clear();
         self.phases.clear();
-        self.board.clear();
-        self.seats.iter_mut().for_each(|seat| seat.place = seat.told.end());
+        self.price_table.clear();
+        self.slots.iter_mut().for_each(|slot| slot.sent_position = slot.history.end());
     }
 }
 

@@ -8,7 +8,7 @@ use pitlane_protocols::rest::{Query, percent_decode};
 
 use super::app_state::AppState;
 use super::connection::ConnectionInfo;
-use super::login::Who;
+use super::login::RequestCaller;
 use super::problem::Problem;
 use super::routes::Segments;
 use super::scope::StrategyScope;
@@ -16,28 +16,28 @@ use crate::platform::address_of;
 
 #[derive(Clone, Copy)]
 pub struct RequestContext<'a> {
-    pub visit: &'a ConnectionInfo,
+    pub connection: &'a ConnectionInfo,
     pub head: &'a Head,
-    pub who: &'a Who,
+    pub caller: &'a RequestCaller,
     /// Segments matched by each `{}` of the path, still percent-encoded.
     pub segments: Segments<'a>,
 }
 
 impl RequestContext<'_> {
     /// Returns the strategies whose orders, positions and money the caller may see and change.
-    pub fn sight(&self, reference: &RefData) -> StrategyScope {
-        StrategyScope::of(self.who, reference)
+    pub fn scope(&self, reference: &RefData) -> StrategyScope {
+        StrategyScope::of(self.caller, reference)
     }
 
     /// Returns the sender of an order in this request.
-    pub fn sender(&self, house: &AppState) -> SenderId {
-        let login = match self.who {
-            Who::Known(identity) => SenderText::new(&identity.name),
-            Who::Anybody => SenderText::EMPTY,
+    pub fn sender(&self, app: &AppState) -> SenderId {
+        let login = match self.caller {
+            RequestCaller::Known(identity) => SenderText::new(&identity.name),
+            RequestCaller::Anonymous => SenderText::EMPTY,
         };
-        house.floor.register_sender(Sender {
+        app.shard_client.register_sender(Sender {
             protocol: Protocol::Rest,
-            address: address_of(self.visit.peer.ip()),
+            address: address_of(self.connection.peer.ip()),
             login,
             session: SenderText::EMPTY,
         })

@@ -12,18 +12,18 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::HeaderValue;
 use serde::Serialize;
 
-use super::connection::Link;
+use super::connection::ConnectionProgress;
 use super::readers::ReaderCut;
-use super::streamed_list::{StreamedList, Turns};
+use super::streamed_list::{RenderTurns, StreamedList};
 
 /// Initial capacity for a usual response, so that it does not grow in small steps.
 const JSON_BYTES: usize = 2_048;
 
 /// Result of a handler.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: StatusCode,
-    pub kind: Kind,
+    pub kind: ResponseKind,
     pub content: Content,
     /// Location of what the request created.
     pub location: Option<HeaderValue>,
@@ -34,7 +34,7 @@ pub struct Answer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ResponseKind {
     Empty,
     Json,
     /// Errors.
@@ -48,10 +48,10 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl ResponseKind {
     /// Returns whether the body is sent without a length in the head.
     fn is_chunked(self) -> bool {
-        self == Kind::Json
+        self == ResponseKind::Json
     }
 }
 
@@ -61,56 +61,56 @@ pub enum Content {
     StreamedList(StreamedList),
 }
 
-impl Answer {
-    fn new(kind: Kind, content: Content) -> Answer {
-        Answer { status: StatusCode::OK, kind, content, location: None, etag: None, encoding: None }
+impl HttpResponse {
+    fn new(kind: ResponseKind, content: Content) -> HttpResponse {
+        HttpResponse { status: StatusCode::OK, kind, content, location: None, etag: None, encoding: None }
     }
 
-    pub fn empty() -> Answer {
-        Answer::new(Kind::Empty, Content::Whole(Bytes::new()))
+    pub fn empty() -> HttpResponse {
+        HttpResponse::new(ResponseKind::Empty, Content::Whole(Bytes::new()))
     }
 
-    pub fn json(value: &impl Serialize) -> Answer {
+    pub fn json(value: &impl Serialize) -> HttpResponse {
         let mut bytes = Vec::with_capacity(JSON_BYTES);
         push_json(&mut bytes, value);
-        Answer::new(Kind::Json, Content::Whole(bytes.into()))
+        HttpResponse::new(ResponseKind::Json, Content::Whole(bytes.into()))
     }
 
     /// Creates a list, row by row.
-    pub fn list<T: Serialize>(rows: impl Iterator<Item = T>) -> Answer {
+    pub fn list<T: Serialize>(rows: impl Iterator<Item = T>) -> HttpResponse {
         let mut bytes = Vec::with_capacity(JSON_BYTES);
-        Rows::default().push(&mut bytes, rows, true);
-        Answer::new(Kind::Json, Content::Whole(bytes.into()))
+        JsonRows::default().push(&mut bytes, rows, true);
+        HttpResponse::new(ResponseKind::Json, Content::Whole(bytes.into()))
     }
 
     /// Creates a response from rendered JSON.
-    pub fn made(bytes: Bytes) -> Answer {
-        Answer::new(Kind::Json, Content::Whole(bytes))
+    pub fn from_json(bytes: Bytes) -> HttpResponse {
+        HttpResponse::new(ResponseKind::Json, Content::Whole(bytes))
     }
 
     /// Creates a response whose JSON is streamed in portions.
-    pub fn portions(portions: StreamedList) -> Answer {
-        Answer::new(Kind::Json, Content::StreamedList(portions))
+    pub fn streamed(portions: StreamedList) -> HttpResponse {
+        HttpResponse::new(ResponseKind::Json, Content::StreamedList(portions))
     }
 
-    pub fn text(kind: Kind, text: impl Into<Bytes>) -> Answer {
-        Answer::new(kind, Content::Whole(text.into()))
+    pub fn text(kind: ResponseKind, text: impl Into<Bytes>) -> HttpResponse {
+        HttpResponse::new(kind, Content::Whole(text.into()))
     }
 
-    pub fn with_status(self, status: StatusCode) -> Answer {
-        Answer { status, ..self }
+    pub fn with_status(self, status: StatusCode) -> HttpResponse {
+        HttpResponse { status, ..self }
     }
 
-    pub fn with_etag(self, etag: HeaderValue) -> Answer {
-        Answer { etag: Some(etag), ..self }
+    pub fn with_etag(self, etag: HeaderValue) -> HttpResponse {
+        HttpResponse { etag: Some(etag), ..self }
     }
 
-    pub fn with_encoding(self, encoding: Option<&'static str>) -> Answer {
-        Answer { encoding, ..self }
+    pub fn with_encoding(self, encoding: Option<&'static str>) -> HttpResponse {
+        HttpResponse { encoding, ..self }
     }
 
-    pub fn with_location(self, location: HeaderValue) -> Answer {
-        Answer { location: Some(location), ..self }
+    pub fn with_location(self, location: HeaderValue) -> HttpResponse {
+        HttpResponse { location: Some(location), ..self }
     }
 }
 
@@ -121,12 +121,12 @@ fn push_json(bytes: &mut Vec<u8>, value: &impl Serialize) {
 
 /// A list that is written in portions, with its brackets and commas.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct JsonRows {
     begun: bool,
     has_some: bool,
 }
 
-impl Rows {
+impl JsonRows {
     /// Adds a portion, perhaps an empty one.
     pub fn push<T: Serialize>(&mut self, bytes: &mut Vec<u8>, rows: impl Iterator<Item = T>, is_last: bool) {
         if !std::mem::replace(&mut self.begun, true) {
@@ -146,21 +146,26 @@ impl Rows {
 
 /// A body being sent. The connection is busy until it is dropped.
 #[derive(Debug)]
-pub struct Reply {
+pub struct ResponseBody {
     /// What is left to send; empty at the end.
     content: Content,
     chunked: bool,
-    link: Arc<Link>,
-    turns: Turns,
+    progress: Arc<ConnectionProgress>,
+    turns: RenderTurns,
 }
 
-impl Reply {
-    pub fn new(content: Content, kind: Kind, link: Arc<Link>, turns: Turns) -> Reply {
-        Reply { content, chunked: kind.is_chunked(), link, turns }
+impl ResponseBody {
+    pub fn new(
+        content: Content,
+        kind: ResponseKind,
+        progress: Arc<ConnectionProgress>,
+        turns: RenderTurns,
+    ) -> ResponseBody {
+        ResponseBody { content, chunked: kind.is_chunked(), progress, turns }
     }
 }
 
-impl Body for Reply {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = ReaderCut;
 
@@ -168,7 +173,7 @@ impl Body for Reply {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ReaderCut>>> {
-        let Reply { content, turns, .. } = &mut *self;
+        let ResponseBody { content, turns, .. } = &mut *self;
         match content {
             Content::Whole(rest) => {
                 let rest = std::mem::take(rest);
@@ -197,8 +202,8 @@ impl Body for Reply {
     }
 }
 
-impl Drop for Reply {
+impl Drop for ResponseBody {
     fn drop(&mut self) {
-        self.link.finish();
+        self.progress.finish();
     }
 }

@@ -9,39 +9,45 @@ use pitlane_protocols::codes::WireName;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
 
 use super::app_state::AppState;
-use super::body::{self, Input};
+use super::body::{self, RequestBody};
 use super::problem::Problem;
 use super::request_context::RequestContext;
-use super::response::Answer;
+use super::response::HttpResponse;
 
-pub fn show(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    Ok(Answer::json(&RiskVO::of(&house.floor.view(), &house.floor.reference())))
+pub fn show(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    Ok(HttpResponse::json(&RiskVO::of(&app.shard_client.view(), &app.shard_client.reference())))
 }
 
 /// Changes the limits of one strategy or account. They hold until the next start, which takes them
 /// from the settings again.
-pub async fn change(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let bytes = body::read(house, body).await?;
+pub async fn change(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let bytes = body::read(app, body).await?;
     let request: LimitsVO = rest::read(&bytes).map_err(Problem::bad_body)?;
-    let scope = scope_of(house, &request)?;
-    let sight = ask.sight(&house.floor.reference());
+    let scope = scope_of(app, &request)?;
+    let caller_scope = ctx.scope(&app.shard_client.reference());
     match scope {
-        Scope::Strategy(strategy) => sight.touch(strategy)?,
-        Scope::Account(_) | Scope::Global | Scope::Security(_) | Scope::Adapter(_) => sight.touch_all()?,
+        Scope::Strategy(strategy) => caller_scope.authorize(strategy)?,
+        Scope::Account(_) | Scope::Global | Scope::Security(_) | Scope::Adapter(_) => {
+            caller_scope.authorize_all()?
+        }
     }
-    let old = house.floor.view().limits(scope).copied().unwrap_or_default();
+    let old = app.shard_client.view().limits(scope).copied().unwrap_or_default();
     if matches!(scope, Scope::Strategy(_)) && (request.credit.is_some() || request.credit_currency.is_some())
     {
         return Err(Problem::unprocessable("bad-limits", "credit is a limit of accounts"));
     }
     let limits = request.applied_to(&old).map_err(|detail| Problem::unprocessable("bad-limits", detail))?;
-    house.direct(Directive::Limits { scope, limits }).await
+    app.send_directive(Directive::Limits { scope, limits }).await
 }
 
-fn scope_of(house: &AppState, request: &LimitsVO) -> Result<Scope, Problem> {
-    let reference = house.floor.reference();
+fn scope_of(app: &AppState, request: &LimitsVO) -> Result<Scope, Problem> {
+    let reference = app.shard_client.reference();
     match (&request.strategy_name, &request.account_name) {
         (Some(name), None) => {
             let row = reference.strategies().iter().find(|row| row.name == *name);
@@ -60,27 +66,32 @@ fn scope_of(house: &AppState, request: &LimitsVO) -> Result<Scope, Problem> {
 
 /// Moves a strategy to another phase, through those between: `INIT → PREFEED → START → RUNNING →
 /// STOP → EXIT`. One that has stopped may start again.
-pub async fn phase(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let name = ask.name()?;
-    let bytes = body::read(house, body).await?;
+pub async fn phase(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let name = ctx.name()?;
+    let bytes = body::read(app, body).await?;
     let PhaseVO { phase } = rest::read(&bytes).map_err(Problem::bad_body)?;
-    let reference = house.floor.reference();
+    let reference = app.shard_client.reference();
     let row = reference.strategies().iter().find(|row| row.name == name);
     let strategy =
         row.ok_or_else(|| Problem::unknown("unknown-strategy", "there is no strategy of this name"))?.id;
-    ask.sight(&reference).touch(strategy)?;
+    ctx.scope(&reference).authorize(strategy)?;
     if strategy == StrategyId::SERVER {
         return Err(Problem::unprocessable("server-runs", "the server itself always runs"));
     }
-    let now = house.floor.view().phase(strategy).unwrap_or_default();
-    for phase in lifecycle::path(now, phase.0).map_err(no_way)? {
-        house.execute(CommandKind::Phase { strategy, phase }).await?;
+    let now = app.shard_client.view().phase(strategy).unwrap_or_default();
+    for phase in lifecycle::path(now, phase.0).map_err(wrong_phase)? {
+        app.execute(CommandKind::Phase { strategy, phase }).await?;
     }
-    Ok(Answer::empty())
+    Ok(HttpResponse::empty())
 }
 
-fn no_way(WrongPhase { from, to }: WrongPhase) -> Problem {
-    let detail = format!("there is no way from {} to {}: stop it first", from.wire_name(), to.wire_name());
+fn wrong_phase(WrongPhase { from, to }: WrongPhase) -> Problem {
+    let detail =
+        format!("a strategy cannot change from {} to {}: stop it first", from.wire_name(), to.wire_name());
     Problem::conflict("phase-order", detail)
 }

@@ -13,7 +13,7 @@ use crate::auth::Role;
 
 /// All calls. A closed list; [`super::calls`] matches it to a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum ApiCall {
     Home,
     Docs,
     DocsScript,
@@ -80,214 +80,247 @@ pub enum Call {
 /// Methods with a meaning here. HEAD is a GET without its body; OPTIONS is answered from the table
 /// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum RouteMethod {
     Get,
     Post,
     Put,
     Delete,
 }
 
-impl Verb {
-    fn of(method: &Method) -> Option<Verb> {
+impl RouteMethod {
+    fn of(method: &Method) -> Option<RouteMethod> {
         match *method {
-            Method::GET | Method::HEAD => Some(Verb::Get),
-            Method::POST => Some(Verb::Post),
-            Method::PUT => Some(Verb::Put),
-            Method::DELETE => Some(Verb::Delete),
+            Method::GET | Method::HEAD => Some(RouteMethod::Get),
+            Method::POST => Some(RouteMethod::Post),
+            Method::PUT => Some(RouteMethod::Put),
+            Method::DELETE => Some(RouteMethod::Delete),
             _ => None,
         }
     }
 
     pub fn method(self) -> &'static str {
         match self {
-            Verb::Get => "GET",
-            Verb::Post => "POST",
-            Verb::Put => "PUT",
-            Verb::Delete => "DELETE",
+            RouteMethod::Get => "GET",
+            RouteMethod::Post => "POST",
+            RouteMethod::Put => "PUT",
+            RouteMethod::Delete => "DELETE",
         }
     }
 
-    fn words(self) -> &'static str {
+    fn allow_text(self) -> &'static str {
         match self {
-            Verb::Get => "GET, HEAD",
-            Verb::Post => "POST",
-            Verb::Put => "PUT",
-            Verb::Delete => "DELETE",
+            RouteMethod::Get => "GET, HEAD",
+            RouteMethod::Post => "POST",
+            RouteMethod::Put => "PUT",
+            RouteMethod::Delete => "DELETE",
         }
     }
 }
 
 /// A path, in which a segment `{}` matches any one segment.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct HttpRoute {
     pub path: &'static str,
     pub cors: Cors,
-    pub calls: &'static [(Verb, Role, Call)],
+    pub calls: &'static [(RouteMethod, Role, ApiCall)],
 }
 
-impl Route {
-    const fn new(path: &'static str, calls: &'static [(Verb, Role, Call)]) -> Route {
-        Route { path, cors: Cors::Listed, calls }
+impl HttpRoute {
+    const fn new(path: &'static str, calls: &'static [(RouteMethod, Role, ApiCall)]) -> HttpRoute {
+        HttpRoute { path, cors: Cors::Listed, calls }
     }
 
-    const fn open_to(self, cors: Cors) -> Route {
-        Route { cors, ..self }
+    const fn open_to(self, cors: Cors) -> HttpRoute {
+        HttpRoute { cors, ..self }
     }
 
     /// Returns the value of the Allow header.
     pub fn allow(&self) -> String {
-        let mut words: Vec<_> = self.calls.iter().map(|(verb, _, _)| verb.words()).collect();
-        words.push("OPTIONS");
-        words.join(", ")
+        let mut methods: Vec<_> = self.calls.iter().map(|(method, _, _)| method.allow_text()).collect();
+        methods.push("OPTIONS");
+        methods.join(", ")
     }
 }
 
-static ROUTES: &[Route] = &[
-    Route::new("/", &[(Verb::Get, Role::Read, Call::Home)]),
-    Route::new("/docs", &[(Verb::Get, Role::Read, Call::Docs)]),
-    Route::new("/docs/viewer.js", &[(Verb::Get, Role::Read, Call::DocsScript)]),
-    Route::new("/docs/viewer.css", &[(Verb::Get, Role::Read, Call::DocsStyle)]),
-    Route::new("/openapi.json", &[(Verb::Get, Role::Read, Call::OpenApi)]),
-    Route::new("/favicon.svg", &[(Verb::Get, Role::Read, Call::Asset)]),
-    Route::new("/assets/{}", &[(Verb::Get, Role::Read, Call::Asset)]),
-    Route::new("/rest/ext/identity", &[(Verb::Get, Role::Read, Call::Identity)]),
-    Route::new("/health/live", &[(Verb::Get, Role::Read, Call::Live)]),
-    Route::new("/health/ready", &[(Verb::Get, Role::Read, Call::Ready)]),
-    Route::new("/version", &[(Verb::Get, Role::Read, Call::Version)]),
-    Route::new("/metrics", &[(Verb::Get, Role::Read, Call::Metrics)]),
+static ROUTES: &[HttpRoute] = &[
+    HttpRoute::new("/", &[(RouteMethod::Get, Role::Read, ApiCall::Home)]),
+    HttpRoute::new("/docs", &[(RouteMethod::Get, Role::Read, ApiCall::Docs)]),
+    HttpRoute::new("/docs/viewer.js", &[(RouteMethod::Get, Role::Read, ApiCall::DocsScript)]),
+    HttpRoute::new("/docs/viewer.css", &[(RouteMethod::Get, Role::Read, ApiCall::DocsStyle)]),
+    HttpRoute::new("/openapi.json", &[(RouteMethod::Get, Role::Read, ApiCall::OpenApi)]),
+    HttpRoute::new("/favicon.svg", &[(RouteMethod::Get, Role::Read, ApiCall::Asset)]),
+    HttpRoute::new("/assets/{}", &[(RouteMethod::Get, Role::Read, ApiCall::Asset)]),
+    HttpRoute::new("/rest/ext/identity", &[(RouteMethod::Get, Role::Read, ApiCall::Identity)]),
+    HttpRoute::new("/health/live", &[(RouteMethod::Get, Role::Read, ApiCall::Live)]),
+    HttpRoute::new("/health/ready", &[(RouteMethod::Get, Role::Read, ApiCall::Ready)]),
+    HttpRoute::new("/version", &[(RouteMethod::Get, Role::Read, ApiCall::Version)]),
+    HttpRoute::new("/metrics", &[(RouteMethod::Get, Role::Read, ApiCall::Metrics)]),
     // The paths of the specification, in its order.
-    Route::new("/rest/broker/url/main", &[(Verb::Get, Role::Read, Call::BrokerMain)]),
-    Route::new("/rest/broker/url/ws", &[(Verb::Get, Role::Read, Call::BrokerWs)]),
-    Route::new("/rest/config-params", &[(Verb::Get, Role::Read, Call::ConfigParams)]),
-    Route::new("/rest/cache/clear-all", &[(Verb::Post, Role::Admin, Call::CacheClear)]),
-    Route::new("/rest/security", &[(Verb::Get, Role::Read, Call::Securities)]),
-    Route::new("/rest/security-family", &[(Verb::Get, Role::Read, Call::Families)]),
-    Route::new("/rest/security.search", &[(Verb::Get, Role::Read, Call::SecuritySearch)]),
-    Route::new("/rest/forex", &[(Verb::Get, Role::Read, Call::Forex)]),
-    Route::new("/rest/security/{}", &[(Verb::Get, Role::Read, Call::Security)]),
-    Route::new("/rest/security-family/{}", &[(Verb::Get, Role::Read, Call::Family)]),
-    Route::new("/rest/strategy", &[(Verb::Get, Role::Read, Call::Strategies)]),
-    Route::new("/rest/account", &[(Verb::Get, Role::Read, Call::Accounts)]).open_to(Cors::Anyone),
-    Route::new("/rest/account/{}", &[(Verb::Get, Role::Read, Call::Account)]),
-    Route::new("/rest/exchange", &[(Verb::Get, Role::Read, Call::Exchanges)]),
-    Route::new("/rest/position", &[(Verb::Get, Role::Read, Call::Positions)]),
-    Route::new("/rest/position/{}", &[(Verb::Delete, Role::Trade, Call::PositionClose)]),
-    Route::new("/rest/position/reduce/{}", &[(Verb::Post, Role::Trade, Call::PositionReduce)]),
-    Route::new("/rest/position/reset-positions", &[(Verb::Post, Role::Admin, Call::PositionsReset)]),
-    Route::new("/rest/transaction", &[(Verb::Post, Role::Admin, Call::TransactionRecord)]),
-    Route::new("/rest/transaction/{}", &[(Verb::Get, Role::Read, Call::Transaction)]),
-    Route::new("/rest/transaction/daily", &[(Verb::Get, Role::Read, Call::TransactionsDaily)]),
-    Route::new("/rest/transaction/reset-cache-balances", &[(Verb::Post, Role::Admin, Call::CashReset)]),
-    Route::new("/rest/transaction/reset-cash-balances", &[(Verb::Post, Role::Admin, Call::CashReset)]),
-    Route::new("/rest/subscription/marketdata/supported-feed", &[(Verb::Get, Role::Read, Call::Feeds)]),
-    Route::new("/rest/subscription/marketdata/subscribe", &[(Verb::Put, Role::Trade, Call::Subscribe)]),
-    Route::new("/rest/subscription/marketdata/unsubscribe", &[(Verb::Put, Role::Trade, Call::Unsubscribe)]),
-    Route::new("/rest/execution/order", &[(Verb::Get, Role::Read, Call::OrdersOpen)]),
-    Route::new(
-        "/rest/execution/order/{}",
-        &[(Verb::Get, Role::Read, Call::Order), (Verb::Delete, Role::Trade, Call::OrderCancel)],
+    HttpRoute::new("/rest/broker/url/main", &[(RouteMethod::Get, Role::Read, ApiCall::BrokerMain)]),
+    HttpRoute::new("/rest/broker/url/ws", &[(RouteMethod::Get, Role::Read, ApiCall::BrokerWs)]),
+    HttpRoute::new("/rest/config-params", &[(RouteMethod::Get, Role::Read, ApiCall::ConfigParams)]),
+    HttpRoute::new("/rest/cache/clear-all", &[(RouteMethod::Post, Role::Admin, ApiCall::CacheClear)]),
+    HttpRoute::new("/rest/security", &[(RouteMethod::Get, Role::Read, ApiCall::Securities)]),
+    HttpRoute::new("/rest/security-family", &[(RouteMethod::Get, Role::Read, ApiCall::Families)]),
+    HttpRoute::new("/rest/security.search", &[(RouteMethod::Get, Role::Read, ApiCall::SecuritySearch)]),
+    HttpRoute::new("/rest/forex", &[(RouteMethod::Get, Role::Read, ApiCall::Forex)]),
+    HttpRoute::new("/rest/security/{}", &[(RouteMethod::Get, Role::Read, ApiCall::Security)]),
+    HttpRoute::new("/rest/security-family/{}", &[(RouteMethod::Get, Role::Read, ApiCall::Family)]),
+    HttpRoute::new("/rest/strategy", &[(RouteMethod::Get, Role::Read, ApiCall::Strategies)]),
+    HttpRoute::new("/rest/account", &[(RouteMethod::Get, Role::Read, ApiCall::Accounts)]).open_to(Cors::Any),
+    HttpRoute::new("/rest/account/{}", &[(RouteMethod::Get, Role::Read, ApiCall::Account)]),
+    HttpRoute::new("/rest/exchange", &[(RouteMethod::Get, Role::Read, ApiCall::Exchanges)]),
+    HttpRoute::new("/rest/position", &[(RouteMethod::Get, Role::Read, ApiCall::Positions)]),
+    HttpRoute::new("/rest/position/{}", &[(RouteMethod::Delete, Role::Trade, ApiCall::PositionClose)]),
+    HttpRoute::new("/rest/position/reduce/{}", &[(RouteMethod::Post, Role::Trade, ApiCall::PositionReduce)]),
+    HttpRoute::new(
+        "/rest/position/reset-positions",
+        &[(RouteMethod::Post, Role::Admin, ApiCall::PositionsReset)],
     ),
-    Route::new(
+    HttpRoute::new("/rest/transaction", &[(RouteMethod::Post, Role::Admin, ApiCall::TransactionRecord)]),
+    HttpRoute::new("/rest/transaction/{}", &[(RouteMethod::Get, Role::Read, ApiCall::Transaction)]),
+    HttpRoute::new("/rest/transaction/daily", &[(RouteMethod::Get, Role::Read, ApiCall::TransactionsDaily)]),
+    HttpRoute::new(
+        "/rest/transaction/reset-cache-balances",
+        &[(RouteMethod::Post, Role::Admin, ApiCall::CashReset)],
+    ),
+    HttpRoute::new(
+        "/rest/transaction/reset-cash-balances",
+        &[(RouteMethod::Post, Role::Admin, ApiCall::CashReset)],
+    ),
+    HttpRoute::new(
+        "/rest/subscription/marketdata/supported-feed",
+        &[(RouteMethod::Get, Role::Read, ApiCall::Feeds)],
+    ),
+    HttpRoute::new(
+        "/rest/subscription/marketdata/subscribe",
+        &[(RouteMethod::Put, Role::Trade, ApiCall::Subscribe)],
+    ),
+    HttpRoute::new(
+        "/rest/subscription/marketdata/unsubscribe",
+        &[(RouteMethod::Put, Role::Trade, ApiCall::Unsubscribe)],
+    ),
+    HttpRoute::new("/rest/execution/order", &[(RouteMethod::Get, Role::Read, ApiCall::OrdersOpen)]),
+    HttpRoute::new(
+        "/rest/execution/order/{}",
+        &[
+            (RouteMethod::Get, Role::Read, ApiCall::Order),
+            (RouteMethod::Delete, Role::Trade, ApiCall::OrderCancel),
+        ],
+    ),
+    HttpRoute::new(
         "/rest/execution/order/market",
         &[
-            (Verb::Post, Role::Trade, Call::OrderSubmit(OrderKind::Market)),
-            (Verb::Get, Role::Read, Call::Order),
-            (Verb::Delete, Role::Trade, Call::OrderCancel),
+            (RouteMethod::Post, Role::Trade, ApiCall::OrderSubmit(OrderKind::Market)),
+            (RouteMethod::Get, Role::Read, ApiCall::Order),
+            (RouteMethod::Delete, Role::Trade, ApiCall::OrderCancel),
         ],
     ),
-    Route::new(
+    HttpRoute::new(
         "/rest/execution/modify/order/market",
-        &[(Verb::Post, Role::Trade, Call::OrderModify(OrderKind::Market))],
+        &[(RouteMethod::Post, Role::Trade, ApiCall::OrderModify(OrderKind::Market))],
     ),
-    Route::new(
+    HttpRoute::new(
         "/rest/execution/order/limit",
         &[
-            (Verb::Post, Role::Trade, Call::OrderSubmit(OrderKind::Limit)),
-            (Verb::Get, Role::Read, Call::Order),
-            (Verb::Delete, Role::Trade, Call::OrderCancel),
+            (RouteMethod::Post, Role::Trade, ApiCall::OrderSubmit(OrderKind::Limit)),
+            (RouteMethod::Get, Role::Read, ApiCall::Order),
+            (RouteMethod::Delete, Role::Trade, ApiCall::OrderCancel),
         ],
     ),
-    Route::new(
+    HttpRoute::new(
         "/rest/execution/modify/order/limit",
-        &[(Verb::Post, Role::Trade, Call::OrderModify(OrderKind::Limit))],
+        &[(RouteMethod::Post, Role::Trade, ApiCall::OrderModify(OrderKind::Limit))],
     ),
-    Route::new(
+    HttpRoute::new(
         "/rest/execution/order/stop",
         &[
-            (Verb::Post, Role::Trade, Call::OrderSubmit(OrderKind::Stop)),
-            (Verb::Get, Role::Read, Call::Order),
-            (Verb::Delete, Role::Trade, Call::OrderCancel),
+            (RouteMethod::Post, Role::Trade, ApiCall::OrderSubmit(OrderKind::Stop)),
+            (RouteMethod::Get, Role::Read, ApiCall::Order),
+            (RouteMethod::Delete, Role::Trade, ApiCall::OrderCancel),
         ],
     ),
-    Route::new(
+    HttpRoute::new(
         "/rest/execution/modify/order/stop",
-        &[(Verb::Post, Role::Trade, Call::OrderModify(OrderKind::Stop))],
+        &[(RouteMethod::Post, Role::Trade, ApiCall::OrderModify(OrderKind::Stop))],
     ),
-    Route::new(
+    HttpRoute::new(
         "/rest/execution/order/stoplimit",
         &[
-            (Verb::Post, Role::Trade, Call::OrderSubmit(OrderKind::StopLimit)),
-            (Verb::Get, Role::Read, Call::Order),
-            (Verb::Delete, Role::Trade, Call::OrderCancel),
+            (RouteMethod::Post, Role::Trade, ApiCall::OrderSubmit(OrderKind::StopLimit)),
+            (RouteMethod::Get, Role::Read, ApiCall::Order),
+            (RouteMethod::Delete, Role::Trade, ApiCall::OrderCancel),
         ],
     ),
-    Route::new(
+    HttpRoute::new(
         "/rest/execution/modify/order/stoplimit",
-        &[(Verb::Post, Role::Trade, Call::OrderModify(OrderKind::StopLimit))],
+        &[(RouteMethod::Post, Role::Trade, ApiCall::OrderModify(OrderKind::StopLimit))],
     ),
-    Route::new("/rest/next-order-id", &[(Verb::Post, Role::Trade, Call::NextOrderId)]),
-    Route::new("/rest/runtime/exit-vm", &[(Verb::Post, Role::Admin, Call::ExitVm)]),
+    HttpRoute::new("/rest/next-order-id", &[(RouteMethod::Post, Role::Trade, ApiCall::NextOrderId)]),
+    HttpRoute::new("/rest/runtime/exit-vm", &[(RouteMethod::Post, Role::Admin, ApiCall::ExitVm)]),
     // Paths beyond it.
-    Route::new("/rest/ext/cash-balance", &[(Verb::Get, Role::Read, Call::CashBalances)]),
-    Route::new("/rest/ext/portfolio", &[(Verb::Get, Role::Read, Call::Portfolio)]),
-    Route::new("/rest/ext/execution/order/validate", &[(Verb::Post, Role::Trade, Call::OrderValidate)]),
-    Route::new("/rest/ext/order/history", &[(Verb::Get, Role::Read, Call::OrderHistory)]),
-    Route::new(
+    HttpRoute::new("/rest/ext/cash-balance", &[(RouteMethod::Get, Role::Read, ApiCall::CashBalances)]),
+    HttpRoute::new("/rest/ext/portfolio", &[(RouteMethod::Get, Role::Read, ApiCall::Portfolio)]),
+    HttpRoute::new(
+        "/rest/ext/execution/order/validate",
+        &[(RouteMethod::Post, Role::Trade, ApiCall::OrderValidate)],
+    ),
+    HttpRoute::new("/rest/ext/order/history", &[(RouteMethod::Get, Role::Read, ApiCall::OrderHistory)]),
+    HttpRoute::new(
         "/rest/ext/risk",
-        &[(Verb::Get, Role::Read, Call::Risk), (Verb::Put, Role::Admin, Call::RiskChange)],
+        &[
+            (RouteMethod::Get, Role::Read, ApiCall::Risk),
+            (RouteMethod::Put, Role::Admin, ApiCall::RiskChange),
+        ],
     ),
-    Route::new(
+    HttpRoute::new(
         "/rest/ext/kill-switch",
-        &[(Verb::Post, Role::Admin, Call::KillSwitchOn), (Verb::Delete, Role::Admin, Call::KillSwitchOff)],
+        &[
+            (RouteMethod::Post, Role::Admin, ApiCall::KillSwitchOn),
+            (RouteMethod::Delete, Role::Admin, ApiCall::KillSwitchOff),
+        ],
     ),
-    Route::new("/rest/ext/session", &[(Verb::Get, Role::Read, Call::Sessions)]),
-    Route::new("/rest/ext/session/{}", &[(Verb::Delete, Role::Admin, Call::SessionEnd)]),
-    Route::new("/rest/ext/session/{}/reset", &[(Verb::Post, Role::Admin, Call::SessionReset)]),
-    Route::new(
+    HttpRoute::new("/rest/ext/session", &[(RouteMethod::Get, Role::Read, ApiCall::Sessions)]),
+    HttpRoute::new("/rest/ext/session/{}", &[(RouteMethod::Delete, Role::Admin, ApiCall::SessionEnd)]),
+    HttpRoute::new("/rest/ext/session/{}/reset", &[(RouteMethod::Post, Role::Admin, ApiCall::SessionReset)]),
+    HttpRoute::new(
         "/rest/ext/broker/rate",
-        &[(Verb::Get, Role::Read, Call::Rates), (Verb::Put, Role::Admin, Call::RatesChange)],
+        &[
+            (RouteMethod::Get, Role::Read, ApiCall::Rates),
+            (RouteMethod::Put, Role::Admin, ApiCall::RatesChange),
+        ],
     ),
-    Route::new("/rest/ext/latency", &[(Verb::Get, Role::Read, Call::Latency)]),
-    Route::new("/rest/ext/adapter", &[(Verb::Get, Role::Read, Call::Adapters)]),
-    Route::new("/rest/ext/cluster", &[(Verb::Get, Role::Read, Call::Cluster)]),
-    Route::new("/rest/ext/strategy/{}/phase", &[(Verb::Put, Role::Admin, Call::StrategyPhase)]),
+    HttpRoute::new("/rest/ext/latency", &[(RouteMethod::Get, Role::Read, ApiCall::Latency)]),
+    HttpRoute::new("/rest/ext/adapter", &[(RouteMethod::Get, Role::Read, ApiCall::Adapters)]),
+    HttpRoute::new("/rest/ext/cluster", &[(RouteMethod::Get, Role::Read, ApiCall::Cluster)]),
+    HttpRoute::new("/rest/ext/strategy/{}/phase", &[(RouteMethod::Put, Role::Admin, ApiCall::StrategyPhase)]),
 ];
 
 /// Returns the whole table, a call at a time.
-pub fn all() -> impl Iterator<Item = (&'static str, Verb, Role, Call)> {
+pub fn all() -> impl Iterator<Item = (&'static str, RouteMethod, Role, ApiCall)> {
     ROUTES
         .iter()
-        .flat_map(|route| route.calls.iter().map(|(verb, role, call)| (route.path, *verb, *role, *call)))
+        .flat_map(|route| route.calls.iter().map(|(method, role, call)| (route.path, *method, *role, *call)))
 }
 
 /// Returns every call of the table: its method, its path, and the lowest role that it requires.
 pub fn table() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
-    all().map(|(path, verb, role, _)| (verb.method(), path, role))
+    all().map(|(path, method, role, _)| (method.method(), path, role))
 }
 
 /// Result of a lookup by path and method.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found<'a> {
-    Call {
-        route: &'static Route,
+pub enum RouteMatch<'a> {
+    ApiCall {
+        route: &'static HttpRoute,
         /// The lowest role that is required.
         role: Role,
-        call: Call,
+        call: ApiCall,
         segments: Segments<'a>,
     },
     /// The method is OPTIONS.
-    Options(&'static Route),
-    WrongMethod(&'static Route),
+    Options(&'static HttpRoute),
+    WrongMethod(&'static HttpRoute),
     Nothing,
 }
 
@@ -297,8 +330,8 @@ pub type Segments<'a> = [&'a str; 2];
 /// The table, with one lookup for paths without `{}`, whatever their number.
 #[derive(Debug)]
 pub struct Routes {
-    plain: HashMap<&'static str, &'static Route>,
-    open: Vec<&'static Route>,
+    plain: HashMap<&'static str, &'static HttpRoute>,
+    open: Vec<&'static HttpRoute>,
 }
 
 impl Routes {
@@ -306,35 +339,35 @@ impl Routes {
         Routes::of(ROUTES)
     }
 
-    fn of(table: &'static [Route]) -> Routes {
+    fn of(table: &'static [HttpRoute]) -> Routes {
         let (open, plain): (Vec<_>, Vec<_>) = table.iter().partition(|route| route.path.contains('{'));
         Routes { plain: plain.into_iter().map(|route| (route.path, route)).collect(), open }
     }
 
-    pub fn find<'a>(&self, method: &Method, path: &'a str) -> Found<'a> {
+    pub fn find<'a>(&self, method: &Method, path: &'a str) -> RouteMatch<'a> {
         // The last segment of a plain path may be the id of an order, see
         // `/rest/execution/order/market`.
         let plain = self.plain.get(path).map(|route| {
             let last = memchr::memrchr(b'/', path.as_bytes()).map_or("", |at| &path[at + 1..]);
             (*route, [last, ""])
         });
-        let open = || self.open.iter().find_map(|route| Some((*route, fits(route.path, path)?)));
-        let Some((route, segments)) = plain.or_else(open) else { return Found::Nothing };
+        let open = || self.open.iter().find_map(|route| Some((*route, segments_of(route.path, path)?)));
+        let Some((route, segments)) = plain.or_else(open) else { return RouteMatch::Nothing };
         if *method == Method::OPTIONS {
-            return Found::Options(route);
+            return RouteMatch::Options(route);
         }
-        let verb = Verb::of(method);
-        let call = route.calls.iter().find(|(other, _, _)| Some(*other) == verb);
+        let method = RouteMethod::of(method);
+        let call = route.calls.iter().find(|(other, _, _)| Some(*other) == method);
         match call {
-            Some(&(_, role, call)) => Found::Call { route, role, call, segments },
-            None => Found::WrongMethod(route),
+            Some(&(_, role, call)) => RouteMatch::ApiCall { route, role, call, segments },
+            None => RouteMatch::WrongMethod(route),
         }
     }
 }
 
 /// Returns the segments for each `{}` of the pattern, if the path matches it. An empty segment
 /// matches no `{}`.
-fn fits<'a>(pattern: &str, path: &'a str) -> Option<Segments<'a>> {
+fn segments_of<'a>(pattern: &str, path: &'a str) -> Option<Segments<'a>> {
     let mut segments = Segments::default();
     let mut found = 0;
     let mut path = path.split('/');
@@ -354,31 +387,37 @@ fn fits<'a>(pattern: &str, path: &'a str) -> Option<Segments<'a>> {
 mod tests {
     use super::*;
 
-    static SAMPLE: [Route; 4] = [
-        Route::new("/a", &[(Verb::Get, Role::Read, Call::Live)]),
-        Route::new("/a/{}", &[(Verb::Get, Role::Read, Call::Ready), (Verb::Put, Role::Admin, Call::Version)]),
-        Route::new("/a/{}/b/{}", &[(Verb::Delete, Role::Admin, Call::Home)]),
-        Route::new("/a/fixed", &[(Verb::Get, Role::Read, Call::Metrics)]),
+    static SAMPLE: [HttpRoute; 4] = [
+        HttpRoute::new("/a", &[(RouteMethod::Get, Role::Read, ApiCall::Live)]),
+        HttpRoute::new(
+            "/a/{}",
+            &[
+                (RouteMethod::Get, Role::Read, ApiCall::Ready),
+                (RouteMethod::Put, Role::Admin, ApiCall::Version),
+            ],
+        ),
+        HttpRoute::new("/a/{}/b/{}", &[(RouteMethod::Delete, Role::Admin, ApiCall::Home)]),
+        HttpRoute::new("/a/fixed", &[(RouteMethod::Get, Role::Read, ApiCall::Metrics)]),
     ];
 
-    fn called(method: Method, path: &str) -> Option<(Call, Vec<&str>)> {
+    fn called(method: Method, path: &str) -> Option<(ApiCall, Vec<&str>)> {
         match Routes::of(&SAMPLE).find(&method, path) {
-            Found::Call { call, segments, .. } => {
+            RouteMatch::ApiCall { call, segments, .. } => {
                 Some((call, segments.into_iter().filter(|segment| !segment.is_empty()).collect()))
             }
-            Found::Options(_) | Found::WrongMethod(_) | Found::Nothing => None,
+            RouteMatch::Options(_) | RouteMatch::WrongMethod(_) | RouteMatch::Nothing => None,
         }
     }
 
     #[test]
     fn a_path_finds_its_call_and_its_segments() {
-        assert_eq!(called(Method::GET, "/a"), Some((Call::Live, vec!["a"])), "it may be an id too");
-        assert_eq!(called(Method::HEAD, "/a"), Some((Call::Live, vec!["a"])));
-        assert_eq!(called(Method::PUT, "/a/x%20y"), Some((Call::Version, vec!["x%20y"])));
-        assert_eq!(called(Method::DELETE, "/a/1/b/2"), Some((Call::Home, vec!["1", "2"])));
+        assert_eq!(called(Method::GET, "/a"), Some((ApiCall::Live, vec!["a"])), "it may be an id too");
+        assert_eq!(called(Method::HEAD, "/a"), Some((ApiCall::Live, vec!["a"])));
+        assert_eq!(called(Method::PUT, "/a/x%20y"), Some((ApiCall::Version, vec!["x%20y"])));
+        assert_eq!(called(Method::DELETE, "/a/1/b/2"), Some((ApiCall::Home, vec!["1", "2"])));
         assert_eq!(
             called(Method::GET, "/a/fixed"),
-            Some((Call::Metrics, vec!["fixed"])),
+            Some((ApiCall::Metrics, vec!["fixed"])),
             "the plain path goes first"
         );
         for path in ["", "/", "/a/", "/b", "/a/1/b", "/a/1/b/", "/a/1/c/2", "/a/1/b/2/3", "a", "//a", "*"] {
@@ -389,11 +428,11 @@ mod tests {
     #[test]
     fn a_path_with_a_wrong_method_lists_the_allowed_ones() {
         let routes = Routes::of(&SAMPLE);
-        let Found::WrongMethod(route) = routes.find(&Method::POST, "/a/1") else { panic!() };
+        let RouteMatch::WrongMethod(route) = routes.find(&Method::POST, "/a/1") else { panic!() };
         assert_eq!(route.allow(), "GET, HEAD, PUT, OPTIONS");
-        assert_eq!(routes.find(&Method::OPTIONS, "/a/1"), Found::Options(route));
-        assert!(matches!(routes.find(&Method::CONNECT, "/a"), Found::WrongMethod(_)));
-        assert_eq!(routes.find(&Method::OPTIONS, "/x"), Found::Nothing);
+        assert_eq!(routes.find(&Method::OPTIONS, "/a/1"), RouteMatch::Options(route));
+        assert!(matches!(routes.find(&Method::CONNECT, "/a"), RouteMatch::WrongMethod(_)));
+        assert_eq!(routes.find(&Method::OPTIONS, "/x"), RouteMatch::Nothing);
     }
 
     #[test]
@@ -403,8 +442,8 @@ mod tests {
         paths.dedup();
         assert_eq!(paths.len(), ROUTES.len());
         for route in ROUTES {
-            for (at, (verb, _, _)) in route.calls.iter().enumerate() {
-                assert!(route.calls[..at].iter().all(|(other, _, _)| other != verb), "{}", route.path);
+            for (at, (method, _, _)) in route.calls.iter().enumerate() {
+                assert!(route.calls[..at].iter().all(|(other, _, _)| other != method), "{}", route.path);
             }
         }
     }

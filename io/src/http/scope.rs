@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::refdata::RefData;
 
-use super::login::Who;
+use super::login::RequestCaller;
 use super::problem::Problem;
 use crate::auth::Strategies;
 
@@ -21,21 +21,21 @@ pub enum StrategyScope {
 }
 
 impl StrategyScope {
-    pub fn of(who: &Who, reference: &RefData) -> StrategyScope {
-        match who {
-            Who::Known(identity) if identity.strategies == Strategies::All => StrategyScope::All,
-            Who::Known(identity) => {
+    pub fn of(caller: &RequestCaller, reference: &RefData) -> StrategyScope {
+        match caller {
+            RequestCaller::Known(identity) if identity.strategies == Strategies::All => StrategyScope::All,
+            RequestCaller::Known(identity) => {
                 let rows = reference.strategies().iter();
                 StrategyScope::Only(
                     rows.filter(|row| identity.strategies.sees(&row.name)).map(|row| row.id).collect(),
                 )
             }
             // Public calls show nothing of any strategy.
-            Who::Anybody => StrategyScope::Only(Vec::new()),
+            RequestCaller::Anonymous => StrategyScope::Only(Vec::new()),
         }
     }
 
-    pub fn sees(&self, strategy: StrategyId) -> bool {
+    pub fn contains(&self, strategy: StrategyId) -> bool {
         match self {
             StrategyScope::All => true,
             StrategyScope::Only(strategies) => strategies.contains(&strategy),
@@ -43,8 +43,8 @@ impl StrategyScope {
     }
 
     /// Checks that the caller may act for a strategy.
-    pub fn touch(&self, strategy: StrategyId) -> Result<(), Problem> {
-        if self.sees(strategy) {
+    pub fn authorize(&self, strategy: StrategyId) -> Result<(), Problem> {
+        if self.contains(strategy) {
             Ok(())
         } else {
             Err(out_of_scope("this login may not act for the strategy"))
@@ -52,11 +52,11 @@ impl StrategyScope {
     }
 
     /// Checks that the caller may do what affects every strategy.
-    pub fn touch_all(&self) -> Result<(), Problem> {
+    pub fn authorize_all(&self) -> Result<(), Problem> {
         match self {
             StrategyScope::All => Ok(()),
             StrategyScope::Only(_) => {
-                Err(out_of_scope("this touches every strategy, and the login is for some only"))
+                Err(out_of_scope("this affects every strategy, and the login is for some only"))
             }
         }
     }

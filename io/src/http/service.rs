@@ -12,14 +12,14 @@ use hyper::http::request::Parts as Head;
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::app_state::AppState;
-use super::body::{self, Input};
+use super::body::{self, RequestBody};
 use super::connection::ConnectionInfo;
 use super::cors::{self, Cors};
 use super::login;
 use super::problem::Problem;
 use super::request_context::RequestContext;
-use super::response::{Answer, Kind, Reply};
-use super::routes::Found;
+use super::response::{HttpResponse, ResponseBody, ResponseKind};
+use super::routes::RouteMatch;
 use super::{audit, calls, guard, websocket};
 use crate::auth::Role;
 use crate::metrics::exposition;
@@ -50,43 +50,44 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
      connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
-pub async fn answer(
-    house: &Rc<AppState>,
-    visit: &ConnectionInfo,
+pub async fn respond(
+    app: &Rc<AppState>,
+    connection: &ConnectionInfo,
     request: Request<Incoming>,
-) -> Response<Reply> {
-    visit.link.begin();
-    house.receive();
+) -> Response<ResponseBody> {
+    connection.progress.begin();
+    app.drain_pending_events();
     let (mut head, body) = request.into_parts();
     let mut cors = Cors::Listed;
     let mut headers = HeaderMap::with_capacity(HEADERS_USUAL);
-    let judged = login::pace(house, visit).and_then(|()| guard::judge(&house.rules, visit, &head));
-    let answered = match judged {
+    let checked =
+        login::check_rate(app, connection).and_then(|()| guard::check(&app.rules, connection, &head));
+    let answered = match checked {
         // A connection that is no longer HTTP needs nothing of what follows.
-        Ok(()) if is_stomp(&head) => match upgrade(house, visit, &mut head) {
+        Ok(()) if is_stomp(&head) => match upgrade(app, connection, &mut head) {
             Ok(response) => return response,
             Err(problem) => Err(problem),
         },
-        Ok(()) => route(house, visit, &head, body, &mut cors, &mut headers).await,
+        Ok(()) => route(app, connection, &head, body, &mut cors, &mut headers).await,
         Err(problem) => {
-            house.meter.guarded.one_more();
+            app.meter.rejected.increment();
             Err(problem)
         }
     };
-    cors::tell(cors, &head.headers, &house.rules.origins, &mut headers);
+    cors::add_headers(cors, &head.headers, &app.rules.origins, &mut headers);
     if head.method == Method::OPTIONS
         && let Some(allow) = headers.get(ALLOW).cloned()
     {
-        cors::tell_methods(&allow, &mut headers);
+        cors::add_methods(&allow, &mut headers);
     }
-    let id = request_id(house, &head.headers);
-    let answer = answered.unwrap_or_else(|problem| show(&problem, &head, &id, &mut headers));
-    house.meter.answered(answer.status.as_u16());
+    let id = request_id(app, &head.headers);
+    let answer = answered.unwrap_or_else(|problem| problem_response(&problem, &head, &id, &mut headers));
+    app.meter.count_response(answer.status.as_u16());
     if answer.status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(RETRY_AFTER) {
         headers.insert(RETRY_AFTER, HeaderValue::from(1));
     }
-    let Answer { status, kind, content, location, etag, encoding } = answer;
-    dress(kind, etag, &mut headers);
+    let HttpResponse { status, kind, content, location, etag, encoding } = answer;
+    add_common_headers(kind, etag, &mut headers);
     if let Some(location) = location {
         headers.insert(LOCATION, location);
     }
@@ -94,73 +95,76 @@ pub async fn answer(
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }
     headers.insert(X_REQUEST_ID, id);
-    if let Some(cluster) = house.cluster.as_ref().filter(|_| head.uri.path().starts_with("/rest/"))
-        && let Some(ages) = cluster.ages(house.now())
+    if let Some(cluster) = app.cluster.as_ref().filter(|_| head.uri.path().starts_with("/rest/"))
+        && let Some(ages) = cluster.ages(app.now())
     {
         headers.insert(AGE, text(ages));
     }
-    let mut response = Response::new(Reply::new(content, kind, visit.link.clone(), house.turns.clone()));
+    let mut response =
+        Response::new(ResponseBody::new(content, kind, connection.progress.clone(), app.turns.clone()));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
 }
 
 async fn route(
-    house: &Rc<AppState>,
-    visit: &ConnectionInfo,
+    app: &Rc<AppState>,
+    connection: &ConnectionInfo,
     head: &Head,
     body: Incoming,
     cors: &mut Cors,
     headers: &mut HeaderMap,
-) -> Result<Answer, Problem> {
+) -> Result<HttpResponse, Problem> {
     let path = head.uri.path();
-    let route = match house.routes.find(&head.method, path) {
-        Found::Call { route, role, call, segments } => {
+    let route = match app.routes.find(&head.method, path) {
+        RouteMatch::ApiCall { route, role, call, segments } => {
             *cors = route.cors;
-            let admitted = login::admit(house, visit, head, call, role).await;
-            if admitted.is_ok() && login::is_health(call) && visit.is_on_probation() {
+            let admitted = login::authorize(app, connection, head, call, role).await;
+            if admitted.is_ok() && login::is_health(call) && connection.is_on_probation() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
-            } else if visit.is_on_probation() {
+            } else if connection.is_on_probation() {
                 return Err(Problem::no_room());
             }
-            let who = admitted?;
+            let caller = admitted?;
             let (input, act) = match role {
                 Role::Admin => {
-                    let bytes = body::read(house, Input::Coming(body)).await?;
-                    let act = audit::note(house, visit, head, &who, &bytes).await?;
-                    (Input::Here(bytes), act)
+                    let bytes = body::read(app, RequestBody::Incoming(body)).await?;
+                    let act = audit::record(app, connection, head, &caller, &bytes).await?;
+                    (RequestBody::Read(bytes), act)
                 }
-                Role::Read | Role::Trade => (Input::Coming(body), None),
+                Role::Read | Role::Trade => (RequestBody::Incoming(body), None),
             };
-            let ask = RequestContext { visit, head, who: &who, segments };
-            let answered = calls::handle(house, &ask, call, input).await;
+            let ctx = RequestContext { connection, head, caller: &caller, segments };
+            let answered = calls::handle(app, &ctx, call, input).await;
             if let Some(act) = act {
                 act.end(answered.as_ref().map_or_else(|problem| problem.status, |answer| answer.status));
             }
             return answered;
         }
         // The server as a whole.
-        Found::Nothing if head.method == Method::OPTIONS && path == "*" => return Ok(Answer::empty()),
-        Found::Nothing => return Err(Problem::not_found()),
-        Found::WrongMethod(route) => return Err(Problem::method_not_allowed(route.allow())),
-        Found::Options(route) => route,
+        RouteMatch::Nothing if head.method == Method::OPTIONS && path == "*" => {
+            return Ok(HttpResponse::empty());
+        }
+        RouteMatch::Nothing => return Err(Problem::not_found()),
+        RouteMatch::WrongMethod(route) => return Err(Problem::method_not_allowed(route.allow())),
+        RouteMatch::Options(route) => route,
     };
     *cors = route.cors;
     headers.insert(ALLOW, text(route.allow()));
-    Ok(Answer::empty())
+    Ok(HttpResponse::empty())
 }
 
 /// Upgrades to a WebSocket. Its client logs in later, so where only the reserve is left, another
 /// client of the same network must have logged in before.
 fn upgrade(
-    house: &Rc<AppState>,
-    visit: &ConnectionInfo,
+    app: &Rc<AppState>,
+    connection: &ConnectionInfo,
     head: &mut Head,
-) -> Result<Response<Reply>, Problem> {
-    if visit.is_on_probation() && !visit.is_from_known_network() {
+) -> Result<Response<ResponseBody>, Problem> {
+    if connection.is_on_probation() && !connection.is_from_known_network() {
         return Err(Problem::no_room());
     }
-    websocket::upgrade(house, visit, head)
+    websocket::upgrade(app, connection, head)
 }
 
 /// Returns whether the request is for the WebSocket endpoint, with or without the upgrade headers.
@@ -168,7 +172,12 @@ fn is_stomp(head: &Head) -> bool {
     head.uri.path() == "/stomp" && head.method == Method::GET
 }
 
-fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMap) -> Answer {
+fn problem_response(
+    problem: &Problem,
+    head: &Head,
+    id: &HeaderValue,
+    headers: &mut HeaderMap,
+) -> HttpResponse {
     if let Some(allow) = &problem.allow {
         headers.insert(ALLOW, text(allow.clone()));
     }
@@ -187,17 +196,18 @@ fn show(problem: &Problem, head: &Head, id: &HeaderValue, headers: &mut HeaderMa
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let id = id.to_str().unwrap_or_default();
-    Answer::text(Kind::Problem, problem.to_json(head.uri.path(), id)).with_status(problem.status)
+    HttpResponse::text(ResponseKind::Problem, problem.to_json(head.uri.path(), id))
+        .with_status(problem.status)
 }
 
 /// Adds the headers that every response of a kind has.
-fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
+fn add_common_headers(kind: ResponseKind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
     let content_type = match kind {
-        Kind::Empty => None,
-        Kind::Json => Some(JSON),
-        Kind::Problem => Some(PROBLEM),
-        Kind::Metrics => Some(HeaderValue::from_static(exposition::CONTENT_TYPE)),
-        Kind::Asset { content_type, .. } => Some(HeaderValue::from_static(content_type)),
+        ResponseKind::Empty => None,
+        ResponseKind::Json => Some(JSON),
+        ResponseKind::Problem => Some(PROBLEM),
+        ResponseKind::Metrics => Some(HeaderValue::from_static(exposition::CONTENT_TYPE)),
+        ResponseKind::Asset { content_type, .. } => Some(HeaderValue::from_static(content_type)),
     };
     if let Some(content_type) = content_type {
         headers.insert(CONTENT_TYPE, content_type);
@@ -206,14 +216,14 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
     match etag {
         Some(etag) => {
             headers.insert(ETAG, etag);
-            let is_immutable = matches!(kind, Kind::Asset { is_immutable: true, .. });
+            let is_immutable = matches!(kind, ResponseKind::Asset { is_immutable: true, .. });
             headers.insert(CACHE_CONTROL, if is_immutable { FOR_EVER } else { NO_CACHE });
         }
         None => {
             headers.insert(CACHE_CONTROL, NO_STORE);
         }
     }
-    if let Kind::Asset { .. } = kind {
+    if let ResponseKind::Asset { .. } = kind {
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -222,16 +232,16 @@ fn dress(kind: Kind, etag: Option<HeaderValue>, headers: &mut HeaderMap) {
 }
 
 /// Returns the client's request id if it is valid, else a new one.
-fn request_id(house: &AppState, headers: &HeaderMap) -> HeaderValue {
+fn request_id(app: &AppState, headers: &HeaderMap) -> HeaderValue {
     let is_sane = |id: &&HeaderValue| {
         (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
     };
     match headers.get(X_REQUEST_ID).filter(is_sane) {
         Some(id) => id.clone(),
-        None => house.next_request_id(),
+        None => app.next_request_id(),
     }
 }
 
 fn text(text: String) -> HeaderValue {
-    HeaderValue::try_from(text).expect("our own words are plain ASCII")
+    HeaderValue::try_from(text).expect("our own texts are plain ASCII")
 }

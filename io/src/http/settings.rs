@@ -8,7 +8,7 @@ use pitlane_engine::id::{Currency, ShardId};
 use pitlane_engine::view::ViewSettings;
 use pitlane_protocols::stomp::settings::BrokerSettings;
 
-use super::admission::ConnectionLimits;
+use super::admission::HttpConnectionLimits;
 use crate::auth::Role;
 use crate::config::{Config, Mode, Params};
 use crate::stomp;
@@ -116,8 +116,8 @@ impl HttpSettings {
 
     /// Returns how many connections there may be, and how many of them are reserved for known
     /// clients.
-    pub(super) fn connection_limits(&self) -> ConnectionLimits {
-        ConnectionLimits {
+    pub(super) fn connection_limits(&self) -> HttpConnectionLimits {
+        HttpConnectionLimits {
             max: self.connections_max,
             per_peer_max: self.connections_per_peer_max,
             reserve: self.connections_max * self.connections_reserved_percent / 100,

@@ -34,22 +34,22 @@ use pitlane_engine::strategy::remote_protocol::is_of_strategy;
 use pitlane_engine::view::{View, ViewSettings};
 
 use self::elsewhere::ElsewhereIds;
-pub use self::entry::is_of_rest;
+pub use self::entry::is_rest_order;
 pub use self::numbers::Numbers;
 use self::receipts::Receipts;
-pub use self::receipts::{Asked, Receipt};
+pub use self::receipts::{Receipt, RestRequest};
 use self::waiting::{Awaited, Waiting};
-pub use self::waiting::{Outcome, Pending};
+pub use self::waiting::{CommandOutcome, PendingResponse};
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
-use crate::event_counts::Heard;
+use crate::event_counts::EventCounts;
 use crate::pages::LARGE_PAGES;
 use crate::report::Report;
 use crate::stages::Stage;
 use crate::wakeup::Wakeup;
 
 /// Events taken from the lanes per cycle, before requests are served again: some 100 µs of work.
-pub const EVENTS_PER_TURN_MAX: usize = 1_024;
+pub const EVENTS_PER_CYCLE_MAX: usize = 1_024;
 
 /// Number of events ahead of which the view prefetches, so that its memory is in cache by then. A
 /// new order usually has two events.
@@ -70,7 +70,7 @@ pub struct ShardClientSettings {
 
 /// Nothing was sent: a lane is full, or too many responses are pending. The caller may retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy;
+pub struct ShardsBusy;
 
 #[derive(Debug)]
 pub struct ShardClient {
@@ -83,18 +83,18 @@ pub struct ShardClient {
     receipts: RefCell<Receipts>,
     elsewhere: RefCell<ElsewhereIds>,
     /// Wakes the thread of each shard; indexed by shard.
-    bells: Vec<Wakeup>,
+    wakeups: Vec<Wakeup>,
     waiting: Rc<RefCell<Waiting>>,
     /// The first commands to every shard that are not sent yet for lack of room.
-    opening: RefCell<VecDeque<Broadcast>>,
-    heard: Cell<Heard>,
+    startup_commands: RefCell<VecDeque<Broadcast>>,
+    event_counts: Cell<EventCounts>,
     /// Number of events received other than ticks.
     changes: Cell<u64>,
     report: RefCell<Option<Report>>,
     /// Broker of the WebSocket clients; `None` in tests.
-    hall: Option<Rc<WebSocketBroker>>,
+    ws_broker: Option<Rc<WebSocketBroker>>,
     /// Strategies in processes of their own; `None` if there are none.
-    outposts: Option<Rc<RemoteStrategies>>,
+    remote_strategies: Option<Rc<RemoteStrategies>>,
 }
 
 impl ShardClient {
@@ -102,20 +102,21 @@ impl ShardClient {
     /// does nothing until it is polled.
     pub fn new(
         port: PortEnd,
-        bells: Vec<Wakeup>,
+        wakeups: Vec<Wakeup>,
         reference: Arc<RefData>,
         settings: ShardClientSettings,
         mut numbers: Numbers,
     ) -> ShardClient {
         let ShardClientSettings { view, orders_max, prefix } = settings;
-        assert_eq!(bells.len(), port.shards() as usize, "every shard has its bell");
+        assert_eq!(wakeups.len(), port.shards() as usize, "every shard has a wake-up");
         let id = port.id();
         let source = Source { origin: Origin::Server, port: id, session: 0 };
-        let opening = [
+        let startup_commands = [
             CommandKind::Watch { port: id, what: Watch::Everything, on: true },
             CommandKind::Snapshot { port: id },
         ];
-        let opening = opening.map(|body| Broadcast::new(Command::new(source, waiting::NOBODY, body)));
+        let startup_commands =
+            startup_commands.map(|body| Broadcast::new(Command::new(source, waiting::NO_TOKEN, body)));
         let desk = DeskSettings {
             port: id,
             shards: port.shards(),
@@ -135,25 +136,25 @@ impl ShardClient {
             numbers: RefCell::new(numbers),
             receipts: RefCell::new(Receipts::new(orders_max, view.seed)),
             elsewhere: RefCell::default(),
-            bells,
+            wakeups,
             waiting: Rc::new(RefCell::new(Waiting::default())),
-            opening: RefCell::new(opening.into()),
-            heard: Cell::new(Heard::default()),
+            startup_commands: RefCell::new(startup_commands.into()),
+            event_counts: Cell::new(EventCounts::default()),
             changes: Cell::new(0),
             report: RefCell::new(None),
-            hall: None,
-            outposts: None,
+            ws_broker: None,
+            remote_strategies: None,
         }
     }
 
     /// Sets the receiver that forwards events to strategies in other processes.
-    pub fn set_outposts(&mut self, outposts: Rc<RemoteStrategies>) {
-        self.outposts = Some(outposts);
+    pub fn set_remote_strategies(&mut self, remote_strategies: Rc<RemoteStrategies>) {
+        self.remote_strategies = Some(remote_strategies);
     }
 
     /// Sets the broker that handles each event after the view.
-    pub fn set_hall(&mut self, hall: Rc<WebSocketBroker>) {
-        self.hall = Some(hall);
+    pub fn set_ws_broker(&mut self, ws_broker: Rc<WebSocketBroker>) {
+        self.ws_broker = Some(ws_broker);
     }
 
     /// Sets the report that prints events.
@@ -185,8 +186,8 @@ impl ShardClient {
         self.port.borrow().id()
     }
 
-    pub fn heard(&self) -> Heard {
-        self.heard.get()
+    pub fn event_counts(&self) -> EventCounts {
+        self.event_counts.get()
     }
 
     /// Returns a counter that grows with every event that may change more than prices in the view.
@@ -195,7 +196,7 @@ impl ShardClient {
     }
 
     pub fn shards(&self) -> u8 {
-        self.bells.len() as u8
+        self.wakeups.len() as u8
     }
 
     /// Returns whether the view has the complete state of every shard.
@@ -211,7 +212,7 @@ impl ShardClient {
 
     /// Sends a command to its shard, or to all shards if it is for all, and returns the pending
     /// response. Either the whole command is sent or nothing.
-    pub fn send(&self, session: u16, body: CommandKind) -> Result<Pending, Busy> {
+    pub fn send(&self, session: u16, body: CommandKind) -> Result<PendingResponse, ShardsBusy> {
         let mut port = self.port.borrow_mut();
         let source = Source { origin: Origin::Rest, port: port.id(), session };
         let shards = self.shards();
@@ -221,40 +222,40 @@ impl ShardClient {
         };
         // This thread is the only writer of these lanes, so room once seen stays.
         if !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
-            return Err(Busy);
+            return Err(ShardsBusy);
         }
         let awaited = match awaited_order(session, &body) {
             Some(awaited) => awaited,
             None => Awaited::Done { left: shards.len() as u8 },
         };
-        let pending = Waiting::admit(&self.waiting).ok_or(Busy)?;
+        let pending = Waiting::admit(&self.waiting).ok_or(ShardsBusy)?;
         pending.expect(awaited);
         let command = Command::new(source, pending.token(), body);
         for shard in shards {
-            port.send(ShardId(shard), command).expect("there was room and nobody else writes");
-            self.bells[shard as usize].wake();
+            port.send(ShardId(shard), command).expect("there was room and no other thread writes");
+            self.wakeups[shard as usize].wake();
         }
         Ok(pending)
     }
 
-    /// Handles events of the shards, at most `EVENTS_PER_TURN_MAX`, and returns the amount of work
+    /// Handles events of the shards, at most `EVENTS_PER_CYCLE_MAX`, and returns the amount of work
     /// done.
     pub fn poll(&self) -> usize {
-        let mut work = self.open();
+        let mut work = self.send_startup_commands();
         let mut view = self.view.borrow_mut();
         let mut port = self.port.borrow_mut();
         let mut waiting = self.waiting.borrow_mut();
-        let (mut heard, mut changes) = (self.heard.get(), self.changes.get());
+        let (mut counts, mut changes) = (self.event_counts.get(), self.changes.get());
         let mut report = self.report.borrow_mut();
-        let hall = self.hall.as_ref().map(|hall| (hall, hall.now()));
-        let (mut taken, mut is_first) = (None, true);
+        let ws_broker = self.ws_broker.as_ref().map(|ws_broker| (ws_broker, ws_broker.now()));
+        let (mut render_begin, mut is_first) = (None, true);
         let mut desk = self.desk.borrow_mut();
         let reference = self.reference.borrow();
         work += desk.poll(&mut port);
         if let Some(block) = self.numbers.borrow_mut().refill(desk.numbers_left()) {
             desk.give_numbers(block);
         }
-        for _ in 0..EVENTS_PER_TURN_MAX {
+        for _ in 0..EVENTS_PER_CYCLE_MAX {
             let Some((shard, event)) = port.poll_event() else { break };
             port.look_ahead(shard, LOOK_AHEAD, |distance, event| {
                 if distance + 1 == LOOK_AHEAD {
@@ -262,15 +263,15 @@ impl ShardClient {
                 }
             });
             view.apply(shard, &event);
-            if let Some((hall, now)) = hall {
+            if let Some((ws_broker, now)) = ws_broker {
                 // Includes the view and the pending responses, as a gateway renders events together
                 // with its other endpoints.
-                if std::mem::take(&mut is_first) && hall.has_guests() {
-                    taken = hall.sample();
+                if std::mem::take(&mut is_first) && ws_broker.has_clients() {
+                    render_begin = ws_broker.sample();
                 }
-                hall.hear(now, shard, &event);
+                ws_broker.handle_event(now, shard, &event);
             }
-            heard.count(&event);
+            counts.count(&event);
             changes += u64::from(!matches!(event.body, EventKind::Tick(_)));
             if let Some(report) = report.as_mut() {
                 report.hear(&view, &reference, &event);
@@ -279,8 +280,8 @@ impl ShardClient {
                 warn_of_adjustment(*strategy, what);
             }
             work += 1;
-            if let Some(outposts) = &self.outposts {
-                outposts.hear(shard, &event);
+            if let Some(remote_strategies) = &self.remote_strategies {
+                remote_strategies.handle_event(shard, &event);
                 // Their orders share our port and are not the desk's.
                 if is_of_strategy(&event) {
                     continue;
@@ -292,14 +293,14 @@ impl ShardClient {
                 waiting.handle_refusal(&refusal);
             }
         }
-        self.heard.set(heard);
+        self.event_counts.set(counts);
         self.changes.set(changes);
-        if let Some((hall, _)) = hall {
-            hall.count(Stage::StompRender, taken);
-            hall.settle();
-            work += hall.poll_watches(&mut port);
+        if let Some((ws_broker, _)) = ws_broker {
+            ws_broker.count(Stage::StompRender, render_begin);
+            ws_broker.flush();
+            work += ws_broker.poll_watches(&mut port);
         }
-        port.take_wakeups().shards().for_each(|shard| self.bells[shard.0 as usize].wake());
+        port.take_wakeups().shards().for_each(|shard| self.wakeups[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {
             report.flush();
         }
@@ -311,24 +312,24 @@ impl ShardClient {
     pub fn end(&self) {
         while self.poll() > 0 {}
         if let Some(report) = self.report.take() {
-            report.end(&self.view(), &self.reference(), self.heard());
+            report.end(&self.view(), &self.reference(), self.event_counts());
         }
     }
 
     /// Sends the first commands to the shards. Each shard answers when it is done, which leads back
     /// here.
-    fn open(&self) -> usize {
-        let mut opening = self.opening.borrow_mut();
-        let before = opening.len();
-        while let Some(broadcast) = opening.front_mut() {
-            let through = self.port.borrow_mut().send_all(broadcast);
-            self.bells.iter().for_each(Wakeup::wake);
-            if !through {
+    fn send_startup_commands(&self) -> usize {
+        let mut startup_commands = self.startup_commands.borrow_mut();
+        let before = startup_commands.len();
+        while let Some(broadcast) = startup_commands.front_mut() {
+            let is_sent = self.port.borrow_mut().send_all(broadcast);
+            self.wakeups.iter().for_each(Wakeup::wake);
+            if !is_sent {
                 break;
             }
-            opening.pop_front();
+            startup_commands.pop_front();
         }
-        before - opening.len()
+        before - startup_commands.len()
     }
 }
 
@@ -339,10 +340,10 @@ fn warn_of_adjustment(strategy: StrategyId, what: &Adjustment) {
     match what {
         Adjustment::Position { security, before, after } if before != after => {
             let (security, before, after) = (security.0, before.qty, after.qty);
-            tracing::warn!(strategy, security, %before, %after, "a position was put right from its transactions");
+            tracing::warn!(strategy, security, %before, %after, "a position was corrected from its transactions");
         }
         Adjustment::Cash { currency, before, after } if before != after => {
-            tracing::warn!(strategy, %currency, %before, %after, "a cash balance was put right from the transactions");
+            tracing::warn!(strategy, %currency, %before, %after, "a cash balance was corrected from the transactions");
         }
         Adjustment::Position { .. } | Adjustment::Cash { .. } => {}
     }
@@ -356,7 +357,7 @@ fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
             Some(Awaited::Order { session, id: *id })
         }
         CommandKind::Modify { id, order, .. } | CommandKind::Cancel { id, order } => {
-            Some(Awaited::Request { order: *order, id: *id, to_its_end: false })
+            Some(Awaited::Request { order: *order, id: *id, until_executed: false })
         }
         CommandKind::Subscribe { .. }
         | CommandKind::Adapter { .. }

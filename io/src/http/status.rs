@@ -25,20 +25,20 @@ pub struct ServiceStatus {
 
 /// Phase of the service as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ServicePhase {
     Starting,
     Running,
     Stopping,
 }
 
-impl Phase {
-    const ALL: [Phase; 3] = [Phase::Starting, Phase::Running, Phase::Stopping];
+impl ServicePhase {
+    const ALL: [ServicePhase; 3] = [ServicePhase::Starting, ServicePhase::Running, ServicePhase::Stopping];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Phase::Starting => "STARTING",
-            Phase::Running => "RUNNING",
-            Phase::Stopping => "STOPPING",
+            ServicePhase::Starting => "STARTING",
+            ServicePhase::Running => "RUNNING",
+            ServicePhase::Stopping => "STOPPING",
         }
     }
 }
@@ -56,7 +56,7 @@ pub enum Journaling {
 impl Journaling {
     const ALL: [Journaling; 3] = [Journaling::Sound, Journaling::Full, Journaling::Failed];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Journaling::Sound => "SOUND",
             Journaling::Full => "FULL",
@@ -72,7 +72,7 @@ impl ServiceStatus {
         formats: Vec<(&'static str, u32)>,
     ) -> ServiceStatus {
         ServiceStatus {
-            phase: AtomicU8::new(Phase::Starting as u8),
+            phase: AtomicU8::new(ServicePhase::Starting as u8),
             journaling: AtomicU8::new(Journaling::Sound as u8),
             durability,
             started,
@@ -82,11 +82,11 @@ impl ServiceStatus {
         }
     }
 
-    pub fn phase(&self) -> Phase {
-        Phase::ALL[self.phase.load(Ordering::Relaxed) as usize]
+    pub fn phase(&self) -> ServicePhase {
+        ServicePhase::ALL[self.phase.load(Ordering::Relaxed) as usize]
     }
 
-    pub fn set_phase(&self, phase: Phase) {
+    pub fn set_phase(&self, phase: ServicePhase) {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 

@@ -30,13 +30,13 @@ const PORTION_BYTES: usize = 64 * 1_024;
 
 /// A function that adds the next portion, of at most [`ROWS_PER_PORTION`] rows, and returns whether
 /// there is more.
-type Next = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
+type RenderNext = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
 /// A long response that is not rendered yet.
 pub struct StreamedList {
-    next: Next,
+    next: RenderNext,
     /// The wait for the list's turn, while there is one.
-    turn: Option<Pin<Box<dyn Future<Output = Turn>>>>,
+    turn: Option<Pin<Box<dyn Future<Output = RenderTurn>>>>,
     is_over: bool,
     /// The reader of a list that holds a walk of the view.
     reader: Option<Rc<ListReader>>,
@@ -44,21 +44,21 @@ pub struct StreamedList {
 
 /// Grants the right to render a portion to one list at a time, in the order of their requests.
 #[derive(Clone, Debug)]
-pub struct Turns(Arc<Semaphore>);
+pub struct RenderTurns(Arc<Semaphore>);
 
 /// The right to render one portion. It ends when it is dropped, also when a reader disconnects.
-type Turn = Option<OwnedSemaphorePermit>;
+type RenderTurn = Option<OwnedSemaphorePermit>;
 
-impl Turns {
-    pub fn new() -> Turns {
-        Turns(Arc::new(Semaphore::new(1)))
+impl RenderTurns {
+    pub fn new() -> RenderTurns {
+        RenderTurns(Arc::new(Semaphore::new(1)))
     }
 
     /// Waits for the right to render a portion. The runtime polls the sockets after the previous
     /// turn has ended and before this one begins. A list that renders its portion as soon as its
     /// turn begins delays no other request; a slow reader is only polled when it has taken the
     /// previous portion.
-    async fn next(self) -> Turn {
+    async fn next(self) -> RenderTurn {
         // The semaphore is never closed.
         let turn = self.0.acquire_owned().await.ok();
         // In a task of its own: hyper polls a body again without a wake-up, which would complete a
@@ -85,7 +85,7 @@ impl StreamedList {
     }
 
     /// Returns the next portion when its turn has come; `None` at the end.
-    pub fn poll_next(&mut self, turns: &Turns, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    pub fn poll_next(&mut self, turns: &RenderTurns, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.is_over {
             return Poll::Ready(None);
         }
@@ -143,22 +143,22 @@ mod tests {
         LocalSet::new().block_on(&runtime, async {
             let (client, mut server) = UnixStream::pair().unwrap();
             client.writable().await.unwrap();
-            let said = happened.clone();
+            let log = happened.clone();
             let asking = spawn_local(async move {
                 loop {
                     client.try_write(b"?").unwrap();
                     // The buffer has room for more than arrives, so that the next byte has to be
                     // found by polling the socket.
                     assert_eq!(server.read(&mut [0; 2]).await.unwrap(), 1);
-                    said.borrow_mut().push(Happened::Request);
+                    log.borrow_mut().push(Happened::Request);
                 }
             });
-            let turns = Turns::new();
+            let turns = RenderTurns::new();
             let lists: Vec<_> = (0..LISTS)
                 .map(|_| {
-                    let (said, turns, mut left) = (happened.clone(), turns.clone(), PORTIONS);
+                    let (log, turns, mut left) = (happened.clone(), turns.clone(), PORTIONS);
                     let mut portions = StreamedList::new(move |_| {
-                        said.borrow_mut().push(Happened::Portion);
+                        log.borrow_mut().push(Happened::Portion);
                         left -= 1;
                         left > 0
                     });
@@ -190,7 +190,7 @@ mod tests {
     fn a_reader_that_disconnects_while_waiting_releases_its_turn() {
         let runtime = Builder::new_current_thread().build().unwrap();
         LocalSet::new().block_on(&runtime, async {
-            let turns = Turns::new();
+            let turns = RenderTurns::new();
             let mut gone = StreamedList::new(|_| true);
             assert!(poll_fn(|cx| Poll::Ready(gone.poll_next(&turns, cx).is_pending())).await);
             let mut next = StreamedList::new(|bytes| {

@@ -11,44 +11,44 @@ use pitlane_engine::view::Transaction;
 use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_uuid};
 
 use super::app_state::AppState;
-use super::body::{self, Input};
+use super::body::{self, RequestBody};
 use super::order_entry::{account_missing, strategy_of};
 use super::problem::Problem;
 use super::reference::limit_of;
 use super::request_context::RequestContext;
-use super::response::{Answer, Rows};
+use super::response::{HttpResponse, JsonRows};
 use super::scope::StrategyScope;
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 
-pub fn one(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let (reference, view) = (house.floor.reference(), house.floor.view());
-    let found = ask.id().and_then(|id| view.transaction(TransactionId(id)));
-    let sight = ask.sight(&reference);
-    let found = found.filter(|row| sight.sees(row.strategy)).ok_or_else(|| {
+pub fn one(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
+    let found = ctx.id().and_then(|id| view.transaction(TransactionId(id)));
+    let scope = ctx.scope(&reference);
+    let found = found.filter(|row| scope.contains(row.strategy)).ok_or_else(|| {
         Problem::unknown("unknown-transaction", "there is no transaction of today with this id")
     })?;
-    Ok(Answer::json(&TransactionVO::of(found, house.settings.instance, &reference)))
+    Ok(HttpResponse::json(&TransactionVO::of(found, app.settings.instance, &reference)))
 }
 
 /// Lists today's transactions, newest first.
-pub fn daily(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
+pub fn daily(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let known = ["strategy", "limit"];
-    let (query, limit) = (ask.query(&known)?, limit_of(ask, &known)?);
-    let reference = house.floor.reference();
-    let sight = ask.sight(&reference);
-    let strategy = strategy_named(query.get("strategy"), &sight, &reference)?;
-    let house = house.clone();
-    let (mut last, mut left, mut rows) = (None::<Transaction>, limit, Rows::default());
-    Ok(Answer::portions(StreamedList::new(move |bytes| {
-        let (reference, view) = (house.floor.reference(), house.floor.view());
+    let (query, limit) = (ctx.query(&known)?, limit_of(ctx, &known)?);
+    let reference = app.shard_client.reference();
+    let scope = ctx.scope(&reference);
+    let strategy = strategy_named(query.get("strategy"), &scope, &reference)?;
+    let app = app.clone();
+    let (mut last, mut left, mut rows) = (None::<Transaction>, limit, JsonRows::default());
+    Ok(HttpResponse::streamed(StreamedList::new(move |bytes| {
+        let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
         let found: Vec<&Transaction> =
             view.transactions_before(last.as_ref(), strategy).take(ROWS_PER_PORTION).collect();
-        let seen = found.iter().filter(|row| sight.sees(row.strategy)).take(left);
+        let seen = found.iter().filter(|row| scope.contains(row.strategy)).take(left);
         let seen: Vec<&&Transaction> = seen.collect();
         left -= seen.len();
         let goes_on = found.len() == ROWS_PER_PORTION && left > 0;
-        let shown = seen.iter().map(|row| TransactionVO::of(row, house.settings.instance, &reference));
+        let shown = seen.iter().map(|row| TransactionVO::of(row, app.settings.instance, &reference));
         rows.push(bytes, shown, !goes_on);
         last = found.last().map(|row| **row).or(last);
         goes_on
@@ -58,36 +58,42 @@ pub fn daily(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, P
 /// Returns the strategy of a query, by name; 404 if it is unknown, or outside the caller's scope.
 pub fn strategy_named(
     name: Option<&str>,
-    sight: &StrategyScope,
+    scope: &StrategyScope,
     reference: &RefData,
 ) -> Result<Option<StrategyId>, Problem> {
     let Some(name) = name else { return Ok(None) };
-    let row = reference.strategies().iter().find(|row| row.name == name && sight.sees(row.id));
+    let row = reference.strategies().iter().find(|row| row.name == name && scope.contains(row.id));
     let unknown = || Problem::unknown("unknown-strategy", "there is no strategy of this name");
     row.map(|row| Some(row.id)).ok_or_else(unknown)
 }
 
-pub async fn record(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let bytes = body::read(house, body).await?;
+pub async fn record(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let bytes = body::read(app, body).await?;
     let request: TransactionRequestVO = rest::read(&bytes).map_err(Problem::bad_body)?;
-    let reference = house.floor.reference();
+    let reference = app.shard_client.reference();
     let movement = movement_of(&request, &reference)?;
-    ask.sight(&reference).touch(movement.strategy)?;
+    ctx.scope(&reference).authorize(movement.strategy)?;
     // Checks what was recorded under this UUID, perhaps in another shard, before the command is
     // sent.
-    if let Some(answer) = recorded(house, &movement)? {
+    if let Some(answer) = recorded(app, &movement)? {
         return Ok(answer);
     }
-    let answer = house.execute(CommandKind::Transaction(movement)).await?;
-    Ok(recorded(house, &movement)?.unwrap_or(answer))
+    let answer = app.execute(CommandKind::Transaction(movement)).await?;
+    Ok(recorded(app, &movement)?.unwrap_or(answer))
 }
 
 /// Returns the location of a movement of today; a UUID that belongs to another one is refused.
-fn recorded(house: &AppState, movement: &Movement) -> Result<Option<Answer>, Problem> {
-    let view = house.floor.view();
+fn recorded(app: &AppState, movement: &Movement) -> Result<Option<HttpResponse>, Problem> {
+    let view = app.shard_client.view();
     match view.transaction_with_uuid(movement.uuid) {
-        Some(row) if is_of(row, movement) => Ok(Some(Answer::empty().with_location(location_of(row.id)))),
+        Some(row) if is_of(row, movement) => {
+            Ok(Some(HttpResponse::empty().with_location(location_of(row.id))))
+        }
         Some(_) => Err(Problem::unprocessable("duplicate-uuid", "the UUID was used for another transaction")),
         None => Ok(None),
     }
@@ -107,11 +113,15 @@ fn is_of(row: &Transaction, movement: &Movement) -> bool {
 }
 
 /// Recomputes every cash balance from the transactions.
-pub async fn reset_cash(house: &AppState, ask: &RequestContext<'_>, body: Input) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    body::read_nothing(house, body).await?;
-    ask.sight(&house.floor.reference()).touch_all()?;
-    house.execute(CommandKind::ResetCash).await
+pub async fn reset_cash(
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    body::read_nothing(app, body).await?;
+    ctx.scope(&app.shard_client.reference()).authorize_all()?;
+    app.execute(CommandKind::ResetCash).await
 }
 
 fn location_of(id: TransactionId) -> HeaderValue {

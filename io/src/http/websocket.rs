@@ -1,12 +1,13 @@
 //! STOMP over WebSocket: from a request to a connection that is no longer HTTP.
 //!
 //! ```text
-//! GET /stomp ─► handshake: 101 ─► hyper releases the socket ─► talk: messages in, frames out
-//!                                                                 └─► part: last bytes, close
+//! GET /stomp ─► handshake: 101 ─► hyper releases the socket ─► WebSocketStream
+//!                                                                 ├─► poll: messages in, frames out
+//!                                                                 └─► poll_close: last bytes, close
 //! ```
 
 mod handshake;
-mod talk;
+mod stream;
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -25,11 +26,11 @@ use socket2::SockRef;
 use tokio::task::spawn_local;
 use tokio::time::{Sleep, sleep, timeout};
 
-use self::talk::{End, Talk};
+use self::stream::{ConnectionEnd, WebSocketStream};
 use super::app_state::AppState;
-use super::connection::{ConnectionInfo, Watched};
+use super::connection::{CheckedStream, ConnectionInfo};
 use super::problem::Problem;
-use super::response::{Content, Kind, Reply};
+use super::response::{Content, ResponseBody, ResponseKind};
 use crate::auth::Credentials;
 use crate::stomp::access;
 
@@ -39,79 +40,83 @@ const SEND_KERNEL_BYTES: usize = 64 * 1_024;
 /// Time from our last byte to the end of the connection: the peer reads it and closes its own side.
 const LINGER: Duration = Duration::from_secs(1);
 /// Time for the last frames when the server stops.
-const LEAVE: Duration = Duration::from_secs(1);
+const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// Answers a request for a WebSocket. The connection is served as soon as hyper has released it;
 /// its connection slot goes along.
 pub fn upgrade(
-    house: &Rc<AppState>,
-    visit: &ConnectionInfo,
+    app: &Rc<AppState>,
+    connection: &ConnectionInfo,
     head: &mut Head,
-) -> Result<Response<Reply>, Problem> {
+) -> Result<Response<ResponseBody>, Problem> {
     let headers = handshake::answer(head)?;
-    if house.is_leaving() {
+    if app.is_stopping() {
         return Err(Problem::stopping());
     }
-    let (Some(upgrade), Some(slot)) = (head.extensions.remove::<OnUpgrade>(), visit.take_slot()) else {
+    let (Some(upgrade), Some(slot)) = (head.extensions.remove::<OnUpgrade>(), connection.take_slot()) else {
         return Err(Problem::bad_request("no-upgrade", "this connection cannot become a WebSocket"));
     };
-    let (turns, peer) = (house.turns.clone(), visit.peer);
-    let house = house.clone();
+    let (turns, peer) = (app.turns.clone(), connection.peer);
+    let app = app.clone();
     spawn_local(async move {
         if let Ok(upgraded) = upgrade.await {
-            serve(&house, upgraded, peer).await;
+            serve(&app, upgraded, peer).await;
         }
         drop(slot);
     });
-    let mut response =
-        Response::new(Reply::new(Content::Whole(Bytes::new()), Kind::Empty, visit.link.clone(), turns));
+    let mut response = Response::new(ResponseBody::new(
+        Content::Whole(Bytes::new()),
+        ResponseKind::Empty,
+        connection.progress.clone(),
+        turns,
+    ));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *response.headers_mut() = headers;
     Ok(response)
 }
 
-async fn serve(house: &Rc<AppState>, upgraded: Upgraded, peer: SocketAddr) {
-    let Ok(parts) = upgraded.downcast::<TokioIo<Watched>>() else { return };
+async fn serve(app: &Rc<AppState>, upgraded: Upgraded, peer: SocketAddr) {
+    let Ok(parts) = upgraded.downcast::<TokioIo<CheckedStream>>() else { return };
     // From here on there are no requests, and the bytes are not watched as such.
     let stream = parts.io.into_inner().into_stream();
     // If this fails, the connection works, only a slow reader is detected later.
     let _ = SockRef::from(stream.socket()).set_send_buffer_size(SEND_KERNEL_BYTES);
-    let hall = &house.hall;
-    let Some(session) = hall.enter(peer) else { return };
-    let mut talk = Talk::new(stream, session);
-    talk.hear(hall, &mut parts.read_buf.to_vec());
-    let mut leaving = pin!(house.leaving.notified());
-    let mut patience: Option<Pin<Box<Sleep>>> = None;
+    let ws_broker = &app.ws_broker;
+    let Some(session) = ws_broker.add_client(peer) else { return };
+    let mut websocket = WebSocketStream::new(stream, session);
+    websocket.handle_bytes(ws_broker, &mut parts.read_buf.to_vec());
+    let mut stopping = pin!(app.stopping.notified());
+    let mut stop_deadline: Option<Pin<Box<Sleep>>> = None;
     let end = poll_fn(|cx| {
-        if patience.is_none() && (leaving.as_mut().poll(cx).is_ready() || house.is_leaving()) {
-            hall.broker().end(hall.now(), session);
-            patience = Some(Box::pin(sleep(LEAVE)));
+        if stop_deadline.is_none() && (stopping.as_mut().poll(cx).is_ready() || app.is_stopping()) {
+            ws_broker.broker().end(ws_broker.now(), session);
+            stop_deadline = Some(Box::pin(sleep(STOP_MAX)));
         }
-        if patience.as_mut().is_some_and(|patience| patience.as_mut().poll(cx).is_ready()) {
-            return Poll::Ready(End::Broken);
+        if stop_deadline.as_mut().is_some_and(|stop_deadline| stop_deadline.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(ConnectionEnd::Broken);
         }
-        if let Some(credentials) = hall.take_login(session) {
-            spawn_local(find_out(house.clone(), session, credentials));
+        if let Some(credentials) = ws_broker.take_login(session) {
+            spawn_local(verify_login(app.clone(), session, credentials));
         }
-        talk.poll(cx, hall)
+        websocket.poll(cx, ws_broker)
     });
     let end = end.await;
-    hall.leave(session);
-    if end == End::Parted {
+    ws_broker.remove_client(session);
+    if end == ConnectionEnd::Closed {
         // A peer that takes longer than this is disconnected.
-        let _ = timeout(LINGER, poll_fn(|cx| talk.poll_part(cx))).await;
+        let _ = timeout(LINGER, poll_fn(|cx| websocket.poll_close(cx))).await;
     }
 }
 
 /// Verifies the credentials of a session. The session waits meanwhile; if it is gone by then, the
 /// result is discarded.
-async fn find_out(house: Rc<AppState>, session: SessionId, credentials: Credentials) {
+async fn verify_login(app: Rc<AppState>, session: SessionId, credentials: Credentials) {
     let peer = credentials.peer;
-    let known = house.reception.ask(&house, credentials).await.ok();
+    let known = app.login_queue.authenticate(&app, credentials).await.ok();
     if known.is_some() {
-        house.admission.remember(peer);
+        app.admission.remember(peer);
     }
-    let sender = house.settings.generic_event_role;
+    let sender = app.settings.generic_event_role;
     let known = known.map(|identity| (identity.name.clone(), access(&identity, sender)));
-    house.hall.handle_verdict(session, known);
+    app.ws_broker.handle_verdict(session, known);
 }

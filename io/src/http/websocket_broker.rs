@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! ShardClient ─ Event ─► WebSocketBroker: BrokerHost ─ active ─► client tasks (`websocket`)
-//!                           └─ deadlines ─► keep_time
+//!                           └─ deadlines ─► run_timers
 //! ```
 
 use std::cell::{Cell, RefCell, RefMut};
@@ -34,22 +34,22 @@ use crate::stomp::BrokerHost;
 use crate::wakeup::Wakeup;
 
 /// Longest wait between two checks of the deadlines, when there are none.
-const LONG: Duration = Duration::from_secs(3_600);
+const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
 pub struct WebSocketBroker {
-    company: RefCell<BrokerHost>,
+    broker_host: RefCell<BrokerHost>,
     clock: RefCell<Clock>,
     /// Latency recorder; `None`: nothing is stamped.
     recorder: RefCell<Option<Recorder>>,
     /// Tasks of the clients, by slot of the session.
-    chairs: RefCell<Vec<Option<ClientTask>>>,
+    client_tasks: RefCell<Vec<Option<ClientTask>>>,
     /// Wakes this thread, which forwards notifications and watches and may be parked.
-    bell: Wakeup,
+    wakeup: Wakeup,
     /// The deadline that is waited for.
     due: Cell<Timestamp>,
     /// Notified when there is an earlier deadline.
-    sooner: Notify,
+    earlier_deadline: Notify,
 }
 
 /// What serves a client.
@@ -66,19 +66,24 @@ impl WebSocketBroker {
     pub fn new(
         settings: BrokerSettings,
         reference: Arc<RefData>,
-        bell: Wakeup,
+        wakeup: Wakeup,
         clock: Clock,
         recorder: Option<Recorder>,
-        roll: RevocationWatch,
+        revocations: RevocationWatch,
     ) -> WebSocketBroker {
         WebSocketBroker {
-            company: RefCell::new(BrokerHost::new(settings, reference, Transport::WebSocket, Some(roll))),
+            broker_host: RefCell::new(BrokerHost::new(
+                settings,
+                reference,
+                Transport::WebSocket,
+                Some(revocations),
+            )),
             clock: RefCell::new(clock),
             recorder: RefCell::new(recorder),
-            chairs: RefCell::default(),
-            bell,
+            client_tasks: RefCell::default(),
+            wakeup,
             due: Cell::new(Timestamp::MAX),
-            sooner: Notify::new(),
+            earlier_deadline: Notify::new(),
         }
     }
 
@@ -86,8 +91,8 @@ impl WebSocketBroker {
         self.clock.borrow_mut().now()
     }
 
-    pub fn has_guests(&self) -> bool {
-        self.chairs.borrow().iter().any(Option::is_some)
+    pub fn has_clients(&self) -> bool {
+        self.client_tasks.borrow().iter().any(Option::is_some)
     }
 
     /// Returns the current stamp if this cycle is sampled.
@@ -111,76 +116,76 @@ impl WebSocketBroker {
 
     /// Returns the broker. It must not be held across an await.
     pub fn broker(&self) -> RefMut<'_, StompBroker> {
-        RefMut::map(self.company.borrow_mut(), |company| &mut company.broker)
+        RefMut::map(self.broker_host.borrow_mut(), |broker_host| &mut broker_host.broker)
     }
 
     /// Replaces the reference data by data that is in force in all shards.
     pub fn adopt(&self, reference: &Arc<RefData>) {
-        self.company.borrow_mut().adopt(reference);
+        self.broker_host.borrow_mut().adopt(reference);
     }
 
     /// Handles one event. [`WebSocketBroker::settle`] must follow once all events of a cycle are
     /// handled.
-    pub fn hear(&self, now: Timestamp, shard: ShardId, event: &Event) {
+    pub fn handle_event(&self, now: Timestamp, shard: ShardId, event: &Event) {
         self.broker().handle_event(now, shard, event);
     }
 
-    pub fn enter(&self, peer: SocketAddr) -> Option<SessionId> {
-        let session = self.company.borrow_mut().enter(self.now(), peer)?;
-        let mut chairs = self.chairs.borrow_mut();
-        if chairs.len() <= session.slot() {
-            chairs.resize_with(session.slot() + 1, || None);
+    pub fn add_client(&self, peer: SocketAddr) -> Option<SessionId> {
+        let session = self.broker_host.borrow_mut().enter(self.now(), peer)?;
+        let mut client_tasks = self.client_tasks.borrow_mut();
+        if client_tasks.len() <= session.slot() {
+            client_tasks.resize_with(session.slot() + 1, || None);
         }
-        chairs[session.slot()] = Some(ClientTask { session, task: None, login: None });
-        drop(chairs);
-        self.settle();
+        client_tasks[session.slot()] = Some(ClientTask { session, task: None, login: None });
+        drop(client_tasks);
+        self.flush();
         Some(session)
     }
 
-    pub fn leave(&self, session: SessionId) {
-        self.with_chair(session, |chair| *chair = None);
-        self.company.borrow_mut().leave(session);
-        self.settle();
+    pub fn remove_client(&self, session: SessionId) {
+        self.with_client_task(session, |client_task| *client_task = None);
+        self.broker_host.borrow_mut().leave(session);
+        self.flush();
     }
 
     /// Sets the task that writes to a session from now on.
     pub fn set_task(&self, session: SessionId, task: &Waker) {
-        self.with_chair(session, |chair| {
-            if let Some(chair) = chair {
-                chair.task = Some(task.clone());
+        self.with_client_task(session, |client_task| {
+            if let Some(client_task) = client_task {
+                client_task.task = Some(task.clone());
             }
         });
     }
 
     /// Takes the credentials that are to be verified, once.
     pub fn take_login(&self, session: SessionId) -> Option<Credentials> {
-        self.with_chair(session, |chair| chair.as_mut()?.login.take())?
+        self.with_client_task(session, |client_task| client_task.as_mut()?.login.take())?
     }
 
     /// Handles the result of a login; `None` means refused.
     pub fn handle_verdict(&self, session: SessionId, known: Option<(Arc<str>, StompAccess)>) {
-        self.company.borrow_mut().handle_verdict(self.now(), session, known);
-        self.settle();
+        self.broker_host.borrow_mut().handle_verdict(self.now(), session, known);
+        self.flush();
     }
 
     /// Sends a notification to its subscribers. [`WebSocketBroker::settle`] must follow.
-    pub fn tell(&self, note: &Notification) {
-        self.company.borrow_mut().handle_note(self.now(), note);
+    pub fn handle_notification(&self, notification: &Notification) {
+        self.broker_host.borrow_mut().handle_note(self.now(), notification);
     }
 
     /// Takes a notification that a client here sends to all.
-    pub fn take_note(&self) -> Option<Notification> {
-        self.company.borrow_mut().take_note()
+    pub fn take_notification(&self) -> Option<Notification> {
+        self.broker_host.borrow_mut().take_note()
     }
 
     /// Returns the number of notifications of clients that were dropped for lack of room.
     pub fn dropped(&self) -> u64 {
-        self.company.borrow().dropped()
+        self.broker_host.borrow().dropped()
     }
 
     /// Sends the subscriptions of the clients here to the shards.
     pub fn poll_watches(&self, port: &mut PortEnd) -> usize {
-        self.company.borrow_mut().poll_watches(port)
+        self.broker_host.borrow_mut().poll_watches(port)
     }
 
     pub fn throttle(&self) -> Throttle {
@@ -190,65 +195,69 @@ impl WebSocketBroker {
     pub fn set_throttle(&self, throttle: Throttle) {
         let now = self.now();
         self.broker().set_throttle(now, throttle);
-        self.settle();
+        self.flush();
     }
 
-    /// Calls `show` for every session here.
-    pub fn each(&self, show: impl FnMut(SessionInfo)) {
-        self.company.borrow().rows().for_each(show);
+    /// Calls `visit` for every session here.
+    pub fn for_each_session(&self, visit: impl FnMut(SessionInfo)) {
+        self.broker_host.borrow().rows().for_each(visit);
     }
 
-    /// Ends the session that `is_meant` selects; returns false if there is none.
-    pub fn kick(&self, is_meant: impl Fn(&SessionInfo) -> bool) -> bool {
-        let mut company = self.company.borrow_mut();
-        let Some(number) = company.rows().find(is_meant).map(|row| row.number) else { return false };
-        let is_here = company.kick(self.now(), number);
-        drop(company);
-        self.settle();
-        is_here
+    /// Ends the session that `is_selected` selects; returns false if there is none.
+    pub fn kick(&self, is_selected: impl Fn(&SessionInfo) -> bool) -> bool {
+        let mut broker_host = self.broker_host.borrow_mut();
+        let Some(number) = broker_host.rows().find(is_selected).map(|row| row.number) else { return false };
+        let is_ended = broker_host.kick(self.now(), number);
+        drop(broker_host);
+        self.flush();
+        is_ended
     }
 
     /// Disconnects the clients whose credentials were revoked, and returns how many there were.
     pub fn revoke(&self) -> usize {
-        let struck = self.company.borrow_mut().revoke(self.now());
-        if struck > 0 {
-            self.settle();
+        let revoked = self.broker_host.borrow_mut().revoke(self.now());
+        if revoked > 0 {
+            self.flush();
         }
-        struck
+        revoked
     }
 
-    fn with_chair<R>(&self, session: SessionId, act: impl FnOnce(&mut Option<ClientTask>) -> R) -> Option<R> {
-        let mut chairs = self.chairs.borrow_mut();
-        let chair = chairs.get_mut(session.slot())?;
-        let is_his = chair.as_ref().is_some_and(|chair| chair.session == session);
-        is_his.then(|| act(chair))
+    fn with_client_task<R>(
+        &self,
+        session: SessionId,
+        change: impl FnOnce(&mut Option<ClientTask>) -> R,
+    ) -> Option<R> {
+        let mut client_tasks = self.client_tasks.borrow_mut();
+        let client_task = client_tasks.get_mut(session.slot())?;
+        let is_same = client_task.as_ref().is_some_and(|client_task| client_task.session == session);
+        is_same.then(|| change(client_task))
     }
 
     /// Executes the broker's requests and wakes the tasks that have something to write. Must follow
     /// every change of the broker.
-    pub fn settle(&self) {
-        let mut company = self.company.borrow_mut();
-        company.dispatch(self.now(), |session, credentials| self.ask(session, credentials));
-        if company.is_waiting() {
-            self.bell.wake();
+    pub fn flush(&self) {
+        let mut broker_host = self.broker_host.borrow_mut();
+        broker_host.dispatch(self.now(), |session, credentials| self.pass_login(session, credentials));
+        if broker_host.is_waiting() {
+            self.wakeup.wake();
         }
-        let chairs = self.chairs.borrow();
-        while let Some(session) = company.broker.poll_active() {
-            if let Some(Some(ClientTask { task: Some(task), .. })) = chairs.get(session.slot()) {
+        let client_tasks = self.client_tasks.borrow();
+        while let Some(session) = broker_host.broker.poll_active() {
+            if let Some(Some(ClientTask { task: Some(task), .. })) = client_tasks.get(session.slot()) {
                 task.wake_by_ref();
             }
         }
-        if company.broker.poll_timeout().is_some_and(|next| next < self.due.get()) {
-            self.sooner.notify_one();
+        if broker_host.broker.poll_timeout().is_some_and(|next| next < self.due.get()) {
+            self.earlier_deadline.notify_one();
         }
     }
 
     /// Gives a login to the task of its client, which has it verified.
-    fn ask(&self, session: SessionId, credentials: Credentials) -> bool {
-        let given = self.with_chair(session, |chair| {
-            let chair = chair.as_mut()?;
-            chair.login = Some(credentials);
-            chair.task.iter().for_each(Waker::wake_by_ref);
+    fn pass_login(&self, session: SessionId, credentials: Credentials) -> bool {
+        let given = self.with_client_task(session, |client_task| {
+            let client_task = client_task.as_mut()?;
+            client_task.login = Some(credentials);
+            client_task.task.iter().for_each(Waker::wake_by_ref);
             Some(())
         });
         given.flatten().is_some()
@@ -267,18 +276,18 @@ impl WebSocketBroker {
     fn handle_timeout(&self) {
         let now = self.now();
         self.broker().handle_timeout(now);
-        self.settle();
+        self.flush();
     }
 }
 
 /// Calls the broker when its deadlines have come.
-pub async fn keep_time(hall: Rc<WebSocketBroker>) {
+pub async fn run_timers(ws_broker: Rc<WebSocketBroker>) {
     loop {
-        let next = hall.broker().poll_timeout().unwrap_or(Timestamp::MAX);
-        hall.due.set(next);
-        let wait = Duration::from_nanos(next.since(hall.now())).min(LONG);
-        if timeout(wait, hall.sooner.notified()).await.is_err() {
-            hall.handle_timeout();
+        let next = ws_broker.broker().poll_timeout().unwrap_or(Timestamp::MAX);
+        ws_broker.due.set(next);
+        let wait = Duration::from_nanos(next.since(ws_broker.now())).min(WAIT_MAX);
+        if timeout(wait, ws_broker.earlier_deadline.notified()).await.is_err() {
+            ws_broker.handle_timeout();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::{Display, Write};
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only increases; its name ends in `_total`.
     Counter,
     Gauge,
@@ -21,12 +21,15 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    pub fn family(&mut self, name: &'static str, kind: Kind, help: &'static str) {
+    pub fn family(&mut self, name: &'static str, kind: MetricKind, help: &'static str) {
         debug_assert!(name.starts_with("pitlane_"), "every name has our prefix");
-        debug_assert!((kind == Kind::Counter) == name.ends_with("_total"), "a counter is a total: {name}");
+        debug_assert!(
+            (kind == MetricKind::Counter) == name.ends_with("_total"),
+            "a counter is a total: {name}"
+        );
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
         };
         self.name = name;
         self.push(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
@@ -48,7 +51,7 @@ impl Exposition {
     }
 
     /// Writes a family of one sample without labels.
-    pub fn single(&mut self, name: &'static str, kind: Kind, help: &'static str, value: impl Display) {
+    pub fn single(&mut self, name: &'static str, kind: MetricKind, help: &'static str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(&[], value);
     }
@@ -91,9 +94,9 @@ mod tests {
     #[test]
     fn a_family_is_help_type_and_samples() {
         let mut exposition = Exposition::default();
-        exposition.family("pitlane_a_total", Kind::Counter, "Things seen.");
+        exposition.family("pitlane_a_total", MetricKind::Counter, "Things seen.");
         exposition.sample(&[("shard", &1), ("name", &"a\"b\\c\nd")], 7);
-        exposition.single("pitlane_b_seconds", Kind::Gauge, "How long.", Seconds(1_500_000_000));
+        exposition.single("pitlane_b_seconds", MetricKind::Gauge, "How long.", Seconds(1_500_000_000));
         let text = "# HELP pitlane_a_total Things seen.\n# TYPE pitlane_a_total counter\n\
                     pitlane_a_total{shard=\"1\",name=\"a\\\"b\\\\c\\nd\"} 7\n\
                     # HELP pitlane_b_seconds How long.\n# TYPE pitlane_b_seconds gauge\n\

@@ -29,9 +29,9 @@ impl Process {
     }
 }
 
-/// Returns the first number on the line that starts with `word`.
-fn number_after(text: &str, word: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(word))?;
+/// Returns the first number on the line that starts with `prefix`.
+fn number_after(text: &str, prefix: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(prefix))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 

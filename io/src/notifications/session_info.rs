@@ -8,7 +8,7 @@ use pitlane_protocols::fix::session::VenueCounts;
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, StompState};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SessionKind {
     Stomp,
     WebSocket,
     Fix,
@@ -16,23 +16,23 @@ pub enum Kind {
     Venue,
 }
 
-impl Kind {
-    pub fn word(self) -> &'static str {
+impl SessionKind {
+    pub fn name(self) -> &'static str {
         match self {
-            Kind::Stomp => "STOMP",
-            Kind::WebSocket => "WEBSOCKET",
-            Kind::Fix => "FIX",
-            Kind::Venue => "VENUE",
+            SessionKind::Stomp => "STOMP",
+            SessionKind::WebSocket => "WEBSOCKET",
+            SessionKind::Fix => "FIX",
+            SessionKind::Venue => "VENUE",
         }
     }
 
     /// Returns the prefix of the ids of its sessions.
     pub fn prefix(self) -> &'static str {
         match self {
-            Kind::Stomp => "stomp",
-            Kind::WebSocket => "ws",
-            Kind::Fix => "fix",
-            Kind::Venue => "venue",
+            SessionKind::Stomp => "stomp",
+            SessionKind::WebSocket => "ws",
+            SessionKind::Fix => "fix",
+            SessionKind::Venue => "venue",
         }
     }
 }
@@ -40,7 +40,7 @@ impl Kind {
 /// A session. Its id is `<kind>-<thread>-<number>`; a thread uses a number only once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
-    pub kind: Kind,
+    pub kind: SessionKind,
     pub number: u64,
     /// The login, or the names of a FIX session.
     pub name: Option<Arc<str>>,
@@ -55,7 +55,7 @@ pub struct SessionInfo {
     /// Bytes that wait to be written to the socket.
     pub queue_bytes: u64,
     /// STOMP only.
-    pub stomp: Option<StompRow>,
+    pub stomp: Option<StompUsage>,
     /// FIX only: the next sequence numbers.
     pub next_in: Option<u64>,
     pub next_out: Option<u64>,
@@ -64,7 +64,7 @@ pub struct SessionInfo {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StompRow {
+pub struct StompUsage {
     /// Market data events replaced by newer ones before they were sent.
     pub conflated: u64,
     /// Market data topics that wait.
@@ -78,12 +78,12 @@ pub struct StompRow {
 impl SessionInfo {
     /// Creates the row of a broker's session. Its thread adds name and address.
     pub fn of_stomp(
-        kind: Kind,
+        kind: SessionKind,
         number: u64,
         since: Timestamp,
-        look: (StompState, StompCounters, BufferUsage),
+        snapshot: (StompState, StompCounters, BufferUsage),
     ) -> SessionInfo {
-        let (state, counters, fill) = look;
+        let (state, counters, usage) = snapshot;
         SessionInfo {
             kind,
             number,
@@ -100,13 +100,13 @@ impl SessionInfo {
             bytes_out: counters.bytes_out,
             messages_in: counters.frames,
             messages_out: counters.messages,
-            queue_bytes: fill.out_bytes as u64,
-            stomp: Some(StompRow {
+            queue_bytes: usage.out_bytes as u64,
+            stomp: Some(StompUsage {
                 conflated: counters.conflated,
-                slots: fill.slots as u64,
-                backlog: fill.backlog as u64,
-                backlog_bytes: fill.backlog_bytes as u64,
-                subscriptions: fill.subscriptions as u64,
+                slots: usage.slots as u64,
+                backlog: usage.backlog as u64,
+                backlog_bytes: usage.backlog_bytes as u64,
+                subscriptions: usage.subscriptions as u64,
             }),
             next_in: None,
             next_out: None,

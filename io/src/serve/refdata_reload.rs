@@ -50,7 +50,7 @@ impl Library {
         }
         // If the queue is full, the requester is gone: it did not take the last responses.
         let _ = self.answers.push(answer);
-        self.remote.bell().wake();
+        self.remote.wakeup().wake();
     }
 
     fn read_again(&mut self) -> Result<Reread, String> {

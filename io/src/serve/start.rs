@@ -22,7 +22,7 @@ use crate::auth::{Auth, AuthSettings};
 use crate::clock::Clock;
 use crate::config::{Config, Durability, IdleBy, Layout, Mode};
 use crate::http::{
-    ClusterParts, Http, HttpEvent, HttpSettings, Parts as HttpParts, Remote, RemoteStrategiesParts, Rereads,
+    ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, Remote, RemoteStrategiesParts, Rereads,
     ServiceStatus, next_life,
 };
 use crate::journal::disk::Disk;
@@ -78,7 +78,7 @@ pub fn start(
         outpost_numbers,
     } = store;
     let remote = Remote::new();
-    let plan = Plan::new(topology.clone(), &config.own_shards(), remote.bell().clone());
+    let plan = Plan::new(topology.clone(), &config.own_shards(), remote.wakeup().clone());
     let bells = plan.bells.clone();
     let registry = Arc::new(Registry::new(topology.shards));
     let formats = vec![("image", codec::FORMAT), ("journal", header::FORMAT), ("state", codec::STATE_FORMAT)];
@@ -102,21 +102,21 @@ pub fn start(
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
     let far_past = if config.cluster.is_on() { past.clone() } else { Vec::new() };
     let is_distributed = config.service.mode == Mode::Distributed;
-    let mut outposts = is_distributed
+    let mut remote_strategies = is_distributed
         .then(|| RemoteStrategiesParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
         // As fast as the receivers accept the data: those in other processes, if there are any.
         let is_paced = market.is_replay() && config.replay.speed_permille.is_none();
-        if let Some(outposts) = outposts.as_mut().filter(|_| is_paced) {
+        if let Some(remote_strategies) = remote_strategies.as_mut().filter(|_| is_paced) {
             let pace = Arc::new(Pace::new(bells.ports[FEED.0 as usize].clone()));
             market.set_pace(pace.clone());
-            outposts.pace = Some(pace);
+            remote_strategies.pace = Some(pace);
         }
     }
     let mut cluster = ClusterParts::of(config, &configured, parts.far, &bells);
     if let Some(cluster) = &mut cluster {
-        (cluster.past, cluster.heard) = (far_past, acceptor.least_heard()?);
+        (cluster.past, cluster.reported) = (far_past, acceptor.least_heard()?);
         cluster.life = life_of(config, now)?;
     }
     let tls = open_tls(config, now)?;
@@ -162,27 +162,27 @@ pub fn start(
     };
     let http = HttpParts {
         port: parts.http,
-        bells: bells.shards.clone(),
+        wakeups: bells.shards.clone(),
         reference: reference.clone(),
         remote: remote.clone(),
         registry: registry.clone(),
-        standing: standing.clone(),
+        service_status: standing.clone(),
         stages: shown(parts.stages),
         report: Some(Report::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
         rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
         tls: tls.clone(),
-        seat: auth.seat(remote.bell().clone()),
-        posts,
+        auth_client: auth.seat(remote.wakeup().clone()),
+        notification_channels: posts,
         log,
-        pen: Some(scribe.pen_with_anchors(auth.bell().clone(), remote.bell().clone())),
+        audit: Some(scribe.pen_with_anchors(auth.bell().clone(), remote.wakeup().clone())),
         clock: Clock::starting_at(now),
         recorder: parts.http_recorder,
-        outposts,
+        remote_strategies,
         cluster,
-        tell: told(life.clone(), asked),
+        send_event: told(life.clone(), asked),
     };
-    let http = Http::bind(HttpSettings::of(config, &settings.params), http)
+    let http = HttpServer::bind(HttpSettings::of(config, &settings.params), http)
         .map_err(system("http.listen or https.listen"))?;
     listeners.splice(0..0, http.listeners().iter().copied());
     let ready = ready_line(config, &reference, &listeners);
@@ -279,7 +279,7 @@ fn attach_clients(
     for gateway in &mut gateways[..furnished] {
         let source = gateway.source();
         let bell = bells.ports[source.port.0 as usize].clone();
-        let (post, end) = channels(bell.clone(), remote.bell().clone());
+        let (post, end) = channels(bell.clone(), remote.wakeup().clone());
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
@@ -307,8 +307,8 @@ fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSumm
 fn told(life: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) + Send> {
     Box::new(move |news| match news {
         HttpEvent::Complete => life.ack_phase(Course::Opening),
-        HttpEvent::ExitAsked => life.stop(Stop::Asked),
-        HttpEvent::RereadAsked => {
+        HttpEvent::ExitRequested => life.stop(Stop::Asked),
+        HttpEvent::ReloadRequested => {
             reread.store(true, Ordering::Release);
             life.ring_main();
         }
@@ -321,7 +321,7 @@ fn told(life: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) 
     })
 }
 
-fn start_http(http: Http, core: Option<u32>, life: Arc<Lifecycle>) -> io::Result<JoinHandle<()>> {
+fn start_http(http: HttpServer, core: Option<u32>, life: Arc<Lifecycle>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("http".to_string()).spawn(move || {
         pin(core);
         if let Err(error) = http.run() {

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::state::{StandbyVO, State};
-use crate::metrics::exposition::{self, Exposition, Kind};
+use crate::metrics::exposition::{self, Exposition, MetricKind};
 
 /// Maximum number of simultaneous connections; only a few machines ask.
 const CONNECTIONS_MAX: usize = 64;
@@ -91,7 +91,7 @@ fn answer(path: &str, state: &State) -> Response<String> {
 
 fn metrics(state: &State) -> String {
     let mut out = Exposition::default();
-    out.single("pitlane_ready", Kind::Gauge, "1 while orders are taken.", 0);
+    out.single("pitlane_ready", MetricKind::Gauge, "1 while orders are taken.", 0);
     state.expose(&mut out);
     out.into_text()
 }

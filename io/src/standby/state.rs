@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::origin::{Foreign, Found};
 use crate::metrics::Counter;
-use crate::metrics::exposition::{Exposition, Kind};
+use crate::metrics::exposition::{Exposition, MetricKind};
 
 /// Interval between two reports of skipped messages; the metrics have their number.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
@@ -106,16 +106,26 @@ impl State {
     /// Writes the metrics of the standby.
     pub fn expose(&self, out: &mut Exposition) {
         let leads = (self.stand() == Stand::Leading) as u8;
-        out.single("pitlane_standby_is_leader", Kind::Gauge, "1 while this server leads its group.", leads);
-        out.single("pitlane_standby_epoch", Kind::Gauge, "Leaders that the group has had.", self.epoch());
+        out.single(
+            "pitlane_standby_is_leader",
+            MetricKind::Gauge,
+            "1 while this server leads its group.",
+            leads,
+        );
+        out.single(
+            "pitlane_standby_epoch",
+            MetricKind::Gauge,
+            "Leaders that the group has had.",
+            self.epoch(),
+        );
         let help = "Records that the broker has not acknowledged; of one that follows, messages not read.";
-        out.single("pitlane_standby_lag", Kind::Gauge, help, self.behind.get());
+        out.single("pitlane_standby_lag", MetricKind::Gauge, help, self.behind.get());
         let help = "Messages of the group's stream acknowledged, or read.";
-        out.single("pitlane_standby_messages_total", Kind::Counter, help, self.messages.get());
+        out.single("pitlane_standby_messages_total", MetricKind::Counter, help, self.messages.get());
         let help = "Messages in the group's stream that none of its servers sent, and that were skipped.";
-        out.single("pitlane_standby_foreign_messages_total", Kind::Counter, help, self.foreign.get());
+        out.single("pitlane_standby_foreign_messages_total", MetricKind::Counter, help, self.foreign.get());
         let help = "Bytes of the group's stream acknowledged, or read.";
-        out.single("pitlane_standby_bytes_total", Kind::Counter, help, self.bytes.get());
+        out.single("pitlane_standby_bytes_total", MetricKind::Counter, help, self.bytes.get());
     }
 }
 

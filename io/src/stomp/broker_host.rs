@@ -19,7 +19,7 @@ use pitlane_protocols::stomp::settings::BrokerSettings;
 use super::subscriptions::Subscriptions;
 use crate::auth::{Credentials, RevocationWatch};
 use crate::config::Secret;
-use crate::notifications::{Kind, Notification, SessionInfo};
+use crate::notifications::{Notification, SessionInfo, SessionKind};
 
 /// Maximum number of notifications that wait to be forwarded. They are taken in every cycle, so
 /// only a flood reaches this bound; beyond it they are dropped and counted.
@@ -108,7 +108,7 @@ impl BrokerHost {
 
     /// Handles a notification of another thread.
     pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
-        note.tell(now, &mut self.broker);
+        note.publish(now, &mut self.broker);
         if let Notification::Kick { kind, number } = *note
             && kind == self.kind()
         {
@@ -142,7 +142,7 @@ impl BrokerHost {
                 }
                 BrokerCommand::Generic { name, body, .. } => {
                     let note = Notification::Generic { name: name.into(), body: body.into() };
-                    note.tell(now, &mut self.broker);
+                    note.publish(now, &mut self.broker);
                     if self.notes.len() < NOTES_MAX {
                         self.notes.push_back(note);
                     } else {
@@ -244,10 +244,10 @@ impl BrokerHost {
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> SessionKind {
         match self.transport {
-            Transport::Tcp => Kind::Stomp,
-            Transport::WebSocket => Kind::WebSocket,
+            Transport::Tcp => SessionKind::Stomp,
+            Transport::WebSocket => SessionKind::WebSocket,
         }
     }
 

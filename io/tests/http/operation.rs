@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pitlane::http::{HttpEvent, HttpSettings, Journaling, Phase};
-use pitlane_engine::command::{Command, CommandKind, Phase as StrategyPhase};
+use pitlane::http::{HttpEvent, HttpSettings, Journaling, ServicePhase};
+use pitlane_engine::command::{Command, CommandKind, Phase};
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, Depths};
@@ -42,11 +42,11 @@ fn ready_shows_the_state() {
         server.standing.set_journaling(journaling);
         let response = server.get("/health/ready");
         assert_eq!((response.status, response.json()["ready"].as_bool()), (503, Some(false)));
-        assert_eq!(response.json()["durability"]["journal"], journaling.word());
+        assert_eq!(response.json()["durability"]["journal"], journaling.name());
         assert_eq!(server.get("/health/live").status, 200);
     }
     server.standing.set_journaling(Journaling::Sound);
-    server.standing.set_phase(Phase::Stopping);
+    server.standing.set_phase(ServicePhase::Stopping);
     let response = server.get("/health/ready");
     assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
     assert_eq!(response.json()["phase"], "STOPPING");
@@ -55,7 +55,7 @@ fn ready_shows_the_state() {
 #[test]
 fn without_the_shards_it_lives_and_is_not_ready() {
     let server = Server::with(Plan { alive: false, ..Plan::default() });
-    server.standing.set_phase(Phase::Running);
+    server.standing.set_phase(ServicePhase::Running);
     assert_eq!(server.get("/health/live").status, 200);
     let response = server.get("/health/ready");
     assert_eq!(response.status, 503);
@@ -126,7 +126,7 @@ fn submit(server: &mut Server, id: &str) -> ExecType {
 #[test]
 fn the_kill_switch_cancels_all_orders_refuses_new_ones_and_can_be_turned_off() {
     let mut server = Server::start();
-    for phase in [StrategyPhase::Init, StrategyPhase::Prefeed, StrategyPhase::Start, StrategyPhase::Running] {
+    for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
         let body = CommandKind::Phase { strategy: StrategyId::SERVER, phase };
         assert!(server.trader.send_all(&mut Broadcast::new(command(body))));
     }
@@ -192,7 +192,7 @@ fn exit_vm_responds_and_stops_the_service() {
     let server = Server::start();
     let response = server.ask("POST /rest/runtime/exit-vm HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!((response.status, response.header("content-length")), (200, Some("0")));
-    assert_eq!(server.news.recv(), Ok(HttpEvent::ExitAsked));
+    assert_eq!(server.news.recv(), Ok(HttpEvent::ExitRequested));
 }
 
 #[test]

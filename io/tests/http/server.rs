@@ -10,7 +10,9 @@ use std::thread::{self, JoinHandle, Thread};
 use pitlane::auth::{Auth, AuthSettings};
 use pitlane::clock::Clock;
 use pitlane::config::Durability;
-use pitlane::http::{Http, HttpEvent, HttpSettings, Numbers, Parts, Phase, Remote, ServiceStatus};
+use pitlane::http::{
+    HttpEvent, HttpParts, HttpServer, HttpSettings, Numbers, Remote, ServicePhase, ServiceStatus,
+};
 use pitlane::metrics::{Registry, StageSummary};
 use pitlane::refdata;
 use pitlane::tls::Tls;
@@ -74,29 +76,29 @@ impl Server {
             Arc::new(ServiceStatus::new(Clock::new().now(), Durability::None, vec![("journal", 1)]));
         let (tell, news) = mpsc::channel();
         let trader = ports.pop().unwrap();
-        let parts = Parts {
+        let parts = HttpParts {
             port: ports.pop().unwrap(),
-            bells: vec![shard_bell.clone(); SHARDS as usize],
+            wakeups: vec![shard_bell.clone(); SHARDS as usize],
             reference,
             remote: remote.clone(),
             registry: registry.clone(),
-            standing: standing.clone(),
+            service_status: standing.clone(),
             stages: Box::new(|| vec![stage()]),
             report: None,
-            seat: Auth::open(AuthSettings::off()).unwrap().seat(remote.bell().clone()),
-            posts: Vec::new(),
+            auth_client: Auth::open(AuthSettings::off()).unwrap().seat(remote.wakeup().clone()),
+            notification_channels: Vec::new(),
             log: None,
-            pen: None,
+            audit: None,
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
             rereads: None,
             tls: plan.tls,
             clock: Clock::new(),
             recorder: None,
-            outposts: None,
+            remote_strategies: None,
             cluster: None,
-            tell: Box::new(move |news| tell.send(news).unwrap_or_default()),
+            send_event: Box::new(move |news| tell.send(news).unwrap_or_default()),
         };
-        let http = Http::bind(plan.settings, parts).unwrap();
+        let http = HttpServer::bind(plan.settings, parts).unwrap();
         let address =
             |name| http.listeners().iter().find(|listener| listener.name == name).map(|found| found.address);
         let (plain, tls) = (address("http"), address("https"));
@@ -105,7 +107,7 @@ impl Server {
         let mut threads = vec![thread::spawn(move || http.run().unwrap())];
         if plan.alive {
             let (over, bell) = (over.clone(), shard_bell.clone());
-            let ring = remote.bell().clone();
+            let ring = remote.wakeup().clone();
             threads.push(thread::spawn(move || step(workers, &shards, &bell, &ring, &registry, &over)));
         }
         let server = Server {
@@ -121,7 +123,7 @@ impl Server {
         };
         if plan.alive {
             assert_eq!(server.news.recv(), Ok(HttpEvent::Complete));
-            server.standing.set_phase(Phase::Running);
+            server.standing.set_phase(ServicePhase::Running);
         }
         server
     }

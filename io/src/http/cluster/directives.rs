@@ -16,7 +16,7 @@ use pitlane_engine::view::View;
 
 /// Time after sending a directive to a shard until it is checked again whether the shard has
 /// applied it.
-const AGAIN_NS: u64 = 100 * NS_PER_MS;
+const RETRY_NS: u64 = 100 * NS_PER_MS;
 
 #[derive(Debug)]
 pub struct CatchUp {
@@ -24,32 +24,32 @@ pub struct CatchUp {
     /// The view's counter of directives at the last comparison, and whether something was missing
     /// then.
     seen: u64,
-    is_lacking: bool,
+    was_lacking: bool,
     compared_at: Timestamp,
     /// The newest version that this server has issued.
-    given: Version,
+    issued: Version,
 }
 
 impl CatchUp {
     pub fn new(own: ShardMask) -> CatchUp {
-        CatchUp { own, seen: 0, is_lacking: false, compared_at: Timestamp::ZERO, given: Version::default() }
+        CatchUp { own, seen: 0, was_lacking: false, compared_at: Timestamp::ZERO, issued: Version::default() }
     }
 
     /// Returns a version newer than all that are known here.
     pub fn next_version(&mut self, now: Timestamp, member: u8, view: &View) -> Version {
         let known = view.directives().map(|(_, version)| version).max().unwrap_or_default();
-        self.given = Version::after(known.max(self.given), now, member);
-        self.given
+        self.issued = Version::after(known.max(self.issued), now, member);
+        self.issued
     }
 
     /// Returns the commands for our shards, if something has changed since the last comparison or
     /// was still missing then.
     pub fn missed(&mut self, now: Timestamp, view: &View) -> Vec<(ShardId, CommandKind)> {
-        let is_due = now >= self.compared_at.plus(AGAIN_NS) || now < self.compared_at;
+        let is_due = now >= self.compared_at.plus(RETRY_NS) || now < self.compared_at;
         let is_changed = view.directives_seen() != self.seen;
         // The missing directives are already sent: a comparison at every change meanwhile would
         // only send them again.
-        let is_wanted = if self.is_lacking { is_due } else { is_changed };
+        let is_wanted = if self.was_lacking { is_due } else { is_changed };
         if !is_wanted {
             return Vec::new();
         }
@@ -61,7 +61,7 @@ impl CatchUp {
             let lacking = lacking.filter(|shard| self.own.contains(*shard) && view.is_complete(*shard));
             missed.extend(lacking.map(|shard| (shard, CommandKind::Direct { version, directive })));
         }
-        self.is_lacking = !missed.is_empty();
+        self.was_lacking = !missed.is_empty();
         missed
     }
 }
@@ -83,7 +83,7 @@ mod tests {
         Directive::Kill { scope: Scope::Global, on }
     }
 
-    fn tell(view: &mut View, shard: ShardId, body: EventKind) {
+    fn apply(view: &mut View, shard: ShardId, body: EventKind) {
         let seq = view.seq(shard) + 1;
         view.apply(shard, &Event { seq, at: Timestamp(1), body });
     }
@@ -93,22 +93,22 @@ mod tests {
         let mut view = View::new(2, ViewSettings::default());
         let mut catch_up = CatchUp::new([OWN].into_iter().collect());
         let newest = Version(80);
-        tell(&mut view, OTHER, EventKind::Directed { version: newest, directive: kill(true) });
+        apply(&mut view, OTHER, EventKind::Directed { version: newest, directive: kill(true) });
         assert_eq!(catch_up.missed(Timestamp(1), &view), [], "it is not known yet what it lacks");
         let port = PortId(0);
-        tell(&mut view, OWN, EventKind::SnapshotBegin { port });
-        tell(&mut view, OWN, EventKind::SnapshotEnd { port });
+        apply(&mut view, OWN, EventKind::SnapshotBegin { port });
+        apply(&mut view, OWN, EventKind::SnapshotEnd { port });
         let missed = [(OWN, CommandKind::Direct { version: newest, directive: kill(true) })];
         assert_eq!(catch_up.missed(Timestamp(2), &view), missed);
-        assert_eq!(catch_up.missed(Timestamp(3), &view), [], "it is on its way");
-        let late = Timestamp(3 + AGAIN_NS);
+        assert_eq!(catch_up.missed(Timestamp(3), &view), [], "it is in flight");
+        let late = Timestamp(3 + RETRY_NS);
         assert_eq!(catch_up.missed(late, &view), missed, "and was lost");
-        tell(&mut view, OWN, EventKind::Directed { version: newest, directive: kill(true) });
-        assert_eq!(catch_up.missed(late.plus(AGAIN_NS), &view), []);
+        apply(&mut view, OWN, EventKind::Directed { version: newest, directive: kill(true) });
+        assert_eq!(catch_up.missed(late.plus(RETRY_NS), &view), []);
         // Versions issued here are newer, and what shards of others lack is left to their servers.
         let version = catch_up.next_version(Timestamp(5), 0, &view);
         assert!(version > newest && catch_up.next_version(Timestamp(5), 0, &view) > version);
-        tell(&mut view, OWN, EventKind::Directed { version, directive: kill(false) });
-        assert_eq!(catch_up.missed(late.plus(3 * AGAIN_NS), &view), []);
+        apply(&mut view, OWN, EventKind::Directed { version, directive: kill(false) });
+        assert_eq!(catch_up.missed(late.plus(3 * RETRY_NS), &view), []);
     }
 }

@@ -25,13 +25,13 @@ const LOW_BITS: u32 = 24;
 
 /// Returns the number of this start. Without metadata, where nothing is stored, the clock replaces
 /// the counter.
-pub fn next_life(notes: Option<&JournalMetadata>, started: Timestamp) -> Result<u64, Fault> {
+pub fn next_life(metadata: Option<&JournalMetadata>, started: Timestamp) -> Result<u64, Fault> {
     let clock = started.0 >> LOW_BITS;
-    let counter = match notes {
-        Some(notes) => {
-            let stored = notes.number(KEY)?;
+    let counter = match metadata {
+        Some(metadata) => {
+            let stored = metadata.number(KEY)?;
             let counter = stored.map_or(clock, |stored| stored.saturating_add(1));
-            notes.put(KEY, &counter.to_le_bytes())?;
+            metadata.put(KEY, &counter.to_le_bytes())?;
             counter
         }
         None => clock,
@@ -44,17 +44,17 @@ pub fn next_life(notes: Option<&JournalMetadata>, started: Timestamp) -> Result<
 #[derive(Debug, Default)]
 pub struct Lives {
     current: u64,
-    heard_at: Timestamp,
+    received_at: Timestamp,
     /// The last life whose messages were ignored; it is logged once.
     ignored: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LifeVerdict {
     Current,
     /// This life is the current one from now on.
     New,
-    /// As [`Verdict::New`], though its number is lower than that of the life before.
+    /// As [`LifeVerdict::New`], though its number is lower than that of the life before.
     Lower,
     /// The message is to be discarded; the flag says whether it is the first of its life.
     Ignored {
@@ -69,17 +69,17 @@ impl Lives {
     }
 
     /// Decides about a message of this life.
-    pub fn judge(&mut self, now: Timestamp, life: u64, lease_ns: u64) -> Verdict {
+    pub fn classify(&mut self, now: Timestamp, life: u64, lease_ns: u64) -> LifeVerdict {
         let verdict = match life.cmp(&self.current) {
-            std::cmp::Ordering::Equal => Verdict::Current,
-            std::cmp::Ordering::Greater => Verdict::New,
-            std::cmp::Ordering::Less if now > self.heard_at.plus(lease_ns) => Verdict::Lower,
+            std::cmp::Ordering::Equal => LifeVerdict::Current,
+            std::cmp::Ordering::Greater => LifeVerdict::New,
+            std::cmp::Ordering::Less if now > self.received_at.plus(lease_ns) => LifeVerdict::Lower,
             std::cmp::Ordering::Less => {
                 let is_first = std::mem::replace(&mut self.ignored, life) != life;
-                return Verdict::Ignored { is_first };
+                return LifeVerdict::Ignored { is_first };
             }
         };
-        (self.current, self.heard_at) = (life, now);
+        (self.current, self.received_at) = (life, now);
         verdict
     }
 }
@@ -101,9 +101,9 @@ mod tests {
         let simulated = Simulated::new(1);
         let mut last = 0;
         for started in [NOW.0, NOW.0 - YEAR, 0, NOW.0 - YEAR, NOW.0 + 5 * YEAR, NOW.0] {
-            let notes =
+            let metadata =
                 JournalMetadata::open(&Disk::Simulated(simulated.clone()), Path::new("data")).unwrap();
-            let life = next_life(Some(&notes), Timestamp(started)).unwrap();
+            let life = next_life(Some(&metadata), Timestamp(started)).unwrap();
             assert!(life > last, "{life} after {last}");
             last = life;
         }
@@ -117,26 +117,26 @@ mod tests {
     #[test]
     fn two_starts_from_one_copy_of_a_folder_are_two_lives() {
         let simulated = Simulated::new(1);
-        let notes = |disk: &Simulated| {
+        let metadata = |disk: &Simulated| {
             JournalMetadata::open(&Disk::Simulated(disk.clone()), Path::new("data")).unwrap()
         };
-        next_life(Some(&notes(&simulated)), NOW).unwrap();
+        next_life(Some(&metadata(&simulated)), NOW).unwrap();
         let copy = simulated.power_loss();
-        let first = next_life(Some(&notes(&simulated)), Timestamp(NOW.0 + 1)).unwrap();
-        let second = next_life(Some(&notes(&copy)), Timestamp(NOW.0 + 2)).unwrap();
+        let first = next_life(Some(&metadata(&simulated)), Timestamp(NOW.0 + 1)).unwrap();
+        let second = next_life(Some(&metadata(&copy)), Timestamp(NOW.0 + 2)).unwrap();
         assert_ne!(first, second);
     }
 
     #[test]
     fn a_lower_life_is_accepted_once_the_higher_one_is_silent() {
         let mut lives = Lives::default();
-        let mut judge = |at, life| lives.judge(Timestamp(at), life, LEASE);
-        assert_eq!((judge(1, 5), judge(2, 5)), (Verdict::New, Verdict::Current));
-        assert_eq!(judge(3, 4), Verdict::Ignored { is_first: true }, "late, or set back");
-        assert_eq!(judge(4, 4), Verdict::Ignored { is_first: false });
-        assert_eq!(judge(900, 5), Verdict::Current, "it was late");
-        assert_eq!(judge(1_800, 3), Verdict::Ignored { is_first: true });
-        assert_eq!(judge(1_901, 3), Verdict::Lower, "it was set back");
-        assert_eq!((judge(1_902, 3), judge(1_903, 6)), (Verdict::Current, Verdict::New));
+        let mut classify = |at, life| lives.classify(Timestamp(at), life, LEASE);
+        assert_eq!((classify(1, 5), classify(2, 5)), (LifeVerdict::New, LifeVerdict::Current));
+        assert_eq!(classify(3, 4), LifeVerdict::Ignored { is_first: true }, "late, or set back");
+        assert_eq!(classify(4, 4), LifeVerdict::Ignored { is_first: false });
+        assert_eq!(classify(900, 5), LifeVerdict::Current, "it was late");
+        assert_eq!(classify(1_800, 3), LifeVerdict::Ignored { is_first: true });
+        assert_eq!(classify(1_901, 3), LifeVerdict::Lower, "it was set back");
+        assert_eq!((classify(1_902, 3), classify(1_903, 6)), (LifeVerdict::Current, LifeVerdict::New));
     }
 }

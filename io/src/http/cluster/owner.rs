@@ -2,9 +2,9 @@
 //! of the others.
 //!
 //! ```text
-//! shards ─ Event ─► link ─► hear ─► Window ─► broker
-//!                             └──► Prices ──► broker
-//! shards ◄─ Command ◄─ link ◄─ inbox of each member ◄─ Letter
+//! shards ─ Event ─► link ─► handle_event ─► BatchWindow ─► broker
+//!                              └────────► Prices ──────► broker
+//! shards ◄─ Command ◄─ link ◄─ inbox of each member ◄─ ClusterMessage
 //! ```
 //!
 //! **Once.** Commands of one life of a member are numbered, and taken in their order. A repeated
@@ -28,30 +28,30 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::refusal;
 
 use super::prices::Prices;
-use super::window::Window;
+use super::window::BatchWindow;
 
 /// Maximum number of events taken from the link in one cycle.
-const EVENTS_PER_TURN_MAX: usize = 1_024;
+const EVENTS_PER_CYCLE_MAX: usize = 1_024;
 /// Maximum number of commands of one member that wait for room in a lane. Commands beyond it are
 /// not acknowledged, so they are sent again.
 const INBOX_MAX: usize = 4_096;
-/// Maximum number of posts sent again for one request; a member that lacks more requests again.
-pub const AGAIN_MAX: u64 = 64;
+/// Maximum number of batches sent again for one request; a member that lacks more requests again.
+pub const RESEND_MAX: u64 = 64;
 
 #[derive(Debug)]
-pub struct Owner {
+pub struct LocalOwner {
     card: MemberIdentity,
     link: PortEnd,
     own: ShardMask,
     shards: u8,
-    pub window: Window,
+    pub window: BatchWindow,
     pub prices: Prices,
     /// State of the other servers, by member; the entry of this server stays empty.
-    followers: Vec<Follower>,
+    followers: Vec<FollowerState>,
     /// Our own commands to the shards that are not sent yet for lack of room.
     pending_commands: VecDeque<(ShardId, CommandKind)>,
     /// Snapshots, by shard.
-    snapshots: Vec<Snapshot>,
+    snapshots: Vec<SnapshotRequest>,
     depths: BTreeSet<SecurityId>,
     events_kept: usize,
     pub taken: u64,
@@ -59,7 +59,7 @@ pub struct Owner {
 
 /// Another server, as a receiver of our events and a sender of commands.
 #[derive(Debug, Default)]
-struct Follower {
+struct FollowerState {
     life: u64,
     /// Number of the last command taken of that life.
     taken: u64,
@@ -67,39 +67,39 @@ struct Follower {
     ticks: BTreeSet<SecurityId>,
     depths: BTreeSet<SecurityId>,
     /// Events of its orders, oldest first.
-    told: VecDeque<ClusterEvent>,
-    /// By shard: the sequence number after which no event of its orders is missing in `told`.
+    events: VecDeque<ClusterEvent>,
+    /// By shard: the sequence number after which no event of its orders is missing in `events`.
     from: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Snapshot {
+struct SnapshotRequest {
     is_running: bool,
     /// Whether another one was requested since it began.
-    again: bool,
+    is_repeated: bool,
 }
 
-impl Owner {
+impl LocalOwner {
     pub fn new(
         card: MemberIdentity,
         link: PortEnd,
         own: ShardMask,
         members: usize,
         (window_bytes, events_kept): (usize, usize),
-    ) -> Owner {
+    ) -> LocalOwner {
         let shards = link.shards();
         let everything =
             |shard| (shard, CommandKind::Watch { port: PortId::LINK, what: Watch::Everything, on: true });
-        let follower = |_| Follower { from: vec![0; shards as usize], ..Follower::default() };
-        Owner {
+        let follower = |_| FollowerState { from: vec![0; shards as usize], ..FollowerState::default() };
+        LocalOwner {
             card,
             own,
             shards,
-            window: Window::new(card, window_bytes),
+            window: BatchWindow::new(card, window_bytes),
             prices: Prices::default(),
             followers: (0..members).map(follower).collect(),
             pending_commands: own.shards().map(everything).collect(),
-            snapshots: vec![Snapshot::default(); shards as usize],
+            snapshots: vec![SnapshotRequest::default(); shards as usize],
             depths: BTreeSet::new(),
             events_kept,
             taken: 0,
@@ -111,24 +111,24 @@ impl Owner {
     /// event with number `from`.
     pub fn remember(&mut self, shard: ShardId, from: u64, events: impl Iterator<Item = Event>) {
         self.followers.iter_mut().for_each(|follower| follower.from[shard.0 as usize] = from);
-        events.for_each(|event| self.note(shard, &event));
+        events.for_each(|event| self.record(shard, &event));
     }
 
     /// Handles events of the shards and passes commands of others on. Returns the amount of work
     /// done, and the shards to wake.
     pub fn poll(&mut self) -> (usize, ShardMask) {
         let mut work = 0;
-        while work < EVENTS_PER_TURN_MAX {
+        while work < EVENTS_PER_CYCLE_MAX {
             let Some((shard, event)) = self.link.poll_event() else { break };
-            self.hear(shard, event);
+            self.handle_event(shard, event);
             work += 1;
         }
         self.window.close();
-        work += self.run_errands() + self.hand_on();
+        work += self.send_pending_commands() + self.forward_commands();
         (work, self.link.take_wakeups())
     }
 
-    fn hear(&mut self, shard: ShardId, mut event: Event) {
+    fn handle_event(&mut self, shard: ShardId, mut event: Event) {
         if event.seq & Event::SNAPSHOT != 0 {
             event.seq &= !Event::SNAPSHOT;
             if matches!(event.body, EventKind::SnapshotEnd { .. }) {
@@ -137,18 +137,18 @@ impl Owner {
             return self.window.add(ClusterEvent { shard, to: EventRecipient::Joining, event });
         }
         match &event.body {
-            EventKind::Tick(_) | EventKind::Depth(_) => _ = self.prices.hear(shard, &event),
+            EventKind::Tick(_) | EventKind::Depth(_) => _ = self.prices.apply(shard, &event),
             // A response to one of our own ports is for no other server.
             EventKind::Done { source, .. } if owner_of_port(source.port).is_none() => {}
             _ => {
-                self.note(shard, &event);
+                self.record(shard, &event);
                 self.window.add(ClusterEvent { shard, to: EventRecipient::All, event });
             }
         }
     }
 
     /// Stores an event of another server's order for that server.
-    fn note(&mut self, shard: ShardId, event: &Event) {
+    fn record(&mut self, shard: ShardId, event: &Event) {
         let mut event = *event;
         if !concerns_remote_client(&event) || event.is_substitute() {
             return;
@@ -157,18 +157,18 @@ impl Owner {
             return;
         };
         let Some(follower) = self.followers.get_mut(member as usize) else { return };
-        if follower.told.len() >= self.events_kept
-            && let Some(oldest) = follower.told.pop_front()
+        if follower.events.len() >= self.events_kept
+            && let Some(oldest) = follower.events.pop_front()
         {
             follower.from[oldest.shard.0 as usize] = oldest.event.seq;
         }
-        follower.told.push_back(ClusterEvent { shard, to: EventRecipient::Late(member), event });
+        follower.events.push_back(ClusterEvent { shard, to: EventRecipient::Late(member), event });
     }
 
     fn end_snapshot(&mut self, shard: ShardId) {
         let snapshot = &mut self.snapshots[shard.0 as usize];
         snapshot.is_running = false;
-        if std::mem::take(&mut snapshot.again) {
+        if std::mem::take(&mut snapshot.is_repeated) {
             self.begin_snapshot(shard);
         }
     }
@@ -176,13 +176,13 @@ impl Owner {
     fn begin_snapshot(&mut self, shard: ShardId) {
         let snapshot = &mut self.snapshots[shard.0 as usize];
         if std::mem::replace(&mut snapshot.is_running, true) {
-            snapshot.again = true;
+            snapshot.is_repeated = true;
             return;
         }
         self.pending_commands.push_back((shard, CommandKind::Snapshot { port: PortId::LINK }));
     }
 
-    fn run_errands(&mut self) -> usize {
+    fn send_pending_commands(&mut self) -> usize {
         let source = Source { origin: Origin::Server, port: PortId::LINK, session: 0 };
         let mut run = 0;
         while let Some((shard, body)) = self.pending_commands.front() {
@@ -196,7 +196,7 @@ impl Owner {
     }
 
     /// Sends commands of the others to the shards, as far as there is room.
-    fn hand_on(&mut self) -> usize {
+    fn forward_commands(&mut self) -> usize {
         let mut sent = 0;
         for follower in &mut self.followers {
             while let Some((shard, command)) = follower.inbox.front() {
@@ -211,17 +211,17 @@ impl Owner {
         sent
     }
 
-    /// Handles a letter to us as the owner, and returns the reply, if there is one. Posts that are
-    /// requested again go through `again`; `claim` takes the id of a REST order and returns whether
-    /// it is new.
+    /// Handles a message to us as the owner, and returns the reply, if there is one. Batches that
+    /// are requested again go through `resend`; `claim` takes the id of a REST order and returns
+    /// whether it is new.
     pub fn handle(
         &mut self,
         now: Timestamp,
-        letter: ClusterMessage,
-        again: &mut impl FnMut(Bytes),
+        message: ClusterMessage,
+        resend: &mut impl FnMut(Bytes),
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) -> Option<ClusterMessage> {
-        let card = letter.card();
+        let card = message.card();
         let follower = self.followers.get_mut(card.member as usize)?;
         // Whether this life is accepted was decided before.
         if card.life != follower.life {
@@ -229,17 +229,17 @@ impl Owner {
             follower.inbox.clear();
         }
         let own = self.card;
-        match letter {
+        match message {
             ClusterMessage::Join { life, heard, .. } if life == own.life => {
                 Some(self.join(card.member, &heard))
             }
-            ClusterMessage::Fetch { life, from, .. } if life == own.life => self.fetch(from, again),
+            ClusterMessage::Fetch { life, from, .. } if life == own.life => self.fetch(from, resend),
             ClusterMessage::Commands { life, first, commands, .. } if life == own.life => {
                 let number = self.take(now, card.member, first, commands, claim);
                 Some(ClusterMessage::Taken { card: own, life: card.life, number })
             }
             ClusterMessage::Wants { life, ticks, depths, .. } if life == own.life => {
-                (follower.ticks, follower.depths) = (own_of(ticks), own_of(depths));
+                (follower.ticks, follower.depths) = (set_of(ticks), set_of(depths));
                 self.set_wants();
                 None
             }
@@ -255,7 +255,7 @@ impl Owner {
     }
 
     /// Adds the events of the member's orders since those in `heard`, then a snapshot, both in the
-    /// posts that follow.
+    /// batches that follow.
     fn join(&mut self, member: MemberId, heard: &[(ShardId, u64)]) -> ClusterMessage {
         self.window.close();
         let after = self.window.last();
@@ -264,18 +264,18 @@ impl Owner {
         for &(shard, heard) in heard.iter().filter(|(shard, _)| self.own.contains(*shard)) {
             complete &= follower.from[shard.0 as usize] <= heard;
             let is_late = |item: &&ClusterEvent| item.shard == shard && item.event.seq > heard;
-            follower.told.iter().filter(is_late).for_each(|item| self.window.add(*item));
+            follower.events.iter().filter(is_late).for_each(|item| self.window.add(*item));
         }
         self.own.shards().for_each(|shard| self.begin_snapshot(shard));
         ClusterMessage::Joined { card: self.card, after, complete }
     }
 
-    fn fetch(&mut self, from: u64, again: &mut impl FnMut(Bytes)) -> Option<ClusterMessage> {
-        let kept = self.window.get(from).is_some() || from > self.window.last();
-        if !kept {
+    fn fetch(&mut self, from: u64, resend: &mut impl FnMut(Bytes)) -> Option<ClusterMessage> {
+        let is_kept = self.window.get(from).is_some() || from > self.window.last();
+        if !is_kept {
             return Some(ClusterMessage::Gone { card: self.card });
         }
-        (from..from.saturating_add(AGAIN_MAX)).map_while(|number| self.window.get(number)).for_each(again);
+        (from..from.saturating_add(RESEND_MAX)).map_while(|number| self.window.get(number)).for_each(resend);
         None
     }
 
@@ -288,7 +288,7 @@ impl Owner {
         commands: Vec<(ShardId, Command)>,
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) -> u64 {
-        let Owner { followers, own, shards, window, .. } = self;
+        let LocalOwner { followers, own, shards, window, .. } = self;
         let follower = &mut followers[member as usize];
         for (at, (shard, mut command)) in (0..).zip(commands) {
             let number = follower.taken + 1;
@@ -304,7 +304,7 @@ impl Owner {
                 Route::One(right) => right == shard,
                 Route::All => true,
             };
-            if !own.contains(shard) || !is_right || !may_come(&command.body) {
+            if !own.contains(shard) || !is_right || !is_allowed_from_peer(&command.body) {
                 continue;
             }
             // Ids of REST orders are decided here, where those of all servers for our shards pass.
@@ -349,13 +349,13 @@ fn rest_id(command: &Command) -> Option<(StrategyId, IntId)> {
     }
 }
 
-fn own_of(list: Vec<SecurityId>) -> BTreeSet<SecurityId> {
+fn set_of(list: Vec<SecurityId>) -> BTreeSet<SecurityId> {
     list.into_iter().collect()
 }
 
 /// Returns whether a client of another server may send this command. Prices, venues, parts of
 /// limits and the clock are each server's own.
-pub fn may_come(body: &CommandKind) -> bool {
+pub fn is_allowed_from_peer(body: &CommandKind) -> bool {
     match body {
         CommandKind::Submit { .. }
         | CommandKind::Modify { .. }

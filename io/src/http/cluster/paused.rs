@@ -22,14 +22,14 @@ const SKEW_NS: u64 = 10 * NS_PER_S;
 
 /// What a shard keeps across a restart.
 #[derive(Default)]
-struct Shard {
+struct SimShard {
     seq: u64,
     directives: Directives,
     /// The state that results from the directives.
     switches: BTreeMap<DirectiveKey, Directive>,
 }
 
-impl Shard {
+impl SimShard {
     /// As `engine/src/shard/control.rs` does.
     fn apply(&mut self, version: Version, directive: Directive) -> Option<Event> {
         if self.directives.is_newer(&directive, version) != Ok(true) {
@@ -54,28 +54,28 @@ fn event(seq: u64, body: EventKind) -> Event {
     Event { seq, at: Timestamp(1), body }
 }
 
-struct Member {
-    shard: Shard,
+struct SimMember {
+    shard: SimShard,
     view: View,
     catch_up: CatchUp,
     is_paused: bool,
     /// Offset of its clock from the true time.
     skew_ns: u64,
     /// By shard: events that the view has not applied yet.
-    heard: Vec<VecDeque<Event>>,
+    received: Vec<VecDeque<Event>>,
     /// By shard: whether a snapshot has begun and not ended.
     is_open: [bool; MEMBERS],
     /// Commands in flight to its shard, of any age.
     commands: Vec<(Version, Directive)>,
 }
 
-struct World {
-    dice: Rng,
+struct DirectiveSimulation {
+    rng: Rng,
     now: u64,
-    members: Vec<Member>,
+    members: Vec<SimMember>,
     /// By key: the newest directive of an operator, and its version.
     last: BTreeMap<DirectiveKey, (Directive, Version)>,
-    given: Vec<Version>,
+    issued: Vec<Version>,
 }
 
 fn new_view() -> View {
@@ -86,22 +86,27 @@ fn catch_up(member: usize) -> CatchUp {
     CatchUp::new([ShardId(member as u8)].into_iter().collect())
 }
 
-impl World {
-    fn new(seed: u64, is_skewed: bool) -> World {
-        let mut dice = Rng::new(seed);
-        let member = |at| Member {
-            shard: Shard::default(),
+impl DirectiveSimulation {
+    fn new(seed: u64, is_skewed: bool) -> DirectiveSimulation {
+        let mut rng = Rng::new(seed);
+        let member = |at| SimMember {
+            shard: SimShard::default(),
             view: new_view(),
             catch_up: catch_up(at),
             is_paused: false,
-            skew_ns: if is_skewed { dice.below(SKEW_NS) } else { 0 },
-            heard: vec![VecDeque::new(); MEMBERS],
+            skew_ns: if is_skewed { rng.below(SKEW_NS) } else { 0 },
+            received: vec![VecDeque::new(); MEMBERS],
             is_open: [false; MEMBERS],
             commands: Vec::new(),
         };
         let members = (0..MEMBERS).map(member).collect();
-        let mut world =
-            World { dice, now: 1_000 * NS_PER_S, members, last: BTreeMap::new(), given: Vec::new() };
+        let mut world = DirectiveSimulation {
+            rng,
+            now: 1_000 * NS_PER_S,
+            members,
+            last: BTreeMap::new(),
+            issued: Vec::new(),
+        };
         (0..MEMBERS).for_each(|at| world.join(at));
         world
     }
@@ -112,12 +117,12 @@ impl World {
             if other == at || !self.members[other].is_paused {
                 let snapshot = self.members[other].shard.snapshot();
                 let member = &mut self.members[at];
-                member.heard[other].clear();
+                member.received[other].clear();
                 // A snapshot that was interrupted ends before the next begins.
                 if member.is_open[other] {
-                    member.heard[other].push_back(event(0, EventKind::SnapshotEnd { port: PORT }));
+                    member.received[other].push_back(event(0, EventKind::SnapshotEnd { port: PORT }));
                 }
-                member.heard[other].extend(snapshot);
+                member.received[other].extend(snapshot);
             }
         }
     }
@@ -126,14 +131,14 @@ impl World {
     fn restart(&mut self, at: usize) {
         let member = &mut self.members[at];
         (member.view, member.catch_up, member.is_paused) = (new_view(), catch_up(at), false);
-        member.heard.iter_mut().for_each(VecDeque::clear);
+        member.received.iter_mut().for_each(VecDeque::clear);
         member.is_open = [false; MEMBERS];
         self.join(at);
         // The others join it again.
         for other in (0..MEMBERS).filter(|other| *other != at) {
             let snapshot = self.members[at].shard.snapshot();
             if !self.members[other].is_paused {
-                self.members[other].heard[at].extend(snapshot);
+                self.members[other].received[at].extend(snapshot);
             }
         }
     }
@@ -145,11 +150,11 @@ impl World {
     }
 
     fn directive(&mut self) -> Directive {
-        let scope = if self.dice.below(2) == 0 { Scope::Global } else { Scope::Strategy(StrategyId(1)) };
-        let on = self.dice.below(2) == 0;
-        match self.dice.below(3) {
+        let scope = if self.rng.below(2) == 0 { Scope::Global } else { Scope::Strategy(StrategyId(1)) };
+        let on = self.rng.below(2) == 0;
+        match self.rng.below(3) {
             0 => {
-                let max_open_orders = self.dice.below(9) as u32;
+                let max_open_orders = self.rng.below(9) as u32;
                 Directive::Limits { scope, limits: Limits { max_open_orders, ..Limits::default() } }
             }
             1 => Directive::Restrict { scope, security: SecurityId(1), on },
@@ -159,21 +164,21 @@ impl World {
 
     /// Takes a directive of an operator at a member: applies it to the member's own shard, and
     /// sends it, sooner or later, to the shards that the member can reach.
-    fn decide(&mut self, at: usize) {
+    fn issue_directive(&mut self, at: usize) {
         let directive = self.directive();
         self.now += NS_PER_MS;
         let member = &mut self.members[at];
         let now = Timestamp(self.now + member.skew_ns);
         let version = member.catch_up.next_version(now, at as u8, &member.view);
-        assert!(!self.given.contains(&version), "no two are the same");
-        self.given.push(version);
+        assert!(!self.issued.contains(&version), "no two are the same");
+        self.issued.push(version);
         let key = directive.key();
         if self.last.get(&key).is_none_or(|(_, newest)| version > *newest) {
             self.last.insert(key, (directive, version));
         }
         self.apply(at, version, directive);
         for other in (0..MEMBERS).filter(|other| *other != at) {
-            if !self.members[other].is_paused && self.dice.below(3) > 0 {
+            if !self.members[other].is_paused && self.rng.below(3) > 0 {
                 self.members[other].commands.push((version, directive));
             }
         }
@@ -183,21 +188,21 @@ impl World {
         let Some(event) = self.members[at].shard.apply(version, directive) else { return };
         for (other, member) in self.members.iter_mut().enumerate() {
             if other == at || !member.is_paused {
-                member.heard[at].push_back(event);
+                member.received[at].push_back(event);
             }
         }
     }
 
     fn step(&mut self) {
-        self.now += self.dice.below(50) * NS_PER_MS;
+        self.now += self.rng.below(50) * NS_PER_MS;
         for at in 0..MEMBERS {
             if self.members[at].is_paused {
                 continue;
             }
             for shard in 0..MEMBERS {
-                for _ in 0..self.dice.below(3) {
+                for _ in 0..self.rng.below(3) {
                     let member = &mut self.members[at];
-                    let Some(event) = member.heard[shard].pop_front() else { break };
+                    let Some(event) = member.received[shard].pop_front() else { break };
                     let id = ShardId(shard as u8);
                     // Numbers never go back, as in `far_shard.rs`.
                     let seq = event.seq.max(member.view.seq(id));
@@ -210,10 +215,10 @@ impl World {
                 }
             }
             let commands = self.members[at].commands.len() as u64;
-            if commands > 0 && self.dice.below(2) == 0 {
-                let any = self.dice.below(commands) as usize;
+            if commands > 0 && self.rng.below(2) == 0 {
+                let any = self.rng.below(commands) as usize;
                 // Now and then a command arrives twice.
-                let (version, directive) = match self.dice.below(4) {
+                let (version, directive) = match self.rng.below(4) {
                     0 => self.members[at].commands[any],
                     _ => self.members[at].commands.swap_remove(any),
                 };
@@ -222,9 +227,9 @@ impl World {
             let member = &mut self.members[at];
             let now = Timestamp(self.now + member.skew_ns);
             for (shard, body) in member.catch_up.missed(now, &member.view) {
-                assert_eq!(shard.0 as usize, at, "each server tells its own");
+                assert_eq!(shard.0 as usize, at, "each server sends to its own shards");
                 let CommandKind::Direct { version, directive } = body else { panic!("{body:?}") };
-                if self.dice.below(4) > 0 {
+                if self.rng.below(4) > 0 {
                     self.apply(at, version, directive);
                 }
             }
@@ -232,13 +237,13 @@ impl World {
     }
 
     fn disturb(&mut self) {
-        let at = self.dice.below(MEMBERS as u64) as usize;
-        match self.dice.below(6) {
+        let at = self.rng.below(MEMBERS as u64) as usize;
+        match self.rng.below(6) {
             0 => self.members[at].is_paused = true,
             1 if self.members[at].is_paused => self.resume(at),
             2 => self.restart(at),
             // No directive is accepted before the read model is complete.
-            3 | 4 if !self.members[at].is_paused && self.is_complete(at) => self.decide(at),
+            3 | 4 if !self.members[at].is_paused && self.is_complete(at) => self.issue_directive(at),
             _ => {}
         }
     }
@@ -275,18 +280,18 @@ impl World {
 #[test]
 fn the_newest_directive_holds_on_every_shard_whichever_members_are_paused() {
     for seed in 0..300 {
-        let mut world = World::new(seed, seed % 2 == 0);
+        let mut world = DirectiveSimulation::new(seed, seed % 2 == 0);
         for _ in 0..200 {
             world.disturb();
             world.step();
         }
         world.settle();
         world.check(seed);
-        // A directive issued while all members are here overrides all earlier ones, whatever the
+        // A directive issued while all members are up overrides all earlier ones, whatever the
         // clocks show.
         let before: BTreeMap<_, _> = world.last.clone();
         let at = (seed % MEMBERS as u64) as usize;
-        world.decide(at);
+        world.issue_directive(at);
         let changed = world.last.iter().filter(|(key, row)| before.get(key) != Some(row)).count();
         assert_eq!(changed, 1, "seed {seed}");
         world.settle();
@@ -297,12 +302,12 @@ fn the_newest_directive_holds_on_every_shard_whichever_members_are_paused() {
 #[test]
 fn with_equal_clocks_the_directive_that_was_issued_last_holds() {
     for seed in 0..100 {
-        let mut world = World::new(seed, false);
+        let mut world = DirectiveSimulation::new(seed, false);
         for _ in 0..200 {
             world.disturb();
             world.step();
         }
-        assert!(world.given.is_sorted(), "seed {seed}: each is newer than all before");
+        assert!(world.issued.is_sorted(), "seed {seed}: each is newer than all before");
         world.settle();
         world.check(seed);
     }

@@ -14,7 +14,7 @@ const ITEMS_MAX: usize = 256;
 
 /// Order in a message: ticks come before books, a book's bids before its asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum PriceKind {
     Tick,
     Bids,
     Asks,
@@ -23,9 +23,9 @@ enum Kind {
 #[derive(Debug, Default)]
 pub struct Prices {
     wanted: BTreeSet<SecurityId>,
-    urgent: BTreeMap<(SecurityId, Kind), ClusterEvent>,
+    urgent: BTreeMap<(SecurityId, PriceKind), ClusterEvent>,
     /// Ticks kept until the next heartbeat.
-    resting: BTreeMap<(SecurityId, Kind), ClusterEvent>,
+    deferred: BTreeMap<(SecurityId, PriceKind), ClusterEvent>,
     pub conflated: u64,
 }
 
@@ -36,23 +36,23 @@ impl Prices {
     }
 
     /// Takes a tick or one side of a book. Returns whether it is to be sent at once.
-    pub fn hear(&mut self, shard: ShardId, event: &Event) -> bool {
+    pub fn apply(&mut self, shard: ShardId, event: &Event) -> bool {
         let (security, kind) = match &event.body {
-            EventKind::Tick(tick) => (tick.security, Kind::Tick),
-            EventKind::Depth(depth) if depth.side == Side::Buy => (depth.security, Kind::Bids),
-            EventKind::Depth(depth) => (depth.security, Kind::Asks),
+            EventKind::Tick(tick) => (tick.security, PriceKind::Tick),
+            EventKind::Depth(depth) if depth.side == Side::Buy => (depth.security, PriceKind::Bids),
+            EventKind::Depth(depth) => (depth.security, PriceKind::Asks),
             _ => return false,
         };
         let item = ClusterEvent { shard, to: EventRecipient::All, event: *event };
-        let is_urgent = kind != Kind::Tick || self.wanted.contains(&security);
-        let rows = if is_urgent { &mut self.urgent } else { &mut self.resting };
+        let is_urgent = kind != PriceKind::Tick || self.wanted.contains(&security);
+        let rows = if is_urgent { &mut self.urgent } else { &mut self.deferred };
         self.conflated += u64::from(rows.insert((security, kind), item).is_some());
         is_urgent
     }
 
     /// Makes all waiting prices due.
-    pub fn beat(&mut self) {
-        self.urgent.append(&mut self.resting);
+    pub fn release_deferred(&mut self) {
+        self.urgent.append(&mut self.deferred);
     }
 
     /// Returns the next prices to send.
@@ -66,9 +66,9 @@ impl Prices {
     }
 
     /// Keeps all prices until there are newer ones, while the broker is away.
-    pub fn rest(&mut self) {
+    pub fn defer_all(&mut self) {
         let mut newer = std::mem::take(&mut self.urgent);
-        self.resting.append(&mut newer);
+        self.deferred.append(&mut newer);
     }
 }
 
@@ -88,12 +88,12 @@ mod tests {
     fn subscribed_prices_are_sent_at_once_and_others_with_the_heartbeat() {
         let mut prices = Prices::default();
         prices.set_wanted([SecurityId(1)].into());
-        assert!(prices.hear(ShardId(1), &tick(1, 1)) && prices.hear(ShardId(1), &tick(1, 2)));
-        assert!(!prices.hear(ShardId(0), &tick(2, 3)));
+        assert!(prices.apply(ShardId(1), &tick(1, 1)) && prices.apply(ShardId(1), &tick(1, 2)));
+        assert!(!prices.apply(ShardId(0), &tick(2, 3)));
         let seqs = |items: Vec<ClusterEvent>| items.iter().map(|item| item.event.seq).collect::<Vec<_>>();
         assert_eq!(seqs(prices.take()), [2]);
         assert_eq!((seqs(prices.take()), prices.conflated), (vec![], 1));
-        prices.beat();
+        prices.release_deferred();
         assert_eq!(seqs(prices.take()), [3]);
     }
 }

@@ -10,49 +10,49 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::View;
 use pitlane_engine::worker::refusal;
 
-use super::peer::{Asked, Peer, Phase};
+use super::peer::{ClusterPeer, PeerPhase, RoutedCommand};
 use crate::http::remote_strategies;
 use crate::http::shard_client::ShardClient;
 
 /// Maximum number of commands of our ports taken in one cycle, by shard.
-const COMMANDS_PER_TURN_MAX: usize = 256;
+const COMMANDS_PER_CYCLE_MAX: usize = 256;
 
 /// Takes commands of our ports for another server. Commands that do not concern the owner are
 /// handled here; the others are sent to it or refused.
-pub fn take_commands(now: Timestamp, peer: &mut Peer, floor: &ShardClient) -> usize {
+pub fn take_commands(now: Timestamp, peer: &mut ClusterPeer, shard_client: &ShardClient) -> usize {
     let mut taken = 0;
     for at in 0..peer.shards.len() {
-        for _ in 0..COMMANDS_PER_TURN_MAX {
-            if peer.is_here() && !peer.has_room() {
+        for _ in 0..COMMANDS_PER_CYCLE_MAX {
+            if peer.is_up() && !peer.has_room() {
                 return taken;
             }
-            let is_here = peer.is_here();
+            let is_here = peer.is_up();
             let shard = &mut peer.shards[at];
             let id = shard.id();
             let Some(command) = shard.poll_command() else { break };
             taken += 1;
             if matches!(command.body, CommandKind::Sender { .. }) {
-                shard.keep_sender(command);
+                shard.store_sender(command);
                 if is_here {
-                    peer.tell_senders();
+                    peer.send_senders();
                 }
                 continue;
             }
-            let (for_owner, wants) = shard.handle_here(now, command);
+            let (for_owner, wants) = shard.handle_locally(now, command);
             if wants {
                 peer.wants_changed();
             }
             let Some(command) = for_owner else { continue };
-            if !(is_here && peer.ask(id, command)) {
-                refuse(now, peer, id, &command, &floor.view());
+            if !(is_here && peer.route(id, command)) {
+                refuse(now, peer, id, &command, &shard_client.view());
             }
         }
     }
     taken
 }
 
-/// Answers in the owner's place that it is away.
-fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, view: &View) {
+/// Answers in the owner's place that it is down.
+fn refuse(now: Timestamp, peer: &mut ClusterPeer, shard: ShardId, command: &Command, view: &View) {
     let reason = Reason::OwnerAway;
     let source = command.source;
     let body = match command.body {
@@ -62,7 +62,7 @@ fn refuse(now: Timestamp, peer: &mut Peer, shard: ShardId, command: &Command, vi
     };
     peer.counts.refused += 1;
     if let Some(shard) = peer.shard_mut(shard) {
-        shard.answer(source.port, now, body);
+        shard.respond(source.port, now, body);
     }
 }
 
@@ -78,14 +78,14 @@ fn refused(
     EventKind::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
 }
 
-/// Marks the owner as here once all that it has sent is delivered. Commands to an earlier life that
+/// Marks the owner as up once all that it has sent is delivered. Commands to an earlier life that
 /// it has no result of never took effect.
-pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
-    tracing::info!(member = peer.name, "a member is here");
-    peer.phase = Phase::Here;
-    peer.tell_senders();
-    peer.heard_before = None;
-    for Asked { shard, command, .. } in peer.take_lost() {
+pub fn mark_up(now: Timestamp, peer: &mut ClusterPeer, view: &View) {
+    tracing::info!(member = peer.name, "a member is up");
+    peer.phase = PeerPhase::Up;
+    peer.send_senders();
+    peer.received_before_start = None;
+    for RoutedCommand { shard, command, .. } in peer.take_lost() {
         let order = match command.body {
             CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => {
                 view.orders_with_id(&id).into_iter().find(|order| order.source == command.source)
@@ -100,7 +100,7 @@ pub fn settle(now: Timestamp, peer: &mut Peer, view: &View) {
                     ..remote_strategies::terms_of(&order, ExecType::Entered)
                 };
                 if let Some(shard) = peer.shard_mut(shard) {
-                    shard.answer(command.source.port, now, EventKind::Order(entered));
+                    shard.respond(command.source.port, now, EventKind::Order(entered));
                 }
             }
             None => refuse(now, peer, shard, &command, view),

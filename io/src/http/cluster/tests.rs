@@ -13,23 +13,23 @@ use pitlane_engine::rng::Rng;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::{Day, NS_PER_MS, Timestamp};
 
-use super::owner::Owner;
-use super::peer::{Peer, Phase};
+use super::owner::LocalOwner;
+use super::peer::{ClusterPeer, PeerPhase};
 
 const SHARD: ShardId = ShardId(1);
 const DEPTHS: Depths = Depths { commands: 8, events: 8 };
-const ASKER: Source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
+const CLIENT: Source = Source { origin: Origin::Rest, port: PortId(1), session: 0 };
 
 /// A minimal shard: it records commands and emits events.
-struct Shard {
+struct TestShard {
     end: ShardEnd,
     seq: u64,
     applied: Vec<u32>,
     waiting: VecDeque<(PortMask, Event)>,
 }
 
-impl Shard {
-    fn say(&mut self, to: PortMask, body: EventKind) {
+impl TestShard {
+    fn send(&mut self, to: PortMask, body: EventKind) {
         self.seq += 1;
         self.waiting.push_back((to, Event { seq: self.seq, at: Timestamp(self.seq), body }));
     }
@@ -57,70 +57,73 @@ impl Shard {
             _ => {
                 self.applied.push(token);
                 let link = PortMask::one(PortId::LINK);
-                self.say(link, EventKind::TradingDay { day: Day(token as i32) });
-                self.say(PortMask::one(source.port), EventKind::Done { source, token, reason: Reason::None });
+                self.send(link, EventKind::TradingDay { day: Day(token as i32) });
+                self.send(
+                    PortMask::one(source.port),
+                    EventKind::Done { source, token, reason: Reason::None },
+                );
             }
         }
     }
 }
 
 /// Creates a member, and one of its ports that reads everything.
-fn member(card: MemberIdentity) -> (Peer, PortEnd) {
+fn member(card: MemberIdentity) -> (ClusterPeer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
-    let peer = Peer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
-    let mut asker = ports.remove(1);
-    let port = asker.id();
+    let peer = ClusterPeer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
+    let mut client = ports.remove(1);
+    let port = client.id();
     for body in
         [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }]
     {
-        asker.send(SHARD, Command::new(ASKER, u32::MAX, body)).expect("there is room");
+        client.send(SHARD, Command::new(CLIENT, u32::MAX, body)).expect("there is room");
     }
-    (peer, asker)
+    (peer, client)
 }
 
-struct World {
-    dice: Rng,
+struct ClusterSimulation {
+    rng: Rng,
     now: Timestamp,
     /// Percentage of messages that are lost; the same percentage is duplicated.
     loss: u64,
-    shard: Shard,
-    owner: Owner,
-    peer: Peer,
-    asker: PortEnd,
-    calls: VecDeque<ClusterBroadcast>,
-    letters: VecDeque<ClusterMessage>,
-    back: VecDeque<ClusterMessage>,
-    /// Sequence numbers of the events that the asker has received.
-    heard: Vec<u64>,
-    /// Tokens of the finished commands of the asker.
+    shard: TestShard,
+    owner: LocalOwner,
+    peer: ClusterPeer,
+    client: PortEnd,
+    broadcasts: VecDeque<ClusterBroadcast>,
+    messages: VecDeque<ClusterMessage>,
+    replies: VecDeque<ClusterMessage>,
+    /// Sequence numbers of the events that the client has received.
+    received: Vec<u64>,
+    /// Tokens of the finished commands of the client.
     done: Vec<u32>,
     snapshots: u32,
-    /// Sequence numbers of events that a FIX session of the asker has reported: it keeps them
+    /// Sequence numbers of events that a FIX session of the client has reported: it keeps them
     /// across a crash of its server.
     reported: Vec<u64>,
     lives: u64,
 }
 
-impl World {
-    fn new(seed: u64, window: usize) -> World {
+impl ClusterSimulation {
+    fn new(seed: u64, window: usize) -> ClusterSimulation {
         let (_, mut ends) = mesh(&[PortClass::Client], 2, DEPTHS);
         let far = link(&mut ends, DEPTHS);
-        let shard = Shard { end: ends.remove(1), seq: 0, applied: Vec::new(), waiting: VecDeque::new() };
+        let shard = TestShard { end: ends.remove(1), seq: 0, applied: Vec::new(), waiting: VecDeque::new() };
         let card = |member| MemberIdentity { member, life: 5 + u64::from(member), map: 1 };
-        let owner = Owner::new(card(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
-        let (peer, asker) = member(card(0));
-        World {
-            dice: Rng::new(seed),
+        let owner = LocalOwner::new(card(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
+        let (peer, client) = member(card(0));
+        ClusterSimulation {
+            rng: Rng::new(seed),
             now: Timestamp(1),
             loss: 0,
             shard,
             owner,
             peer,
-            asker,
-            calls: VecDeque::new(),
-            letters: VecDeque::new(),
-            back: VecDeque::new(),
-            heard: Vec::new(),
+            client,
+            broadcasts: VecDeque::new(),
+            messages: VecDeque::new(),
+            replies: VecDeque::new(),
+            received: Vec::new(),
             done: Vec::new(),
             snapshots: 0,
             reported: Vec::new(),
@@ -132,25 +135,25 @@ impl World {
     /// it are lost, messages in flight from it are not.
     fn restart(&mut self) {
         self.lives += 1;
-        (self.peer, self.asker) = member(MemberIdentity { member: 0, life: 5 + self.lives, map: 1 });
-        self.peer.heard_before = Some(vec![(SHARD, self.reported.last().copied().unwrap_or(0))]);
-        self.heard.clear();
-        self.calls.clear();
-        self.back.clear();
+        (self.peer, self.client) = member(MemberIdentity { member: 0, life: 5 + self.lives, map: 1 });
+        self.peer.received_before_start = Some(vec![(SHARD, self.reported.last().copied().unwrap_or(0))]);
+        self.received.clear();
+        self.broadcasts.clear();
+        self.replies.clear();
     }
 
     /// Emits an event of an order of the member's FIX session.
     fn report(&mut self) {
-        let source = Source { origin: Origin::Fix, port: remote_port(0, ASKER.port), session: 1 };
+        let source = Source { origin: Origin::Fix, port: remote_port(0, CLIENT.port), session: 1 };
         let (order, id) = (OrderHandle::NONE, IntId::NONE);
         let (request, status, reason) = (RequestKind::Cancel, Status::Rejected, Reason::None);
         let refusal = Refusal { order, id, request_id: id, source, request, status, reason };
-        self.shard.say(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
+        self.shard.send(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
     }
 
     /// Returns how often a message arrives.
     fn copies(&mut self) -> usize {
-        match self.dice.below(100) {
+        match self.rng.below(100) {
             roll if roll < self.loss => 0,
             roll if roll < 2 * self.loss => 2,
             _ => 1,
@@ -158,60 +161,61 @@ impl World {
     }
 
     fn step(&mut self) {
-        self.now = self.now.plus(self.dice.below(50) * NS_PER_MS);
+        self.now = self.now.plus(self.rng.below(50) * NS_PER_MS);
         self.shard.poll();
         self.owner.poll();
-        while let Some(post) = self.owner.window.take() {
+        while let Some(batch) = self.owner.window.take() {
             for _ in 0..self.copies() {
-                self.calls.push_back(ClusterBroadcast::decode(&post).expect("our own words"));
+                self.broadcasts.push_back(ClusterBroadcast::decode(&batch).expect("our own encoding"));
             }
         }
-        if self.dice.below(4) == 0 {
+        if self.rng.below(4) == 0 {
             let card = MemberIdentity { member: 1, life: 6, map: 1 };
-            self.calls.push_back(ClusterBroadcast::Heartbeat { card, last: self.owner.window.last() });
+            self.broadcasts.push_back(ClusterBroadcast::Heartbeat { card, last: self.owner.window.last() });
         }
-        while let Some(letter) = self.peer.next_letter(self.now) {
+        while let Some(message) = self.peer.next_message(self.now) {
             for _ in 0..self.copies() {
-                self.letters.push_back(letter.clone());
+                self.messages.push_back(message.clone());
             }
         }
-        for _ in 0..self.dice.below(4) {
-            if let Some(call) = self.calls.pop_front() {
-                self.peer.handle_call(self.now, call);
+        for _ in 0..self.rng.below(4) {
+            if let Some(broadcast) = self.broadcasts.pop_front() {
+                self.peer.handle_broadcast(self.now, broadcast);
             }
-            if let Some(letter) = self.back.pop_front() {
-                self.peer.handle_letter(&letter);
+            if let Some(message) = self.replies.pop_front() {
+                self.peer.handle_message(&message);
             }
-            let Some(letter) = self.letters.pop_front() else { continue };
-            let mut again = Vec::new();
-            let answer = self.owner.handle(self.now, letter, &mut |post| again.push(post), &|_, _| true);
-            self.calls
-                .extend(again.iter().map(|post| ClusterBroadcast::decode(post).expect("our own words")));
+            let Some(message) = self.messages.pop_front() else { continue };
+            let mut resent = Vec::new();
+            let answer = self.owner.handle(self.now, message, &mut |batch| resent.push(batch), &|_, _| true);
+            self.broadcasts.extend(
+                resent.iter().map(|batch| ClusterBroadcast::decode(batch).expect("our own encoding")),
+            );
             for _ in 0..self.copies() {
-                self.back.extend(answer.clone());
+                self.replies.extend(answer.clone());
             }
         }
         self.take_commands();
         self.peer.poll(&mut PortMask::default());
         if self.peer.is_caught_up() {
-            (self.peer.phase, self.peer.heard_before) = (Phase::Here, None);
-        } else if self.dice.below(8) == 0 {
-            self.peer.shards[0].excuse(self.now);
+            (self.peer.phase, self.peer.received_before_start) = (PeerPhase::Up, None);
+        } else if self.rng.below(8) == 0 {
+            self.peer.shards[0].send_empty_snapshot(self.now);
         }
-        self.listen();
+        self.receive();
     }
 
     fn take_commands(&mut self) {
         let (peer, now) = (&mut self.peer, self.now);
         while let Some(command) = peer.shards[0].poll_command() {
-            if let (Some(command), _) = peer.shards[0].handle_here(now, command) {
-                assert!(peer.ask(SHARD, command));
+            if let (Some(command), _) = peer.shards[0].handle_locally(now, command) {
+                assert!(peer.route(SHARD, command));
             }
         }
     }
 
-    fn listen(&mut self) {
-        while let Some((_, Event { seq, body, .. })) = self.asker.poll_event() {
+    fn receive(&mut self) {
+        while let Some((_, Event { seq, body, .. })) = self.client.poll_event() {
             if let EventKind::Refused(_) = body {
                 let (is_missed, seq) = (seq & Event::SNAPSHOT != 0, seq & !Event::SNAPSHOT);
                 // As a session does: an event missed before a restart is reported unless a later
@@ -221,21 +225,21 @@ impl World {
                 }
                 continue;
             }
-            assert!(self.heard.last().is_none_or(|last| seq >= *last), "numbers never go back");
+            assert!(self.received.last().is_none_or(|last| seq >= *last), "numbers never go back");
             match body {
                 EventKind::Done { token: u32::MAX, .. } => {}
                 EventKind::Done { token, .. } => self.done.push(token),
                 EventKind::SnapshotEnd { .. } => self.snapshots += 1,
                 _ => {}
             }
-            self.heard.push(seq);
+            self.received.push(seq);
         }
     }
 
-    fn ask(&mut self, token: u32) {
+    fn send_command(&mut self, token: u32) {
         let body = CommandKind::Halt { security: SecurityId(1), on: true };
-        if self.peer.is_here() && self.asker.has_room(SHARD) {
-            self.asker.send(SHARD, Command::new(ASKER, token, body)).expect("there is room");
+        if self.peer.is_up() && self.client.has_room(SHARD) {
+            self.client.send(SHARD, Command::new(CLIENT, token, body)).expect("there is room");
         }
     }
 }
@@ -243,13 +247,13 @@ impl World {
 #[test]
 fn on_any_network_each_command_is_taken_once_and_each_response_received_once() {
     for seed in 0..40 {
-        let mut world = World::new(seed, 1 << 20);
+        let mut world = ClusterSimulation::new(seed, 1 << 20);
         world.loss = seed % 40;
         let mut sent = 0;
         while sent < 200 {
-            let room = world.asker.has_room(SHARD) && world.peer.is_here();
-            world.ask(sent);
-            sent += u32::from(room);
+            let has_room = world.client.has_room(SHARD) && world.peer.is_up();
+            world.send_command(sent);
+            sent += u32::from(has_room);
             world.step();
         }
         world.loss = 0;
@@ -259,7 +263,7 @@ fn on_any_network_each_command_is_taken_once_and_each_response_received_once() {
         let all: Vec<u32> = (0..sent).collect();
         assert_eq!(world.shard.applied, all, "in their order, each once; seed {seed}");
         assert_eq!(world.done, all, "seed {seed}");
-        assert!(world.peer.asked.is_empty() && world.snapshots >= 1);
+        assert!(world.peer.pending.is_empty() && world.snapshots >= 1);
         assert_eq!(world.peer.shards[0].seq(), world.shard.seq, "and nothing is missing; seed {seed}");
     }
 }
@@ -267,15 +271,15 @@ fn on_any_network_each_command_is_taken_once_and_each_response_received_once() {
 #[test]
 fn a_fix_client_receives_each_report_once_and_in_order_however_often_its_server_restarts() {
     for seed in 0..200 {
-        let mut world = World::new(seed, if seed % 3 == 0 { 2_000 } else { 1 << 20 });
+        let mut world = ClusterSimulation::new(seed, if seed % 3 == 0 { 2_000 } else { 1 << 20 });
         world.loss = seed % 30;
-        let mut said = Vec::new();
+        let mut sent = Vec::new();
         for _ in 0..400 {
-            if world.dice.below(3) == 0 {
+            if world.rng.below(3) == 0 {
                 world.report();
-                said.push(world.shard.seq);
+                sent.push(world.shard.seq);
             }
-            if world.dice.below(40) == 0 {
+            if world.rng.below(40) == 0 {
                 world.restart();
             }
             world.step();
@@ -284,22 +288,22 @@ fn a_fix_client_receives_each_report_once_and_in_order_however_often_its_server_
         for _ in 0..4_000 {
             world.step();
         }
-        assert_eq!(world.reported, said, "seed {seed}, {} lives", world.lives);
+        assert_eq!(world.reported, sent, "seed {seed}, {} starts", world.lives);
     }
 }
 
 #[test]
-fn a_snapshot_replaces_posts_that_are_no_longer_kept() {
-    let mut world = World::new(3, 200);
-    while !world.peer.is_here() {
+fn a_snapshot_replaces_batches_that_are_no_longer_kept() {
+    let mut world = ClusterSimulation::new(3, 200);
+    while !world.peer.is_up() {
         world.step();
     }
     // No message arrives for a while.
     world.loss = 100;
     for seq in 0..50 {
-        world.shard.say(PortMask::one(PortId::LINK), EventKind::TradingDay { day: Day(seq) });
+        world.shard.send(PortMask::one(PortId::LINK), EventKind::TradingDay { day: Day(seq) });
         world.step();
-        world.calls.clear();
+        world.broadcasts.clear();
     }
     let before = world.snapshots;
     world.loss = 0;
@@ -308,5 +312,5 @@ fn a_snapshot_replaces_posts_that_are_no_longer_kept() {
     }
     assert!(world.snapshots > before);
     assert_eq!(world.peer.shards[0].seq(), world.shard.seq);
-    assert!(world.peer.is_here());
+    assert!(world.peer.is_up());
 }

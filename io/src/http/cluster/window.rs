@@ -1,4 +1,4 @@
-//! Posts of this server to the others, as they were sent: numbered, and kept for members that
+//! Batches of this server to the others, as they were sent: numbered, and kept for members that
 //! missed some.
 
 use std::collections::VecDeque;
@@ -6,78 +6,86 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use pitlane_engine::cluster::{ClusterBatch, ClusterBroadcast, ClusterEvent, MemberIdentity};
 
-/// Items in one post: some 15 KB.
-pub const ITEMS_PER_POST_MAX: usize = 64;
+/// Items in one batch: some 15 KB.
+pub const ITEMS_PER_BATCH_MAX: usize = 64;
 
 #[derive(Debug)]
-pub struct Window {
-    card: MemberIdentity,
+pub struct BatchWindow {
+    identity: MemberIdentity,
     bytes_max: usize,
-    /// Consecutive posts; the last has the number `last`.
-    posts: VecDeque<Bytes>,
+    /// Consecutive batches; the last has the number `last`.
+    batches: VecDeque<Bytes>,
     bytes: usize,
     last: u64,
-    /// Number of the last post that was given to the broker, or skipped.
+    /// Number of the last batch that was given to the broker, or skipped.
     out: u64,
-    /// Items of the next post.
+    /// Items of the next batch.
     items: Vec<ClusterEvent>,
 }
 
-impl Window {
-    pub fn new(card: MemberIdentity, bytes_max: usize) -> Window {
-        Window { card, bytes_max, posts: VecDeque::new(), bytes: 0, last: 0, out: 0, items: Vec::new() }
+impl BatchWindow {
+    pub fn new(identity: MemberIdentity, bytes_max: usize) -> BatchWindow {
+        BatchWindow {
+            identity,
+            bytes_max,
+            batches: VecDeque::new(),
+            bytes: 0,
+            last: 0,
+            out: 0,
+            items: Vec::new(),
+        }
     }
 
     pub fn add(&mut self, item: ClusterEvent) {
         self.items.push(item);
-        if self.items.len() == ITEMS_PER_POST_MAX {
+        if self.items.len() == ITEMS_PER_BATCH_MAX {
             self.close();
         }
     }
 
-    /// Makes a post of the added items. If there is no room, the oldest posts are dropped.
+    /// Makes a batch of the added items. If there is no room, the oldest batches are dropped.
     pub fn close(&mut self) {
         if self.items.is_empty() {
             return;
         }
         self.last += 1;
         let items = std::mem::take(&mut self.items);
-        let post = Bytes::from(
-            ClusterBroadcast::Batch(ClusterBatch { card: self.card, number: self.last, items }).encode(),
+        let batch = Bytes::from(
+            ClusterBroadcast::Batch(ClusterBatch { card: self.identity, number: self.last, items }).encode(),
         );
-        self.bytes += post.len();
-        self.posts.push_back(post);
-        while self.bytes > self.bytes_max && self.posts.len() > 1 {
-            self.bytes -= self.posts.pop_front().map_or(0, |post| post.len());
+        self.bytes += batch.len();
+        self.batches.push_back(batch);
+        while self.bytes > self.bytes_max && self.batches.len() > 1 {
+            self.bytes -= self.batches.pop_front().map_or(0, |batch| batch.len());
         }
     }
 
-    /// Returns the number of the last post.
+    /// Returns the number of the last batch.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns the next post to send.
+    /// Returns the next batch to send.
     pub fn take(&mut self) -> Option<Bytes> {
         if self.out == self.last {
             return None;
         }
-        // Posts that were dropped are requested in vain: then the member that lacks them joins
+        // Batches that were dropped are requested in vain: then the member that lacks them joins
         // again.
-        self.out = self.out.max(self.last - self.posts.len() as u64) + 1;
+        self.out = self.out.max(self.last - self.batches.len() as u64) + 1;
         self.get(self.out)
     }
 
-    /// Skips all posts while the broker is away; members that lack them request them later.
-    pub fn pass(&mut self) {
+    /// Skips all batches while the broker is away; members that lack them request them later.
+    pub fn skip_unsent(&mut self) {
         self.out = self.last;
     }
 
-    /// Returns an earlier post; `None` if it is no longer kept, or does not exist yet.
+    /// Returns an earlier batch; `None` if it is no longer kept, or does not exist yet.
     pub fn get(&self, number: u64) -> Option<Bytes> {
         let behind = self.last.checked_sub(number)? as usize;
-        let at = self.posts.len().checked_sub(behind + 1)?;
-        self.posts.get(at).cloned()
+        let at = self.batches.len().checked_sub(behind + 1)?;
+        self.batches.get(at).cloned()
     }
 }
 
@@ -97,20 +105,20 @@ mod tests {
 
     fn numbers(bytes: Option<Bytes>) -> Option<(u64, usize)> {
         match ClusterBroadcast::decode(&bytes?) {
-            Ok(ClusterBroadcast::Batch(post)) => Some((post.number, post.items.len())),
+            Ok(ClusterBroadcast::Batch(batch)) => Some((batch.number, batch.items.len())),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn posts_are_sent_once_and_kept_as_far_as_there_is_room() {
-        let mut window = Window::new(MemberIdentity::default(), 2_000);
-        (0..ITEMS_PER_POST_MAX as u64 + 1).for_each(|seq| window.add(item(seq)));
-        assert_eq!(numbers(window.take()), Some((1, ITEMS_PER_POST_MAX)));
+    fn batches_are_sent_once_and_kept_as_far_as_there_is_room() {
+        let mut window = BatchWindow::new(MemberIdentity::default(), 2_000);
+        (0..ITEMS_PER_BATCH_MAX as u64 + 1).for_each(|seq| window.add(item(seq)));
+        assert_eq!(numbers(window.take()), Some((1, ITEMS_PER_BATCH_MAX)));
         assert_eq!((window.take(), window.last()), (None, 1), "the second is not closed yet");
         window.close();
         assert_eq!(numbers(window.take()), Some((2, 1)));
-        assert_eq!(numbers(window.get(1)), Some((1, ITEMS_PER_POST_MAX)));
+        assert_eq!(numbers(window.get(1)), Some((1, ITEMS_PER_BATCH_MAX)));
         for seq in 100..200 {
             window.add(item(seq));
             window.close();
@@ -118,8 +126,8 @@ mod tests {
         assert!(window.get(1).is_none() && window.get(103).is_none());
         assert_eq!(numbers(window.get(102)), Some((102, 1)));
         let (first, _) = numbers(window.take()).unwrap();
-        assert!(first > 3, "what is given up is passed over");
-        window.pass();
+        assert!(first > 3, "dropped batches are skipped");
+        window.skip_unsent();
         assert!(window.take().is_none());
     }
 }

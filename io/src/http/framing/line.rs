@@ -2,15 +2,15 @@
 //! anything. Nothing of its text is kept.
 //!
 //! ```text
-//! header:  Name ─ all letters ─► Colon ─ `:` ─► Number, Word       any other letter ─► Rest
+//! header:  Name ─ all letters ─► Colon ─ `:` ─► Number, ChunkedToken   any other letter ─► Rest
 //! chunk:   Number ─ `;` ─► Size
-//! value:   Before ─► Inside ─► After                               any other letter ─► Bad
+//! value:   Before ─► Inside ─► After                             any other letter ─► Bad
 //! ```
 
 /// State of a line that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
-    part: Part,
+pub struct LineParser {
+    part: LinePart,
     /// Bytes so far: none, one, or more.
     bytes: u8,
     last: u8,
@@ -33,16 +33,16 @@ pub enum LineEnd {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum LinePart {
     /// `matched` letters of the name have arrived. The two names differ in their first letter.
     Name {
-        header: Option<Header>,
+        header: Option<FramingHeader>,
         matched: u8,
     },
     /// The whole name has arrived.
-    Colon(Header),
+    Colon(FramingHeader),
     Length(Number),
-    Coding(Word),
+    Coding(ChunkedToken),
     /// The size of a chunk; everything after the semicolon is ignored.
     Size {
         size: Number,
@@ -52,32 +52,32 @@ enum Part {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Header {
+enum FramingHeader {
     ContentLength,
     TransferEncoding,
 }
 
-impl Header {
+impl FramingHeader {
     fn name(self) -> &'static [u8] {
         match self {
-            Header::ContentLength => b"content-length",
-            Header::TransferEncoding => b"transfer-encoding",
+            FramingHeader::ContentLength => b"content-length",
+            FramingHeader::TransferEncoding => b"transfer-encoding",
         }
     }
 }
 
-impl Line {
+impl LineParser {
     /// Creates a line of which only matters whether it is empty.
-    pub fn plain() -> Line {
-        Line { part: Part::Rest, bytes: 0, last: 0 }
+    pub fn plain() -> LineParser {
+        LineParser { part: LinePart::Rest, bytes: 0, last: 0 }
     }
 
-    pub fn header() -> Line {
-        Line { part: Part::Name { header: None, matched: 0 }, ..Line::plain() }
+    pub fn header() -> LineParser {
+        LineParser { part: LinePart::Name { header: None, matched: 0 }, ..LineParser::plain() }
     }
 
-    pub fn chunk_size() -> Line {
-        Line { part: Part::Size { size: Number::Before, is_over: false }, ..Line::plain() }
+    pub fn chunk_size() -> LineParser {
+        LineParser { part: LinePart::Size { size: Number::Before, is_over: false }, ..LineParser::plain() }
     }
 
     pub fn has_begun(&self) -> bool {
@@ -89,7 +89,7 @@ impl Line {
         let Some(last) = bytes.last() else { return };
         for &byte in bytes {
             // Most headers begin with another letter.
-            if self.part == Part::Rest {
+            if self.part == LinePart::Rest {
                 break;
             }
             self.part = self.part.after(byte);
@@ -107,52 +107,54 @@ impl Line {
             return LineEnd::Empty;
         }
         match self.part {
-            Part::Length(number) => LineEnd::ContentLength(number.value()),
-            Part::Coding(word) => LineEnd::TransferEncoding { is_chunked: word.is_chunked() },
-            Part::Size { size, .. } => LineEnd::ChunkSize(size.value()),
-            Part::Name { .. } | Part::Colon(_) | Part::Rest => LineEnd::Other,
+            LinePart::Length(number) => LineEnd::ContentLength(number.value()),
+            LinePart::Coding(token) => LineEnd::TransferEncoding { is_chunked: token.is_chunked() },
+            LinePart::Size { size, .. } => LineEnd::ChunkSize(size.value()),
+            LinePart::Name { .. } | LinePart::Colon(_) | LinePart::Rest => LineEnd::Other,
         }
     }
 }
 
-impl Part {
-    fn after(self, byte: u8) -> Part {
+impl LinePart {
+    fn after(self, byte: u8) -> LinePart {
         match self {
-            Part::Name { header, matched } => name_after(header, matched, byte),
+            LinePart::Name { header, matched } => name_after(header, matched, byte),
             // A space before the colon makes no valid header; hyper refuses it, and here it counts
             // as the header that it resembles.
-            Part::Colon(_) if byte.is_ascii_whitespace() => self,
-            Part::Colon(Header::ContentLength) if byte == b':' => Part::Length(Number::Before),
-            Part::Colon(Header::TransferEncoding) if byte == b':' => Part::Coding(Word::Before),
-            Part::Colon(_) => Part::Rest,
-            Part::Length(number) => Part::Length(number.after(byte, 10)),
-            Part::Coding(word) => Part::Coding(word.after(byte)),
-            Part::Size { is_over: true, .. } => self,
-            Part::Size { size, .. } if byte == b';' => Part::Size { size, is_over: true },
-            Part::Size { size, .. } => Part::Size { size: size.after(byte, 16), is_over: false },
-            Part::Rest => Part::Rest,
+            LinePart::Colon(_) if byte.is_ascii_whitespace() => self,
+            LinePart::Colon(FramingHeader::ContentLength) if byte == b':' => LinePart::Length(Number::Before),
+            LinePart::Colon(FramingHeader::TransferEncoding) if byte == b':' => {
+                LinePart::Coding(ChunkedToken::Before)
+            }
+            LinePart::Colon(_) => LinePart::Rest,
+            LinePart::Length(number) => LinePart::Length(number.after(byte, 10)),
+            LinePart::Coding(token) => LinePart::Coding(token.after(byte)),
+            LinePart::Size { is_over: true, .. } => self,
+            LinePart::Size { size, .. } if byte == b';' => LinePart::Size { size, is_over: true },
+            LinePart::Size { size, .. } => LinePart::Size { size: size.after(byte, 16), is_over: false },
+            LinePart::Rest => LinePart::Rest,
         }
     }
 }
 
-fn name_after(header: Option<Header>, matched: u8, byte: u8) -> Part {
+fn name_after(header: Option<FramingHeader>, matched: u8, byte: u8) -> LinePart {
     let letter = byte.to_ascii_lowercase();
     let header = match header {
         Some(header) => header,
-        None if letter == b'c' => Header::ContentLength,
-        None if letter == b't' => Header::TransferEncoding,
-        None => return Part::Rest,
+        None if letter == b'c' => FramingHeader::ContentLength,
+        None if letter == b't' => FramingHeader::TransferEncoding,
+        None => return LinePart::Rest,
     };
     let name = header.name();
     match name.get(matched as usize) {
         Some(expected) if *expected == letter => {}
-        Some(_) | None => return Part::Rest,
+        Some(_) | None => return LinePart::Rest,
     }
     let matched = matched + 1;
     if matched as usize == name.len() {
-        Part::Colon(header)
+        LinePart::Colon(header)
     } else {
-        Part::Name { header: Some(header), matched }
+        LinePart::Name { header: Some(header), matched }
     }
 }
 
@@ -193,7 +195,7 @@ const CHUNKED: &[u8] = b"chunked";
 
 /// A value that should be `chunked`, with blanks around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum ChunkedToken {
     Before,
     /// This many letters of it have arrived.
     Inside(u8),
@@ -201,27 +203,27 @@ enum Word {
     Bad,
 }
 
-impl Word {
-    fn after(self, byte: u8) -> Word {
+impl ChunkedToken {
+    fn after(self, byte: u8) -> ChunkedToken {
         let is_blank = byte.is_ascii_whitespace();
         match self {
-            Word::Before if is_blank => Word::Before,
-            Word::Before => Word::Inside(0).after(byte),
-            Word::Inside(matched) => match CHUNKED.get(matched as usize) {
-                Some(letter) if byte.eq_ignore_ascii_case(letter) => Word::Inside(matched + 1),
-                None if is_blank => Word::After,
-                Some(_) | None => Word::Bad,
+            ChunkedToken::Before if is_blank => ChunkedToken::Before,
+            ChunkedToken::Before => ChunkedToken::Inside(0).after(byte),
+            ChunkedToken::Inside(matched) => match CHUNKED.get(matched as usize) {
+                Some(letter) if byte.eq_ignore_ascii_case(letter) => ChunkedToken::Inside(matched + 1),
+                None if is_blank => ChunkedToken::After,
+                Some(_) | None => ChunkedToken::Bad,
             },
-            Word::After if is_blank => Word::After,
-            Word::After | Word::Bad => Word::Bad,
+            ChunkedToken::After if is_blank => ChunkedToken::After,
+            ChunkedToken::After | ChunkedToken::Bad => ChunkedToken::Bad,
         }
     }
 
     fn is_chunked(self) -> bool {
         match self {
-            Word::Inside(matched) => matched as usize == CHUNKED.len(),
-            Word::After => true,
-            Word::Before | Word::Bad => false,
+            ChunkedToken::Inside(matched) => matched as usize == CHUNKED.len(),
+            ChunkedToken::After => true,
+            ChunkedToken::Before | ChunkedToken::Bad => false,
         }
     }
 }

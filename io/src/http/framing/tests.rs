@@ -6,7 +6,7 @@ use super::*;
 
 /// Returns the result for bytes that are split at `cuts`: the fault, or whether a head is open at
 /// the end.
-fn verdict(bytes: &[u8], cuts: &[usize]) -> Result<bool, Fault> {
+fn verdict(bytes: &[u8], cuts: &[usize]) -> Result<bool, FramingFault> {
     let mut framing = Framing::default();
     let mut start = 0;
     for &cut in cuts.iter().chain([&bytes.len()]) {
@@ -17,15 +17,15 @@ fn verdict(bytes: &[u8], cuts: &[usize]) -> Result<bool, Fault> {
 }
 
 /// Checks the result for every split.
-fn check(text: &str, expected: Result<bool, Fault>) {
+fn check(text: &str, expected: Result<bool, FramingFault>) {
     let bytes = text.as_bytes();
-    let told = |cuts: &[usize]| verdict(bytes, cuts);
-    assert_eq!(told(&[]), expected, "{text:?}");
+    let verdict_of = |cuts: &[usize]| verdict(bytes, cuts);
+    assert_eq!(verdict_of(&[]), expected, "{text:?}");
     for cut in 0..=bytes.len() {
-        assert_eq!(told(&[cut]), expected, "{text:?} cut at {cut}");
+        assert_eq!(verdict_of(&[cut]), expected, "{text:?} cut at {cut}");
     }
     let everywhere: Vec<_> = (1..bytes.len()).collect();
-    assert_eq!(told(&everywhere), expected, "{text:?} byte by byte");
+    assert_eq!(verdict_of(&everywhere), expected, "{text:?} byte by byte");
 }
 
 #[test]
@@ -46,29 +46,29 @@ fn a_chunked_body_is_followed_to_its_end() {
     check(&format!("{head}3\r\nabc\r\nA;x=1\r\n0123456789\r\n0\r\n\r\n"), Ok(false));
     check(&format!("{head}0\r\nTrailer: 1\r\n\r\nGET"), Ok(true));
     check(&format!("{head}3\r\nabc\r\n"), Ok(false));
-    check(&format!("{head}3\r\nabcd\r\n"), Err(Fault::BadChunk));
-    check(&format!("{head}x\r\n"), Err(Fault::BadChunk));
-    check(&format!("{head}-1\r\n"), Err(Fault::BadChunk));
-    check(&format!("{head}10000000000000000\r\n"), Err(Fault::BadChunk));
+    check(&format!("{head}3\r\nabcd\r\n"), Err(FramingFault::BadChunk));
+    check(&format!("{head}x\r\n"), Err(FramingFault::BadChunk));
+    check(&format!("{head}-1\r\n"), Err(FramingFault::BadChunk));
+    check(&format!("{head}10000000000000000\r\n"), Err(FramingFault::BadChunk));
 }
 
 #[test]
 fn an_ambiguous_request_is_a_fault() {
     let cases = [
-        ("X: 1\nY: 2", Fault::BareLineFeed),
-        ("X: 1\n", Fault::BareLineFeed),
-        ("Content-Length: 3\r\nTransfer-Encoding: chunked", Fault::LengthAndCoding),
-        ("Transfer-Encoding: chunked\r\nX: 1\r\nContent-Length: 3", Fault::LengthAndCoding),
-        ("Content-Length: 3\r\nContent-Length: 3", Fault::LengthTwice),
-        ("Content-Length: 3\r\nCONTENT-LENGTH: 4", Fault::LengthTwice),
-        ("Content-Length: 3, 3", Fault::BadLength),
-        ("Content-Length: +3", Fault::BadLength),
-        ("Content-Length:", Fault::BadLength),
-        ("Content-Length: 99999999999999999999", Fault::BadLength),
-        ("Transfer-Encoding: gzip, chunked", Fault::BadCoding),
-        ("Transfer-Encoding: identity", Fault::BadCoding),
-        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", Fault::BadCoding),
-        ("Transfer-Encoding: xchunked", Fault::BadCoding),
+        ("X: 1\nY: 2", FramingFault::BareLineFeed),
+        ("X: 1\n", FramingFault::BareLineFeed),
+        ("Content-Length: 3\r\nTransfer-Encoding: chunked", FramingFault::LengthAndCoding),
+        ("Transfer-Encoding: chunked\r\nX: 1\r\nContent-Length: 3", FramingFault::LengthAndCoding),
+        ("Content-Length: 3\r\nContent-Length: 3", FramingFault::LengthTwice),
+        ("Content-Length: 3\r\nCONTENT-LENGTH: 4", FramingFault::LengthTwice),
+        ("Content-Length: 3, 3", FramingFault::BadLength),
+        ("Content-Length: +3", FramingFault::BadLength),
+        ("Content-Length:", FramingFault::BadLength),
+        ("Content-Length: 99999999999999999999", FramingFault::BadLength),
+        ("Transfer-Encoding: gzip, chunked", FramingFault::BadCoding),
+        ("Transfer-Encoding: identity", FramingFault::BadCoding),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", FramingFault::BadCoding),
+        ("Transfer-Encoding: xchunked", FramingFault::BadCoding),
     ];
     for (headers, fault) in cases {
         check(&format!("POST / HTTP/1.1\r\nHost: a\r\n{headers}\r\n\r\n"), Err(fault));
@@ -91,14 +91,14 @@ fn a_header_is_found_wherever_its_line_is_split() {
     for spaces in [0, 1, 40, 63, 64, 65, 200, 4_000] {
         let blank = " ".repeat(spaces);
         let both = format!("Content-Length:{blank}3\r\nTransfer-Encoding:{blank}chunked\r\n");
-        check_sparsely(&format!("POST / HTTP/1.1\r\n{both}\r\n"), Err(Fault::LengthAndCoding));
+        check_sparsely(&format!("POST / HTTP/1.1\r\n{both}\r\n"), Err(FramingFault::LengthAndCoding));
         let chunk = format!("Transfer-Encoding: chunked\r\n\r\n3;{}\r\nabc\r\n0\r\n\r\n", "x".repeat(spaces));
         check_sparsely(&format!("POST / HTTP/1.1\r\n{chunk}"), Ok(false));
     }
 }
 
 /// As [`check`], with splits around the positions where a buffer might end.
-fn check_sparsely(text: &str, expected: Result<bool, Fault>) {
+fn check_sparsely(text: &str, expected: Result<bool, FramingFault>) {
     for cut in (0..=text.len()).step_by(31) {
         assert_eq!(verdict(text.as_bytes(), &[cut]), expected, "cut at {cut}");
     }
@@ -107,7 +107,7 @@ fn check_sparsely(text: &str, expected: Result<bool, Fault>) {
 }
 
 /// Applies the same rules to the whole text, line by line.
-fn naive(text: &[u8]) -> Result<bool, Fault> {
+fn naive(text: &[u8]) -> Result<bool, FramingFault> {
     let mut rest = text;
     while !rest.is_empty() {
         // Empty lines before a request.
@@ -123,19 +123,19 @@ fn naive(text: &[u8]) -> Result<bool, Fault> {
             }
             if let Some(value) = naive_value(line, "content-length") {
                 let digits = value.bytes().all(|b| b.is_ascii_digit()) && !value.is_empty();
-                let number = value.parse::<u64>().ok().filter(|_| digits).ok_or(Fault::BadLength)?;
+                let number = value.parse::<u64>().ok().filter(|_| digits).ok_or(FramingFault::BadLength)?;
                 if length.replace(number).is_some() {
-                    return Err(Fault::LengthTwice);
+                    return Err(FramingFault::LengthTwice);
                 }
             } else if let Some(value) = naive_value(line, "transfer-encoding") {
                 if std::mem::replace(&mut chunked, true) || !value.eq_ignore_ascii_case("chunked") {
-                    return Err(Fault::BadCoding);
+                    return Err(FramingFault::BadCoding);
                 }
             } else {
                 continue;
             }
             if chunked && length.is_some() {
-                return Err(Fault::LengthAndCoding);
+                return Err(FramingFault::LengthAndCoding);
             }
         }
         if chunked {
@@ -150,37 +150,37 @@ fn naive(text: &[u8]) -> Result<bool, Fault> {
 }
 
 /// Returns the next line without its end; `None` if it is incomplete.
-fn naive_line<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Fault> {
+fn naive_line<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, FramingFault> {
     let Some(end) = rest.iter().position(|b| *b == b'\n') else { return Ok(None) };
-    let line = rest[..end].strip_suffix(b"\r").ok_or(Fault::BareLineFeed)?;
+    let line = rest[..end].strip_suffix(b"\r").ok_or(FramingFault::BareLineFeed)?;
     *rest = &rest[end + 1..];
     Ok(Some(line))
 }
 
 fn naive_value(line: &[u8], name: &str) -> Option<String> {
     let line = String::from_utf8_lossy(line);
-    let (said, value) = line.split_once(':')?;
-    let said = said.trim_end_matches(|c: char| c.is_ascii_whitespace());
+    let (header_name, value) = line.split_once(':')?;
+    let header_name = header_name.trim_end_matches(|c: char| c.is_ascii_whitespace());
     let value = value.trim_matches(|c: char| c.is_ascii_whitespace());
-    said.eq_ignore_ascii_case(name).then(|| value.to_string())
+    header_name.eq_ignore_ascii_case(name).then(|| value.to_string())
 }
 
 /// Returns whether all chunks and the trailer are complete.
-fn naive_chunks(rest: &mut &[u8]) -> Result<bool, Fault> {
+fn naive_chunks(rest: &mut &[u8]) -> Result<bool, FramingFault> {
     loop {
         let Some(line) = naive_line(rest)? else { return Ok(false) };
         let text = String::from_utf8_lossy(line).into_owned();
         let size = text.split(';').next().unwrap_or_default();
         let size = size.trim_matches(|c: char| c.is_ascii_whitespace());
         let is_hex = !size.is_empty() && size.bytes().all(|b| b.is_ascii_hexdigit());
-        let size = u64::from_str_radix(size, 16).ok().filter(|_| is_hex).ok_or(Fault::BadChunk)?;
+        let size = u64::from_str_radix(size, 16).ok().filter(|_| is_hex).ok_or(FramingFault::BadChunk)?;
         if size == 0 {
             break;
         }
         *rest = rest.get(size as usize..).unwrap_or_default();
         match naive_line(rest)? {
             Some(b"") => {}
-            Some(_) => return Err(Fault::BadChunk),
+            Some(_) => return Err(FramingFault::BadChunk),
             None => return Ok(false),
         }
     }
@@ -193,7 +193,7 @@ fn naive_chunks(rest: &mut &[u8]) -> Result<bool, Fault> {
     }
 }
 
-/// Generates requests from words that matter, some of them damaged.
+/// Generates requests from tokens that matter, some of them damaged.
 fn any_request(chance: &mut Rng) -> Vec<u8> {
     const WORDS: [&str; 28] = [
         "POST / HTTP/1.1\r\n",
@@ -227,11 +227,11 @@ fn any_request(chance: &mut Rng) -> Vec<u8> {
     ];
     let mut text = Vec::new();
     for _ in 0..chance.below(24) + 1 {
-        let word = WORDS[chance.below(WORDS.len() as u64) as usize];
+        let token = WORDS[chance.below(WORDS.len() as u64) as usize];
         if chance.below(8) == 0 {
             text.extend(std::iter::repeat_n(b' ', chance.below(130) as usize));
         }
-        text.extend_from_slice(word.as_bytes());
+        text.extend_from_slice(token.as_bytes());
     }
     if chance.below(4) == 0 {
         let at = chance.below(text.len() as u64) as usize;
@@ -246,17 +246,17 @@ fn every_split_of_a_request_has_the_verdict_of_the_whole() {
     for _ in 0..20_000 {
         let text = any_request(&mut chance);
         let whole = verdict(&text, &[]);
-        let shown = String::from_utf8_lossy(&text);
+        let text_shown = String::from_utf8_lossy(&text);
         if text.is_ascii() {
             let is_open = naive(&text);
             // Whether a head is open is only checked where it is known to have begun.
-            assert_eq!(whole.map(|_| ()), is_open.map(|_| ()), "{shown:?}");
+            assert_eq!(whole.map(|_| ()), is_open.map(|_| ()), "{text_shown:?}");
         }
         let mut cuts: Vec<_> =
             (0..chance.below(6)).map(|_| chance.below(text.len() as u64 + 1) as usize).collect();
         cuts.sort_unstable();
-        assert_eq!(verdict(&text, &cuts), whole, "{shown:?} cut at {cuts:?}");
+        assert_eq!(verdict(&text, &cuts), whole, "{text_shown:?} cut at {cuts:?}");
         let everywhere: Vec<_> = (1..text.len()).collect();
-        assert_eq!(verdict(&text, &everywhere), whole, "{shown:?} byte by byte");
+        assert_eq!(verdict(&text, &everywhere), whole, "{text_shown:?} byte by byte");
     }
 }

@@ -1,46 +1,46 @@
 //! The closed list of metrics, each with its help text.
 
 use crate::http::app_state::AppState;
-use crate::http::cluster::{Counts, Phase};
+use crate::http::cluster::{PeerCounts, PeerPhase};
 use crate::http::health::{COMMIT, is_ready};
 use crate::http::status::Journaling;
-use crate::metrics::exposition::{Exposition, Kind, Seconds};
+use crate::metrics::exposition::{Exposition, MetricKind, Seconds};
 use crate::metrics::process::Process;
 use crate::metrics::{Counter, ShardMeter};
-use Kind::{Counter as C, Gauge as G};
+use MetricKind::{Counter as C, Gauge as G};
 use pitlane_protocols::fix::session::VenueCounts;
 
-pub fn all(house: &AppState) -> String {
+pub fn all(app: &AppState) -> String {
     let mut out = Exposition::default();
-    service(house, &mut out);
-    shards(house, &mut out);
-    view(house, &mut out);
-    venues(house, &mut out);
-    http(house, &mut out);
-    outposts(house, &mut out);
-    cluster(house, &mut out);
-    if let Some(standby) = house.standing.standby() {
+    service(app, &mut out);
+    shards(app, &mut out);
+    view(app, &mut out);
+    venues(app, &mut out);
+    http(app, &mut out);
+    remote_strategies(app, &mut out);
+    cluster(app, &mut out);
+    if let Some(standby) = app.service_status.standby() {
         standby.expose(&mut out);
     }
-    stages(house, &mut out);
+    stages(app, &mut out);
     process(&mut out);
     out.into_text()
 }
 
-fn service(house: &AppState, out: &mut Exposition) {
-    let standing = &house.standing;
-    out.family("pitlane_build_info", G, "Always 1; its labels say what was built.");
+fn service(app: &AppState, out: &mut Exposition) {
+    let service_status = &app.service_status;
+    out.family("pitlane_build_info", G, "Always 1; its labels name the build.");
     let (version, commit) = (env!("CARGO_PKG_VERSION"), COMMIT);
     out.sample(&[("version", &version), ("commit", &commit)], 1);
-    let uptime = Seconds(house.now().since(standing.started()));
+    let uptime = Seconds(app.now().since(service_status.started()));
     out.single("pitlane_uptime_seconds", G, "Time since the start of the process.", uptime);
-    let ready = is_ready(house) as u8;
+    let ready = is_ready(app) as u8;
     out.single("pitlane_ready", G, "1 while the service accepts orders.", ready);
-    let sound = (standing.journaling() == Journaling::Sound) as u8;
+    let sound = (service_status.journaling() == Journaling::Sound) as u8;
     out.single("pitlane_journal_healthy", G, "1 while the journal is as durable as configured.", sound);
-    let kills = house.floor.view().kills().count();
+    let kills = app.shard_client.view().kills().count();
     out.single("pitlane_kill_switches", G, "Kill switches that are on.", kills);
-    if let Some(tls) = &house.tls {
+    if let Some(tls) = &app.tls {
         let name = "pitlane_tls_certificate_not_after_seconds";
         out.single(
             name,
@@ -51,10 +51,10 @@ fn service(house: &AppState, out: &mut Exposition) {
     }
 }
 
-type Column = (&'static str, &'static str, fn(&ShardMeter) -> &Counter);
+type ShardColumn = (&'static str, &'static str, fn(&ShardMeter) -> &Counter);
 
 /// Counters that every shard's thread publishes.
-const SHARD: [Column; 12] = [
+const SHARD: [ShardColumn; 12] = [
     ("pitlane_shard_commands_total", "Commands applied, timers among them.", |s| &s.commands),
     ("pitlane_shard_timers_total", "Timers applied.", |s| &s.timers),
     ("pitlane_shard_resumed_total", "Steps that continued an earlier command.", |s| &s.resumed),
@@ -75,30 +75,30 @@ const SHARD: [Column; 12] = [
     ("pitlane_journal_snapshots_total", "Snapshots written.", |s| &s.journal.snapshots),
 ];
 
-fn shards(house: &AppState, out: &mut Exposition) {
+fn shards(app: &AppState, out: &mut Exposition) {
     for (name, help, counter) in SHARD {
         out.family(name, C, help);
-        for (shard, meter) in house.registry.shards.iter().enumerate() {
+        for (shard, meter) in app.registry.shards.iter().enumerate() {
             out.sample(&[("shard", &shard)], counter(meter).get());
         }
     }
 }
 
-fn view(house: &AppState, out: &mut Exposition) {
-    let heard = house.floor.heard();
-    out.single("pitlane_read_model_events_total", C, "Events that the read model applied.", heard.events);
-    out.single("pitlane_ticks_total", C, "Ticks.", heard.ticks);
-    out.single("pitlane_orders_total", C, "Orders entered.", heard.orders);
-    out.single("pitlane_orders_rejected_total", C, "Orders rejected.", heard.rejected);
-    out.single("pitlane_fills_total", C, "Fills of orders.", heard.fills);
+fn view(app: &AppState, out: &mut Exposition) {
+    let counts = app.shard_client.event_counts();
+    out.single("pitlane_read_model_events_total", C, "Events that the read model applied.", counts.events);
+    out.single("pitlane_ticks_total", C, "Ticks.", counts.ticks);
+    out.single("pitlane_orders_total", C, "Orders entered.", counts.orders);
+    out.single("pitlane_orders_rejected_total", C, "Orders rejected.", counts.rejected);
+    out.single("pitlane_fills_total", C, "Fills of orders.", counts.fills);
     out.single(
         "pitlane_order_requests_rejected_total",
         C,
         "Cancels and modifications rejected.",
-        heard.refusals,
+        counts.refusals,
     );
-    out.single("pitlane_transactions_total", C, "Transactions booked.", heard.transactions);
-    let view = house.floor.view();
+    out.single("pitlane_transactions_total", C, "Transactions booked.", counts.transactions);
+    let view = app.shard_client.view();
     out.single("pitlane_alerts_total", C, "Alerts that an operator should read.", view.alerts_seen());
     out.family("pitlane_read_model_orders", G, "Orders the read model holds.");
     out.sample(&[("state", &"open")], view.open_orders_len());
@@ -110,7 +110,7 @@ fn view(house: &AppState, out: &mut Exposition) {
         view.positions().count(),
     );
     out.family("pitlane_read_model_complete", G, "1 when nothing of the shard is missing in the read model.");
-    for shard in 0..house.floor.shards() {
+    for shard in 0..app.shard_client.shards() {
         let complete = view.is_complete(pitlane_engine::id::ShardId(shard)) as u8;
         out.sample(&[("shard", &shard)], complete);
     }
@@ -142,11 +142,11 @@ const VENUE: [VenueColumn; 7] = [
 ];
 
 /// Adds the metrics of the venues, as of the last second.
-fn venues(house: &AppState, out: &mut Exposition) {
+fn venues(app: &AppState, out: &mut Exposition) {
     let mut rows = Vec::new();
-    house
-        .switchboard
-        .each(|_, row| rows.extend(row.venue.map(|counts| (row.name.clone(), row.state, counts))));
+    app.notification_hub.for_each_session(|_, row| {
+        rows.extend(row.venue.map(|counts| (row.name.clone(), row.state, counts)))
+    });
     if rows.is_empty() {
         return;
     }
@@ -162,18 +162,18 @@ fn venues(house: &AppState, out: &mut Exposition) {
     }
 }
 
-fn http(house: &AppState, out: &mut Exposition) {
-    let meter = &house.meter;
+fn http(app: &AppState, out: &mut Exposition) {
+    let meter = &app.meter;
     out.family("pitlane_http_requests_total", C, "Requests answered, by the class of their status.");
-    for (class, count) in meter.answers() {
+    for (class, count) in meter.responses_by_class() {
         out.sample(&[("class", &class)], count);
     }
-    let guarded = meter.guarded.get();
+    let rejected = meter.rejected.get();
     out.single(
         "pitlane_http_forbidden_requests_total",
         C,
         "Requests rejected before they reached a handler.",
-        guarded,
+        rejected,
     );
     let refused = meter.logins_refused.get();
     out.single(
@@ -182,14 +182,14 @@ fn http(house: &AppState, out: &mut Exposition) {
         "Requests with wrong credentials, or too many.",
         refused,
     );
-    out.single("pitlane_http_connections", G, "Connections open now.", house.admission.len());
+    out.single("pitlane_http_connections", G, "Connections open now.", app.admission.len());
     out.single("pitlane_http_connections_total", C, "Connections accepted.", meter.accepted.get());
-    let away = meter.turned_away.get();
+    let refused_connections = meter.refused.get();
     out.single(
         "pitlane_http_rejected_connections_total",
         C,
         "Connections rejected because a limit was reached.",
-        away,
+        refused_connections,
     );
     let failed = meter.handshakes_failed.get();
     out.single("pitlane_http_failed_tls_handshakes_total", C, "TLS handshakes that failed.", failed);
@@ -207,78 +207,77 @@ fn http(house: &AppState, out: &mut Exposition) {
         "Connections closed for being slow or idle.",
         slow,
     );
-    let forgotten = house.floor.ids_forgotten();
-    let help = "Order ids of the trading day forgotten for want of room: they could be used again.";
+    let forgotten = app.shard_client.ids_forgotten();
+    let help = "Order ids of the trading day forgotten because the table was full: they could be used again.";
     out.single("pitlane_http_order_ids_forgotten_total", C, help, forgotten);
-    let waiting = house.floor.waiting_len();
+    let waiting = app.shard_client.waiting_len();
     out.single("pitlane_http_pending_requests", G, "Requests that wait for a shard.", waiting);
     out.family(
         "pitlane_notifications_dropped_total",
         C,
         "Notifications dropped because a queue between threads was full.",
     );
-    for (place, count) in [("hall", house.hall.dropped()), ("log", house.switchboard.dropped_log())] {
-        out.sample(&[("place", &place)], count);
+    for (queue, count) in [("hall", app.ws_broker.dropped()), ("log", app.notification_hub.dropped_log())] {
+        out.sample(&[("place", &queue)], count);
     }
-    house
-        .switchboard
-        .each_post(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));
+    app.notification_hub
+        .each_channel(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));
 }
 
 /// Adds the metrics of strategies in processes of their own.
-fn outposts(house: &AppState, out: &mut Exposition) {
-    let Some(outposts) = &house.outposts else { return };
-    let up = outposts.up.get() as u8;
+fn remote_strategies(app: &AppState, out: &mut Exposition) {
+    let Some(remote_strategies) = &app.remote_strategies else { return };
+    let up = remote_strategies.up.get() as u8;
     out.single("pitlane_broker_connected", G, "1 while the broker of remote strategies is connected.", up);
     out.family("pitlane_remote_strategy_up", G, "1 while the process of the strategy holds its lease.");
-    outposts.each(|name, present, _| out.sample(&[("strategy", &name)], present as u8));
+    remote_strategies.for_each(|name, present, _| out.sample(&[("strategy", &name)], present as u8));
     out.family(
         "pitlane_remote_strategy_unacknowledged_events",
         G,
         "Order events that the process has not acknowledged.",
     );
-    outposts.each_behind(|name, behind| out.sample(&[("strategy", &name)], behind));
-    let counts = &outposts.counts;
+    remote_strategies.for_each_unconfirmed(|name, behind| out.sample(&[("strategy", &name)], behind));
+    let counts = &remote_strategies.counts;
     let totals = [
         (
             "pitlane_remote_strategy_messages_received_total",
             "Messages received from remote strategies.",
-            counts.letters.get(),
+            counts.messages.get(),
         ),
         (
             "pitlane_remote_strategy_decode_errors_total",
             "Messages of remote strategies that could not be decoded.",
-            counts.misread.get(),
+            counts.decode_errors.get(),
         ),
         (
             "pitlane_remote_strategy_misrouted_messages_total",
-            "Those that asked for their answer outside of the inbox of their strategy, and were refused.",
-            counts.astray.get(),
+            "Messages refused because their reply subject is outside of the inbox of their strategy.",
+            counts.misrouted.get(),
         ),
         (
             "pitlane_remote_strategy_event_messages_total",
             "Messages with order events sent to remote strategies.",
-            counts.posts.get(),
+            counts.event_batches.get(),
         ),
         (
             "pitlane_remote_strategy_price_messages_total",
             "Messages with prices sent to remote strategies.",
-            counts.prices.get(),
+            counts.price_batches.get(),
         ),
         (
             "pitlane_remote_strategy_conflated_prices_total",
             "Prices replaced by newer ones before they were sent.",
-            outposts.conflated(),
+            remote_strategies.conflated(),
         ),
         (
             "pitlane_remote_strategy_expired_leases_total",
             "Processes whose lease expired.",
-            counts.deaths.get(),
+            counts.expired_leases.get(),
         ),
         (
             "pitlane_remote_strategy_dropped_messages_total",
             "Replies and notifications dropped because a queue was full.",
-            outposts.dropped(),
+            remote_strategies.dropped(),
         ),
     ];
     for (name, help, value) in totals {
@@ -286,7 +285,7 @@ fn outposts(house: &AppState, out: &mut Exposition) {
     }
 }
 
-type MemberColumn = (&'static str, &'static str, fn(&Counts) -> u64);
+type MemberColumn = (&'static str, &'static str, fn(&PeerCounts) -> u64);
 
 /// Counters of every other server.
 const MEMBER: [MemberColumn; 5] = [
@@ -302,12 +301,12 @@ const MEMBER: [MemberColumn; 5] = [
 ];
 
 /// Adds the metrics of the other servers.
-fn cluster(house: &AppState, out: &mut Exposition) {
-    let Some(cluster) = &house.cluster else { return };
-    let members = cluster.members(house.now());
+fn cluster(app: &AppState, out: &mut Exposition) {
+    let Some(cluster) = &app.cluster else { return };
+    let members = cluster.members(app.now());
     out.family("pitlane_cluster_member_up", G, "1 while the member is connected and in step.");
     for member in &members {
-        out.sample(&[("member", &member.name)], (member.phase == Phase::Here) as u8);
+        out.sample(&[("member", &member.name)], (member.phase == PeerPhase::Up) as u8);
     }
     out.family("pitlane_cluster_commands_in_doubt", G, "Commands sent to the member without an answer yet.");
     members.iter().for_each(|member| out.sample(&[("member", &member.name)], member.in_doubt));
@@ -328,17 +327,17 @@ fn cluster(house: &AppState, out: &mut Exposition) {
         "Prices replaced by newer ones before they were sent.",
         conflated,
     );
-    let misread = cluster.misread.get();
+    let decode_errors = cluster.decode_errors.get();
     out.single(
         "pitlane_cluster_decode_errors_total",
         C,
         "Messages of other members that could not be decoded.",
-        misread,
+        decode_errors,
     );
 }
 
-fn stages(house: &AppState, out: &mut Exposition) {
-    let stages = house.stages();
+fn stages(app: &AppState, out: &mut Exposition) {
+    let stages = app.stages();
     out.family("pitlane_stage_seconds", G, "Percentiles of a stage over its last second with work.");
     for stage in &stages {
         for (quantile, ns) in

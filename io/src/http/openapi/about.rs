@@ -2,31 +2,31 @@
 
 use serde_json::{Value, json};
 
-pub struct About {
+pub struct CallDescription {
     pub tag: &'static str,
     pub summary: &'static str,
     /// Further description; may be empty.
     pub more: &'static str,
     /// Names of the variable segments of the path, in their order.
-    pub path: &'static [Param],
-    pub query: &'static [Param],
-    pub headers: &'static [Param],
-    pub input: Option<Input>,
-    pub output: Output,
+    pub path: &'static [ParamSpec],
+    pub query: &'static [ParamSpec],
+    pub headers: &'static [ParamSpec],
+    pub input: Option<RequestSpec>,
+    pub output: ResponseSpec,
     /// Statuses of refusals beyond those that every such call has.
     pub refusals: &'static [u16],
     pub has_etag: bool,
 }
 
-pub struct Param {
+pub struct ParamSpec {
     pub name: &'static str,
     pub about: &'static str,
     pub required: bool,
-    pub kind: Kind,
+    pub kind: ParamKind,
 }
 
 /// Type of a parameter, with an example each.
-pub enum Kind {
+pub enum ParamKind {
     Text(&'static str),
     /// Any text, also one that has no meaning to us.
     Any(&'static str),
@@ -34,40 +34,40 @@ pub enum Kind {
     Count(u64, u64),
 }
 
-impl Param {
+impl ParamSpec {
     pub fn schema(&self) -> Value {
         match self.kind {
-            Kind::Text(_) => json!({ "type": "string", "minLength": 1 }),
-            Kind::Any(_) => json!({ "type": "string" }),
-            Kind::Count(min, _) => json!({ "type": "integer", "minimum": min }),
+            ParamKind::Text(_) => json!({ "type": "string", "minLength": 1 }),
+            ParamKind::Any(_) => json!({ "type": "string" }),
+            ParamKind::Count(min, _) => json!({ "type": "integer", "minimum": min }),
         }
     }
 
     pub fn example(&self) -> Value {
         match self.kind {
-            Kind::Text(example) | Kind::Any(example) => example.into(),
-            Kind::Count(_, example) => example.into(),
+            ParamKind::Text(example) | ParamKind::Any(example) => example.into(),
+            ParamKind::Count(_, example) => example.into(),
         }
     }
 }
 
-pub struct Input {
-    pub schema: Shape,
+pub struct RequestSpec {
+    pub schema: SchemaRef,
     pub example: Value,
 }
 
-pub enum Output {
+pub enum ResponseSpec {
     Empty,
     /// The response to requests that write orders.
     Order,
-    Json(Shape, Value),
+    Json(SchemaRef, Value),
     /// The response to an operator's directives.
     Confirmation,
     /// Text of this media type.
     Text(&'static str),
 }
 
-pub enum Shape {
+pub enum SchemaRef {
     One(&'static str),
     List(&'static str),
     Plain(Value),
@@ -79,8 +79,8 @@ pub const TAGS: [(&str, &str); 9] = [
     (POSITIONS, "Positions, transactions, cash."),
     (MARKET, "Market data subscriptions."),
     (REFERENCE, "Securities, families, exchanges, accounts. Answers carry an ETag."),
-    (STRATEGIES, "Strategies and their lives."),
-    (RISK, "What stands between an order and its venue."),
+    (STRATEGIES, "Strategies and their phases."),
+    (RISK, "Limits, switches and restrictions that orders must pass."),
     (SERVICE, "The service itself."),
     (HEALTH, "For operators and their machines."),
     (PAGES, "Pages and this description."),
@@ -96,49 +96,57 @@ pub const SERVICE: &str = "Service";
 pub const HEALTH: &str = "Health";
 pub const PAGES: &str = "Pages";
 
-pub const LIMIT: Param = Param {
+pub const LIMIT: ParamSpec = ParamSpec {
     name: "limit",
-    about: "The most rows that are wanted.",
+    about: "Maximum number of rows.",
     required: false,
-    kind: Kind::Count(1, 100),
+    kind: ParamKind::Count(1, 100),
 };
-pub const ACCOUNT: Param = Param {
+pub const ACCOUNT: ParamSpec = ParamSpec {
     name: "accountId",
-    about: "Which account is meant, where that is not clear.",
+    about: "The account, where it is ambiguous.",
     required: false,
-    kind: Kind::Count(0, 1),
+    kind: ParamKind::Count(0, 1),
 };
-pub const HANDLE: Param = Param {
+pub const HANDLE: ParamSpec = ParamSpec {
     name: "handle",
-    about: "Which order is meant, where several open ones have the id: as the refusal lists it.",
+    about: "The order, where several open ones have the id: as the refusal lists it.",
     required: false,
-    kind: Kind::Text("72057594037927936"),
+    kind: ParamKind::Text("72057594037927936"),
 };
-pub const PREFER: Param = Param {
+pub const PREFER: ParamSpec = ParamSpec {
     name: "Prefer",
-    about: "`return=representation` asks for the order as it stands then.",
+    about: "`return=representation` requests the order in the response.",
     required: false,
-    kind: Kind::Any("return=representation"),
+    kind: ParamKind::Any("return=representation"),
 };
-pub const INT_ID: Param =
-    Param { name: "intId", about: "Any id the order has had.", required: true, kind: Kind::Text("R1-1") };
-pub const SESSION_ID: Param = Param {
+pub const INT_ID: ParamSpec = ParamSpec {
+    name: "intId",
+    about: "Any id the order has had.",
+    required: true,
+    kind: ParamKind::Text("R1-1"),
+};
+pub const SESSION_ID: ParamSpec = ParamSpec {
     name: "id",
     about: "As the list of sessions has it.",
     required: true,
-    kind: Kind::Text("stomp-gateway-0-1"),
+    kind: ParamKind::Text("stomp-gateway-0-1"),
 };
-pub const POSITION_ID: Param =
-    Param { name: "id", about: "The position's id.", required: true, kind: Kind::Count(0, 1) };
-pub const STRATEGY: Param =
-    Param { name: "strategy", about: "Only of this strategy.", required: false, kind: Kind::Text("PAIRS") };
+pub const POSITION_ID: ParamSpec =
+    ParamSpec { name: "id", about: "The position's id.", required: true, kind: ParamKind::Count(0, 1) };
+pub const STRATEGY: ParamSpec = ParamSpec {
+    name: "strategy",
+    about: "Only of this strategy.",
+    required: false,
+    kind: ParamKind::Text("PAIRS"),
+};
 
-pub const fn id(about: &'static str) -> Param {
-    Param { name: "id", about, required: true, kind: Kind::Count(0, 1) }
+pub const fn id(about: &'static str) -> ParamSpec {
+    ParamSpec { name: "id", about, required: true, kind: ParamKind::Count(0, 1) }
 }
 
-pub fn plain(tag: &'static str, summary: &'static str, output: Output) -> About {
-    About {
+pub fn plain(tag: &'static str, summary: &'static str, output: ResponseSpec) -> CallDescription {
+    CallDescription {
         tag,
         summary,
         more: "",
@@ -152,25 +160,30 @@ pub fn plain(tag: &'static str, summary: &'static str, output: Output) -> About 
     }
 }
 
-pub fn reference(summary: &'static str, output: Output) -> About {
-    About { has_etag: true, ..plain(REFERENCE, summary, output) }
+pub fn reference(summary: &'static str, output: ResponseSpec) -> CallDescription {
+    CallDescription { has_etag: true, ..plain(REFERENCE, summary, output) }
 }
 
 /// Describes a call with input that shards may refuse.
-pub fn write(tag: &'static str, summary: &'static str, input: Option<Input>, output: Output) -> About {
-    About { input, refusals: &[409, 422], ..plain(tag, summary, output) }
+pub fn write(
+    tag: &'static str,
+    summary: &'static str,
+    input: Option<RequestSpec>,
+    output: ResponseSpec,
+) -> CallDescription {
+    CallDescription { input, refusals: &[409, 422], ..plain(tag, summary, output) }
 }
 
-pub fn text_list(example: Value) -> Output {
-    Output::Json(Shape::Plain(json!({ "type": "array", "items": { "type": "string" } })), example)
+pub fn text_list(example: Value) -> ResponseSpec {
+    ResponseSpec::Json(SchemaRef::Plain(json!({ "type": "array", "items": { "type": "string" } })), example)
 }
 
-pub fn text(example: &str) -> Output {
-    Output::Json(Shape::Plain(json!({ "type": "string" })), example.into())
+pub fn text(example: &str) -> ResponseSpec {
+    ResponseSpec::Json(SchemaRef::Plain(json!({ "type": "string" })), example.into())
 }
 
-pub fn input(schema: &'static str, example: Value) -> Option<Input> {
-    Some(Input { schema: Shape::One(schema), example })
+pub fn input(schema: &'static str, example: Value) -> Option<RequestSpec> {
+    Some(RequestSpec { schema: SchemaRef::One(schema), example })
 }
 
 pub fn media(content_type: &'static str) -> &'static str {
@@ -178,13 +191,13 @@ pub fn media(content_type: &'static str) -> &'static str {
 }
 
 /// Returns the schema of the bare number, or of an object with nothing else in it.
-pub fn number_or(name: &str, kind: &str) -> Shape {
+pub fn number_or(name: &str, kind: &str) -> SchemaRef {
     let number = json!({ "type": kind, "minimum": 0 });
     let object = json!({ "type": "object", "required": [name], "additionalProperties": false, "properties": { (name): number } });
-    Shape::Plain(json!({ "oneOf": [number, object] }))
+    SchemaRef::Plain(json!({ "oneOf": [number, object] }))
 }
 
-pub fn ready() -> Shape {
+pub fn ready() -> SchemaRef {
     let either = ["Ready", "Brief"].map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
-    Shape::Plain(json!({ "anyOf": either }))
+    SchemaRef::Plain(json!({ "anyOf": either }))
 }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::super::routes::Call;
+use super::super::routes::ApiCall;
 use super::about::{
-    ACCOUNT, About, HANDLE, HEALTH, INT_ID, Input, Kind, LIMIT, MARKET, ORDERS, Output, PAGES, POSITION_ID,
-    POSITIONS, PREFER, Param, RISK, SERVICE, SESSION_ID, STRATEGIES, STRATEGY, Shape, id, input, media,
-    number_or, plain, ready, reference, text, text_list, write,
+    ACCOUNT, CallDescription, HANDLE, HEALTH, INT_ID, LIMIT, MARKET, ORDERS, PAGES, POSITION_ID, POSITIONS,
+    PREFER, ParamKind, ParamSpec, RISK, RequestSpec, ResponseSpec, SERVICE, SESSION_ID, STRATEGIES, STRATEGY,
+    SchemaRef, id, input, media, number_or, plain, ready, reference, text, text_list, write,
 };
 use super::examples::{
     account, exchange, family, forex, limits, order, portfolio, position, rates, security, session,
@@ -15,203 +15,224 @@ use super::examples::{
 use super::orders::{modify, submit};
 use crate::metrics::exposition;
 
-pub fn about(call: Call) -> About {
+pub fn about(call: ApiCall) -> CallDescription {
     match call {
-        Call::Home => plain(PAGES, "The page", Output::Text("text/html")),
-        Call::Asset => About {
-            path: &[Param {
+        ApiCall::Home => plain(PAGES, "The page", ResponseSpec::Text("text/html")),
+        ApiCall::Asset => CallDescription {
+            path: &[ParamSpec {
                 name: "file",
                 about: "As the page names it.",
                 required: true,
-                kind: Kind::Text("index.js"),
+                kind: ParamKind::Text("index.js"),
             }],
-            ..plain(PAGES, "A file of the page", Output::Text("*/*"))
+            ..plain(PAGES, "A file of the page", ResponseSpec::Text("*/*"))
         },
-        Call::Docs => plain(PAGES, "This description for people", Output::Text("text/html")),
-        Call::DocsScript => {
-            plain(PAGES, "What makes the description searchable", Output::Text("text/javascript"))
+        ApiCall::Docs => plain(PAGES, "This description for people", ResponseSpec::Text("text/html")),
+        ApiCall::DocsScript => {
+            plain(PAGES, "Script of the description", ResponseSpec::Text("text/javascript"))
         }
-        Call::DocsStyle => plain(PAGES, "How the description looks", Output::Text("text/css")),
-        Call::OpenApi => {
-            let shape = Shape::Plain(json!({ "type": "object", "required": ["openapi", "paths"] }));
+        ApiCall::DocsStyle => plain(PAGES, "Style sheet of the description", ResponseSpec::Text("text/css")),
+        ApiCall::OpenApi => {
+            let shape = SchemaRef::Plain(json!({ "type": "object", "required": ["openapi", "paths"] }));
             plain(
                 PAGES,
                 "This description for machines",
-                Output::Json(shape, json!({ "openapi": "3.1.0", "paths": {} })),
+                ResponseSpec::Json(shape, json!({ "openapi": "3.1.0", "paths": {} })),
             )
         }
-        Call::Live => plain(
+        ApiCall::Live => plain(
             HEALTH,
             "Whether the process serves",
-            Output::Json(Shape::One("Live"), json!({ "status": "LIVE" })),
+            ResponseSpec::Json(SchemaRef::One("Live"), json!({ "status": "LIVE" })),
         ),
-        Call::Ready => About {
-            more: "200 when orders would be taken, 503 otherwise. Without a login the body says no more than that.",
-            ..plain(HEALTH, "Whether orders would be taken", Output::Json(ready(), json!({ "ready": true })))
+        ApiCall::Ready => CallDescription {
+            more: "200 when orders would be accepted, 503 otherwise. Without a login the body has no details.",
+            ..plain(
+                HEALTH,
+                "Whether orders would be accepted",
+                ResponseSpec::Json(ready(), json!({ "ready": true })),
+            )
         },
-        Call::Version => {
+        ApiCall::Version => {
             let example = json!({ "name": "pitlane", "version": "0.1.0", "commit": "unknown", "formats": { "image": 1, "journal": 1, "state": 2 } });
-            plain(HEALTH, "What was built", Output::Json(Shape::One("Version"), example))
+            plain(HEALTH, "Version of the build", ResponseSpec::Json(SchemaRef::One("Version"), example))
         }
-        Call::Metrics => {
-            plain(HEALTH, "Counters and gauges for Prometheus", Output::Text(media(exposition::CONTENT_TYPE)))
-        }
-        Call::Latency => {
+        ApiCall::Metrics => plain(
+            HEALTH,
+            "Counters and gauges for Prometheus",
+            ResponseSpec::Text(media(exposition::CONTENT_TYPE)),
+        ),
+        ApiCall::Latency => {
             let example = json!([{ "thread": "shard-0", "stage": "apply", "count": 812, "p50Ns": 310, "p90Ns": 420, "p99Ns": 900, "p999Ns": 2100, "maxNs": 8000 }]);
             plain(
                 HEALTH,
                 "Percentiles of each stage in each thread, over its last second with work",
-                Output::Json(Shape::List("StageVO"), example),
+                ResponseSpec::Json(SchemaRef::List("StageVO"), example),
             )
         }
-        Call::BrokerMain => plain(SERVICE, "Where STOMP is spoken over TCP", text("stomp://127.0.0.1:61613")),
-        Call::BrokerWs => {
-            plain(SERVICE, "Where STOMP is spoken over WebSocket", text("ws://127.0.0.1:9090/stomp"))
+        ApiCall::BrokerMain => plain(SERVICE, "Address of STOMP over TCP", text("stomp://127.0.0.1:61613")),
+        ApiCall::BrokerWs => {
+            plain(SERVICE, "Address of STOMP over WebSocket", text("ws://127.0.0.1:9090/stomp"))
         }
-        Call::ConfigParams => {
+        ApiCall::ConfigParams => {
             let shape =
-                Shape::Plain(json!({ "type": "object", "additionalProperties": { "type": "string" } }));
+                SchemaRef::Plain(json!({ "type": "object", "additionalProperties": { "type": "string" } }));
             let example = json!({ "broker.maxRatePerConnection": "50", "service.mode": "embedded" });
-            plain(SERVICE, "Every setting that holds; secrets are ***", Output::Json(shape, example))
+            plain(SERVICE, "Every effective setting; secrets are ***", ResponseSpec::Json(shape, example))
         }
-        Call::Identity => {
+        ApiCall::Identity => {
             let example = json!({ "name": "alice", "role": "trade" });
-            plain(SERVICE, "Who one is here", Output::Json(Shape::One("IdentityVO"), example))
+            plain(
+                SERVICE,
+                "Name and role of the caller",
+                ResponseSpec::Json(SchemaRef::One("IdentityVO"), example),
+            )
         }
-        Call::Sessions => plain(
+        ApiCall::Sessions => plain(
             SERVICE,
-            "Who is connected, as of the last second",
-            Output::Json(Shape::List("SessionVO"), json!([session()])),
+            "Connected sessions, as of the last second",
+            ResponseSpec::Json(SchemaRef::List("SessionVO"), json!([session()])),
         ),
-        Call::SessionEnd => {
-            About { path: &[SESSION_ID], ..plain(SERVICE, "Send a client away", Output::Empty) }
-        }
-        Call::SessionReset => About {
+        ApiCall::SessionEnd => CallDescription {
             path: &[SESSION_ID],
-            more: "Whoever is logged on is logged out.",
-            ..plain(SERVICE, "Have both numbers of a FIX session begin with one", Output::Empty)
+            ..plain(SERVICE, "Disconnect a client", ResponseSpec::Empty)
         },
-        Call::Rates => plain(
+        ApiCall::SessionReset => CallDescription {
+            path: &[SESSION_ID],
+            more: "A client that is logged on is logged out.",
+            ..plain(SERVICE, "Reset both sequence numbers of a FIX session to one", ResponseSpec::Empty)
+        },
+        ApiCall::Rates => plain(
             SERVICE,
-            "How fast market data goes over WebSocket",
-            Output::Json(Shape::One("RatesVO"), rates()),
+            "Rates of market data over WebSocket",
+            ResponseSpec::Json(SchemaRef::One("RatesVO"), rates()),
         ),
-        Call::RatesChange => About {
-            more: "For every connection and at once, until the next start.",
-            input: Some(Input { schema: Shape::One("RatesVO"), example: rates() }),
-            ..plain(SERVICE, "Change how fast market data goes over WebSocket", Output::Empty)
+        ApiCall::RatesChange => CallDescription {
+            more: "For every connection, immediately, until the next start.",
+            input: Some(RequestSpec { schema: SchemaRef::One("RatesVO"), example: rates() }),
+            ..plain(SERVICE, "Change the rates of market data over WebSocket", ResponseSpec::Empty)
         },
-        Call::Adapters => {
+        ApiCall::Adapters => {
             let example = json!([{ "id": 0, "name": "SIM", "connected": true, "killed": false, "exchanges": ["XNAS"] }]);
-            plain(SERVICE, "The ways to venues", Output::Json(Shape::List("AdapterVO"), example))
+            plain(SERVICE, "Adapters to venues", ResponseSpec::Json(SchemaRef::List("AdapterVO"), example))
         }
-        Call::Cluster => {
+        ApiCall::Cluster => {
             let example = json!([{ "name": "zurich", "shards": [1], "state": "UP", "ageMs": 112, "inDoubt": 0, "doubts": [], "routed": 12, "refused": 0, "events": 3012, "gaps": 0, "snapshots": 1 }]);
-            plain(SERVICE, "The other servers of the cluster", Output::Json(Shape::List("MemberVO"), example))
+            plain(
+                SERVICE,
+                "The other servers of the cluster",
+                ResponseSpec::Json(SchemaRef::List("MemberVO"), example),
+            )
         }
-        Call::CacheClear => About {
-            more: "Open orders and positions are untouched. Reference data that are not sound change nothing; what is wrong is told with file and line.",
-            ..write(SERVICE, "Read the reference data again", None, Output::Empty)
+        ApiCall::CacheClear => CallDescription {
+            more: "Open orders and positions are untouched. Invalid reference data change nothing; the response names the faults with file and line.",
+            ..write(SERVICE, "Reload the reference data", None, ResponseSpec::Empty)
         },
-        Call::ExitVm => About {
-            more: "Answers, then everything stops in good order within five seconds.",
-            ..plain(SERVICE, "Stop the service", Output::Empty)
+        ApiCall::ExitVm => CallDescription {
+            more: "Responds, then the service shuts down in order within five seconds.",
+            ..plain(SERVICE, "Stop the service", ResponseSpec::Empty)
         },
-        Call::Accounts => {
-            reference("All accounts", Output::Json(Shape::List("AccountVO"), json!([account()])))
+        ApiCall::Accounts => {
+            reference("All accounts", ResponseSpec::Json(SchemaRef::List("AccountVO"), json!([account()])))
         }
-        Call::Account => About {
-            path: &[Param {
+        ApiCall::Account => CallDescription {
+            path: &[ParamSpec {
                 name: "name",
                 about: "The account's name.",
                 required: true,
-                kind: Kind::Text("EQUITIES"),
+                kind: ParamKind::Text("EQUITIES"),
             }],
-            ..reference("An account by name", Output::Json(Shape::One("AccountVO"), account()))
+            ..reference("An account by name", ResponseSpec::Json(SchemaRef::One("AccountVO"), account()))
         },
-        Call::Securities => About {
+        ApiCall::Securities => CallDescription {
             query: &[LIMIT],
-            ..reference("All securities", Output::Json(Shape::List("SecurityVO"), json!([security()])))
+            ..reference(
+                "All securities",
+                ResponseSpec::Json(SchemaRef::List("SecurityVO"), json!([security()])),
+            )
         },
-        Call::SecuritySearch => About {
-            more: "Words are looked for in symbol, description and ISIN, all of them. `type:FOREX`, `currency:USD`, `exchange:XNAS` and \
-                   `expires<2027-01-01` narrow. Empty: all. A mistake is told with its position.",
+        ApiCall::SecuritySearch => CallDescription {
+            more: "Every word must occur in symbol, description or ISIN. `type:FOREX`, `currency:USD`, `exchange:XNAS` and \
+                   `expires<2027-01-01` narrow. Empty: all. A mistake is reported with its position.",
             query: &[
-                Param {
+                ParamSpec {
                     name: "query",
                     about: "What to look for.",
                     required: false,
-                    kind: Kind::Any("type:STOCK currency:USD"),
+                    kind: ParamKind::Any("type:STOCK currency:USD"),
                 },
                 LIMIT,
             ],
-            ..reference("Securities that match", Output::Json(Shape::List("SecurityVO"), json!([security()])))
+            ..reference(
+                "Securities that match",
+                ResponseSpec::Json(SchemaRef::List("SecurityVO"), json!([security()])),
+            )
         },
-        Call::Security => About {
+        ApiCall::Security => CallDescription {
             path: const { &[id("The security's id.")] },
-            ..reference("A security", Output::Json(Shape::One("SecurityVO"), security()))
+            ..reference("A security", ResponseSpec::Json(SchemaRef::One("SecurityVO"), security()))
         },
-        Call::Forex => About {
+        ApiCall::Forex => CallDescription {
             query: &[
-                Param {
+                ParamSpec {
                     name: "baseCurrency",
                     about: "What is bought.",
                     required: true,
-                    kind: Kind::Text("EUR"),
+                    kind: ParamKind::Text("EUR"),
                 },
-                Param {
+                ParamSpec {
                     name: "transactionCurrency",
                     about: "What it is paid with.",
                     required: true,
-                    kind: Kind::Text("USD"),
+                    kind: ParamKind::Text("USD"),
                 },
             ],
             refusals: &[404],
-            ..reference("A currency pair", Output::Json(Shape::One("ForexVO"), forex()))
+            ..reference("A currency pair", ResponseSpec::Json(SchemaRef::One("ForexVO"), forex()))
         },
-        Call::Families => reference(
+        ApiCall::Families => reference(
             "All security families",
-            Output::Json(Shape::List("SecurityFamilyVO"), json!([family()])),
+            ResponseSpec::Json(SchemaRef::List("SecurityFamilyVO"), json!([family()])),
         ),
-        Call::Family => About {
+        ApiCall::Family => CallDescription {
             path: const { &[id("The family's id.")] },
-            ..reference("A security family", Output::Json(Shape::One("SecurityFamilyVO"), family()))
+            ..reference("A security family", ResponseSpec::Json(SchemaRef::One("SecurityFamilyVO"), family()))
         },
-        Call::Exchanges => {
-            reference("All exchanges", Output::Json(Shape::List("ExchangeVO"), json!([exchange()])))
+        ApiCall::Exchanges => {
+            reference("All exchanges", ResponseSpec::Json(SchemaRef::List("ExchangeVO"), json!([exchange()])))
         }
-        Call::Strategies => {
+        ApiCall::Strategies => {
             let example = json!([{ "id": 0, "name": "SERVER", "autoActivate": true, "phase": "RUNNING", "mode": "REAL_TIME" }]);
-            plain(STRATEGIES, "All strategies", Output::Json(Shape::List("StrategyVO"), example))
+            plain(STRATEGIES, "All strategies", ResponseSpec::Json(SchemaRef::List("StrategyVO"), example))
         }
-        Call::StrategyPhase => About {
-            more: "Leads it there through the phases between. One that has stopped may begin again.",
-            path: &[Param {
+        ApiCall::StrategyPhase => CallDescription {
+            more: "Passes through the phases between. A stopped strategy may start again.",
+            path: &[ParamSpec {
                 name: "name",
                 about: "The strategy's name.",
                 required: true,
-                kind: Kind::Text("PAIRS"),
+                kind: ParamKind::Text("PAIRS"),
             }],
             ..write(
                 STRATEGIES,
-                "Lead a strategy to another phase of its life",
+                "Move a strategy to another phase",
                 input("PhaseVO", json!({ "phase": "RUNNING" })),
-                Output::Empty,
+                ResponseSpec::Empty,
             )
         },
-        Call::Positions => plain(
+        ApiCall::Positions => plain(
             POSITIONS,
             "All positions, at the market's prices",
-            Output::Json(Shape::List("PositionVO"), json!([position()])),
+            ResponseSpec::Json(SchemaRef::List("PositionVO"), json!([position()])),
         ),
-        Call::PositionClose => About {
+        ApiCall::PositionClose => CallDescription {
             more: "Sends a market order of the opposite side for all of it, one at a time.",
             path: &[POSITION_ID],
             query: &[ACCOUNT],
             headers: &[PREFER],
-            ..write(POSITIONS, "Close a position", None, Output::Order)
+            ..write(POSITIONS, "Close a position", None, ResponseSpec::Order)
         },
-        Call::PositionReduce => About {
+        ApiCall::PositionReduce => CallDescription {
             more: "Sends a market order of the opposite side for a part of it.",
             path: &[POSITION_ID],
             query: &[ACCOUNT],
@@ -219,126 +240,133 @@ pub fn about(call: Call) -> About {
             ..write(
                 POSITIONS,
                 "Reduce a position",
-                Some(Input { schema: number_or("quantity", "number"), example: json!(10) }),
-                Output::Order,
+                Some(RequestSpec { schema: number_or("quantity", "number"), example: json!(10) }),
+                ResponseSpec::Order,
             )
         },
-        Call::PositionsReset => {
-            write(POSITIONS, "Count every position again from the transactions", None, Output::Empty)
+        ApiCall::PositionsReset => {
+            write(POSITIONS, "Count every position again from the transactions", None, ResponseSpec::Empty)
         }
-        Call::Transaction => About {
+        ApiCall::Transaction => CallDescription {
             path: const { &[id("The transaction's id.")] },
             ..plain(
                 POSITIONS,
                 "A transaction of today",
-                Output::Json(Shape::One("TransactionVO"), transaction()),
+                ResponseSpec::Json(SchemaRef::One("TransactionVO"), transaction()),
             )
         },
-        Call::TransactionsDaily => About {
+        ApiCall::TransactionsDaily => CallDescription {
             query: &[STRATEGY, LIMIT],
             refusals: &[404],
             ..plain(
                 POSITIONS,
                 "Today's transactions, newest first",
-                Output::Json(Shape::List("TransactionVO"), json!([transaction()])),
+                ResponseSpec::Json(SchemaRef::List("TransactionVO"), json!([transaction()])),
             )
         },
-        Call::TransactionRecord => {
+        ApiCall::TransactionRecord => {
             let example =
                 json!({ "type": "CREDIT", "price": 1000, "currency": "USD", "strategyName": "SERVER" });
             write(
                 POSITIONS,
                 "Record a transaction by hand",
                 input("TransactionRequestVO", example),
-                Output::Empty,
+                ResponseSpec::Empty,
             )
         }
-        Call::CashReset => {
-            write(POSITIONS, "Count every cash balance again from the transactions", None, Output::Empty)
-        }
-        Call::CashBalances => {
+        ApiCall::CashReset => write(
+            POSITIONS,
+            "Count every cash balance again from the transactions",
+            None,
+            ResponseSpec::Empty,
+        ),
+        ApiCall::CashBalances => {
             let example =
                 json!([{ "strategyId": 0, "strategyName": "SERVER", "currency": "USD", "amount": 1000.25 }]);
             plain(
                 POSITIONS,
                 "Cash of every strategy in every currency",
-                Output::Json(Shape::List("CashBalanceVO"), example),
+                ResponseSpec::Json(SchemaRef::List("CashBalanceVO"), example),
             )
         }
-        Call::Portfolio => About {
+        ApiCall::Portfolio => CallDescription {
             query: &[STRATEGY],
             refusals: &[404],
             ..plain(
                 POSITIONS,
-                "What a strategy, or all of them, own",
-                Output::Json(Shape::One("PortfolioVO"), portfolio()),
+                "Portfolio of one strategy, or of all strategies",
+                ResponseSpec::Json(SchemaRef::One("PortfolioVO"), portfolio()),
             )
         },
-        Call::Feeds => plain(MARKET, "Names of the market data feeds", text_list(json!(["SIM"]))),
-        Call::Subscribe => write(MARKET, "Want market data of a security", subscription(), Output::Empty),
-        Call::Unsubscribe => write(MARKET, "Want them no longer", subscription(), Output::Empty),
-        Call::OrdersOpen => About {
+        ApiCall::Feeds => plain(MARKET, "Names of the market data feeds", text_list(json!(["SIM"]))),
+        ApiCall::Subscribe => {
+            write(MARKET, "Subscribe to market data of a security", subscription(), ResponseSpec::Empty)
+        }
+        ApiCall::Unsubscribe => {
+            write(MARKET, "Unsubscribe from market data of a security", subscription(), ResponseSpec::Empty)
+        }
+        ApiCall::OrdersOpen => CallDescription {
             query: &[LIMIT],
-            ..plain(ORDERS, "Open orders", Output::Json(Shape::List("OrderVO"), json!([order()])))
+            ..plain(ORDERS, "Open orders", ResponseSpec::Json(SchemaRef::List("OrderVO"), json!([order()])))
         },
-        Call::OrderHistory => About {
+        ApiCall::OrderHistory => CallDescription {
             query: &[LIMIT],
             ..plain(
                 ORDERS,
-                "Orders that ended today, the last one first",
-                Output::Json(Shape::List("OrderVO"), json!([order()])),
+                "Orders that finished today, the last one first",
+                ResponseSpec::Json(SchemaRef::List("OrderVO"), json!([order()])),
             )
         },
-        Call::Order => About {
+        ApiCall::Order => CallDescription {
             more: "A list of one; of several, where clients have used the same id.",
             path: &[INT_ID],
             ..plain(
                 ORDERS,
                 "An order by any id it has had",
-                Output::Json(Shape::List("OrderVO"), json!([order()])),
+                ResponseSpec::Json(SchemaRef::List("OrderVO"), json!([order()])),
             )
         },
-        Call::OrderCancel => About {
-            more: "Answered when the request was taken; what came of it is told by topic, and by the order's status. Where several open orders have the id, the refusal lists them with their handles.",
+        ApiCall::OrderCancel => CallDescription {
+            more: "Answered when the request was accepted; its result follows by topic and in the order's status. Where several open orders have the id, the refusal lists them with their handles.",
             path: &[INT_ID],
             query: &[ACCOUNT, HANDLE],
             headers: &[PREFER],
-            ..write(ORDERS, "Cancel an order", None, Output::Order)
+            ..write(ORDERS, "Cancel an order", None, ResponseSpec::Order)
         },
-        Call::OrderSubmit(kind) => About {
-            more: "Idempotent on `intId`: the same body again gives the same answer and no second order. An id stays used to the end of the trading day, also after a restart.",
+        ApiCall::OrderSubmit(kind) => CallDescription {
+            more: "Idempotent on `intId`: the same body again gives the same response and no second order. An id stays used to the end of the trading day, also after a restart.",
             headers: &[PREFER],
             ..submit(kind)
         },
-        Call::OrderModify(kind) => About {
-            more: "What is absent stays as it is. The order's id becomes `newIntId`, or one that the service makes. A quantity at or below what is filled ends the order as FILLED.",
+        ApiCall::OrderModify(kind) => CallDescription {
+            more: "Absent members stay unchanged. The order's id becomes `newIntId`, or an id that the service generates. A quantity at or below what is filled ends the order as FILLED.",
             headers: &[PREFER],
             refusals: &[404, 409, 422],
             ..modify(kind)
         },
-        Call::OrderValidate => {
+        ApiCall::OrderValidate => {
             let example =
                 json!({ "type": "LIMIT", "securityId": 1, "side": "BUY", "quantity": 10, "limit": 100.25 });
-            About {
-                more: "Every check that an order of any type would meet, and nothing is sent.",
+            CallDescription {
+                more: "Makes every check that an order of any type must pass, and sends nothing.",
                 ..write(
                     ORDERS,
                     "Check an order without sending it",
                     input("AnyOrderVO", example),
-                    Output::Empty,
+                    ResponseSpec::Empty,
                 )
             }
         }
-        Call::NextOrderId => About {
+        ApiCall::NextOrderId => CallDescription {
             refusals: &[404],
             ..write(
                 ORDERS,
-                "An id that nobody else will ever be given",
-                Some(Input { schema: number_or("accountId", "integer"), example: json!(1) }),
+                "An order id that is never given out again",
+                Some(RequestSpec { schema: number_or("accountId", "integer"), example: json!(1) }),
                 text("R1-2"),
             )
         },
-        Call::Risk => {
+        ApiCall::Risk => {
             let example = json!({
                 "killSwitch": false,
                 "killSwitchState": "NONE",
@@ -346,24 +374,28 @@ pub fn about(call: Call) -> About {
                 "restrictions": [{ "strategyName": "PAIRS", "securityId": 1 }],
                 "unconfirmed": [{ "directive": "LIMITS", "strategyName": "PAIRS", "shards": [1] }],
             });
-            plain(RISK, "Limits, switches and restrictions", Output::Json(Shape::One("RiskVO"), example))
+            plain(
+                RISK,
+                "Limits, switches and restrictions",
+                ResponseSpec::Json(SchemaRef::One("RiskVO"), example),
+            )
         }
-        Call::RiskChange => About {
-            more: "Of one strategy or account, until the next start. What is absent stays as it is.",
+        ApiCall::RiskChange => CallDescription {
+            more: "Of one strategy or account, until the next start. Absent members stay unchanged.",
             ..write(
                 RISK,
                 "Change limits",
                 input("LimitsVO", json!({ "strategyName": "PAIRS", "maxOrderQty": 500 })),
-                Output::Confirmation,
+                ResponseSpec::Confirmation,
             )
         },
-        Call::KillSwitchOn => {
-            write(RISK, "Cancel every open order and refuse new ones", None, Output::Confirmation)
+        ApiCall::KillSwitchOn => {
+            write(RISK, "Cancel every open order and refuse new ones", None, ResponseSpec::Confirmation)
         }
-        Call::KillSwitchOff => write(RISK, "Lift the kill switch", None, Output::Confirmation),
+        ApiCall::KillSwitchOff => write(RISK, "Switch the kill switch off", None, ResponseSpec::Confirmation),
     }
 }
 
-fn subscription() -> Option<Input> {
+fn subscription() -> Option<RequestSpec> {
     input("MarketDataSubscriptionVO", json!({ "strategyName": "SERVER", "securityId": 1, "subscribe": true }))
 }

@@ -3,9 +3,9 @@
 use pitlane_engine::terms::OrderKind;
 use serde_json::{Value, json};
 
-use super::about::{About, ORDERS, Output, input, write};
+use super::about::{CallDescription, ORDERS, ResponseSpec, input, write};
 
-pub fn submit(kind: OrderKind) -> About {
+pub fn submit(kind: OrderKind) -> CallDescription {
     let (schema, summary, prices) = match kind {
         OrderKind::Market => ("MarketOrderVO", "Submit a market order", json!({})),
         OrderKind::Limit => ("LimitOrderVO", "Submit a limit order", json!({ "limit": 100.25 })),
@@ -17,10 +17,10 @@ pub fn submit(kind: OrderKind) -> About {
     let mut example =
         json!({ "securityId": 1, "side": "BUY", "quantity": 10, "strategyName": "SERVER", "tif": "DAY" });
     merge(&mut example, prices);
-    write(ORDERS, summary, input(schema, example), Output::Order)
+    write(ORDERS, summary, input(schema, example), ResponseSpec::Order)
 }
 
-pub fn modify(kind: OrderKind) -> About {
+pub fn modify(kind: OrderKind) -> CallDescription {
     let (schema, summary, prices) = match kind {
         OrderKind::Market => ("MarketOrderChangeVO", "Modify a market order", json!({})),
         OrderKind::Limit => ("LimitOrderChangeVO", "Modify a limit order", json!({ "limit": 100.5 })),
@@ -31,7 +31,7 @@ pub fn modify(kind: OrderKind) -> About {
     };
     let mut example = json!({ "intId": "R1-1", "quantity": 20 });
     merge(&mut example, prices);
-    write(ORDERS, summary, input(schema, example), Output::Order)
+    write(ORDERS, summary, input(schema, example), ResponseSpec::Order)
 }
 
 fn merge(into: &mut Value, more: Value) {

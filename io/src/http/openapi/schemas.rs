@@ -14,18 +14,18 @@ use super::super::{cluster, health, latency};
 
 /// Schemas collected so far. Those of responses never have `null`: absent values are omitted.
 #[derive(Default)]
-pub struct Gathered {
+pub struct SchemaSet {
     schemas: Map<String, Value>,
 }
 
-impl Gathered {
+impl SchemaSet {
     /// Adds the schema of a response.
-    pub fn said<T: ToSchema>(&mut self) {
+    pub fn add_response<T: ToSchema>(&mut self) {
         self.add::<T>(without_null);
     }
 
     /// Adds the schema of a request, where `null` means absent.
-    fn told<T: ToSchema>(&mut self) {
+    fn add_request<T: ToSchema>(&mut self) {
         self.add::<T>(|schema| schema);
     }
 
@@ -40,44 +40,44 @@ impl Gathered {
 }
 
 pub fn all() -> Value {
-    let mut gathered = Gathered::default();
+    let mut schemas = SchemaSet::default();
     // Occurs in responses too, but is added as a request first: in a request `null` means absent.
-    gathered.told::<LimitsVO>();
-    gathered.said::<AccountVO<'_>>();
-    gathered.said::<AdapterVO<'_>>();
-    gathered.said::<CashBalanceVO<'_>>();
-    gathered.said::<ExchangeVO<'_>>();
-    gathered.said::<ForexVO<'_>>();
-    gathered.said::<IdentityVO<'_>>();
-    gathered.said::<OrderVO<'_>>();
-    gathered.said::<SenderVO>();
-    gathered.said::<PortfolioVO<'_>>();
-    gathered.said::<PositionVO<'_>>();
-    gathered.said::<RiskVO>();
-    gathered.said::<ConfirmationVO>();
-    gathered.said::<SecurityFamilyVO<'_>>();
-    gathered.said::<SecurityVO<'_>>();
-    gathered.said::<SessionVO>();
-    gathered.said::<StrategyVO<'_>>();
-    gathered.said::<TransactionVO<'_>>();
-    health::describe(&mut gathered);
-    latency::describe(&mut gathered);
-    cluster::shown::describe(&mut gathered);
-    gathered.told::<AnyOrderVO>();
-    gathered.told::<MarketOrderVO>();
-    gathered.told::<LimitOrderVO>();
-    gathered.told::<StopOrderVO>();
-    gathered.told::<StopLimitOrderVO>();
-    gathered.told::<MarketOrderChangeVO>();
-    gathered.told::<LimitOrderChangeVO>();
-    gathered.told::<StopOrderChangeVO>();
-    gathered.told::<StopLimitOrderChangeVO>();
-    gathered.told::<MarketDataSubscriptionVO>();
-    gathered.told::<PhaseVO>();
-    gathered.told::<RatesVO>();
-    gathered.told::<TransactionRequestVO>();
-    gathered.schemas.insert("Problem".to_string(), problem());
-    Value::Object(gathered.schemas)
+    schemas.add_request::<LimitsVO>();
+    schemas.add_response::<AccountVO<'_>>();
+    schemas.add_response::<AdapterVO<'_>>();
+    schemas.add_response::<CashBalanceVO<'_>>();
+    schemas.add_response::<ExchangeVO<'_>>();
+    schemas.add_response::<ForexVO<'_>>();
+    schemas.add_response::<IdentityVO<'_>>();
+    schemas.add_response::<OrderVO<'_>>();
+    schemas.add_response::<SenderVO>();
+    schemas.add_response::<PortfolioVO<'_>>();
+    schemas.add_response::<PositionVO<'_>>();
+    schemas.add_response::<RiskVO>();
+    schemas.add_response::<ConfirmationVO>();
+    schemas.add_response::<SecurityFamilyVO<'_>>();
+    schemas.add_response::<SecurityVO<'_>>();
+    schemas.add_response::<SessionVO>();
+    schemas.add_response::<StrategyVO<'_>>();
+    schemas.add_response::<TransactionVO<'_>>();
+    health::describe(&mut schemas);
+    latency::describe(&mut schemas);
+    cluster::members::describe(&mut schemas);
+    schemas.add_request::<AnyOrderVO>();
+    schemas.add_request::<MarketOrderVO>();
+    schemas.add_request::<LimitOrderVO>();
+    schemas.add_request::<StopOrderVO>();
+    schemas.add_request::<StopLimitOrderVO>();
+    schemas.add_request::<MarketOrderChangeVO>();
+    schemas.add_request::<LimitOrderChangeVO>();
+    schemas.add_request::<StopOrderChangeVO>();
+    schemas.add_request::<StopLimitOrderChangeVO>();
+    schemas.add_request::<MarketDataSubscriptionVO>();
+    schemas.add_request::<PhaseVO>();
+    schemas.add_request::<RatesVO>();
+    schemas.add_request::<TransactionRequestVO>();
+    schemas.schemas.insert("Problem".to_string(), problem());
+    Value::Object(schemas.schemas)
 }
 
 /// Returns a schema without `null`, in whichever form it was allowed.
@@ -111,18 +111,18 @@ fn without_null(schema: Value) -> Value {
 fn problem() -> Value {
     json!({
         "type": "object",
-        "description": "Something that was not done, and why: RFC 9457.",
+        "description": "A request that was not executed, and the reason: RFC 9457.",
         "required": ["type", "title", "status", "detail", "instance", "code", "requestId"],
         "properties": {
             "type": { "type": "string", "description": "`urn:pitlane:problem:` and the code." },
-            "title": { "type": "string", "description": "The status in words." },
+            "title": { "type": "string", "description": "Text of the status." },
             "status": { "type": "integer", "minimum": 400, "maximum": 599 },
             "detail": { "type": "string", "description": "For people." },
-            "instance": { "type": "string", "description": "The path that was asked for." },
+            "instance": { "type": "string", "description": "The requested path." },
             "code": { "type": "string", "description": "For machines, stable; where a shard refused, its reason, as FIX and STOMP have it." },
             "requestId": { "type": "string", "description": "The request's id, as in X-Request-Id." },
-            "field": { "type": "string", "description": "With 400: the member of the body that something is wrong with, where it is one's fault." },
-            "intId": { "type": "string", "description": "The order that was refused and can be read all the same." },
+            "field": { "type": "string", "description": "With 400: the member of the body that is invalid, if there is one." },
+            "intId": { "type": "string", "description": "The refused order, which can still be read." },
             "candidates": {
                 "type": "array",
                 "description": "With 409 `ambiguous-order-id`: the orders that may be meant.",
@@ -142,18 +142,18 @@ pub fn problem_example(status: u16) -> Value {
         401 => (
             "Unauthorized",
             "login-required",
-            "this takes a login: Authorization with a Bearer token, or Basic",
+            "this requires a login: Authorization with a Bearer token, or Basic",
         ),
-        403 => ("Forbidden", "role-too-low", "alice may not do this: it takes the role admin"),
+        403 => ("Forbidden", "role-too-low", "alice may not do this: it requires the role admin"),
         404 => ("Not Found", "unknown-order", "unknown order"),
-        408 => ("Request Timeout", "body-too-slow", "the body did not come in time"),
+        408 => ("Request Timeout", "body-too-slow", "the body did not arrive in time"),
         409 => ("Conflict", "order-finished", "the order is finished"),
         413 => ("Payload Too Large", "body-too-large", "a body has at most 65536 bytes"),
         415 => ("Unsupported Media Type", "not-json", "a body must have the Content-Type application/json"),
         421 => (
             "Misdirected Request",
             "foreign-host",
-            "the Host is none of ours; name it in http.public_host if it should be",
+            "the Host is not one of this server; name it in http.public_host if it should be",
         ),
         422 => ("Unprocessable Entity", "off-tick", "the price is not on the tick grid"),
         429 => ("Too Many Requests", "too-many-requests", "too many requests by this login"),

@@ -32,12 +32,12 @@ fn every_route_is_described_and_everything_described_is_a_route() {
     let described: BTreeSet<(String, String)> = operations(&document)
         .into_iter()
         .map(|(path, method, _)| {
-            let bare = path.split('/').map(|word| if word.starts_with('{') { "{}" } else { word });
+            let bare = path.split('/').map(|segment| if segment.starts_with('{') { "{}" } else { segment });
             (bare.collect::<Vec<_>>().join("/"), method)
         })
         .collect();
     let routed: BTreeSet<(String, String)> =
-        routes::all().map(|(path, verb, _, _)| (path.to_string(), verb.method().to_string())).collect();
+        routes::all().map(|(path, method, _, _)| (path.to_string(), method.method().to_string())).collect();
     assert_eq!(described, routed);
 }
 
@@ -48,13 +48,13 @@ fn a_description_has_all_that_a_client_must_know() {
     for (path, method, operation) in operations(&document) {
         let what = format!("{method} {path}");
         assert!(ids.insert(operation["operationId"].to_string()), "{what}");
-        assert!(operation["summary"].as_str().is_some_and(|words| words.len() > 5), "{what}");
+        assert!(operation["summary"].as_str().is_some_and(|text| text.len() > 5), "{what}");
         assert!(
             document["tags"].as_array().unwrap().iter().any(|tag| tag["name"] == operation["tags"][0]),
             "{what}"
         );
         let names: Vec<&str> =
-            path.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}')).collect();
+            path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect();
         let given = operation["parameters"].as_array().cloned().unwrap_or_default();
         let in_path: Vec<&str> = given
             .iter()
@@ -68,8 +68,8 @@ fn a_description_has_all_that_a_client_must_know() {
         );
         let responses = operation["responses"].as_object().unwrap();
         assert!(responses.contains_key("200") && responses.contains_key("default"), "{what}");
-        let is_open = operation["security"] == serde_json::json!([{}]);
-        assert_eq!(responses.contains_key("401"), !is_open, "{what}");
+        let is_public = operation["security"] == serde_json::json!([{}]);
+        assert_eq!(responses.contains_key("401"), !is_public, "{what}");
         for (status, response) in
             responses.iter().filter(|(status, _)| status.as_str() >= "400" && *status != "default")
         {
@@ -121,14 +121,14 @@ fn values_in_responses_are_never_null() {
 fn the_schema_of_a_problem_matches_its_json() {
     let document = read();
     let schema = &document["components"]["schemas"]["Problem"];
-    let words = |list: &Value| BTreeSet::from_iter(list.as_array().unwrap().iter().map(Value::to_string));
+    let text = |list: &Value| BTreeSet::from_iter(list.as_array().unwrap().iter().map(Value::to_string));
     let written = |problem: &Problem| {
         let body: Value = serde_json::from_slice(&problem.to_json("/", "1")).unwrap();
         let names = body.as_object().unwrap().keys().map(|name| Value::from(name.as_str()));
         BTreeSet::from_iter(names.map(|name| name.to_string()))
     };
     let plain = Problem::new(StatusCode::NOT_FOUND, "not-found", "nothing");
-    assert_eq!(written(&plain), words(&schema["required"]));
+    assert_eq!(written(&plain), text(&schema["required"]));
     let names = schema["properties"].as_object().unwrap().keys().map(|name| Value::from(name.as_str()));
     let full = plain.with("field", "limit").with("intId", "a").with("candidates", Vec::<Value>::new());
     assert_eq!(written(&full), BTreeSet::from_iter(names.map(|name| name.to_string())));
@@ -159,7 +159,7 @@ fn every_example_of_a_body_is_accepted() {
             Some("LimitsVO") => takes::<LimitsVO>(example),
             Some("RatesVO") => takes::<RatesVO>(example),
             Some("PhaseVO") => takes::<PhaseVO>(example),
-            Some(other) => panic!("nobody reads {other}"),
+            Some(other) => panic!("no schema refers to {other}"),
             None => rest::quantity(example.to_string().as_bytes()).is_ok(),
         };
         assert!(taken, "{method} {path}: {example}");

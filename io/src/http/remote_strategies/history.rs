@@ -14,7 +14,7 @@ pub struct EventHistory {
     events: VecDeque<NumberedEvent>,
     max: usize,
     /// Number of events that are no longer kept, of all shards: the position of the first that is.
-    gone: u64,
+    dropped: u64,
     /// By shard: sequence number of the last event.
     last: Vec<u64>,
     /// By shard: all events after this sequence number are here.
@@ -24,7 +24,7 @@ pub struct EventHistory {
 impl EventHistory {
     pub fn new(shards: u8, max: usize) -> EventHistory {
         let zero = || vec![0; shards as usize];
-        EventHistory { events: VecDeque::new(), max, gone: 0, last: zero(), from: zero() }
+        EventHistory { events: VecDeque::new(), max, dropped: 0, last: zero(), from: zero() }
     }
 
     /// Sets the sequence number after which the events of a shard follow.
@@ -39,7 +39,7 @@ impl EventHistory {
             && let Some(oldest) = self.events.pop_front()
         {
             self.from[oldest.shard.0 as usize] = oldest.event.seq;
-            self.gone += 1;
+            self.dropped += 1;
         }
         self.events.push_back(NumberedEvent { shard, before, event: *event });
     }
@@ -51,19 +51,21 @@ impl EventHistory {
     }
 
     /// Returns whether a receiver that has these events has all.
-    pub fn is_heard(&self, heard: &[u64]) -> bool {
-        heard.len() == self.last.len() && self.last.iter().zip(heard).all(|(last, heard)| last <= heard)
+    pub fn is_received_by(&self, received: &[u64]) -> bool {
+        received.len() == self.last.len()
+            && self.last.iter().zip(received).all(|(last, received)| last <= received)
     }
 
     /// Returns whether all events that a receiver lacks are here.
-    pub fn covers(&self, heard: &[u64]) -> bool {
-        heard.len() == self.from.len() && self.from.iter().zip(heard).all(|(from, heard)| from <= heard)
+    pub fn covers(&self, received: &[u64]) -> bool {
+        received.len() == self.from.len()
+            && self.from.iter().zip(received).all(|(from, received)| from <= received)
     }
 
     /// Returns at most `most` events that a receiver lacks, and whether there are more.
-    pub fn after(&self, heard: &[u64], most: usize) -> (Vec<NumberedEvent>, bool) {
-        let is_new = |told: &&NumberedEvent| {
-            heard.get(told.shard.0 as usize).is_none_or(|heard| told.event.seq > *heard)
+    pub fn after(&self, received: &[u64], most: usize) -> (Vec<NumberedEvent>, bool) {
+        let is_new = |numbered: &&NumberedEvent| {
+            received.get(numbered.shard.0 as usize).is_none_or(|received| numbered.event.seq > *received)
         };
         let mut new = self.events.iter().filter(is_new);
         let events = new.by_ref().take(most).copied().collect();
@@ -72,16 +74,16 @@ impl EventHistory {
 
     /// Returns the position after the last event.
     pub fn end(&self) -> u64 {
-        self.gone + self.events.len() as u64
+        self.dropped + self.events.len() as u64
     }
 
     /// Returns at most `most` events from a position on, and the position after them. Events that
     /// are no longer kept are skipped.
-    pub fn since(&self, place: u64, most: usize) -> (Vec<NumberedEvent>, u64) {
-        let place = place.clamp(self.gone, self.end());
-        let skip = (place - self.gone) as usize;
+    pub fn since(&self, position: u64, most: usize) -> (Vec<NumberedEvent>, u64) {
+        let position = position.clamp(self.dropped, self.end());
+        let skip = (position - self.dropped) as usize;
         let events: Vec<NumberedEvent> = self.events.range(skip..).take(most).copied().collect();
-        let next = place + events.len() as u64;
+        let next = position + events.len() as u64;
         (events, next)
     }
 }
@@ -97,43 +99,43 @@ mod tests {
         Event { seq, at: Timestamp(1), body: EventKind::TradingDay { day: Day(1) } }
     }
 
-    fn told() -> EventHistory {
-        let mut told = EventHistory::new(2, 4);
-        told.begin(ShardId(0), 10);
-        told.begin(ShardId(1), 20);
+    fn history() -> EventHistory {
+        let mut history = EventHistory::new(2, 4);
+        history.begin(ShardId(0), 10);
+        history.begin(ShardId(1), 20);
         for (shard, seq) in [(0, 13), (1, 21), (0, 17), (0, 18)] {
-            told.add(ShardId(shard), &event(seq));
+            history.add(ShardId(shard), &event(seq));
         }
-        told
+        history
     }
 
-    fn seqs(told: &EventHistory, heard: &[u64]) -> Vec<u64> {
-        told.after(heard, 9).0.iter().map(|numbered| numbered.event.seq).collect()
+    fn seqs(history: &EventHistory, received: &[u64]) -> Vec<u64> {
+        history.after(received, 9).0.iter().map(|numbered| numbered.event.seq).collect()
     }
 
     #[test]
     fn a_receiver_gets_exactly_the_events_that_it_has_missed() {
-        let told = told();
-        assert!(told.covers(&[10, 20]) && told.covers(&[15, 40]) && !told.covers(&[9, 20]));
-        assert!(!told.covers(&[10]), "of another number of shards");
-        assert_eq!(seqs(&told, &[10, 20]), [13, 21, 17, 18]);
-        assert_eq!(seqs(&told, &[13, 30]), [17, 18]);
-        assert!(told.after(&[10, 20], 3).1);
-        assert!(!told.after(&[10, 20], 4).1);
-        let befores: Vec<u64> = told.since(0, 9).0.iter().map(|numbered| numbered.before).collect();
+        let history = history();
+        assert!(history.covers(&[10, 20]) && history.covers(&[15, 40]) && !history.covers(&[9, 20]));
+        assert!(!history.covers(&[10]), "of another number of shards");
+        assert_eq!(seqs(&history, &[10, 20]), [13, 21, 17, 18]);
+        assert_eq!(seqs(&history, &[13, 30]), [17, 18]);
+        assert!(history.after(&[10, 20], 3).1);
+        assert!(!history.after(&[10, 20], 4).1);
+        let befores: Vec<u64> = history.since(0, 9).0.iter().map(|numbered| numbered.before).collect();
         assert_eq!(befores, [10, 20, 13, 17]);
-        assert!(told.is_heard(&[18, 21]) && !told.is_heard(&[17, 21]));
-        assert_eq!(told.heads(&[50, 3])[0], ShardHead { last: 18, seen: 50 });
-        assert_eq!(told.heads(&[50, 3])[1], ShardHead { last: 21, seen: 21 });
+        assert!(history.is_received_by(&[18, 21]) && !history.is_received_by(&[17, 21]));
+        assert_eq!(history.heads(&[50, 3])[0], ShardHead { last: 18, seen: 50 });
+        assert_eq!(history.heads(&[50, 3])[1], ShardHead { last: 21, seen: 21 });
     }
 
     #[test]
     fn events_that_were_dropped_are_not_covered() {
-        let mut told = told();
-        told.add(ShardId(1), &event(30));
-        told.add(ShardId(1), &event(31));
-        assert!(!told.covers(&[12, 21]) && told.covers(&[13, 21]));
-        let since = |place| (told.since(place, 9).0.len(), told.since(place, 9).1);
-        assert_eq!((told.end(), since(0), since(5), since(99)), (6, (4, 6), (1, 6), (0, 6)));
+        let mut history = history();
+        history.add(ShardId(1), &event(30));
+        history.add(ShardId(1), &event(31));
+        assert!(!history.covers(&[12, 21]) && history.covers(&[13, 21]));
+        let since = |position| (history.since(position, 9).0.len(), history.since(position, 9).1);
+        assert_eq!((history.end(), since(0), since(5), since(99)), (6, (4, 6), (1, 6), (0, 6)));
     }
 }

@@ -1,16 +1,16 @@
-//! Handles letters of strategies one at a time: checks, executes and answers them.
+//! Handles requests of strategies one at a time: checks, executes and answers them.
 
 use async_nats::Subject;
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};
-use pitlane_engine::strategy::remote_protocol::{self as said, Blob, RemoteReply, RemoteRequest, Welcome};
+use pitlane_engine::strategy::remote_protocol::{self, Blob, RemoteReply, RemoteRequest, Welcome};
 use pitlane_engine::time::Timestamp;
 
-use super::requests::{Request, Verdict};
+use super::requests::{RemoteOrderRequest, RequestVerdict};
 use super::state::state_of;
-use super::{Awaited, Inner, RemoteStrategies, count};
+use super::{PendingReply, RemoteState, RemoteStrategies, count};
 use crate::http::shard_client::ShardClient;
 
 /// Bytes of a blob in one message: a broker usually accepts a megabyte.
@@ -20,10 +20,10 @@ const MISSED_MAX: usize = 256;
 /// Maximum number of pending commands to shards; beyond it a process must retry.
 const AWAITED_MAX: usize = 1_024;
 /// Longest host name and longest reason that are accepted.
-const WORDS_MAX: usize = 1_024;
+const TEXT_BYTES_MAX: usize = 1_024;
 
-/// Result of a letter that must be announced.
-pub enum News {
+/// Result of a request that must be announced.
+pub enum Announcement {
     Nothing,
     /// A strategy has failed, with its own description.
     Failed {
@@ -33,69 +33,78 @@ pub enum News {
 }
 
 impl RemoteStrategies {
-    /// Handles a letter from the process of a strategy, and replies at once where possible.
+    /// Handles a request from the process of a strategy, and replies at once where possible.
     pub fn handle(
         &self,
         now: Timestamp,
-        floor: &ShardClient,
+        shard_client: &ShardClient,
         name: &str,
         bytes: &[u8],
         reply: Option<Subject>,
-    ) -> News {
-        count(&self.counts.letters);
-        let letter = match RemoteRequest::decode(bytes) {
-            Ok(letter) => letter,
+    ) -> Announcement {
+        count(&self.counts.messages);
+        let request = match RemoteRequest::decode(bytes) {
+            Ok(request) => request,
             Err(misread) => {
-                count(&self.counts.misread);
+                count(&self.counts.decode_errors);
                 self.reply(reply, &RemoteReply::Refused { text: misread.to_string() });
-                return News::Nothing;
+                return Announcement::Nothing;
             }
         };
         let mut inner = self.inner.borrow_mut();
-        let Some(at) = inner.seats.iter().position(|seat| &*seat.name == name) else { return News::Nothing };
-        let mut news = News::Nothing;
-        let answer = match letter {
-            RemoteRequest::Hello { .. } | RemoteRequest::Resume { .. } if !floor.is_complete() => {
+        let Some(at) = inner.slots.iter().position(|slot| &*slot.name == name) else {
+            return Announcement::Nothing;
+        };
+        let mut announcement = Announcement::Nothing;
+        let answer = match request {
+            RemoteRequest::Hello { .. } | RemoteRequest::Resume { .. } if !shard_client.is_complete() => {
                 Some(RemoteReply::Wait { text: "the server is starting".to_string() })
             }
             RemoteRequest::Hello { life, host, heard } => {
-                Some(inner.welcome(at, life, cut(host), &heard, now, floor))
+                Some(inner.welcome(at, life, truncated(host), &heard, now, shard_client))
             }
-            RemoteRequest::Resume { life, heard } => Some(inner.resume(at, life, &heard, now, floor)),
+            RemoteRequest::Resume { life, heard } => Some(inner.resume(at, life, &heard, now, shard_client)),
             RemoteRequest::Bye { life } => {
-                if inner.seats[at].touch(life, now) {
-                    inner.seats[at].leave();
+                if inner.slots[at].record_message(life, now) {
+                    inner.slots[at].detach();
                     inner.unfollow_all(at);
                 }
                 Some(RemoteReply::Accepted)
             }
-            letter if !inner.seats[at].touch(life_of(&letter), now) => Some(RemoteReply::UnknownSession),
-            RemoteRequest::Piece { of, at: from, .. } => Some(inner.piece(at, of, from as usize, floor)),
+            request if !inner.slots[at].record_message(life_of(&request), now) => {
+                Some(RemoteReply::UnknownSession)
+            }
+            RemoteRequest::Piece { of, at: from, .. } => {
+                Some(inner.piece(at, of, from as usize, shard_client))
+            }
             RemoteRequest::Fetch { heard, .. } => Some(inner.missed(at, &heard)),
-            RemoteRequest::Follow { security, on, .. } => Some(inner.follow(at, security, on, floor)),
+            RemoteRequest::Follow { security, on, .. } => Some(inner.follow(at, security, on, shard_client)),
             RemoteRequest::Heartbeat { prices, heard, idle, .. } => {
-                let shards = floor.shards() as usize;
-                let seat = &mut inner.seats[at];
-                (seat.prices, seat.idle) = (prices, idle);
-                seat.heard = believed(&heard, shards);
+                let shards = shard_client.shards() as usize;
+                let slot = &mut inner.slots[at];
+                (slot.prices, slot.idle) = (prices, idle);
+                slot.received = plausible(&heard, shards);
                 Some(RemoteReply::Accepted)
             }
             RemoteRequest::Failed { reason, .. } => {
-                news = News::Failed { name: inner.seats[at].name.clone(), reason: cut(reason) };
+                announcement =
+                    Announcement::Failed { name: inner.slots[at].name.clone(), reason: truncated(reason) };
                 Some(RemoteReply::Accepted)
             }
-            RemoteRequest::Command { command, .. } => inner.command(at, command, reply.as_ref(), floor),
+            RemoteRequest::Command { command, .. } => {
+                inner.command(at, command, reply.as_ref(), shard_client)
+            }
         };
         drop(inner);
         if let Some(answer) = answer {
             self.reply(reply, &answer);
         }
-        news
+        announcement
     }
 }
 
-fn life_of(letter: &RemoteRequest) -> u64 {
-    match *letter {
+fn life_of(request: &RemoteRequest) -> u64 {
+    match *request {
         RemoteRequest::Hello { life, .. }
         | RemoteRequest::Resume { life, .. }
         | RemoteRequest::Piece { life, .. }
@@ -109,61 +118,62 @@ fn life_of(letter: &RemoteRequest) -> u64 {
 }
 
 /// Truncates a text of a process to the accepted length.
-fn cut(mut words: String) -> String {
-    let mut end = words.len().min(WORDS_MAX);
-    while !words.is_char_boundary(end) {
+fn truncated(mut text: String) -> String {
+    let mut end = text.len().min(TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
         end -= 1;
     }
-    words.truncate(end);
-    words
+    text.truncate(end);
+    text
 }
 
 /// Returns the sequence numbers that a process reports, if they are plausible: one for each shard.
-fn believed(heard: &[u64], shards: usize) -> Vec<u64> {
-    if heard.len() == shards { heard.to_vec() } else { Vec::new() }
+fn plausible(received: &[u64], shards: usize) -> Vec<u64> {
+    if received.len() == shards { received.to_vec() } else { Vec::new() }
 }
 
-impl Inner {
+impl RemoteState {
     fn welcome(
         &mut self,
         at: usize,
         life: u64,
         host: String,
-        heard: &[u64],
+        received: &[u64],
         now: Timestamp,
-        floor: &ShardClient,
+        shard_client: &ShardClient,
     ) -> RemoteReply {
-        if !self.seats[at].is_free_for(life) {
-            return RemoteReply::Wait { text: self.seats[at].taken_words() };
+        if !self.slots[at].is_free_for(life) {
+            return RemoteReply::Wait { text: self.slots[at].taken_text() };
         }
         let Some(numbers) = self.new_numbers() else {
-            let words = "no numbers for ids are left in this life of the server".to_string();
-            return RemoteReply::Refused { text: words };
+            let text = "no numbers for ids are left until the next start of the server".to_string();
+            return RemoteReply::Refused { text: text };
         };
         self.unfollow_all(at);
-        let source = self.seats[at].source;
-        let state = said::encode_state(&state_of(&floor.view(), source, floor.shards()));
-        let reference_bytes = self.reference_image(floor).len() as u32;
+        let source = self.slots[at].source;
+        let state =
+            remote_protocol::encode_state(&state_of(&shard_client.view(), source, shard_client.shards()));
+        let reference_bytes = self.reference_image(shard_client).len() as u32;
         let (epoch, port) = (self.epoch, self.port);
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
-        let seat = &mut self.seats[at];
-        seat.sit_down(life, now);
-        seat.begin_anew();
-        (seat.host, seat.state, seat.prices) = (host, state, 0);
-        seat.heard = believed(heard, floor.shards() as usize);
-        tracing::info!(strategy = %seat.name, host = %seat.host, "the process of a strategy has come");
+        let slot = &mut self.slots[at];
+        slot.attach(life, now);
+        slot.clear_silence();
+        (slot.host, slot.state, slot.prices) = (host, state, 0);
+        slot.received = plausible(received, shard_client.shards() as usize);
+        tracing::info!(strategy = %slot.name, host = %slot.host, "the process of a strategy is connected");
         RemoteReply::Welcome(Box::new(Welcome {
             epoch,
-            shards: floor.shards(),
+            shards: shard_client.shards(),
             port,
-            strategy: seat.strategy(),
+            strategy: slot.strategy(),
             numbers,
             lease_ms,
-            heads: seat.told.heads(&self.seen),
-            complete: seat.told.covers(heard),
+            heads: slot.history.heads(&self.seen),
+            complete: slot.history.covers(received),
             reference_bytes,
-            state_bytes: seat.state.len() as u32,
-            section: seat.section.clone(),
+            state_bytes: slot.state.len() as u32,
+            section: slot.section.clone(),
         }))
     }
 
@@ -172,37 +182,37 @@ impl Inner {
         &mut self,
         at: usize,
         life: u64,
-        heard: &[u64],
+        received: &[u64],
         now: Timestamp,
-        floor: &ShardClient,
+        shard_client: &ShardClient,
     ) -> RemoteReply {
-        if !self.seats[at].is_free_for(life) || !self.seats[at].told.covers(heard) {
+        if !self.slots[at].is_free_for(life) || !self.slots[at].history.covers(received) {
             return RemoteReply::Gone;
         }
         self.unfollow_all(at);
         let (epoch, port) = (self.epoch, self.port);
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
-        let seat = &mut self.seats[at];
-        seat.sit_down(life, now);
-        (seat.prices, seat.heard) = (0, heard.to_vec());
-        tracing::info!(strategy = %seat.name, "the process of a strategy is back");
+        let slot = &mut self.slots[at];
+        slot.attach(life, now);
+        (slot.prices, slot.received) = (0, received.to_vec());
+        tracing::info!(strategy = %slot.name, "the process of a strategy is back");
         RemoteReply::Welcome(Box::new(Welcome {
             epoch,
-            shards: floor.shards(),
+            shards: shard_client.shards(),
             port,
-            strategy: seat.strategy(),
+            strategy: slot.strategy(),
             numbers: (0, 0),
             lease_ms,
-            heads: seat.told.heads(&self.seen),
+            heads: slot.history.heads(&self.seen),
             complete: true,
             reference_bytes: 0,
             state_bytes: 0,
-            section: seat.section.clone(),
+            section: slot.section.clone(),
         }))
     }
 
-    fn reference_image(&mut self, floor: &ShardClient) -> bytes::Bytes {
-        let reference = floor.reference();
+    fn reference_image(&mut self, shard_client: &ShardClient) -> bytes::Bytes {
+        let reference = shard_client.reference();
         match &self.reference {
             Some((known, bytes)) if std::sync::Arc::ptr_eq(known, &reference) => bytes.clone(),
             _ => {
@@ -215,22 +225,22 @@ impl Inner {
         }
     }
 
-    fn piece(&mut self, at: usize, of: Blob, from: usize, floor: &ShardClient) -> RemoteReply {
-        let reference = self.reference_image(floor);
+    fn piece(&mut self, at: usize, of: Blob, from: usize, shard_client: &ShardClient) -> RemoteReply {
+        let reference = self.reference_image(shard_client);
         let whole: &[u8] = match of {
             Blob::Reference => &reference,
-            Blob::State => &self.seats[at].state,
+            Blob::State => &self.slots[at].state,
         };
         let rest = whole.get(from..).unwrap_or_default();
         RemoteReply::Piece { at: from as u32, bytes: rest[..rest.len().min(PIECE_BYTES)].to_vec() }
     }
 
-    fn missed(&self, at: usize, heard: &[u64]) -> RemoteReply {
-        let told = &self.seats[at].told;
-        if !told.covers(heard) {
+    fn missed(&self, at: usize, received: &[u64]) -> RemoteReply {
+        let history = &self.slots[at].history;
+        if !history.covers(received) {
             return RemoteReply::Gone;
         }
-        let (events, more) = told.after(heard, MISSED_MAX);
+        let (events, more) = history.after(received, MISSED_MAX);
         RemoteReply::Missed { events, more }
     }
 
@@ -239,17 +249,17 @@ impl Inner {
         at: usize,
         security: pitlane_engine::id::SecurityId,
         on: bool,
-        floor: &ShardClient,
+        shard_client: &ShardClient,
     ) -> RemoteReply {
-        if floor.reference().security(security).is_none() {
+        if shard_client.reference().security(security).is_none() {
             return RemoteReply::Declined { reason: Reason::UnknownSecurity };
         }
-        let follows = &mut self.seats[at].follows;
+        let follows = &mut self.slots[at].follows;
         let changes = if on { follows.insert(security) } else { follows.remove(&security) };
         if changes {
-            self.board.follow(security, on);
+            self.price_table.follow(security, on);
         }
-        let view = floor.view();
+        let view = shard_client.view();
         let is_quoted = view.subscribers(security) > 0;
         let tick = view.tick(security).filter(|tick| on && is_quoted && tick.at > Timestamp::ZERO);
         RemoteReply::Follows { tick: tick.copied() }
@@ -261,17 +271,17 @@ impl Inner {
         at: usize,
         command: Command,
         reply: Option<&Subject>,
-        floor: &ShardClient,
+        shard_client: &ShardClient,
     ) -> Option<RemoteReply> {
-        let seat = &mut self.seats[at];
-        let (source, strategy) = (seat.source, seat.strategy());
+        let slot = &mut self.slots[at];
+        let (source, strategy) = (slot.source, slot.strategy());
         let declined = |reason| Some(RemoteReply::Declined { reason });
         match command.body {
-            CommandKind::Phase { strategy: meant, .. } | CommandKind::Subscribe { strategy: meant, .. } => {
-                if meant != strategy {
+            CommandKind::Phase { strategy: named, .. } | CommandKind::Subscribe { strategy: named, .. } => {
+                if named != strategy {
                     return declined(Reason::UnknownStrategy);
                 }
-                return self.administer(Command { source, ..command }, reply, floor);
+                return self.administer(Command { source, ..command }, reply, shard_client);
             }
             CommandKind::Submit { terms, .. } if terms.strategy != strategy => {
                 return declined(Reason::UnknownStrategy);
@@ -279,36 +289,38 @@ impl Inner {
             CommandKind::Submit { .. } | CommandKind::Modify { .. } | CommandKind::Cancel { .. } => {}
             _ => return declined(Reason::UnknownScope),
         }
-        let (id, request) = Request::of(&command.body)?;
+        let (id, request) = RemoteOrderRequest::of(&command.body)?;
         if id.is_none() {
             return declined(Reason::BadId);
         }
-        match seat.asked.judge(&id, request, reply) {
-            Verdict::New if seat.asked.is_full() => return Some(RemoteReply::Busy),
-            Verdict::New => {}
-            Verdict::UnderWay => return None,
-            Verdict::Answered => return Some(RemoteReply::Accepted),
-            Verdict::Another => return declined(Reason::DuplicateId),
+        match slot.requests.classify(&id, request, reply) {
+            RequestVerdict::New if slot.requests.is_full() => return Some(RemoteReply::Busy),
+            RequestVerdict::New => {}
+            RequestVerdict::InProgress => return None,
+            RequestVerdict::Answered => return Some(RemoteReply::Accepted),
+            RequestVerdict::Another => return declined(Reason::DuplicateId),
         }
         match request {
             // From an earlier start whose journal is no longer read.
-            Request::Submit(_) if is_known(floor, source, &id) => return Some(RemoteReply::Accepted),
-            Request::Submit(_) => {}
-            Request::About(order) => {
-                if floor.view().order(order).is_none_or(|order| order.source != source) {
+            RemoteOrderRequest::Submit(_) if is_known(shard_client, source, &id) => {
+                return Some(RemoteReply::Accepted);
+            }
+            RemoteOrderRequest::Submit(_) => {}
+            RemoteOrderRequest::About(order) => {
+                if shard_client.view().order(order).is_none_or(|order| order.source != source) {
                     return declined(Reason::UnknownOrder);
                 }
             }
         }
-        let sender = floor.register_sender(Sender {
+        let sender = shard_client.register_sender(Sender {
             protocol: Protocol::Strategy,
-            login: SenderText::new(&seat.name),
-            session: SenderText::new(&seat.host),
+            login: SenderText::new(&slot.name),
+            session: SenderText::new(&slot.host),
             ..Sender::default()
         });
-        match floor.forward(Command { source, token: 0, sender, body: command.body }) {
+        match shard_client.forward(Command { source, token: 0, sender, body: command.body }) {
             Ok(_) => {
-                seat.asked.sent(id, request, reply.cloned());
+                slot.requests.sent(id, request, reply.cloned());
                 None
             }
             Err(_) => Some(RemoteReply::Busy),
@@ -320,10 +332,10 @@ impl Inner {
         &mut self,
         command: Command,
         reply: Option<&Subject>,
-        floor: &ShardClient,
+        shard_client: &ShardClient,
     ) -> Option<RemoteReply> {
         if let CommandKind::Subscribe { security, .. } = command.body
-            && floor.reference().security(security).is_none()
+            && shard_client.reference().security(security).is_none()
         {
             return Some(RemoteReply::Declined { reason: Reason::UnknownSecurity });
         }
@@ -332,10 +344,10 @@ impl Inner {
         }
         self.token = self.token.wrapping_add(1).max(1);
         let token = self.token;
-        match floor.forward(Command { token, ..command }) {
+        match shard_client.forward(Command { token, ..command }) {
             Ok(shards) => {
                 let reason = Reason::None;
-                self.done.insert(token, Awaited { left: shards, reason, reply: reply.cloned() });
+                self.done.insert(token, PendingReply { left: shards, reason, reply: reply.cloned() });
                 None
             }
             Err(_) => Some(RemoteReply::Busy),
@@ -343,12 +355,12 @@ impl Inner {
     }
 
     pub(super) fn unfollow_all(&mut self, at: usize) {
-        for security in std::mem::take(&mut self.seats[at].follows) {
-            self.board.follow(security, false);
+        for security in std::mem::take(&mut self.slots[at].follows) {
+            self.price_table.follow(security, false);
         }
     }
 }
 
-fn is_known(floor: &ShardClient, source: pitlane_engine::id::Source, id: &IntId) -> bool {
-    floor.view().orders_with_id(id).iter().any(|order| order.source == source)
+fn is_known(shard_client: &ShardClient, source: pitlane_engine::id::Source, id: &IntId) -> bool {
+    shard_client.view().orders_with_id(id).iter().any(|order| order.source == source)
 }

@@ -10,27 +10,27 @@ use pitlane_engine::id::SecurityId;
 const TICKS_MAX: usize = 256;
 
 #[derive(Debug, Default)]
-pub struct Board {
-    rows: BTreeMap<SecurityId, Row>,
+pub struct PriceTable {
+    rows: BTreeMap<SecurityId, FollowedSecurity>,
     /// Securities with a price to send, the one that has waited longest first.
     waiting: VecDeque<SecurityId>,
     conflated: u64,
     /// Whether every price is sent.
     paced: bool,
     /// Prices of a paced market that are not sent yet: as many as one row of the market causes.
-    each: VecDeque<Tick>,
+    queue: VecDeque<Tick>,
 }
 
 #[derive(Debug, Default)]
-struct Row {
+struct FollowedSecurity {
     followers: u32,
     /// The price that is not sent yet.
     tick: Option<Tick>,
 }
 
-impl Board {
-    pub fn new(paced: bool) -> Board {
-        Board { paced, ..Board::default() }
+impl PriceTable {
+    pub fn new(paced: bool) -> PriceTable {
+        PriceTable { paced, ..PriceTable::default() }
     }
 
     pub fn follow(&mut self, security: SecurityId, on: bool) {
@@ -39,12 +39,12 @@ impl Board {
     }
 
     /// Takes a price. Returns whether it is to be sent.
-    pub fn hear(&mut self, tick: &Tick) -> bool {
+    pub fn apply(&mut self, tick: &Tick) -> bool {
         let Some(row) = self.rows.get_mut(&tick.security).filter(|row| row.followers > 0) else {
             return false;
         };
         if self.paced {
-            self.each.push_back(*tick);
+            self.queue.push_back(*tick);
             return true;
         }
         match row.tick.replace(*tick) {
@@ -57,16 +57,16 @@ impl Board {
     /// Returns the next prices to send; empty if there are none.
     pub fn take(&mut self) -> Vec<Tick> {
         if self.paced {
-            let count = self.each.len().min(TICKS_MAX);
-            return self.each.drain(..count).collect();
+            let count = self.queue.len().min(TICKS_MAX);
+            return self.queue.drain(..count).collect();
         }
-        let Board { rows, waiting, .. } = self;
+        let PriceTable { rows, waiting, .. } = self;
         let count = waiting.len().min(TICKS_MAX);
         waiting.drain(..count).filter_map(|security| rows.get_mut(&security)?.tick.take()).collect()
     }
 
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.each.is_empty()
+        self.waiting.is_empty() && self.queue.is_empty()
     }
 
     /// Drops all prices, while they would have no receiver.
@@ -92,28 +92,28 @@ mod tests {
 
     #[test]
     fn the_newest_price_is_sent_once_and_in_turn() {
-        let mut board = Board::default();
-        assert!(!board.hear(&tick(1, 1)), "nobody follows it");
-        board.follow(SecurityId(1), true);
-        board.follow(SecurityId(2), true);
-        board.follow(SecurityId(1), true);
+        let mut price_table = PriceTable::default();
+        assert!(!price_table.apply(&tick(1, 1)), "it has no follower");
+        price_table.follow(SecurityId(1), true);
+        price_table.follow(SecurityId(2), true);
+        price_table.follow(SecurityId(1), true);
         for (security, at) in [(2, 1), (1, 2), (2, 3)] {
-            assert!(board.hear(&tick(security, at)));
+            assert!(price_table.apply(&tick(security, at)));
         }
-        assert_eq!(board.take(), [tick(2, 3), tick(1, 2)]);
-        assert!(board.is_idle() && board.take().is_empty());
-        assert_eq!(board.conflated(), 1);
-        board.follow(SecurityId(1), false);
-        assert!(board.hear(&tick(1, 4)), "one of two is left");
-        board.clear();
-        assert!(board.is_idle());
+        assert_eq!(price_table.take(), [tick(2, 3), tick(1, 2)]);
+        assert!(price_table.is_idle() && price_table.take().is_empty());
+        assert_eq!(price_table.conflated(), 1);
+        price_table.follow(SecurityId(1), false);
+        assert!(price_table.apply(&tick(1, 4)), "one of two is left");
+        price_table.clear();
+        assert!(price_table.is_idle());
     }
 
     #[test]
     fn in_a_paced_market_every_price_is_sent() {
-        let mut board = Board::new(true);
-        board.follow(SecurityId(1), true);
-        assert!(board.hear(&tick(1, 1)) && board.hear(&tick(1, 1)) && !board.is_idle());
-        assert_eq!((board.take().len(), board.conflated(), board.is_idle()), (2, 0, true));
+        let mut price_table = PriceTable::new(true);
+        price_table.follow(SecurityId(1), true);
+        assert!(price_table.apply(&tick(1, 1)) && price_table.apply(&tick(1, 1)) && !price_table.is_idle());
+        assert_eq!((price_table.take().len(), price_table.conflated(), price_table.is_idle()), (2, 0, true));
     }
 }

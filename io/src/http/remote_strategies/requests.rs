@@ -16,35 +16,35 @@ const ANSWERED_MAX: usize = 65_536;
 
 /// Maximum number of requests in progress, by strategy: as many as its process awaits. Requests
 /// beyond it must be retried.
-const UNDER_WAY_MAX: usize = 16_384;
+const IN_PROGRESS_MAX: usize = 16_384;
 
 /// A request, as far as needed to distinguish it from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum RemoteOrderRequest {
     Submit(Terms),
     /// A cancel or a modification.
     About(OrderHandle),
 }
 
-impl Request {
+impl RemoteOrderRequest {
     /// Returns the request and its id; `None` if it is about no order.
-    pub fn of(body: &CommandKind) -> Option<(IntId, Request)> {
+    pub fn of(body: &CommandKind) -> Option<(IntId, RemoteOrderRequest)> {
         match *body {
-            CommandKind::Submit { id, terms } => Some((id, Request::Submit(core_of(&terms)))),
+            CommandKind::Submit { id, terms } => Some((id, RemoteOrderRequest::Submit(core_of(&terms)))),
             CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => {
-                Some((id, Request::About(order)))
+                Some((id, RemoteOrderRequest::About(order)))
             }
             _ => None,
         }
     }
 
     /// Returns the request that an event answers.
-    fn answered(event: &Event) -> Option<(IntId, Request)> {
+    fn answered(event: &Event) -> Option<(IntId, RemoteOrderRequest)> {
         let id = remote_protocol::answers(event)?;
         match &event.body {
-            EventKind::Order(told) => Some((id, Request::Submit(core_of(&told.terms)))),
-            EventKind::Status(report) => Some((id, Request::About(report.order))),
-            EventKind::Refused(refusal) => Some((id, Request::About(refusal.order))),
+            EventKind::Order(terms) => Some((id, RemoteOrderRequest::Submit(core_of(&terms.terms)))),
+            EventKind::Status(report) => Some((id, RemoteOrderRequest::About(report.order))),
+            EventKind::Refused(refusal) => Some((id, RemoteOrderRequest::About(refusal.order))),
             _ => None,
         }
     }
@@ -58,10 +58,10 @@ fn core_of(terms: &Terms) -> Terms {
 
 /// What is to be done with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RequestVerdict {
     New,
     /// It is in progress: the latest sender is answered.
-    UnderWay,
+    InProgress,
     /// Its result was sent.
     Answered,
     /// The id belongs to another request.
@@ -70,46 +70,51 @@ pub enum Verdict {
 
 #[derive(Debug, Default)]
 pub struct RequestLog {
-    under_way: BTreeMap<IntId, (Request, Option<Subject>)>,
-    answered: BTreeMap<IntId, Request>,
+    in_progress: BTreeMap<IntId, (RemoteOrderRequest, Option<Subject>)>,
+    answered: BTreeMap<IntId, RemoteOrderRequest>,
     /// The answered ids, oldest first.
     order: VecDeque<IntId>,
 }
 
 impl RequestLog {
     /// Decides about a request, and updates the reply subject of one that is in progress.
-    pub fn judge(&mut self, id: &IntId, request: Request, reply: Option<&Subject>) -> Verdict {
-        if let Some((known, asker)) = self.under_way.get_mut(id) {
+    pub fn classify(
+        &mut self,
+        id: &IntId,
+        request: RemoteOrderRequest,
+        reply: Option<&Subject>,
+    ) -> RequestVerdict {
+        if let Some((known, reply_to)) = self.in_progress.get_mut(id) {
             if *known != request {
-                return Verdict::Another;
+                return RequestVerdict::Another;
             }
-            *asker = reply.cloned();
-            return Verdict::UnderWay;
+            *reply_to = reply.cloned();
+            return RequestVerdict::InProgress;
         }
         match self.answered.get(id) {
-            Some(known) if *known == request => Verdict::Answered,
-            Some(_) => Verdict::Another,
-            None => Verdict::New,
+            Some(known) if *known == request => RequestVerdict::Answered,
+            Some(_) => RequestVerdict::Another,
+            None => RequestVerdict::New,
         }
     }
 
-    pub fn sent(&mut self, id: IntId, request: Request, reply: Option<Subject>) {
-        self.under_way.insert(id, (request, reply));
+    pub fn sent(&mut self, id: IntId, request: RemoteOrderRequest, reply: Option<Subject>) {
+        self.in_progress.insert(id, (request, reply));
     }
 
     /// Returns whether there is no room for another request.
     pub fn is_full(&self) -> bool {
-        self.under_way.len() >= UNDER_WAY_MAX
+        self.in_progress.len() >= IN_PROGRESS_MAX
     }
 
     pub fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
+        self.in_progress.is_empty()
     }
 
     /// Handles an event of the strategy; returns the reply subject of the request that it answers.
-    pub fn hear(&mut self, event: &Event) -> Option<Subject> {
-        let (id, request) = Request::answered(event)?;
-        let waiting = self.under_way.remove(&id);
+    pub fn handle_event(&mut self, event: &Event) -> Option<Subject> {
+        let (id, request) = RemoteOrderRequest::answered(event)?;
+        let waiting = self.in_progress.remove(&id);
         if self.answered.insert(id, request).is_none() {
             self.order.push_back(id);
         }
@@ -123,7 +128,7 @@ impl RequestLog {
 
     /// Removes a request that failed without being stored: it may be sent again.
     pub fn forget(&mut self, id: &IntId) -> Option<Subject> {
-        self.under_way.remove(id).and_then(|(_, reply)| reply)
+        self.in_progress.remove(id).and_then(|(_, reply)| reply)
     }
 }
 
@@ -155,41 +160,47 @@ mod tests {
 
     #[test]
     fn requests_in_progress_and_remembered_answers_are_bounded() {
-        let (mut asked, terms) = (RequestLog::default(), Terms::default());
+        let (mut log, terms) = (RequestLog::default(), Terms::default());
         let id = |number: usize| IntId::numbered(b's', number as u64);
-        let request = Request::Submit(core_of(&terms));
-        for number in 0..UNDER_WAY_MAX {
-            assert!(!asked.is_full());
-            asked.sent(id(number), request, None);
+        let request = RemoteOrderRequest::Submit(core_of(&terms));
+        for number in 0..IN_PROGRESS_MAX {
+            assert!(!log.is_full());
+            log.sent(id(number), request, None);
         }
-        assert!(asked.is_full());
-        asked.hear(&entered(id(0), terms));
-        assert!(!asked.is_full(), "what was answered makes room");
+        assert!(log.is_full());
+        log.handle_event(&entered(id(0), terms));
+        assert!(!log.is_full(), "what was answered makes room");
         for number in 1..=ANSWERED_MAX {
-            asked.hear(&entered(id(number), terms));
+            log.handle_event(&entered(id(number), terms));
         }
-        assert_eq!((asked.answered.len(), asked.order.len()), (ANSWERED_MAX, ANSWERED_MAX));
-        assert_eq!(asked.judge(&id(0), request, None), Verdict::New, "the oldest was forgotten");
-        assert_eq!(asked.judge(&id(1), request, None), Verdict::Answered);
+        assert_eq!((log.answered.len(), log.order.len()), (ANSWERED_MAX, ANSWERED_MAX));
+        assert_eq!(log.classify(&id(0), request, None), RequestVerdict::New, "the oldest was forgotten");
+        assert_eq!(log.classify(&id(1), request, None), RequestVerdict::Answered);
     }
 
     #[test]
     fn a_repeated_request_is_recognised() {
-        let mut asked = RequestLog::default();
+        let mut log = RequestLog::default();
         let (id, terms) = (IntId::numbered(b's', 1), Terms { qty: Qty::from_raw(5), ..Terms::default() });
-        let request = Request::Submit(core_of(&terms));
+        let request = RemoteOrderRequest::Submit(core_of(&terms));
         let (first, second) = (Subject::from("first"), Subject::from("second"));
-        assert_eq!(asked.judge(&id, request, Some(&first)), Verdict::New);
-        asked.sent(id, request, Some(first));
-        assert_eq!(asked.judge(&id, request, Some(&second)), Verdict::UnderWay);
-        assert_eq!(asked.judge(&id, Request::Submit(Terms::default()), None), Verdict::Another);
-        assert_eq!(asked.hear(&entered(id, terms)), Some(second));
-        assert!(asked.is_idle());
-        assert_eq!(asked.judge(&id, request, None), Verdict::Answered);
-        assert_eq!(asked.judge(&id, Request::About(OrderHandle::NONE), None), Verdict::Another);
+        assert_eq!(log.classify(&id, request, Some(&first)), RequestVerdict::New);
+        log.sent(id, request, Some(first));
+        assert_eq!(log.classify(&id, request, Some(&second)), RequestVerdict::InProgress);
+        assert_eq!(
+            log.classify(&id, RemoteOrderRequest::Submit(Terms::default()), None),
+            RequestVerdict::Another
+        );
+        assert_eq!(log.handle_event(&entered(id, terms)), Some(second));
+        assert!(log.is_idle());
+        assert_eq!(log.classify(&id, request, None), RequestVerdict::Answered);
+        assert_eq!(
+            log.classify(&id, RemoteOrderRequest::About(OrderHandle::NONE), None),
+            RequestVerdict::Another
+        );
         // Events that the journal has from before the start count as well.
         let mut later = RequestLog::default();
-        assert_eq!(later.hear(&entered(id, terms)), None);
-        assert_eq!(later.judge(&id, request, None), Verdict::Answered);
+        assert_eq!(later.handle_event(&entered(id, terms)), None);
+        assert_eq!(later.classify(&id, request, None), RequestVerdict::Answered);
     }
 }

@@ -27,34 +27,34 @@ pub struct StrategySlot {
     /// Source of its orders.
     pub source: Source,
     pub section: StrategySetup,
-    pub told: EventHistory,
-    pub asked: RequestLog,
+    pub history: EventHistory,
+    pub requests: RequestLog,
     /// Number of its process's start, present or not.
     life: Option<u64>,
     pub host: String,
     present: bool,
     /// When its last message arrived; before the first one, when the wait for it began.
-    heard_at: Timestamp,
+    received_at: Timestamp,
     /// Securities it follows.
     pub follows: BTreeSet<SecurityId>,
     /// Number of the last prices that it has confirmed.
     pub prices: u64,
     /// Sequence number of the last event that it has confirmed, by shard.
-    pub heard: Vec<u64>,
+    pub received: Vec<u64>,
     /// Whether it awaits no answer.
     pub idle: bool,
-    /// Position in `told` up to which events were sent.
-    pub place: u64,
+    /// Position in `history` up to which events were sent.
+    pub sent_position: u64,
     /// Whether it is to be sent how far we are.
-    pub beat: bool,
+    pub heartbeat_due: bool,
     /// The encoded state that its process started from.
     pub state: Vec<u8>,
-    silence: Silence,
+    silence: SilenceEffect,
 }
 
 /// What the silence of a process has done to its strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Silence {
+enum SilenceEffect {
     #[default]
     Nothing,
     /// The stop was sent to the shards.
@@ -68,27 +68,27 @@ impl StrategySlot {
         name: Arc<str>,
         source: Source,
         section: StrategySetup,
-        told: EventHistory,
+        history: EventHistory,
         now: Timestamp,
     ) -> StrategySlot {
         StrategySlot {
             name,
             source,
             section,
-            place: told.end(),
-            told,
-            asked: RequestLog::default(),
+            sent_position: history.end(),
+            history,
+            requests: RequestLog::default(),
             life: None,
             host: String::new(),
             present: false,
-            heard_at: now,
+            received_at: now,
             follows: BTreeSet::new(),
             prices: 0,
-            heard: Vec::new(),
+            received: Vec::new(),
             idle: false,
-            beat: false,
+            heartbeat_due: false,
             state: Vec::new(),
-            silence: Silence::Nothing,
+            silence: SilenceEffect::Nothing,
         }
     }
 
@@ -110,74 +110,74 @@ impl StrategySlot {
         !self.present || self.life == Some(life)
     }
 
-    pub fn sit_down(&mut self, life: u64, now: Timestamp) {
-        (self.life, self.present, self.heard_at) = (Some(life), true, now);
-        self.place = self.told.end();
-        (self.beat, self.idle) = (true, false);
+    pub fn attach(&mut self, life: u64, now: Timestamp) {
+        (self.life, self.present, self.received_at) = (Some(life), true, now);
+        self.sent_position = self.history.end();
+        (self.heartbeat_due, self.idle) = (true, false);
     }
 
     /// Records a message of a life. Returns false if it is not the life that has this slot.
-    pub fn touch(&mut self, life: u64, now: Timestamp) -> bool {
-        let is_it = self.life == Some(life);
-        if is_it {
-            (self.present, self.heard_at) = (true, now);
+    pub fn record_message(&mut self, life: u64, now: Timestamp) -> bool {
+        let is_current = self.life == Some(life);
+        if is_current {
+            (self.present, self.received_at) = (true, now);
         }
-        is_it
+        is_current
     }
 
-    pub fn leave(&mut self) {
+    pub fn detach(&mut self) {
         (self.life, self.present) = (None, false);
     }
 
     /// Restarts the lease, because no message could be received.
-    pub fn excuse(&mut self, now: Timestamp) {
-        self.heard_at = now;
+    pub fn restart_lease(&mut self, now: Timestamp) {
+        self.received_at = now;
     }
 
     /// Returns whether the process has been silent for too long; then it is no longer present.
     pub fn is_overdue(&mut self, now: Timestamp, lease_ns: u64) -> bool {
-        let is_overdue = now.since(self.heard_at) > lease_ns;
+        let is_overdue = now.since(self.received_at) > lease_ns;
         self.present &= !is_overdue;
         is_overdue
     }
 
     /// Records that the stop of the strategy was sent to the shards, since its process is silent.
     pub fn begin_stop(&mut self) {
-        self.silence = Silence::Stopping;
+        self.silence = SilenceEffect::Stopping;
     }
 
     /// Handles the phase of the strategy that a shard reports.
-    pub fn note_phase(&mut self, phase: Phase) {
+    pub fn handle_phase(&mut self, phase: Phase) {
         self.silence = match (self.silence, phase) {
-            (Silence::Stopping, Phase::Stop) => Silence::Stopped,
+            (SilenceEffect::Stopping, Phase::Stop) => SilenceEffect::Stopped,
             // A phase from before the stop took effect.
-            (Silence::Stopping, _) => Silence::Stopping,
-            (Silence::Nothing | Silence::Stopped, _) => Silence::Nothing,
+            (SilenceEffect::Stopping, _) => SilenceEffect::Stopping,
+            (SilenceEffect::Nothing | SilenceEffect::Stopped, _) => SilenceEffect::Nothing,
         };
     }
 
     /// Clears the silence for a new process, which controls the strategy's phase itself.
-    pub fn begin_anew(&mut self) {
-        self.silence = Silence::Nothing;
+    pub fn clear_silence(&mut self) {
+        self.silence = SilenceEffect::Nothing;
     }
 
     /// Returns, once, whether the process whose silence has stopped the strategy is back.
     pub fn take_return(&mut self) -> bool {
-        let is_back = self.present && self.silence == Silence::Stopped;
+        let is_back = self.present && self.silence == SilenceEffect::Stopped;
         if is_back {
-            self.silence = Silence::Nothing;
+            self.silence = SilenceEffect::Nothing;
         }
         is_back
     }
 
     /// Returns whether it has processed everything and awaits nothing.
     pub fn is_quiet(&self, prices: u64) -> bool {
-        self.idle && self.prices >= prices && self.has_heard_all() && self.asked.is_idle()
+        self.idle && self.prices >= prices && self.has_received_all() && self.requests.is_idle()
     }
 
     /// Returns whether it has processed all its events.
-    pub fn has_heard_all(&self) -> bool {
-        self.place == self.told.end() && self.told.is_heard(&self.heard)
+    pub fn has_received_all(&self) -> bool {
+        self.sent_position == self.history.end() && self.history.is_received_by(&self.received)
     }
 }
 
@@ -185,51 +185,51 @@ impl StrategySlot {
 mod tests {
     use super::*;
 
-    fn seat() -> StrategySlot {
-        let told = EventHistory::new(1, 8);
-        StrategySlot::new("A".into(), Source::default(), StrategySetup::default(), told, Timestamp(0))
+    fn slot() -> StrategySlot {
+        let history = EventHistory::new(1, 8);
+        StrategySlot::new("A".into(), Source::default(), StrategySetup::default(), history, Timestamp(0))
     }
 
     #[test]
     fn a_second_process_waits_until_the_first_is_overdue() {
-        let mut seat = seat();
-        seat.sit_down(1, Timestamp(10));
-        assert!(!seat.is_free_for(2) && seat.is_free_for(1));
-        assert!(!seat.touch(2, Timestamp(11)));
-        assert!(!seat.is_overdue(Timestamp(19), 10));
-        assert!(seat.is_overdue(Timestamp(21), 10) && !seat.is_present() && seat.life().is_none());
-        assert!(seat.is_free_for(2));
+        let mut slot = slot();
+        slot.attach(1, Timestamp(10));
+        assert!(!slot.is_free_for(2) && slot.is_free_for(1));
+        assert!(!slot.record_message(2, Timestamp(11)));
+        assert!(!slot.is_overdue(Timestamp(19), 10));
+        assert!(slot.is_overdue(Timestamp(21), 10) && !slot.is_present() && slot.life().is_none());
+        assert!(slot.is_free_for(2));
         // The process was only slow, and no other one has taken its slot.
-        assert!(seat.touch(1, Timestamp(30)) && seat.life() == Some(1));
-        seat.leave();
-        seat.sit_down(2, Timestamp(31));
-        assert!(!seat.touch(1, Timestamp(32)));
+        assert!(slot.record_message(1, Timestamp(30)) && slot.life() == Some(1));
+        slot.detach();
+        slot.attach(2, Timestamp(31));
+        assert!(!slot.record_message(1, Timestamp(32)));
     }
 
     #[test]
     fn a_return_is_reported_once_and_only_while_the_strategy_stays_stopped() {
-        let mut seat = seat();
-        seat.sit_down(1, Timestamp(10));
-        assert!(!seat.take_return());
-        seat.note_phase(Phase::Stop);
-        assert!(!seat.take_return(), "an operator has stopped it");
-        seat.begin_stop();
-        seat.note_phase(Phase::Running);
-        assert!(!seat.take_return(), "it is not stopped yet");
-        seat.note_phase(Phase::Stop);
-        assert!(seat.take_return() && !seat.take_return());
-        seat.begin_stop();
-        seat.note_phase(Phase::Stop);
-        seat.note_phase(Phase::Init);
-        assert!(!seat.take_return(), "an operator has started it");
+        let mut slot = slot();
+        slot.attach(1, Timestamp(10));
+        assert!(!slot.take_return());
+        slot.handle_phase(Phase::Stop);
+        assert!(!slot.take_return(), "an operator has stopped it");
+        slot.begin_stop();
+        slot.handle_phase(Phase::Running);
+        assert!(!slot.take_return(), "it is not stopped yet");
+        slot.handle_phase(Phase::Stop);
+        assert!(slot.take_return() && !slot.take_return());
+        slot.begin_stop();
+        slot.handle_phase(Phase::Stop);
+        slot.handle_phase(Phase::Init);
+        assert!(!slot.take_return(), "an operator has started it");
     }
 
     #[test]
     fn the_reply_to_a_second_process_names_the_host_of_the_first() {
-        let mut seat = seat();
-        seat.sit_down(1, Timestamp(10));
-        assert_eq!(seat.taken_words(), "another process of it still runs on an unknown host");
-        seat.host = "alpha:12".to_string();
-        assert_eq!(seat.taken_words(), "another process of it still runs on alpha:12");
+        let mut slot = slot();
+        slot.attach(1, Timestamp(10));
+        assert_eq!(slot.taken_text(), "another process of it still runs on an unknown host");
+        slot.host = "alpha:12".to_string();
+        assert_eq!(slot.taken_text(), "another process of it still runs on alpha:12");
     }
 }

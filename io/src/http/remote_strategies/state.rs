@@ -13,11 +13,12 @@ use pitlane_engine::view::{Order, View};
 pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
     let id = StrategyId(strategy.session);
     let mut state = Vec::new();
-    let mut place = |shard: ShardId, at: Timestamp, body: EventKind| {
+    let mut push_item = |shard: ShardId, at: Timestamp, body: EventKind| {
         state.push(StateItem { shard, event: Event { seq: view.seq(shard), at, body } });
     };
     if let Some(day) = view.trading_day() {
-        (0..shards).for_each(|shard| place(ShardId(shard), Timestamp::ZERO, EventKind::TradingDay { day }));
+        (0..shards)
+            .for_each(|shard| push_item(ShardId(shard), Timestamp::ZERO, EventKind::TradingDay { day }));
     }
     for order in view.open_orders().filter(|order| order.source == strategy) {
         let shard = order.handle.shard();
@@ -26,19 +27,19 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
         // finds it.
         if !order.orig_id.is_none() && order.orig_id != order.first_id {
             let earlier = OrderTerms { id: order.orig_id, orig_id: order.first_id, ..terms };
-            place(shard, order.submitted, EventKind::Order(earlier));
+            push_item(shard, order.submitted, EventKind::Order(earlier));
         }
-        place(shard, order.submitted, EventKind::Order(terms));
-        place(shard, order.updated, EventKind::Status(report_of(&order)));
+        push_item(shard, order.submitted, EventKind::Order(terms));
+        push_item(shard, order.updated, EventKind::Status(report_of(&order)));
     }
     for position in view.positions().filter(|position| position.id.strategy() == id) {
         let (security, after) = (position.id.security(), position.state);
         let what = Adjustment::Position { security, before: after, after };
-        place(shard_of(security, shards), position.updated, EventKind::Adjusted { strategy: id, what });
+        push_item(shard_of(security, shards), position.updated, EventKind::Adjusted { strategy: id, what });
     }
     for (currency, shard, after) in view.cash_parts(id) {
         let what = Adjustment::Cash { currency, before: after, after };
-        place(shard, Timestamp::ZERO, EventKind::Adjusted { strategy: id, what });
+        push_item(shard, Timestamp::ZERO, EventKind::Adjusted { strategy: id, what });
     }
     state
 }

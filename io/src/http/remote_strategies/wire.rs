@@ -15,10 +15,10 @@ use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::RemoteStrategies;
-use super::messages::News;
-use super::watch::Watched;
+use super::messages::Announcement;
+use super::watch::ProcessChange;
 use crate::http::app_state::AppState;
-use crate::http::shard_client::Outcome;
+use crate::http::shard_client::CommandOutcome;
 use crate::nats::generic::{self, Generic};
 use crate::nats::link::{self, BrokerHealth, LinkError};
 use crate::nats::rights;
@@ -31,184 +31,203 @@ const SERVERS: &str = "SERVERS";
 /// Name of the broker among the external sessions.
 pub const SESSION: &str = "NATS";
 /// Interval between two attempts to store something at the broker.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of heartbeats within a lease, in each direction.
-pub const BEATS_PER_LEASE: u32 = 3;
+pub const HEARTBEATS_PER_LEASE: u32 = 3;
 
 /// Connects, and serves until the thread ends.
 ///
-/// Letters of each strategy come over a connection of their own, and so do events between
+/// Requests of each strategy come over a connection of their own, and so do events between
 /// strategies. The reason: a client of the broker loses its connection over headers that it cannot
 /// parse, and a strategy that sends such headers must affect only itself.
-pub async fn serve(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
-    let opened = open(&outposts, "prices and events").await;
-    let (client, weather) = match opened {
+pub async fn serve(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
+    let opened = open(&remote_strategies, "prices and events").await;
+    let (client, broker_health) = match opened {
         Ok(opened) => opened,
-        Err(error) => return tracing::error!(%error, "strategies elsewhere cannot be served"),
+        Err(error) => return tracing::error!(%error, "remote strategies cannot be served"),
     };
-    announce(&house, ExternalSessionState::Disconnected);
-    spawn_local(publish(outposts.clone(), client.clone()));
-    spawn_local(look_after(house.clone(), outposts.clone()));
-    if outposts.is_paced() {
-        spawn_local(keep_pace(house.clone(), outposts.clone()));
+    announce(&app, ExternalSessionState::Disconnected);
+    spawn_local(publish(remote_strategies.clone(), client.clone()));
+    spawn_local(watch_processes(app.clone(), remote_strategies.clone()));
+    if remote_strategies.is_paced() {
+        spawn_local(pace_market(app.clone(), remote_strategies.clone()));
     }
-    spawn_local(say_generics(outposts.clone(), client.clone(), house.standing.started().0));
-    for name in outposts.names() {
-        spawn_local(hear_letters(house.clone(), outposts.clone(), name));
+    spawn_local(publish_generics(remote_strategies.clone(), client.clone(), app.service_status.started().0));
+    for name in remote_strategies.names() {
+        spawn_local(receive_requests(app.clone(), remote_strategies.clone(), name));
     }
-    spawn_local(hear_generics(house.clone(), outposts.clone()));
-    spawn_local(hear_strangers(house.clone(), outposts.clone()));
-    follow_weather(house, outposts, client, weather).await;
+    spawn_local(receive_generics(app.clone(), remote_strategies.clone()));
+    spawn_local(receive_unknown(app.clone(), remote_strategies.clone()));
+    track_broker_health(app, remote_strategies, client, broker_health).await;
 }
 
-async fn open(outposts: &RemoteStrategies, what: &str) -> Result<(Client, Arc<BrokerHealth>), LinkError> {
-    let name = format!("{} {what}", outposts.subjects.market());
-    link::open(&outposts.nats, &name, outposts.subjects.server_inbox()).await
+async fn open(
+    remote_strategies: &RemoteStrategies,
+    what: &str,
+) -> Result<(Client, Arc<BrokerHealth>), LinkError> {
+    let name = format!("{} {what}", remote_strategies.subjects.market());
+    link::open(&remote_strategies.nats, &name, remote_strategies.subjects.server_inbox()).await
 }
 
 /// Opens a connection for one subject. The client reconnects by itself.
-async fn listen(outposts: &RemoteStrategies, what: &str, subject: String) -> Option<(Client, Subscriber)> {
-    let opened = open(outposts, what).await;
+async fn listen(
+    remote_strategies: &RemoteStrategies,
+    what: &str,
+    subject: String,
+) -> Option<(Client, Subscriber)> {
+    let opened = open(remote_strategies, what).await;
     let client = opened.inspect_err(|error| tracing::error!(%error, "the broker cannot be used")).ok()?.0;
-    let heard = client.subscribe(subject).await;
-    let heard =
-        heard.inspect_err(|error| tracing::error!(%error, "the broker takes no subscription")).ok()?;
-    Some((client, heard))
+    let received = client.subscribe(subject).await;
+    let received =
+        received.inspect_err(|error| tracing::error!(%error, "the broker accepts no subscription")).ok()?;
+    Some((client, received))
 }
 
 /// Tracks whether the broker is connected, and publishes it.
-async fn follow_weather(
-    house: Rc<AppState>,
-    outposts: Rc<RemoteStrategies>,
+async fn track_broker_health(
+    app: Rc<AppState>,
+    remote_strategies: Rc<RemoteStrategies>,
     client: Client,
-    weather: Arc<BrokerHealth>,
+    broker_health: Arc<BrokerHealth>,
 ) {
     let mut was_up = false;
     loop {
-        let is_up = weather.is_up();
+        let is_up = broker_health.is_up();
         if is_up != was_up {
             was_up = is_up;
-            outposts.set_up(is_up, house.now());
+            remote_strategies.set_up(is_up, app.now());
             announce(
-                &house,
+                &app,
                 if is_up { ExternalSessionState::Connected } else { ExternalSessionState::Disconnected },
             );
-            outposts.work.notify_one();
+            remote_strategies.work.notify_one();
         }
         if is_up {
-            spawn_local(keep_stream(outposts.clone(), client.clone(), weather.clone()));
-            spawn_local(check_rights(outposts.clone(), client.clone(), weather.clone()));
+            spawn_local(create_stream(remote_strategies.clone(), client.clone(), broker_health.clone()));
+            spawn_local(check_rights(remote_strategies.clone(), client.clone(), broker_health.clone()));
         }
-        weather.changed().await;
+        broker_health.changed().await;
     }
 }
 
-fn announce(house: &AppState, link: ExternalSessionState) {
-    house.announce(Notification::Link { name: SESSION.into(), link });
+fn announce(app: &AppState, link: ExternalSessionState) {
+    app.announce(Notification::Link { name: SESSION.into(), link });
 }
 
 /// Creates the stream that stores events between strategies.
-async fn keep_stream(outposts: Rc<RemoteStrategies>, client: Client, weather: Arc<BrokerHealth>) {
-    let (context, risen) = (generic::context(&client), weather.risen());
-    let mut has_complained = false;
-    while weather.is_up() && weather.risen() == risen {
-        match keep_all(&context, &outposts).await {
+async fn create_stream(
+    remote_strategies: Rc<RemoteStrategies>,
+    client: Client,
+    broker_health: Arc<BrokerHealth>,
+) {
+    let (context, risen) = (generic::context(&client), broker_health.risen());
+    let mut has_logged = false;
+    while broker_health.is_up() && broker_health.risen() == risen {
+        match create_all(&context, &remote_strategies).await {
             Ok(()) => return,
-            Err(error) if !has_complained => {
-                has_complained = true;
+            Err(error) if !has_logged => {
+                has_logged = true;
                 tracing::warn!(%error, "no events between strategies: the broker has no JetStream for us");
             }
             Err(_) => {}
         }
-        sleep(AGAIN).await;
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
-async fn keep_all(context: &Context, outposts: &RemoteStrategies) -> Result<(), String> {
-    generic::keep(context, &outposts.subjects, &outposts.keeping).await?;
-    for name in outposts.names() {
-        generic::keep_consumer(context, &outposts.subjects, &name).await?;
+async fn create_all(context: &Context, remote_strategies: &RemoteStrategies) -> Result<(), String> {
+    generic::keep(context, &remote_strategies.subjects, &remote_strategies.settings).await?;
+    for name in remote_strategies.names() {
+        generic::keep_consumer(context, &remote_strategies.subjects, &name).await?;
     }
     Ok(())
 }
 
 /// Tests the permissions that this login needs, and warns if the broker requires no login at all.
-async fn check_rights(outposts: Rc<RemoteStrategies>, client: Client, weather: Arc<BrokerHealth>) {
-    let names = outposts.names();
+async fn check_rights(
+    remote_strategies: Rc<RemoteStrategies>,
+    client: Client,
+    broker_health: Arc<BrokerHealth>,
+) {
+    let names = remote_strategies.names();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-    outposts.watch_rights(&weather);
-    rights::server(&outposts.subjects, &names).probe(&client).await;
-    if !client.server_info().auth_required && !outposts.nats.is_loopback() {
-        tracing::warn!("the broker asks nobody for a login: see config/nats/pitlane.conf");
+    remote_strategies.set_broker_health(&broker_health);
+    rights::server(&remote_strategies.subjects, &names).probe(&client).await;
+    if !client.server_info().auth_required && !remote_strategies.nats.is_loopback() {
+        tracing::warn!("the broker requires no login: see config/nats/pitlane.conf");
     }
 }
 
 /// Publishes all output. While the broker accepts nothing, prices become newer, and the rest is
 /// requested later.
-async fn publish(outposts: Rc<RemoteStrategies>, client: Client) {
+async fn publish(remote_strategies: Rc<RemoteStrategies>, client: Client) {
     loop {
-        match outposts.take() {
+        match remote_strategies.take() {
             Some((subject, bytes)) => {
                 if client.publish(subject, bytes).await.is_err() {
-                    outposts.is_dropped();
+                    remote_strategies.count_dropped();
                 }
             }
-            None => outposts.work.notified().await,
+            None => remote_strategies.work.notified().await,
         }
     }
 }
 
-/// Handles the letters of one strategy.
-async fn hear_letters(house: Rc<AppState>, outposts: Rc<RemoteStrategies>, name: Arc<str>) {
-    let subject = outposts.subjects.ask(&name);
-    let Some((_client, mut asks)) = listen(&outposts, &format!("letters {name}"), subject).await else {
+/// Handles the requests of one strategy.
+async fn receive_requests(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>, name: Arc<str>) {
+    let subject = remote_strategies.subjects.ask(&name);
+    let Some((_client, mut requests)) = listen(&remote_strategies, &format!("letters {name}"), subject).await
+    else {
         return;
     };
-    while let Some(Message { payload, reply, .. }) = asks.next().await {
-        let is_answerable = |reply: &Subject| outposts.subjects.is_in_inbox(&name, reply);
+    while let Some(Message { payload, reply, .. }) = requests.next().await {
+        let is_answerable = |reply: &Subject| remote_strategies.subjects.is_in_inbox(&name, reply);
         if !reply.as_ref().is_none_or(is_answerable) {
-            outposts.note_astray(house.now(), &name, reply.as_ref());
+            remote_strategies.record_misrouted(app.now(), &name, reply.as_ref());
             continue;
         }
-        match outposts.handle(house.now(), &house.floor, &name, &payload, reply) {
-            News::Nothing => {}
-            News::Failed { name, reason } => {
+        match remote_strategies.handle(app.now(), &app.shard_client, &name, &payload, reply) {
+            Announcement::Nothing => {}
+            Announcement::Failed { name, reason } => {
                 tracing::warn!(strategy = %name, %reason, "a strategy has failed and was stopped");
-                house.announce(Notification::Failed { strategy: name, reason: reason.into() });
+                app.announce(Notification::Failed { strategy: name, reason: reason.into() });
             }
         }
-        outposts.stir();
+        remote_strategies.poll_pace();
     }
 }
 
 /// Answers processes of strategies that this server does not know, and detects logins with more
 /// permissions than they need.
-async fn hear_strangers(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
-    let Some((client, mut hellos)) = listen(&outposts, "strangers", outposts.subjects.hellos()).await else {
+async fn receive_unknown(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
+    let Some((client, mut hellos)) =
+        listen(&remote_strategies, "strangers", remote_strategies.subjects.hellos()).await
+    else {
         return;
     };
-    let (canaries, servers) = (outposts.subjects.canaries(), outposts.subjects.servers_canary());
+    let (canaries, servers) =
+        (remote_strategies.subjects.canaries(), remote_strategies.subjects.servers_canary());
     let (Ok(mut canaries), Ok(mut servers)) =
         (client.subscribe(canaries).await, client.subscribe(servers).await)
     else {
-        return tracing::error!("the broker takes no subscription: rights of strategies are not checked");
+        return tracing::error!("the broker accepts no subscription: rights of strategies are not checked");
     };
     loop {
         tokio::select! {
             Some(Message { subject, reply: Some(reply), .. }) = hellos.next() => {
-                match outposts.subjects.greeter(&subject, &reply) {
-                    Some(segment) if !outposts.has_segment(segment) => outposts.refuse(reply),
+                match remote_strategies.subjects.greeter(&subject, &reply) {
+                    Some(segment) if !remote_strategies.has_segment(segment) => remote_strategies.refuse(reply),
                     Some(_) => {}
-                    None => outposts.note_astray(house.now(), &subject, Some(&reply)),
+                    None => remote_strategies.record_misrouted(app.now(), &subject, Some(&reply)),
                 }
             }
             Some(Message { subject, .. }) = canaries.next() => {
                 let segment = subject.rsplit('.').next().unwrap_or_default();
-                if outposts.has_segment(segment) {
-                    outposts.note_wide_login(segment, client.server_info().auth_required);
+                if remote_strategies.has_segment(segment) {
+                    remote_strategies.record_wide_login(segment, client.server_info().auth_required);
                 }
             }
-            Some(_) = servers.next() => outposts.note_wide_login(SERVERS, client.server_info().auth_required),
+            Some(_) = servers.next() => remote_strategies.record_wide_login(SERVERS, client.server_info().auth_required),
             else => return,
         }
     }
@@ -218,77 +237,91 @@ async fn hear_strangers(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
 /// may already have reacted to the first of them. So when all processes are idle, the shards get a
 /// command that changes nothing: a shard that has answered it has sent everything before it. If
 /// none of that was new, the processes are idle indeed.
-async fn keep_pace(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
-    let question = CommandKind::Watch { port: house.floor.port(), what: Watch::Everything, on: true };
+async fn pace_market(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
+    let probe = CommandKind::Watch { port: app.shard_client.port(), what: Watch::Everything, on: true };
     let mut last = None;
     loop {
-        outposts.stirred.notified().await;
-        let Some(calm) = outposts.calm(&house.floor).filter(|calm| last != Some(*calm)) else { continue };
+        remote_strategies.pace_check.notified().await;
+        let Some(idle_progress) = remote_strategies
+            .idle_progress(&app.shard_client)
+            .filter(|idle_progress| last != Some(*idle_progress))
+        else {
+            continue;
+        };
         // If a lane is full, a later event notifies this task again.
-        let Ok(answer) = house.floor.send(0, question) else { continue };
+        let Ok(answer) = app.shard_client.send(0, probe) else { continue };
         let answer = answer.await;
-        if answer == Outcome::Done(Reason::None) && outposts.calm(&house.floor) == Some(calm) {
-            outposts.go_on(calm);
-            last = Some(calm);
+        if answer == CommandOutcome::Done(Reason::None)
+            && remote_strategies.idle_progress(&app.shard_client) == Some(idle_progress)
+        {
+            remote_strategies.release_market(idle_progress);
+            last = Some(idle_progress);
         }
     }
 }
 
 /// Detects which processes are silent, and which are back.
-async fn look_after(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
-    let mut beat = interval(Duration::from_millis(outposts.keeping.lease_ms as u64) / BEATS_PER_LEASE);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+async fn watch_processes(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
+    let mut heartbeat =
+        interval(Duration::from_millis(remote_strategies.settings.lease_ms as u64) / HEARTBEATS_PER_LEASE);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        beat.tick().await;
-        for watched in outposts.watch(house.now(), &house.floor) {
-            match watched {
-                Watched::Stopped { name: strategy, reason } => {
+        heartbeat.tick().await;
+        for changes in remote_strategies.watch(app.now(), &app.shard_client) {
+            match changes {
+                ProcessChange::Stopped { name: strategy, reason } => {
                     tracing::warn!(%strategy, %reason, "a strategy was stopped");
-                    house.announce(Notification::Failed { strategy, reason: reason.into() });
+                    app.announce(Notification::Failed { strategy, reason: reason.into() });
                 }
                 // The web page and the operator see why it does not run although its process does.
-                Watched::StaysStopped { name: strategy, reason } => {
+                ProcessChange::StaysStopped { name: strategy, reason } => {
                     tracing::warn!(%strategy, %reason, on_return = "stay_stopped", "a strategy stays stopped");
-                    house.announce(Notification::Failed { strategy, reason: reason.into() });
+                    app.announce(Notification::Failed { strategy, reason: reason.into() });
                 }
-                Watched::Restarted { name: strategy } => {
+                ProcessChange::Restarted { name: strategy } => {
                     tracing::warn!(%strategy, on_return = "start", "the process of a strategy is back: the strategy is started again");
                 }
             }
         }
-        outposts.stir();
+        remote_strategies.poll_pace();
     }
 }
 
 /// Publishes each event until it is stored, in their order.
-async fn say_generics(outposts: Rc<RemoteStrategies>, client: Client, epoch: u64) {
+async fn publish_generics(remote_strategies: Rc<RemoteStrategies>, client: Client, epoch: u64) {
     let context = generic::context(&client);
     let mut number: u64 = 0;
     loop {
-        let Some(said) = outposts.next_generic().filter(|_| outposts.up.get()) else {
-            sleep(AGAIN / 50).await;
+        let Some(generic_event) = remote_strategies.next_generic().filter(|_| remote_strategies.up.get())
+        else {
+            sleep(RETRY_INTERVAL / 50).await;
             continue;
         };
-        match said.say(&context, &outposts.subjects, &format!("{SERVER}-{epoch}-{number}")).await {
+        match generic_event
+            .say(&context, &remote_strategies.subjects, &format!("{SERVER}-{epoch}-{number}"))
+            .await
+        {
             Ok(()) => {
                 number += 1;
-                outposts.generic_is_out();
+                remote_strategies.pop_generic();
             }
-            Err(_) => sleep(AGAIN).await,
+            Err(_) => sleep(RETRY_INTERVAL).await,
         }
     }
 }
 
 /// Forwards events of strategies to clients of this server too.
-async fn hear_generics(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
-    let subject = outposts.subjects.generic();
-    let Some((_client, mut generics)) = listen(&outposts, "events between strategies", subject).await else {
+async fn receive_generics(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
+    let subject = remote_strategies.subjects.generic();
+    let Some((_client, mut generics)) =
+        listen(&remote_strategies, "events between strategies", subject).await
+    else {
         return;
     };
     while let Some(message) = generics.next().await {
         let Some(Generic { name, body, from }) = Generic::of(&message) else { continue };
         if from != SERVER {
-            house.announce(Notification::Generic { name: name.into(), body: Arc::from(&*body) });
+            app.announce(Notification::Generic { name: name.into(), body: Arc::from(&*body) });
         }
     }
 }

@@ -11,8 +11,8 @@ use pitlane_engine::shard::{Route, route};
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::Order;
 
-use super::waiting::{Awaited, NOBODY, Pending, Waiting};
-use super::{Asked, Busy, Receipt, ShardClient};
+use super::waiting::{Awaited, NO_TOKEN, PendingResponse, Waiting};
+use super::{Receipt, RestRequest, ShardClient, ShardsBusy};
 use crate::platform::HTTP;
 
 /// The session of the server's own commands, and of ids that are made before their strategy is
@@ -28,8 +28,13 @@ fn session_of(strategy: StrategyId) -> u16 {
 
 impl ShardClient {
     /// Sends a new order, under the given id or under one made here.
-    pub fn submit(&self, sender: SenderId, id: IntId, terms: Terms) -> Result<(IntId, Pending), Declined> {
-        if self.is_taken_elsewhere(terms.strategy, &id) {
+    pub fn submit(
+        &self,
+        sender: SenderId,
+        id: IntId,
+        terms: Terms,
+    ) -> Result<(IntId, PendingResponse), Declined> {
+        if self.is_used_elsewhere(terms.strategy, &id) {
             return Err(Reason::DuplicateId.into());
         }
         let session = session_of(terms.strategy);
@@ -38,13 +43,17 @@ impl ShardClient {
         let made = self.desk.borrow_mut().submit(&mut self.port.borrow_mut(), ticket, terms)?;
         self.expect_order(&pending, session, made);
         if !id.is_none() {
-            self.receipts.borrow_mut().asked(session, id, Asked::Submit(terms));
+            self.receipts.borrow_mut().record_request(session, id, RestRequest::Submit(terms));
         }
         Ok((made, pending))
     }
 
     /// Sends an order that closes a position, or a part of it.
-    pub fn close(&self, sender: SenderId, closing: CloseRequest) -> Result<(IntId, Pending), Declined> {
+    pub fn close(
+        &self,
+        sender: SenderId,
+        closing: CloseRequest,
+    ) -> Result<(IntId, PendingResponse), Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let session = session_of(closing.strategy);
         let ticket = self.ticket(&pending, session, IntId::NONE, sender);
@@ -63,8 +72,8 @@ impl ShardClient {
         order: &Order,
         id: IntId,
         changes: Changes,
-    ) -> Result<(IntId, Pending), Declined> {
-        if self.is_taken_elsewhere(order.terms.strategy, &id) {
+    ) -> Result<(IntId, PendingResponse), Declined> {
+        if self.is_used_elsewhere(order.terms.strategy, &id) {
             return Err(Reason::DuplicateId.into());
         }
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
@@ -81,13 +90,17 @@ impl ShardClient {
         self.expect_request(&pending, order, made, self.is_simulated(order));
         if !id.is_none() {
             let session = session_of(order.terms.strategy);
-            self.receipts.borrow_mut().asked(session, id, Asked::Modify(order.handle, changes));
+            self.receipts.borrow_mut().record_request(
+                session,
+                id,
+                RestRequest::Modify(order.handle, changes),
+            );
         }
         Ok((made, pending))
     }
 
     /// Sends a cancel of an order from any source.
-    pub fn cancel(&self, sender: SenderId, order: &Order) -> Result<Pending, Declined> {
+    pub fn cancel(&self, sender: SenderId, order: &Order) -> Result<PendingResponse, Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, self.session_for(order), IntId::NONE, sender);
         let made = match self.is_ours(order) {
@@ -99,17 +112,17 @@ impl ShardClient {
     }
 
     /// Sends a command to one shard without awaiting a response.
-    pub fn tell(&self, shard: ShardId, body: CommandKind) -> Result<(), Busy> {
+    pub fn send_to_shard(&self, shard: ShardId, body: CommandKind) -> Result<(), ShardsBusy> {
         let source = Source { origin: Origin::Server, port: self.port.borrow().id(), session: SESSION };
-        let command = Command::new(source, NOBODY, body);
-        self.port.borrow_mut().send(shard, command).map_err(|_full| Busy)?;
-        self.ring();
+        let command = Command::new(source, NO_TOKEN, body);
+        self.port.borrow_mut().send(shard, command).map_err(|_full| ShardsBusy)?;
+        self.wake_shards();
         Ok(())
     }
 
     /// Sends a command of another process to its shard, or to all, and returns the number of
     /// shards. The sender receives the result among the events.
-    pub fn forward(&self, command: Command) -> Result<u8, Busy> {
+    pub fn forward(&self, command: Command) -> Result<u8, ShardsBusy> {
         let shards = match route(&command.body, self.shards()) {
             Route::One(shard) => shard.0..shard.0 + 1,
             Route::All => 0..self.shards(),
@@ -117,11 +130,11 @@ impl ShardClient {
         let mut port = self.port.borrow_mut();
         // This thread is the only writer of these lanes, so room once seen stays.
         if shards.end > self.shards() || !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
-            return Err(Busy);
+            return Err(ShardsBusy);
         }
         for shard in shards.clone() {
-            port.send(ShardId(shard), command).expect("there was room and nobody else writes");
-            self.bells[shard as usize].wake();
+            port.send(ShardId(shard), command).expect("there was room and no other thread writes");
+            self.wakeups[shard as usize].wake();
         }
         Ok(shards.len() as u8)
     }
@@ -139,7 +152,7 @@ impl ShardClient {
 
     /// Returns whether a strategy has used an id today.
     pub fn knows(&self, strategy: StrategyId, id: &IntId) -> bool {
-        self.desk.borrow().is_used(session_of(strategy), id) || self.is_taken_elsewhere(strategy, id)
+        self.desk.borrow().is_used(session_of(strategy), id) || self.is_used_elsewhere(strategy, id)
     }
 
     /// Returns the number of ids of the trading day that were forgotten for lack of room.
@@ -149,7 +162,7 @@ impl ShardClient {
 
     /// Returns whether a REST client of another server has used an id for the strategy, as far as
     /// is known here.
-    fn is_taken_elsewhere(&self, strategy: StrategyId, id: &IntId) -> bool {
+    fn is_used_elsewhere(&self, strategy: StrategyId, id: &IntId) -> bool {
         if id.is_none() {
             return false;
         }
@@ -158,20 +171,20 @@ impl ShardClient {
         let is_desks =
             |order: &Order| self.is_from_here(order) && order.source.session == session_of(strategy);
         let is_other =
-            |order: &Order| is_of_rest(order) && order.terms.strategy == strategy && !is_desks(order);
-        self.is_on_its_way(strategy, id) || self.view().orders_with_id(id).iter().any(is_other)
+            |order: &Order| is_rest_order(order) && order.terms.strategy == strategy && !is_desks(order);
+        self.is_in_flight(strategy, id) || self.view().orders_with_id(id).iter().any(is_other)
     }
 
     /// Returns whether another server has sent an order of this id to a shard of ours; the read
     /// model may not show it yet.
-    pub fn is_on_its_way(&self, strategy: StrategyId, id: &IntId) -> bool {
+    pub fn is_in_flight(&self, strategy: StrategyId, id: &IntId) -> bool {
         self.elsewhere.borrow().contains(strategy, id)
     }
 
     /// Takes an id for an order that another server sends to a shard of ours. Returns false if it
     /// has been used.
     pub fn claim(&self, strategy: StrategyId, id: &IntId) -> bool {
-        let is_same = |order: &Order| is_of_rest(order) && order.terms.strategy == strategy;
+        let is_same = |order: &Order| is_rest_order(order) && order.terms.strategy == strategy;
         let is_used = self.knows(strategy, id) || self.view().orders_with_id(id).iter().any(is_same);
         if !is_used {
             self.elsewhere.borrow_mut().add(strategy, *id);
@@ -185,8 +198,8 @@ impl ShardClient {
     }
 
     /// Records the result that the client of a request has received.
-    pub fn told(&self, strategy: StrategyId, id: &IntId, reason: Reason) {
-        self.receipts.borrow_mut().told(session_of(strategy), id, reason);
+    pub fn record_result(&self, strategy: StrategyId, id: &IntId, reason: Reason) {
+        self.receipts.borrow_mut().record_result(session_of(strategy), id, reason);
     }
 
     /// Returns whether an order came over REST, at this server.
@@ -211,7 +224,7 @@ impl ShardClient {
         if self.is_ours(order) { order.source.session } else { session_of(order.terms.strategy) }
     }
 
-    fn ticket(&self, pending: &Pending, session: u16, id: IntId, sender: SenderId) -> Ticket {
+    fn ticket(&self, pending: &PendingResponse, session: u16, id: IntId, sender: SenderId) -> Ticket {
         let source = Source { origin: Origin::Rest, port: self.port.borrow().id(), session };
         Ticket { source, token: pending.token(), id, sender }
     }
@@ -236,14 +249,14 @@ impl ShardClient {
         Ok(id)
     }
 
-    fn expect_order(&self, pending: &Pending, session: u16, id: IntId) {
+    fn expect_order(&self, pending: &PendingResponse, session: u16, id: IntId) {
         pending.expect(Awaited::Order { session, id });
-        self.ring();
+        self.wake_shards();
     }
 
-    fn expect_request(&self, pending: &Pending, order: &Order, id: IntId, to_its_end: bool) {
-        pending.expect(Awaited::Request { order: order.handle, id, to_its_end });
-        self.ring();
+    fn expect_request(&self, pending: &PendingResponse, order: &Order, id: IntId, until_executed: bool) {
+        pending.expect(Awaited::Request { order: order.handle, id, until_executed });
+        self.wake_shards();
     }
 
     /// Returns whether the order's venue is the simulated one inside the shard, which executes
@@ -255,14 +268,14 @@ impl ShardClient {
     }
 
     /// Wakes the shards that were sent something.
-    fn ring(&self) {
-        let called = self.port.borrow_mut().take_wakeups();
-        called.shards().for_each(|shard| self.bells[shard.0 as usize].wake());
+    fn wake_shards(&self) {
+        let to_wake = self.port.borrow_mut().take_wakeups();
+        to_wake.shards().for_each(|shard| self.wakeups[shard.0 as usize].wake());
     }
 }
 
 /// Returns whether an order came over REST, at whichever server.
-pub fn is_of_rest(order: &Order) -> bool {
+pub fn is_rest_order(order: &Order) -> bool {
     let Source { origin, port, .. } = order.source;
     let port = owner_of_port(port).map_or(port, |(_, port)| port);
     origin == Origin::Rest && port == HTTP

@@ -19,11 +19,11 @@ pub const WAITING_MAX: usize = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 10;
 
 /// The token of a command without a pending response: generation zero, which no slot ever has.
-pub const NOBODY: u32 = 0;
+pub const NO_TOKEN: u32 = 0;
 
 /// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// All shards that were asked have executed it, or refused it for this reason: the first one
     /// given other than `None`.
     Done(Reason),
@@ -51,23 +51,23 @@ pub enum Awaited {
         order: OrderHandle,
         id: IntId,
         /// Whether the response is what the venue did, rather than that the venue was asked.
-        to_its_end: bool,
+        until_executed: bool,
     },
 }
 
 /// Key by which the response about an order is found. The map is ordered, not hashed: clients
 /// choose the ids and could construct hash collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum ResponseKey {
     Order(u16, IntId),
     Request(OrderHandle, IntId),
 }
 
 impl Awaited {
-    fn key(&self) -> Option<Key> {
+    fn key(&self) -> Option<ResponseKey> {
         match *self {
-            Awaited::Order { session, id } => Some(Key::Order(session, id)),
-            Awaited::Request { order, id, .. } => Some(Key::Request(order, id)),
+            Awaited::Order { session, id } => Some(ResponseKey::Order(session, id)),
+            Awaited::Request { order, id, .. } => Some(ResponseKey::Request(order, id)),
             Awaited::Nothing | Awaited::Done { .. } => None,
         }
     }
@@ -77,34 +77,34 @@ impl Awaited {
 /// after its request was dropped matches no slot.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    slots: Vec<Slot>,
+    slots: Vec<PendingSlot>,
     free: Vec<u16>,
-    orders: BTreeMap<Key, u16>,
+    orders: BTreeMap<ResponseKey, u16>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct PendingSlot {
     generation: u32,
     awaited: Option<Awaited>,
     /// The first reason other than `None` that a shard has given so far.
     reason: Reason,
-    answer: Option<Outcome>,
+    answer: Option<CommandOutcome>,
     waker: Option<Waker>,
 }
 
 impl Waiting {
     /// Allocates a slot for a response, if one is free.
-    pub fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<Pending> {
+    pub fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<PendingResponse> {
         let mut this = waiting.borrow_mut();
         let number = this.free_slot()?;
         let slot = &mut this.slots[number as usize];
         slot.generation = (slot.generation + 1) % (1 << (u32::BITS - SLOT_BITS));
-        // Zero is reserved for `NOBODY`.
+        // Zero is reserved for `NO_TOKEN`.
         slot.generation = slot.generation.max(1);
         (slot.awaited, slot.reason, slot.answer, slot.waker) =
             (Some(Awaited::Nothing), Reason::None, None, None);
         let token = slot.generation << SLOT_BITS | number as u32;
-        Some(Pending { waiting: waiting.clone(), token })
+        Some(PendingResponse { waiting: waiting.clone(), token })
     }
 
     pub fn len(&self) -> usize {
@@ -118,7 +118,7 @@ impl Waiting {
         if self.slots.len() == WAITING_MAX {
             return None;
         }
-        self.slots.push(Slot {
+        self.slots.push(PendingSlot {
             generation: 0,
             awaited: None,
             reason: Reason::None,
@@ -136,15 +136,18 @@ impl Waiting {
             EventKind::Order(_) | EventKind::Status(_) if !self.orders.is_empty() => {
                 let Some(report) = event.report() else { return };
                 match report.what {
-                    ExecType::Entered | ExecType::Rejected if report.source.port == port => {
-                        self.order(Key::Order(report.source.session, report.id), Outcome::Order(report))
-                    }
-                    ExecType::CancelPending | ExecType::ReplacePending => {
-                        self.under_way(Key::Request(report.order, report.id), Outcome::Order(report))
-                    }
-                    ExecType::Canceled | ExecType::Replaced => {
-                        self.order(Key::Request(report.order, report.id), Outcome::Order(report))
-                    }
+                    ExecType::Entered | ExecType::Rejected if report.source.port == port => self.complete(
+                        ResponseKey::Order(report.source.session, report.id),
+                        CommandOutcome::Order(report),
+                    ),
+                    ExecType::CancelPending | ExecType::ReplacePending => self.complete_if_sent(
+                        ResponseKey::Request(report.order, report.id),
+                        CommandOutcome::Order(report),
+                    ),
+                    ExecType::Canceled | ExecType::Replaced => self.complete(
+                        ResponseKey::Request(report.order, report.id),
+                        CommandOutcome::Order(report),
+                    ),
                     ExecType::Entered
                     | ExecType::Rejected
                     | ExecType::Accepted
@@ -187,7 +190,10 @@ impl Waiting {
 
     /// Completes the response to a request that was refused.
     pub fn handle_refusal(&mut self, refusal: &Refusal) {
-        self.order(Key::Request(refusal.order, refusal.request_id), Outcome::Refused(*refusal));
+        self.complete(
+            ResponseKey::Request(refusal.order, refusal.request_id),
+            CommandOutcome::Refused(*refusal),
+        );
     }
 
     fn done(&mut self, token: u32, reason: Reason) {
@@ -199,27 +205,28 @@ impl Waiting {
         *left -= 1;
         if *left == 0 {
             let reason = slot.reason;
-            slot.give(Outcome::Done(reason));
+            slot.complete(CommandOutcome::Done(reason));
         }
     }
 
     /// Handles the report that a request has been sent to the venue.
-    fn under_way(&mut self, key: Key, answer: Outcome) {
+    fn complete_if_sent(&mut self, key: ResponseKey, answer: CommandOutcome) {
         let slot = self.orders.get(&key).map(|number| &self.slots[*number as usize]);
-        let waits_on = |slot: &Slot| matches!(slot.awaited, Some(Awaited::Request { to_its_end: true, .. }));
-        if !slot.is_some_and(waits_on) {
-            self.order(key, answer);
+        let waits_for_execution =
+            |slot: &PendingSlot| matches!(slot.awaited, Some(Awaited::Request { until_executed: true, .. }));
+        if !slot.is_some_and(waits_for_execution) {
+            self.complete(key, answer);
         }
     }
 
-    fn order(&mut self, key: Key, answer: Outcome) {
+    fn complete(&mut self, key: ResponseKey, answer: CommandOutcome) {
         if let Some(number) = self.orders.remove(&key) {
-            self.slots[number as usize].give(answer);
+            self.slots[number as usize].complete(answer);
         }
     }
 
     /// Returns the slot of this token, if its request is still waiting.
-    fn slot_of(&mut self, token: u32) -> Option<&mut Slot> {
+    fn slot_of(&mut self, token: u32) -> Option<&mut PendingSlot> {
         let slot = self.slots.get_mut(token as usize % WAITING_MAX)?;
         (slot.generation == token >> SLOT_BITS && slot.awaited.is_some()).then_some(slot)
     }
@@ -233,8 +240,8 @@ impl Waiting {
     }
 }
 
-impl Slot {
-    fn give(&mut self, answer: Outcome) {
+impl PendingSlot {
+    fn complete(&mut self, answer: CommandOutcome) {
         self.answer = Some(answer);
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -245,12 +252,12 @@ impl Slot {
 /// A response to come. If it is dropped first, the response is discarded; the command takes effect
 /// all the same.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingResponse {
     waiting: Rc<RefCell<Waiting>>,
     token: u32,
 }
 
-impl Pending {
+impl PendingResponse {
     pub fn token(&self) -> u32 {
         self.token
     }
@@ -267,10 +274,10 @@ impl Pending {
     }
 }
 
-impl Future for Pending {
-    type Output = Outcome;
+impl Future for PendingResponse {
+    type Output = CommandOutcome;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CommandOutcome> {
         let mut waiting = self.waiting.borrow_mut();
         let slot = waiting.slot_of(self.token).expect("the slot is ours until we go");
         match slot.answer {
@@ -283,7 +290,7 @@ impl Future for Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
         self.waiting.borrow_mut().release(self.token);
     }

@@ -18,9 +18,9 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// Returns the headers of the 101 response, or why there is none.
 pub fn answer(head: &Head) -> Result<HeaderMap, Problem> {
     let bad = |detail: &'static str| Problem::bad_request("bad-websocket", detail);
-    let has = |name, word| has_word(&head.headers, name, word);
+    let has = |name, token| has_token(&head.headers, name, token);
     if !has(CONNECTION, "upgrade") || !has(UPGRADE, "websocket") {
-        let detail = "this path speaks STOMP over WebSocket: ask for an upgrade";
+        let detail = "this path serves STOMP over WebSocket: request an upgrade";
         return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, "upgrade-required", detail).upgrading());
     }
     if head.version != Version::HTTP_11 {
@@ -60,10 +60,10 @@ fn one(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
     values.next().is_none().then_some(value)
 }
 
-/// Returns whether a list of words has this one, in any case.
-fn has_word(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
+/// Returns whether a list of tokens has this one, in any case.
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     let lists = headers.get_all(name).iter().flat_map(|list| list.as_bytes().split(|byte| *byte == b','));
-    lists.map(<[u8]>::trim_ascii).any(|other| other.eq_ignore_ascii_case(word.as_bytes()))
+    lists.map(<[u8]>::trim_ascii).any(|other| other.eq_ignore_ascii_case(token.as_bytes()))
 }
 
 /// Returns whether the key has 24 characters that encode 16 bytes.

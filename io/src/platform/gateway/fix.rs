@@ -42,7 +42,7 @@ use crate::log::LineLimit;
 use crate::net::ConnectionId;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
-use crate::notifications::{Kind, Notification};
+use crate::notifications::{Notification, SessionKind};
 use crate::pages::LARGE_PAGES;
 use crate::stages::Recorder;
 
@@ -248,7 +248,7 @@ impl FixEndpoint {
     /// numbers.
     pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         let (number, resets) = match *note {
-            Notification::Kick { kind: Kind::Fix, number } => (number as u16, false),
+            Notification::Kick { kind: SessionKind::Fix, number } => (number as u16, false),
             Notification::Reset { number } => (number as u16, true),
             _ => return,
         };

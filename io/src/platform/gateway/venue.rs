@@ -33,7 +33,7 @@ use crate::journal::{Fault, Level};
 use crate::net::ConnectionId;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
-use crate::notifications::{Kind, Notification, SessionInfo};
+use crate::notifications::{Notification, SessionInfo, SessionKind};
 
 /// Maximum time for the final messages when the service stops.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
@@ -139,7 +139,7 @@ impl VenueConnector {
     /// or resets its sequence numbers.
     pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
         let (number, resets) = match *note {
-            Notification::Kick { kind: Kind::Venue, number } => (number, false),
+            Notification::Kick { kind: SessionKind::Venue, number } => (number, false),
             Notification::Reset { number } => (number, true),
             _ => return,
         };

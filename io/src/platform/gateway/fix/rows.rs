@@ -5,7 +5,7 @@ use pitlane_protocols::fix::session::FixSessionState;
 
 use super::FixEndpoint;
 use super::client::Client;
-use crate::notifications::{Kind, SessionInfo};
+use crate::notifications::{SessionInfo, SessionKind};
 
 impl FixEndpoint {
     /// Returns every known session, connected or not.
@@ -44,7 +44,7 @@ fn row_of(number: u16, client: &Client) -> SessionInfo {
 /// sequence numbers are unknown.
 fn resting(number: u16, name: &str) -> SessionInfo {
     SessionInfo {
-        kind: Kind::Fix,
+        kind: SessionKind::Fix,
         number: number.into(),
         name: Some(name.into()),
         peer: None,

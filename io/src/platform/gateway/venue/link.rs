@@ -17,7 +17,7 @@ use crate::net::ConnectionId;
 use crate::net::event::CloseReason;
 use crate::net::settings::Call;
 use crate::net::sockets::Sockets;
-use crate::notifications::{Kind, SessionInfo};
+use crate::notifications::{SessionInfo, SessionKind};
 use crate::platform::gateway::transmit::transmit;
 
 /// Maximum number of reports of one venue per cycle, so that others are served too.
@@ -186,7 +186,7 @@ impl Link {
     pub fn row(&self) -> SessionInfo {
         let (numbers, counts) = (self.session.sequence_numbers(), self.session.counts());
         SessionInfo {
-            kind: Kind::Venue,
+            kind: SessionKind::Venue,
             number: self.source.session as u64,
             name: Some(self.caller.name().into()),
             peer: self.connection.map(|_| self.call().address),

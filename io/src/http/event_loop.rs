@@ -19,52 +19,52 @@ use super::remote::Remote;
 
 /// Pause between polls, the runtime's shortest. In it a shard at full speed fills half a lane of
 /// the usual depth.
-const MOMENT: Duration = Duration::from_millis(1);
+const POLL_PAUSE: Duration = Duration::from_millis(1);
 /// Number of events per cycle from which on more are assumed to be on the lanes already.
-const MANY: usize = 64;
+const MANY_EVENTS: usize = 64;
 /// Number of events per cycle up to which the load is a slow feed, whose next events may be
 /// batched.
-const FEW: usize = 16;
+const FEW_EVENTS: usize = 16;
 /// How long events are batched while they have no subscriber. A shard whose lane is full wakes us
 /// sooner.
-const WHILE: Duration = Duration::from_millis(50);
+const BATCH_PAUSE: Duration = Duration::from_millis(50);
 
 /// Interval at which the counts of other threads are collected: as often as they hand them over.
-const COLLECT: Duration = Duration::from_secs(1);
+const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Collects the counts of other threads, so that they are current whenever they are read.
-pub async fn collect_stages(house: Rc<AppState>) {
+pub async fn collect_stages(app: Rc<AppState>) {
     loop {
-        sleep(COLLECT).await;
-        house.stages();
+        sleep(COLLECT_INTERVAL).await;
+        app.stages();
     }
 }
 
-pub async fn take_turns(house: Rc<AppState>, remote: Remote) {
+pub async fn run(app: Rc<AppState>, remote: Remote) {
     let mut complete = false;
     loop {
-        let work = house.poll();
-        if !complete && house.floor.is_complete() {
+        let work = app.poll();
+        if !complete && app.shard_client.is_complete() {
             complete = true;
-            (house.tell)(HttpEvent::Complete);
+            (app.send_event)(HttpEvent::Complete);
         }
         match work {
             0 => {
-                remote.bell().prepare_sleep();
-                if house.poll() == 0 {
-                    remote.rung().await;
+                remote.wakeup().prepare_sleep();
+                if app.poll() == 0 {
+                    remote.woken().await;
                 }
-                remote.bell().finish_sleep();
+                remote.wakeup().finish_sleep();
             }
-            1..=FEW if house.is_alone() => {
-                house.rests.set(true);
-                _ = timeout(WHILE, remote.rung()).await;
-                house.rests.set(false);
+            1..=FEW_EVENTS if app.has_no_receivers() => {
+                app.is_low_power.set(true);
+                _ = timeout(BATCH_PAUSE, remote.woken()).await;
+                app.is_low_power.set(false);
             }
             // A pending response must not wait for a pause; and a shard whose lane is full wakes
             // us.
-            1..MANY if house.floor.waiting_len() == 0 && !house.is_between_servers() => {
-                _ = timeout(MOMENT, remote.rung()).await
+            1..MANY_EVENTS if app.shard_client.waiting_len() == 0 && !app.is_forwarding() => {
+                _ = timeout(POLL_PAUSE, remote.woken()).await
             }
             _ => yield_now().await,
         }

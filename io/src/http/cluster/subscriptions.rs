@@ -9,7 +9,7 @@ use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, PortMask, SecurityId};
 
 #[derive(Debug, Default)]
-pub struct Audience {
+pub struct PortSubscriptions {
     everything: PortMask,
     orders: PortMask,
     ticks: BTreeMap<SecurityId, PortMask>,
@@ -20,25 +20,25 @@ pub struct Audience {
     pub waiting: PortMask,
 }
 
-impl Audience {
+impl PortSubscriptions {
     /// Changes a subscription. Returns whether the set of wanted market data has changed.
     pub fn watch(&mut self, port: PortId, what: Watch, on: bool) -> bool {
         let one = PortMask::one(port);
-        let turn = |mask: &mut PortMask| {
+        let set = |mask: &mut PortMask| {
             *mask = if on { mask.with(one) } else { mask.without(one) };
         };
         match what {
-            Watch::Everything => turn(&mut self.everything),
-            Watch::Orders => turn(&mut self.orders),
+            Watch::Everything => set(&mut self.everything),
+            Watch::Orders => set(&mut self.orders),
             // Venues and limits of another server are its own.
             Watch::Venue(_) | Watch::Budgets => {}
-            Watch::Ticks(security) => return turn_row(&mut self.ticks, security, turn),
-            Watch::Depth(security) => return turn_row(&mut self.depths, security, turn),
+            Watch::Ticks(security) => return set_security(&mut self.ticks, security, set),
+            Watch::Depth(security) => return set_security(&mut self.depths, security, set),
         }
         false
     }
 
-    pub fn ask(&mut self, port: PortId) {
+    pub fn request_snapshot(&mut self, port: PortId) {
         self.readers = self.readers.with(PortMask::one(port));
         self.waiting = self.waiting.with(PortMask::one(port));
     }
@@ -49,7 +49,7 @@ impl Audience {
     }
 
     /// Returns the ports that receive an event which is no snapshot item, by the rules of a shard.
-    pub fn hearers(&self, event: &mut Event) -> PortMask {
+    pub fn recipients(&self, event: &mut Event) -> PortMask {
         let source = source_of(event).map(|source| source.port);
         let own = source.filter(|port| *port < PortId::LINK).map_or(PortMask::NONE, PortMask::one);
         let all = self.everything.with(self.orders);
@@ -87,14 +87,14 @@ impl Audience {
     }
 }
 
-fn turn_row(
+fn set_security(
     rows: &mut BTreeMap<SecurityId, PortMask>,
     security: SecurityId,
-    turn: impl Fn(&mut PortMask),
+    set: impl Fn(&mut PortMask),
 ) -> bool {
     let before = rows.contains_key(&security);
     let mask = rows.entry(security).or_default();
-    turn(mask);
+    set(mask);
     if mask.is_empty() {
         rows.remove(&security);
     }

@@ -4,27 +4,27 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Cluster, MemberState, Phase};
+use super::{ClusterNode, MemberState, PeerPhase};
 use crate::http::app_state::AppState;
-use crate::http::openapi::Gathered;
+use crate::http::openapi::SchemaSet;
 use crate::http::problem::Problem;
 use crate::http::request_context::RequestContext;
-use crate::http::response::Answer;
+use crate::http::response::HttpResponse;
 
 /// Lists the other servers; empty if this server is alone.
-pub fn all(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem> {
-    ask.no_query()?;
-    let members = house.cluster.as_ref().map(|cluster| members(house, cluster));
-    Ok(Answer::list(members.unwrap_or_default().into_iter()))
+pub fn all(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let members = app.cluster.as_ref().map(|cluster| members(app, cluster));
+    Ok(HttpResponse::list(members.unwrap_or_default().into_iter()))
 }
 
-pub fn members(house: &AppState, cluster: &Cluster) -> Vec<MemberVO> {
-    cluster.members(house.now()).into_iter().map(MemberVO::of).collect()
+pub fn members(app: &AppState, cluster: &ClusterNode) -> Vec<MemberVO> {
+    cluster.members(app.now()).into_iter().map(MemberVO::of).collect()
 }
 
 /// Adds the schema of this response.
-pub fn describe(gathered: &mut Gathered) {
-    gathered.said::<MemberVO>();
+pub fn describe(schemas: &mut SchemaSet) {
+    schemas.add_response::<MemberVO>();
 }
 
 /// Another server of the cluster, as this one sees it.
@@ -34,7 +34,7 @@ pub struct MemberVO {
     name: String,
     /// Numbers of the shards that it owns.
     shards: Vec<u8>,
-    /// HERE, JOINING, AWAY, or STRANGER for one with other settings or reference data.
+    /// UP, JOINING, DOWN, or INCOMPATIBLE for one with other settings or reference data.
     state: &'static str,
     /// Milliseconds since its last message; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct MemberVO {
     doubts: Vec<String>,
     /// Commands sent to it.
     routed: u64,
-    /// Commands refused because it was away.
+    /// Commands refused because it was down.
     refused: u64,
     /// Events received from it.
     events: u64,
@@ -58,10 +58,10 @@ pub struct MemberVO {
 impl MemberVO {
     fn of(member: MemberState) -> MemberVO {
         let state = match member.phase {
-            _ if member.is_stranger => "INCOMPATIBLE",
-            Phase::Here => "UP",
-            Phase::Joining => "JOINING",
-            Phase::Away => "DOWN",
+            _ if member.is_incompatible => "INCOMPATIBLE",
+            PeerPhase::Up => "UP",
+            PeerPhase::Joining => "JOINING",
+            PeerPhase::Down => "DOWN",
         };
         MemberVO {
             name: member.name,

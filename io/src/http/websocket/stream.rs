@@ -14,27 +14,27 @@ use pitlane_protocols::stomp::session::StompClose;
 use pitlane_protocols::websocket::{self, Receiver, WebSocketState};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::http::connection::Stream;
+use crate::http::connection::ClientStream;
 use crate::http::websocket_broker::WebSocketBroker;
 use crate::stages::Stage;
 
 /// Bytes per read. Clients send little.
 const INPUT_BYTES: usize = 4 * 1_024;
 /// Reads per poll; then other tasks are polled.
-const READS_PER_TURN_MAX: usize = 8;
+const READS_PER_POLL_MAX: usize = 8;
 /// Capacity that the output keeps when everything in it was taken.
-const KEPT_BYTES: usize = 16 * 1_024;
+const OUTPUT_CAPACITY_KEPT: usize = 16 * 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// The last frame was ours and has been written.
-    Parted,
+    Closed,
     /// The connection is gone, or must be closed at once.
     Broken,
 }
 
-pub struct Talk {
-    stream: Stream,
+pub struct WebSocketStream {
+    stream: ClientStream,
     session: SessionId,
     receiver: Receiver,
     /// Read buffer, always `INPUT_BYTES` long.
@@ -45,15 +45,15 @@ pub struct Talk {
     /// Frames in `output`: where each ends there, and its length in the session.
     frames: VecDeque<(usize, usize)>,
     /// Whether our close frame is in `output`, or has been sent.
-    parting: bool,
+    closing: bool,
     /// Whether the peer has closed, or input from it is ignored from now on.
-    deaf: bool,
-    shut: bool,
+    ignores_input: bool,
+    is_shut_down: bool,
 }
 
-impl Talk {
-    pub fn new(stream: Stream, session: SessionId) -> Talk {
-        Talk {
+impl WebSocketStream {
+    pub fn new(stream: ClientStream, session: SessionId) -> WebSocketStream {
+        WebSocketStream {
             stream,
             session,
             receiver: Receiver::default(),
@@ -61,64 +61,64 @@ impl Talk {
             output: Vec::new(),
             sent: 0,
             frames: VecDeque::new(),
-            parting: false,
-            deaf: false,
-            shut: false,
+            closing: false,
+            ignores_input: false,
+            is_shut_down: false,
         }
     }
 
     /// Reads and writes as much as possible, and registers for the next poll.
-    pub fn poll(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> Poll<End> {
-        hall.set_task(self.session, cx.waker());
-        let turn = self.read(cx, hall).and_then(|()| self.speak(cx, hall));
-        hall.settle();
-        match turn {
-            Err(_gone) => Poll::Ready(End::Broken),
+    pub fn poll(&mut self, cx: &mut Context<'_>, ws_broker: &WebSocketBroker) -> Poll<ConnectionEnd> {
+        ws_broker.set_task(self.session, cx.waker());
+        let outcome = self.read(cx, ws_broker).and_then(|()| self.write_pending(cx, ws_broker));
+        ws_broker.flush();
+        match outcome {
+            Err(_gone) => Poll::Ready(ConnectionEnd::Broken),
             Ok(Some(end)) => Poll::Ready(end),
             Ok(None) => Poll::Pending,
         }
     }
 
     /// Handles received bytes.
-    pub fn hear(&mut self, hall: &WebSocketBroker, bytes: &mut [u8]) {
-        let came = hall.sample();
-        let (now, mut broker) = (hall.now(), hall.broker());
+    pub fn handle_bytes(&mut self, ws_broker: &WebSocketBroker, bytes: &mut [u8]) {
+        let received = ws_broker.sample();
+        let (now, mut broker) = (ws_broker.now(), ws_broker.broker());
         let session = self.session;
         let state = self.receiver.handle_bytes(bytes, |payload| broker.handle_bytes(now, session, payload));
         drop(broker);
-        hall.count(Stage::StompDecode, came);
+        ws_broker.count(Stage::StompDecode, received);
         if let WebSocketState::Closing(code) = state {
-            self.part(code, "");
-            self.deaf = true;
+            self.send_close(code, "");
+            self.ignores_input = true;
         }
     }
 
     /// Finishes the close after the last frame: waits for the peer's close frame, shuts down
     /// writing, and waits for the peer to do so.
-    pub fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            if self.deaf && !self.shut {
+            if self.ignores_input && !self.is_shut_down {
                 std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-                self.shut = true;
+                self.is_shut_down = true;
             }
             let count = std::task::ready!(self.read_some(cx))?;
             if count == 0 {
-                if self.shut {
+                if self.is_shut_down {
                     return Poll::Ready(Ok(()));
                 }
-                self.deaf = true;
+                self.ignores_input = true;
                 continue;
             }
-            if !self.deaf {
+            if !self.ignores_input {
                 let state = self.receiver.handle_bytes(&mut self.input[..count], |_late| {});
-                self.deaf = state != WebSocketState::Open;
+                self.ignores_input = state != WebSocketState::Open;
             }
         }
     }
 
-    fn read(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<()> {
-        for _ in 0..READS_PER_TURN_MAX {
-            if self.parting || !hall.broker().wants_bytes(self.session) {
+    fn read(&mut self, cx: &mut Context<'_>, ws_broker: &WebSocketBroker) -> io::Result<()> {
+        for _ in 0..READS_PER_POLL_MAX {
+            if self.closing || !ws_broker.broker().wants_bytes(self.session) {
                 return Ok(());
             }
             let count = match self.read_some(cx)? {
@@ -127,7 +127,7 @@ impl Talk {
                 Poll::Ready(count) => count,
             };
             let mut input = std::mem::take(&mut self.input);
-            self.hear(hall, &mut input[..count]);
+            self.handle_bytes(ws_broker, &mut input[..count]);
             self.input = input;
         }
         // There may be more, and no wake-up would follow.
@@ -142,32 +142,36 @@ impl Talk {
     }
 
     /// Collects the next batch if the one before is written, and writes.
-    fn speak(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<Option<End>> {
-        let close = hall.broker().poll_close(hall.now(), self.session);
-        if matches!(close, Some(StompClose::Immediate(_))) && !self.parting {
-            return Ok(Some(End::Broken));
+    fn write_pending(
+        &mut self,
+        cx: &mut Context<'_>,
+        ws_broker: &WebSocketBroker,
+    ) -> io::Result<Option<ConnectionEnd>> {
+        let close = ws_broker.broker().poll_close(ws_broker.now(), self.session);
+        if matches!(close, Some(StompClose::Immediate(_))) && !self.closing {
+            return Ok(Some(ConnectionEnd::Broken));
         }
-        if self.sent == self.output.len() && !self.parting {
-            self.gather(hall);
+        if self.sent == self.output.len() && !self.closing {
+            self.collect_frames(ws_broker);
         }
         if self.output.is_empty()
-            && !self.parting
+            && !self.closing
             && let Some(StompClose::Graceful(cause)) = close
         {
-            self.part(Some(cause.close_code()), cause.text());
+            self.send_close(Some(cause.close_code()), cause.text());
         }
-        let is_through = self.write(cx, hall)?;
-        Ok((is_through && self.parting).then_some(End::Parted))
+        let is_through = self.write(cx, ws_broker)?;
+        Ok((is_through && self.closing).then_some(ConnectionEnd::Closed))
     }
 
-    fn gather(&mut self, hall: &WebSocketBroker) {
+    fn collect_frames(&mut self, ws_broker: &WebSocketBroker) {
         self.output.clear();
         self.sent = 0;
-        if self.output.capacity() > KEPT_BYTES {
+        if self.output.capacity() > OUTPUT_CAPACITY_KEPT {
             self.output = Vec::new();
         }
         self.receiver.poll_pong(&mut self.output);
-        let broker = hall.broker();
+        let broker = ws_broker.broker();
         let Some(transmit) = broker.transmit(self.session) else { return };
         for frame in transmit.frames() {
             websocket::text_head(&mut self.output, frame.len());
@@ -177,8 +181,8 @@ impl Talk {
     }
 
     /// Writes the output. Returns whether everything was taken.
-    fn write(&mut self, cx: &mut Context<'_>, hall: &WebSocketBroker) -> io::Result<bool> {
-        let begun = if self.sent < self.output.len() { hall.sample() } else { None };
+    fn write(&mut self, cx: &mut Context<'_>, ws_broker: &WebSocketBroker) -> io::Result<bool> {
+        let begun = if self.sent < self.output.len() { ws_broker.sample() } else { None };
         while self.sent < self.output.len() {
             let count = match Pin::new(&mut self.stream).poll_write(cx, &self.output[self.sent..])? {
                 Poll::Pending => return Ok(false),
@@ -186,25 +190,25 @@ impl Talk {
                 Poll::Ready(count) => count,
             };
             self.sent += count;
-            self.tell_taken(hall);
+            self.count_written(ws_broker);
         }
-        hall.count(Stage::StompWrite, begun);
+        ws_broker.count(Stage::StompWrite, begun);
         Ok(Pin::new(&mut self.stream).poll_flush(cx)?.is_ready())
     }
 
-    fn tell_taken(&mut self, hall: &WebSocketBroker) {
+    fn count_written(&mut self, ws_broker: &WebSocketBroker) {
         let mut taken = 0;
         while let Some((_, len)) = self.frames.pop_front_if(|(end, _)| *end <= self.sent) {
             taken += len;
         }
-        hall.broker().handle_transmitted(hall.now(), self.session, taken);
+        ws_broker.broker().handle_transmitted(ws_broker.now(), self.session, taken);
     }
 
     /// Appends our close frame. What is in the output goes before it; what the session still has is
     /// lost.
-    fn part(&mut self, code: Option<u16>, reason: &str) {
-        if !self.parting {
-            self.parting = true;
+    fn send_close(&mut self, code: Option<u16>, reason: &str) {
+        if !self.closing {
+            self.closing = true;
             websocket::close(&mut self.output, code, reason);
         }
     }
