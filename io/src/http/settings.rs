@@ -70,6 +70,8 @@ pub struct HttpSettings {
     pub instance: u64,
     /// Currency in which portfolios are summed up.
     pub base_currency: Currency,
+    /// Whether `/metrics` is served.
+    pub metrics: bool,
     /// Whether strategies run in a simulation.
     pub simulation: bool,
     /// Names of the market data feeds.
@@ -107,6 +109,7 @@ impl HttpSettings {
             stomp_tls: config.stomp.tls_listen,
             instance: config.shard.instance,
             base_currency: config.service.base_currency,
+            metrics: config.metrics.on,
             simulation: config.service.mode == Mode::Simulation,
             feeds: feeds(config),
             params: params.iter().map(|(name, param)| (name.to_string(), param.text.clone())).collect(),
@@ -155,6 +158,7 @@ impl Default for HttpSettings {
             stomp_tls: None,
             instance: 0,
             base_currency: Currency::default(),
+            metrics: true,
             simulation: false,
             feeds: vec!["SIM".to_string()],
             params: BTreeMap::new(),
