@@ -307,7 +307,7 @@ impl RemoteStrategies {
             return Some(post);
         }
         if let Some(phase) = inner.phases.pop_front() {
-            return Some((self.subjects.life().into(), phase));
+            return Some((self.subjects.phases().into(), phase));
         }
         let prices = inner.next_prices()?;
         count(&self.counts.prices);

@@ -85,7 +85,7 @@ pub fn start(
     let standing = Arc::new(ServiceStatus::new(now, config.durability(), formats));
 
     if let Some(standby) = &standby {
-        standby.ring(bells.shards.clone());
+        standby.set_shard_wakeups(bells.shards.clone());
         standing.set_standby(standby.state().clone());
     }
     let (mut members, mut healths, mut lock) = (Vec::new(), Vec::new(), None);

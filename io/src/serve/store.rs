@@ -269,7 +269,7 @@ impl Staff {
             keeper.set_bell(at, bells.shards[born.shard.id().0 as usize].clone());
         }
         if let Some(standby) = standby {
-            keeper.set_shipper(standby.bell());
+            keeper.set_shipper(standby.wakeup());
         }
         let keeper = SyncerDuty { keeper, steward: steward_bell.clone(), finished: false };
         [

@@ -174,7 +174,7 @@ mod tests {
         assert!(!holds(&[(1, short)], &[(1, long)]), "it is shorter");
         assert!(!holds(&[(1, other)], &[(1, long)]), "it has diverged");
         assert!(!holds(&[(1, long)], &[(1, long), (2, short)]), "a segment is missing at the end");
-        assert!(holds(&[(1, long)], &[(1, long), (2, &[])]), "a segment that was made ahead has nothing");
+        assert!(holds(&[(1, long)], &[(1, long), (2, &[])]), "a segment allocated in advance has no records");
         assert!(!holds(&[], &[(1, short)]));
         assert!(holds(&[(1, short)], &[]));
         // The first was removed after a snapshot; the second shows that it is the same journal.

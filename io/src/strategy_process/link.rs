@@ -411,7 +411,7 @@ async fn say_generics(client: Client, subjects: Subjects, mut said: mpsc::Receiv
     let mut number: u64 = 0;
     while let Some(said) = said.recv().await {
         let id = format!("{}-{life}-{number}", said.from);
-        while said.say(&context, &subjects, &id).await.is_err() {
+        while said.publish(&context, &subjects, &id).await.is_err() {
             sleep(AGAIN).await;
         }
         number += 1;
@@ -422,8 +422,8 @@ async fn say_generics(client: Client, subjects: Subjects, mut said: mpsc::Receiv
 async fn try_canary(client: Client, weather: Arc<BrokerHealth>, subject: String) {
     let mut tried = 0;
     loop {
-        if weather.is_up() && weather.risen() != tried {
-            tried = weather.risen();
+        if weather.is_up() && weather.connection_count() != tried {
+            tried = weather.connection_count();
             let _ = client.publish(subject.clone(), Bytes::new()).await;
         }
         sleep(LONG).await;

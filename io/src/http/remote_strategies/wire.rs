@@ -109,9 +109,9 @@ fn announce(house: &AppState, link: ExternalSessionState) {
 
 /// Creates the stream that stores events between strategies.
 async fn keep_stream(outposts: Rc<RemoteStrategies>, client: Client, weather: Arc<BrokerHealth>) {
-    let (context, risen) = (generic::context(&client), weather.risen());
+    let (context, risen) = (generic::context(&client), weather.connection_count());
     let mut has_complained = false;
-    while weather.is_up() && weather.risen() == risen {
+    while weather.is_up() && weather.connection_count() == risen {
         match keep_all(&context, &outposts).await {
             Ok(()) => return,
             Err(error) if !has_complained => {
@@ -125,9 +125,9 @@ async fn keep_stream(outposts: Rc<RemoteStrategies>, client: Client, weather: Ar
 }
 
 async fn keep_all(context: &Context, outposts: &RemoteStrategies) -> Result<(), String> {
-    generic::keep(context, &outposts.subjects, &outposts.keeping).await?;
+    generic::ensure_stream(context, &outposts.subjects, &outposts.keeping).await?;
     for name in outposts.names() {
-        generic::keep_consumer(context, &outposts.subjects, &name).await?;
+        generic::ensure_consumer(context, &outposts.subjects, &name).await?;
     }
     Ok(())
 }
@@ -139,7 +139,7 @@ async fn check_rights(outposts: Rc<RemoteStrategies>, client: Client, weather: A
     outposts.watch_rights(&weather);
     rights::server(&outposts.subjects, &names).probe(&client).await;
     if !client.server_info().auth_required && !outposts.nats.is_loopback() {
-        tracing::warn!("the broker asks nobody for a login: see config/nats/pitlane.conf");
+        tracing::warn!("the broker requires no login: see config/nats/pitlane.conf");
     }
 }
 
@@ -196,7 +196,7 @@ async fn hear_strangers(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
     loop {
         tokio::select! {
             Some(Message { subject, reply: Some(reply), .. }) = hellos.next() => {
-                match outposts.subjects.greeter(&subject, &reply) {
+                match outposts.subjects.hello_sender(&subject, &reply) {
                     Some(segment) if !outposts.has_segment(segment) => outposts.refuse(reply),
                     Some(_) => {}
                     None => outposts.note_astray(house.now(), &subject, Some(&reply)),
@@ -269,7 +269,7 @@ async fn say_generics(outposts: Rc<RemoteStrategies>, client: Client, epoch: u64
             sleep(AGAIN / 50).await;
             continue;
         };
-        match said.say(&context, &outposts.subjects, &format!("{SERVER}-{epoch}-{number}")).await {
+        match said.publish(&context, &outposts.subjects, &format!("{SERVER}-{epoch}-{number}")).await {
             Ok(()) => {
                 number += 1;
                 outposts.generic_is_out();
