@@ -68,7 +68,7 @@ impl HttpHost {
             standing: Arc::new(ServiceStatus::new(world::start(), Durability::None, Vec::new())),
             stages: Box::new(Vec::new),
             report: None,
-            seat: auth.seat(remote.bell().clone()),
+            seat: auth.client(remote.bell().clone()),
             posts: vec![theirs],
             log: None,
             pen: None,

@@ -59,7 +59,7 @@ use self::slot::StrategySlot;
 pub use self::state::terms_of;
 use super::shard_client::ShardClient;
 use crate::config::{Config, Nats, RemoteStrategySettings, Strategy};
-use crate::journal::Past;
+use crate::journal::PastEvents;
 use crate::nats::generic::Generic;
 use crate::nats::subjects::Subjects;
 use crate::ticks::pace::Pace;
@@ -85,7 +85,7 @@ pub struct RemoteStrategiesParts {
     pub subjects: Subjects,
     pub strategies: Vec<Strategy>,
     /// By shard: events of the strategies, read from the journal.
-    pub past: Vec<Past>,
+    pub past: Vec<PastEvents>,
     /// By shard: the last event before this start.
     pub heard: Vec<u64>,
     /// Numbers for the ids of all processes until the next start.
@@ -95,7 +95,12 @@ pub struct RemoteStrategiesParts {
 }
 
 impl RemoteStrategiesParts {
-    pub fn of(config: &Config, past: Vec<Past>, heard: Vec<u64>, numbers: IdBlock) -> RemoteStrategiesParts {
+    pub fn of(
+        config: &Config,
+        past: Vec<PastEvents>,
+        heard: Vec<u64>,
+        numbers: IdBlock,
+    ) -> RemoteStrategiesParts {
         RemoteStrategiesParts {
             nats: config.nats.clone(),
             keeping: config.remote_strategies.clone(),

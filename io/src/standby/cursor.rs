@@ -12,7 +12,7 @@ use super::manifest::Manifest;
 use super::message::{BYTES_MAX, FilePiece};
 use crate::journal::disk::Disk;
 use crate::journal::header::{HEADER_BYTES, Header};
-use crate::journal::record::{Found, HEAD_BYTES, PAYLOAD_BYTES_MAX, Record};
+use crate::journal::record::{DecodedRecord, HEAD_BYTES, JournalRecord, PAYLOAD_BYTES_MAX};
 use crate::journal::scan::{segment_number, segment_path};
 
 /// Approximate bytes of a record: so many are read for each record to be sent.
@@ -131,8 +131,8 @@ impl Segment {
             let bytes = &buffer[..length];
             let mut end = if self.at == 0 { HEADER_BYTES } else { 0 };
             let mut last = None;
-            while let Some(Found::Record { record, bytes: taken, .. }) =
-                bytes.get(end..).map(|rest| Record::decode(self.salt, rest))
+            while let Some(DecodedRecord::Record { record, bytes: taken, .. }) =
+                bytes.get(end..).map(|rest| JournalRecord::decode(self.salt, rest))
             {
                 if record.seq > limit {
                     break;

@@ -83,7 +83,7 @@ impl Server {
             standing: standing.clone(),
             stages: Box::new(|| vec![stage()]),
             report: None,
-            seat: Auth::open(AuthSettings::off()).unwrap().seat(remote.bell().clone()),
+            seat: Auth::open(AuthSettings::off()).unwrap().client(remote.bell().clone()),
             posts: Vec::new(),
             log: None,
             pen: None,
