@@ -16,8 +16,8 @@ use pitlane::idle::{Idle, Rest};
 use pitlane::journal::disk::Disk;
 use pitlane::journal::record::kind;
 use pitlane::journal::{
-    self, Class, Fault, JournalSettings, Level, NotTaken, Opened, OpenedShard, SegmentManager, Setup, Syncer,
-    Writer,
+    self, Class, Fault, JournalSettings, JournalSetup, Level, NotTaken, Opened, OpenedShard, SegmentManager,
+    Syncer, Writer,
 };
 use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::Command;
@@ -114,10 +114,10 @@ pub fn journaled(
 ) -> Result<Added, Fault> {
     let mut whole = prefilled(workload);
     let opened = open(folder.empty(), settings(Level::Os, u64::MAX), workload)?;
-    let (mut life, keeper, steward) = parts(opened);
+    let (mut life, syncer, segment_manager) = parts(opened);
     let clock = quanta::Clock::new();
     let mut appends = histogram();
-    let ns = beside(keeper, steward, pinning, || {
+    let ns = beside(syncer, segment_manager, pinning, || {
         let begun = Stopwatch::new();
         let mut payload = [0; COMMAND_BYTES_MAX];
         for (at, record) in workload.timed.iter().enumerate() {
@@ -154,9 +154,9 @@ pub fn group_commit(
     workload: &Workload,
 ) -> Result<f64, Fault> {
     let opened = open(folder.empty(), settings(Level::Disk, u64::MAX), workload)?;
-    let (mut life, keeper, steward) = parts(opened);
+    let (mut life, syncer, segment_manager) = parts(opened);
     let payload = sample();
-    let answered = beside(keeper, steward, pinning, || {
+    let answered = beside(syncer, segment_manager, pinning, || {
         let mut waiting: Vec<u64> = vec![0; clients];
         let (mut answered, begun) = (0u64, Instant::now());
         while begun.elapsed() < span {
@@ -167,7 +167,7 @@ pub fn group_commit(
                     *seq = write(&mut life.writer, START, &payload);
                 }
             }
-            life.writer.tend();
+            life.writer.maintain();
             hint::spin_loop();
         }
         answered
@@ -226,7 +226,7 @@ pub fn restart(orders: u32, folder: &Folder) -> Result<Restart, Fault> {
     let seconds_from_journal = begun.elapsed().as_secs_f64();
     // The next start builds a snapshot of all complete segments, and more orders arrive.
     let mut life = Lifecycle::new(open(data, settings(Level::Os, 1), &workload)?);
-    while life.steward.poll(START) > 0 {}
+    while life.segment_manager.poll(START) > 0 {}
     for (at, record) in workload.prefill[tail..].iter().enumerate() {
         life.tell(platform::body_of(record, OrderHandle::NONE, (tail + at) as u64));
     }
@@ -258,8 +258,8 @@ fn is_same(data: &Path, digest: u64) -> Result<bool, Fault> {
 struct Lifecycle {
     shard: Shard,
     writer: Writer,
-    keeper: Syncer,
-    steward: SegmentManager,
+    syncer: Syncer,
+    segment_manager: SegmentManager,
     outbox: Outbox,
     now: Timestamp,
     _lock: journal::Lock,
@@ -267,18 +267,18 @@ struct Lifecycle {
 
 impl Lifecycle {
     fn new(opened: Opened) -> Lifecycle {
-        let Opened { mut shards, keeper, steward, lock, .. } = opened;
+        let Opened { mut shards, syncer, segment_manager, lock, .. } = opened;
         let OpenedShard { shard, writer, event, now, .. } = shards.remove(0);
-        Lifecycle { shard, writer, keeper, steward, outbox: Outbox::new(event), now, _lock: lock }
+        Lifecycle { shard, writer, syncer, segment_manager, outbox: Outbox::new(event), now, _lock: lock }
     }
 
     fn tell(&mut self, body: pitlane_engine::command::CommandKind) {
         self.now = self.now.plus(STEP_NS);
         let command: Command = platform::command(body);
         while self.writer.offer(self.now, &command, &self.shard).is_err() {
-            self.keeper.poll(self.now);
-            self.steward.poll(self.now);
-            self.writer.tend();
+            self.syncer.poll(self.now);
+            self.segment_manager.poll(self.now);
+            self.writer.maintain();
         }
         self.shard.apply(self.now, &command, &mut self.outbox);
         self.outbox.clear();
@@ -297,28 +297,28 @@ fn open(data: &Path, journal: JournalSettings, workload: &Workload) -> Result<Op
     let (model, _) = platform::shard_for(workload);
     let (reference, settings): (_, ShardSettings) = ((**model.reference()).clone(), model.settings().clone());
     drop(model);
-    let setup = Setup {
+    let setup = JournalSetup {
         disk: &Disk::Real,
         data,
         journal,
         shards: 1,
         reference,
         settings,
-        unheard: Default::default(),
+        receivers: Default::default(),
     };
     journal::open(setup, START, &mut |_| {})
 }
 
 fn parts(opened: Opened) -> (OpenedShard, Syncer, SegmentManager) {
-    let Opened { mut shards, keeper, steward, .. } = opened;
-    (shards.remove(0), keeper, steward)
+    let Opened { mut shards, syncer, segment_manager, .. } = opened;
+    (shards.remove(0), syncer, segment_manager)
 }
 
 /// Runs `work` in this thread, and the syncer and the segment manager in their own threads on the
 /// second core.
 fn beside<T>(
-    mut keeper: Syncer,
-    mut steward: SegmentManager,
+    mut syncer: Syncer,
+    mut segment_manager: SegmentManager,
     pinning: &Pinning,
     work: impl FnOnce() -> T,
 ) -> T {
@@ -328,13 +328,13 @@ fn beside<T>(
             if let Some(core) = pinning.second {
                 _ = pin_current_thread(core);
             }
-            cycle(&done, |now| keeper.poll(now));
+            cycle(&done, |now| syncer.poll(now));
         });
         scope.spawn(|| {
             if let Some(core) = pinning.second {
                 _ = pin_current_thread(core);
             }
-            cycle(&done, |now| steward.poll(now));
+            cycle(&done, |now| segment_manager.poll(now));
         });
         let result = work();
         done.store(true, Ordering::Relaxed);
@@ -365,7 +365,7 @@ fn write(writer: &mut Writer, now: Timestamp, payload: &[u8]) -> u64 {
         match writer.append(now.0, kind::COMMAND, payload, Class::Entry, || 1) {
             Ok(seq) => return seq,
             Err(NotTaken::Wait) => {
-                writer.tend();
+                writer.maintain();
                 hint::spin_loop();
             }
             Err(NotTaken::Refused(door)) => panic!("the journal refuses: {door}"),

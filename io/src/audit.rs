@@ -72,19 +72,19 @@ impl fmt::Display for AuditError {
         match self {
             AuditError::Io(path, error) => write!(f, "{}: {error}", path.display()),
             AuditError::Broken(path, line, why) => {
-                write!(f, "{}:{line}: {why}; look with pitlane audit verify", path.display())
+                write!(f, "{}:{line}: {why}; check it with pitlane audit verify", path.display())
             }
-            AuditError::Full(path) => write!(f, "{}: full: put the older files away", path.display()),
+            AuditError::Full(path) => write!(f, "{}: full: move the older files away", path.display()),
             AuditError::Missing(path, first, last) => write!(
                 f,
-                "{}: lines {first} to {last} were written and are missing; look with pitlane audit verify, restore them, \
-                 or move the file audit-anchor away to go on without them",
+                "{}: lines {first} to {last} were written and are missing; check it with pitlane audit verify, restore them, \
+                 or move the file audit-anchor away to continue without them",
                 path.display()
             ),
             AuditError::Rewritten(path, line) => write!(
                 f,
-                "{}: line {line} has another hash than was written; look with pitlane audit verify, restore it, \
-                 or move the file audit-anchor away to go on with what is there",
+                "{}: line {line} has another hash than was written; check it with pitlane audit verify, restore it, \
+                 or move the file audit-anchor away to continue with the lines that exist",
                 path.display()
             ),
         }

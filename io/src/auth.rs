@@ -137,23 +137,23 @@ impl AuthSettings {
 /// The authenticator before its thread starts, while clients can still be created.
 #[derive(Debug)]
 pub struct Auth {
-    clerk: Authenticator,
+    authenticator: Authenticator,
     wakeup: ThreadWakeup,
     bell: Wakeup,
     anybody: Option<Identity>,
-    shared: Arc<Shared>,
+    shared: Arc<AuthShared>,
 }
 
 /// State shared by the authenticator, its clients and main.
 #[derive(Debug)]
-struct Shared {
+struct AuthShared {
     /// Incremented when the credentials change; results verified before that are no longer valid.
     generation: AtomicU64,
     /// Whether a reload of the credential files is requested.
     reload: AtomicBool,
     /// Names in the credential files. Written when the files change; the lock is held for the copy
     /// of a pointer.
-    names: RwLock<Arc<revocation::Names>>,
+    names: RwLock<Arc<revocation::ValidNames>>,
     /// The tokens of the credential files, published in the same way.
     tokens: RwLock<Arc<tokens::Tokens>>,
     /// Failure counters. The lock is held for a look-up, and only logins with a password take it.
@@ -163,7 +163,7 @@ struct Shared {
     key: [u8; 32],
 }
 
-impl Shared {
+impl AuthShared {
     fn lockout(&self) -> MutexGuard<'_, Lockout> {
         self.lockout.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,7 +179,7 @@ impl Shared {
     }
 
     /// Logs the number of suppressed lines when it is due.
-    fn tell_failures(&self, now: Timestamp) {
+    fn log_failures(&self, now: Timestamp) {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).poll(now);
     }
 }
@@ -188,7 +188,7 @@ impl Auth {
     /// Reads the credential files. Returns all of their faults at once.
     pub fn open(settings: AuthSettings) -> Result<Auth, Faults> {
         let wakeup = ThreadWakeup::default();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(AuthShared {
             generation: AtomicU64::new(0),
             reload: AtomicBool::new(false),
             names: RwLock::default(),
@@ -202,8 +202,8 @@ impl Auth {
             role: Role::Admin,
             strategies: Strategies::All,
         });
-        let clerk = Authenticator::new(settings, shared.clone())?;
-        Ok(Auth { clerk, bell: wakeup.bell(), wakeup, anybody, shared })
+        let authenticator = Authenticator::new(settings, shared.clone())?;
+        Ok(Auth { authenticator, bell: wakeup.bell(), wakeup, anybody, shared })
     }
 
     /// Returns the identity of every client where no login is required.
@@ -212,10 +212,10 @@ impl Auth {
     }
 
     /// Creates a client for a thread; `bell` is triggered when a verdict is ready.
-    pub fn seat(&mut self, bell: Wakeup) -> AuthClient {
-        let (seat, desk) = client::pair(self.anybody.clone(), self.shared.clone(), self.bell.clone(), bell);
-        self.clerk.add(desk);
-        seat
+    pub fn client(&mut self, bell: Wakeup) -> AuthClient {
+        let (client, port) = client::pair(self.anybody.clone(), self.shared.clone(), self.bell.clone(), bell);
+        self.authenticator.add(port);
+        client
     }
 
     /// Returns the wake-up of the thread that will run the authenticator.
@@ -230,14 +230,14 @@ impl Auth {
 
     /// Returns the authenticator, the wake-up slot of its thread, and the wake-up itself.
     pub fn into_parts(self) -> (Authenticator, ThreadWakeup, Wakeup) {
-        (self.clerk, self.wakeup, self.bell)
+        (self.authenticator, self.wakeup, self.bell)
     }
 }
 
 /// Requests a reload of the credential files.
 #[derive(Clone, Debug)]
 pub struct Reload {
-    shared: Arc<Shared>,
+    shared: Arc<AuthShared>,
     bell: Wakeup,
 }
 

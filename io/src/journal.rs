@@ -19,7 +19,7 @@
 //! ```text
 //!                  ┌───────── spares ─────────┐
 //!                  ▼                          │
-//! shard thread: Writer ── turns ──► Syncer ── closed ──► SegmentManager
+//! shard thread: Writer ── moves ──► Syncer ── closed ──► SegmentManager
 //!                  ▲                  │  ▲                 │
 //!                  └───── synced ─────┘  └───── files ─────┘
 //! ```
@@ -88,13 +88,13 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::RingBuffer;
 
-pub use fault::{Fault, What};
-pub use health::{Health, Level, Report, WriteMode};
-pub use identity::{Identity, read_identity};
+pub use fault::{Fault, FaultKind};
+pub use health::{Health, JournalReport, Level, WriteMode};
+pub use identity::{JournalIdentity, read_identity};
 pub use offer::class_of;
-pub use recovery::{Progress, Recovered};
+pub use recovery::{Recovered, RecoveryProgress};
 pub use reference::name_of;
-pub use replay::{Heard, Past, ReplayCounts, Restored, Unheard};
+pub use replay::{EventReceivers, PastEvents, ReceivedSeqs, ReplayCounts, Restored};
 pub use scan::Torn;
 pub use segments::SegmentManager;
 pub use syncer::Syncer;
@@ -106,7 +106,7 @@ use identity::identify;
 use mark::Marker;
 use record::kind;
 use recovery::recover;
-use writer::TURNS_MAX;
+use writer::MOVES_MAX;
 
 /// Maximum number of spare segments. More of them would only reserve disk space.
 const SPARES_MAX: usize = 16;
@@ -194,7 +194,7 @@ impl Folders {
 
 /// The inputs that a process passes to [`open`].
 #[derive(Clone, Debug)]
-pub struct Setup<'a> {
+pub struct JournalSetup<'a> {
     pub disk: &'a Disk,
     pub data: &'a Path,
     pub journal: JournalSettings,
@@ -203,15 +203,15 @@ pub struct Setup<'a> {
     /// Settings of the shards, including the instance. A journal of another instance is refused.
     pub settings: ShardSettings,
     /// Receivers that may have missed events.
-    pub unheard: Unheard,
+    pub receivers: EventReceivers,
 }
 
 /// A journal that has been recovered and is ready to append.
 #[derive(Debug)]
 pub struct Opened {
     pub shards: Vec<OpenedShard>,
-    pub keeper: Syncer,
-    pub steward: SegmentManager,
+    pub syncer: Syncer,
+    pub segment_manager: SegmentManager,
     /// Lock on the journal: no other process can open it while this value lives.
     pub lock: Lock,
     /// Reference data of the process, plus inactive entries for everything removed since the
@@ -227,16 +227,16 @@ pub struct OpenedShard {
     pub event: u64,
     /// Time of the last record, which is the record of this start.
     pub now: Timestamp,
-    pub found: Found,
+    pub found: RecoverySummary,
     /// Events from before the end of the previous process that a receiver asked for.
     pub missed: Vec<Event>,
     /// Events about strategies that run in other processes.
-    pub past: Past,
+    pub past: PastEvents,
 }
 
 /// The result of recovering one shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct RecoverySummary {
     /// Last record of the previous process.
     pub seq: u64,
     pub snapshot: Option<u64>,
@@ -253,7 +253,11 @@ pub struct Lock {
 
 /// Recovers all shards and starts a new run. When this returns, each journal contains a record of
 /// this start, stored at the configured level.
-pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)) -> Result<Opened, Fault> {
+pub fn open(
+    setup: JournalSetup<'_>,
+    now: Timestamp,
+    progress: &mut dyn FnMut(RecoveryProgress),
+) -> Result<Opened, Fault> {
     let settings = &setup.journal;
     assert!(settings.level != Level::None, "without a journal there is nothing to open");
     assert!(settings.segment_bytes >= SEGMENT_BYTES_MIN, "a segment holds a start and some commands");
@@ -267,7 +271,7 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     let mut recovered = Vec::new();
     let own = (0..setup.shards).filter(|shard| !settings.far.contains(ShardId(*shard))).map(u16::from);
     for shard in own.clone() {
-        let read = recover(setup.disk, &folders, &owner(shard), boot, setup.unheard.clone(), progress)?;
+        let read = recover(setup.disk, &folders, &owner(shard), boot, setup.receivers.clone(), progress)?;
         read.settle(setup.disk, &folders.shard(shard), boot)?;
         recovered.push(read);
     }
@@ -276,16 +280,16 @@ pub fn open(setup: Setup<'_>, now: Timestamp, progress: &mut dyn FnMut(Progress)
     setup.disk.sync_folder(&folders.journal()).map_err(Fault::io(&folders.journal()))?;
     let reference = Arc::new(succeed(&setup.reference, &recovered, &folders)?);
     let name = reference::keep(setup.disk, &folders.references(), &reference)?;
-    let mut parts = Parts::default();
+    let mut parts = JournalParts::default();
     for (shard, recovered) in own.zip(recovered) {
         let owner = owner(shard);
-        let life = Life { setup: &setup, folders: &folders, owner, boot, name, reference: &reference };
-        parts.add(&life, recovered);
+        let start = ShardStart { setup: &setup, folders: &folders, owner, boot, name, reference: &reference };
+        parts.add(&start, recovered);
     }
     let mut opened = Opened {
         shards: parts.shards,
-        keeper: Syncer::new(parts.keepers),
-        steward: SegmentManager::new(parts.stewards),
+        syncer: Syncer::new(parts.synced_shards),
+        segment_manager: SegmentManager::new(parts.managed_shards),
         lock,
         reference,
     };
@@ -305,7 +309,9 @@ pub fn read_back(disk: &Disk, data: &Path) -> Result<Vec<Recovered>, Fault> {
     let Some(found) = read_identity(disk, &folders)? else { return Ok(Vec::new()) };
     let owner = |shard: u16| Owner { identity: found.identity, shard, shards: found.shards };
     (0..found.shards)
-        .map(|shard| recover(disk, &folders, &owner(shard), disk.boot(), Unheard::default(), &mut |_| {}))
+        .map(|shard| {
+            recover(disk, &folders, &owner(shard), disk.boot(), EventReceivers::default(), &mut |_| {})
+        })
         .collect()
 }
 
@@ -318,8 +324,8 @@ fn take_lock(disk: &Disk, folders: &Folders) -> Result<Lock, Fault> {
             let file = fs::File::create(&path).map_err(Fault::io(&path))?;
             match file.try_lock() {
                 Ok(()) => Ok(Lock { _file: Some(file) }),
-                Err(fs::TryLockError::WouldBlock) => Err(Fault::new(&path, 0, What::Locked)),
-                Err(fs::TryLockError::Error(error)) => Err(Fault::new(&path, 0, What::Io(error))),
+                Err(fs::TryLockError::WouldBlock) => Err(Fault::new(&path, 0, FaultKind::Locked)),
+                Err(fs::TryLockError::Error(error)) => Err(Fault::new(&path, 0, FaultKind::Io(error))),
             }
         }
         Disk::Simulated(_) => Ok(Lock { _file: None }),
@@ -335,17 +341,17 @@ fn succeed(new: &RefData, recovered: &[Recovered], folders: &Folders) -> Result<
             continue;
         }
         reference = reference.succeed(old).map_err(|flaws| {
-            let words = flaws.iter().map(|flaw| flaw.to_string()).collect::<Vec<_>>().join("; ");
-            let words = format!("the configured reference data do not fit the journal: {words}");
-            Fault::new(&folders.references(), 0, What::StateDamaged(words))
+            let text = flaws.iter().map(|flaw| flaw.to_string()).collect::<Vec<_>>().join("; ");
+            let text = format!("the configured reference data do not fit the journal: {text}");
+            Fault::new(&folders.references(), 0, FaultKind::StateDamaged(text))
         })?;
     }
     Ok(reference)
 }
 
 /// The inputs with which the journal of one shard starts its new run.
-struct Life<'a> {
-    setup: &'a Setup<'a>,
+struct ShardStart<'a> {
+    setup: &'a JournalSetup<'a>,
     folders: &'a Folders,
     owner: Owner,
     boot: u128,
@@ -354,7 +360,7 @@ struct Life<'a> {
     reference: &'a Arc<RefData>,
 }
 
-impl Life<'_> {
+impl ShardStart<'_> {
     /// Returns the same shard as a replay of the first start creates.
     fn new_shard(&self) -> Shard {
         let id = ShardId(self.owner.shard as u8);
@@ -363,55 +369,55 @@ impl Life<'_> {
 }
 
 #[derive(Default)]
-struct Parts {
+struct JournalParts {
     shards: Vec<OpenedShard>,
-    keepers: Vec<syncer::Shard>,
-    stewards: Vec<segments::Shard>,
+    synced_shards: Vec<syncer::SyncedShard>,
+    managed_shards: Vec<segments::ManagedShard>,
 }
 
-impl Parts {
-    fn add(&mut self, life: &Life<'_>, recovered: Recovered) {
-        let settings = life.setup.journal;
+impl JournalParts {
+    fn add(&mut self, start: &ShardStart<'_>, recovered: Recovered) {
+        let settings = start.setup.journal;
         let health = Arc::new(Health::default());
         let (spares_in, spares_out) = RingBuffer::new(SPARES_MAX);
         let (files_in, files_out) = RingBuffer::new(SPARES_MAX);
-        let (turns_in, turns_out) = RingBuffer::new(TURNS_MAX);
-        let (closed_in, closed_out) = RingBuffer::new(TURNS_MAX);
+        let (moves_in, moves_out) = RingBuffer::new(MOVES_MAX);
+        let (closed_in, closed_out) = RingBuffer::new(MOVES_MAX);
         let writer = Writer::new(
             settings.level,
-            life.owner,
-            life.boot,
-            life.name,
+            start.owner,
+            start.boot,
+            start.name,
             recovered.position,
-            (spares_out, turns_in),
+            (spares_out, moves_in),
             health.clone(),
         );
-        let ends = syncer::Ends { files: files_out, turns: turns_out, closed: closed_in };
-        self.keepers.push(syncer::Shard::new(
+        let lanes = syncer::SyncerLanes { files: files_out, moves: moves_out, closed: closed_in };
+        self.synced_shards.push(syncer::SyncedShard::new(
             settings.level,
             settings.sync_interval_ns,
-            Marker::new(life.setup.disk, life.folders, &life.owner),
-            ends,
+            Marker::new(start.setup.disk, start.folders, &start.owner),
+            lanes,
             health.clone(),
         ));
-        self.stewards.push(segments::Shard {
-            disk: life.setup.disk.clone(),
-            folders: life.folders.clone(),
-            owner: life.owner,
+        self.managed_shards.push(segments::ManagedShard {
+            disk: start.setup.disk.clone(),
+            folders: start.folders.clone(),
+            owner: start.owner,
             settings,
-            folder: life.folders.shard(life.owner.shard),
-            number: recovered.trail.number + 1,
-            blank: recovered.trail.blank,
-            orphans: recovered.trail.orphans.into_iter().map(|piece| piece.path).collect(),
+            folder: start.folders.shard(start.owner.shard),
+            number: recovered.scanned.number + 1,
+            blank: recovered.scanned.blank,
+            orphans: recovered.scanned.orphans.into_iter().map(|piece| piece.path).collect(),
             archive: recovered.archive.into(),
             snapshots: recovered.snapshots.into(),
-            reference: life.name,
+            reference: start.name,
             build: None,
-            again: Timestamp::ZERO,
-            ends: segments::Ends { spares: spares_in, files: files_in, closed: closed_out },
+            retry_at: Timestamp::ZERO,
+            lanes: segments::ManagerLanes { spares: spares_in, files: files_in, closed: closed_out },
             health,
         });
-        let found = Found {
+        let found = RecoverySummary {
             seq: recovered.position.seq,
             snapshot: recovered.snapshot,
             counts: recovered.counts,
@@ -420,7 +426,7 @@ impl Parts {
         };
         let (shard, event, now, missed, past) = match recovered.restored {
             Some(restored) => (restored.shard, restored.event, restored.time, restored.missed, restored.past),
-            None => (life.new_shard(), 0, Timestamp::ZERO, Vec::new(), Past::default()),
+            None => (start.new_shard(), 0, Timestamp::ZERO, Vec::new(), PastEvents::default()),
         };
         self.shards.push(OpenedShard { shard, writer, event, now, found, missed, past });
     }
@@ -430,12 +436,12 @@ impl Opened {
     /// Allocates the first segments and writes the start record of this process.
     fn begin(
         &mut self,
-        setup: &Setup<'_>,
+        setup: &JournalSetup<'_>,
         folders: &Folders,
         name: u64,
         now: Timestamp,
     ) -> Result<(), Fault> {
-        self.steward.prepare(now)?;
+        self.segment_manager.prepare(now)?;
         setup.disk.make_folder(&folders.marks()).map_err(Fault::io(&folders.marks()))?;
         // The boot id is written only after the segments torn by an earlier boot are removed.
         let (path, boot) = (folders.boot(), setup.disk.boot());
@@ -447,25 +453,25 @@ impl Opened {
             let time = now.max(opened.now);
             // A new shard has no previous state, so it has no digest.
             let digest = if opened.found.seq == 0 { 0 } else { opened.shard.digest() };
-            let taken = opened.writer.append(time.0, kind::START, &payload, Class::Needed, || digest);
-            if taken.is_err() {
-                let what = What::StateDamaged("a start could not be written".into());
+            let appended = opened.writer.append(time.0, kind::START, &payload, Class::Needed, || digest);
+            if appended.is_err() {
+                let what = FaultKind::StateDamaged("a start could not be written".into());
                 let folder = folders.shard(opened.shard.id().0 as u16);
                 return Err(Fault::new(&folder, 0, what));
             }
             let mut outbox = Outbox::new(opened.event);
             let reference = self.reference.clone();
-            let past = (&setup.unheard, &mut opened.past);
+            let past = (&setup.receivers, &mut opened.past);
             replay::begin(&mut opened.shard, time, reference, setup.settings.clone(), &mut outbox, past);
             (opened.event, opened.now) = (outbox.seq(), time);
         }
         // The start is synced at every level, so that the mark can name the segment.
-        self.keeper.finish(now);
+        self.syncer.finish(now);
         for opened in &self.shards {
             let health = opened.writer.health();
-            if let Some(words) = health.report().last_error {
+            if let Some(text) = health.report().last_error {
                 let path = folders.shard(opened.shard.id().0 as u16);
-                return Err(Fault::new(&path, 0, What::StateDamaged(words)));
+                return Err(Fault::new(&path, 0, FaultKind::StateDamaged(text)));
             }
         }
         Ok(())

@@ -23,9 +23,9 @@ use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Param
 use pitlane::doctor::{self, Probes};
 use pitlane::health::{self, HealthError};
 use pitlane::journal::anchors;
-use pitlane::journal::cli::{self, Part, VerbError};
+use pitlane::journal::cli::{self, JournalCliError, RecordRange};
 use pitlane::journal::disk::Disk;
-use pitlane::journal::sent::{self, Wanted};
+use pitlane::journal::sent::{self, SentFilter};
 use pitlane::log;
 use pitlane::refdata;
 use pitlane::serve::{self, ServeError, ServeSettings};
@@ -77,8 +77,8 @@ enum CliError {
     Serve(ServeError),
     Simulate(SimulateError),
     Strategy(StrategyProcessError),
-    Journal(VerbError),
-    Credentials(credentials::VerbError),
+    Journal(JournalCliError),
+    Credentials(credentials::CredentialCliError),
     Audit(AuditError),
     Health(HealthError),
     Standby(io::Error),
@@ -126,19 +126,19 @@ impl From<SimulateError> for CliError {
     }
 }
 
-impl From<VerbError> for CliError {
-    fn from(error: VerbError) -> CliError {
+impl From<JournalCliError> for CliError {
+    fn from(error: JournalCliError) -> CliError {
         match error {
-            VerbError::Output(error) => CliError::Output(error),
+            JournalCliError::Output(error) => CliError::Output(error),
             other => CliError::Journal(other),
         }
     }
 }
 
-impl From<credentials::VerbError> for CliError {
-    fn from(error: credentials::VerbError) -> CliError {
+impl From<credentials::CredentialCliError> for CliError {
+    fn from(error: credentials::CredentialCliError) -> CliError {
         match error {
-            credentials::VerbError::Output(error) => CliError::Output(error),
+            credentials::CredentialCliError::Output(error) => CliError::Output(error),
             other => CliError::Credentials(other),
         }
     }
@@ -303,9 +303,9 @@ fn run_journal(verb: &JournalVerb) -> Result<ExitCode, CliError> {
     Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn part_of(args: &JournalPart) -> Part {
-    let all = Part::default();
-    Part {
+fn part_of(args: &JournalPart) -> RecordRange {
+    let all = RecordRange::default();
+    RecordRange {
         shard: args.shard,
         from: args.from,
         to: args.to.unwrap_or(all.to),
@@ -315,7 +315,7 @@ fn part_of(args: &JournalPart) -> Part {
 
 fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, CliError> {
     let config = config::load(&args.part.sources(), &Machine::of(Path::new(ROOT)))?.config;
-    let wanted = Wanted { login: args.login.clone(), int_id: args.id.clone() };
+    let wanted = SentFilter { login: args.login.clone(), int_id: args.id.clone() };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let data = config.service.data_dir.as_path();
     let printed = sent::orders(&Disk::Real, data, &part_of(&args.part), &wanted, &mut out);
@@ -384,7 +384,8 @@ fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, CliErro
         Kind::Users => (auth.users_file, "auth.users_file"),
         Kind::Tokens => (auth.tokens_file, "auth.tokens_file"),
     };
-    let unset = || credentials::VerbError::Refused(format!("{key} is not set: name a file with --file"));
+    let unset =
+        || credentials::CredentialCliError::Refused(format!("{key} is not set: name a file with --file"));
     Ok(path.ok_or_else(unset)?)
 }
 

@@ -75,7 +75,7 @@
 //! Rules: docs/operations.md#standby.
 
 pub mod broker;
-mod cargo;
+mod changes;
 mod cursor;
 mod follower;
 mod manifest;
@@ -106,12 +106,12 @@ use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
-use self::follower::{Follower, Won};
+use self::follower::{Follower, WonLead};
 use self::health_server::StandbyHealthServer;
-use self::leader::{Order, Over, Shipper};
-use self::node::{Member, Taken};
-use self::state::State;
-use self::stream::Stream;
+use self::leader::{LeadEnd, Shipper, ShipperCommand};
+use self::node::{GroupMember, Takeover};
+use self::state::StandbyState;
+use self::stream::GroupStream;
 use crate::config::Config;
 use crate::journal::Health;
 use crate::lifecycle::{Lifecycle, Stop};
@@ -120,23 +120,23 @@ use crate::nats::rights;
 use crate::nats::subjects::Subjects;
 use crate::wakeup::Wakeup;
 
-/// Capacity of the order channel. A process sends three orders.
-const ORDERS_MAX: usize = 4;
+/// Capacity of the command channel. A process sends three commands.
+const COMMANDS_MAX: usize = 4;
 /// Pause between two attempts to open the stream.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Divisor of the lease that gives the timeout of the broker's answers.
-const PATIENCE_PARTS: u32 = 3;
+const TIMEOUTS_PER_LEASE: u32 = 3;
 
 /// The main thread's handle to the thread `standby`.
 #[derive(Debug)]
 pub struct StandbyHandle {
-    state: Arc<State>,
-    news: lanes::Receiver<StandbyEvent>,
-    orders: mpsc::Sender<Order>,
-    bell: Wakeup,
+    state: Arc<StandbyState>,
+    events: lanes::Receiver<StandbyEvent>,
+    commands: mpsc::Sender<ShipperCommand>,
+    wakeup: Wakeup,
     thread: Option<JoinHandle<()>>,
     /// Lock on the folder: while it is held no other process opens the folder.
-    member: Option<Member>,
+    member: Option<GroupMember>,
 }
 
 /// An event from the thread to main.
@@ -155,13 +155,13 @@ struct Lead {
     epoch: u64,
     /// Sequence number of the lead message.
     seq: u64,
-    member: Member,
-    how: Taken,
+    member: GroupMember,
+    takeover: Takeover,
 }
 
-/// Progress, as [`StandbyHandle::look`] reports it.
+/// Progress, as [`StandbyHandle::poll_event`] reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum StandbyProgress {
     Waiting,
     /// The server follows; the address of the health server.
     Follows(Option<std::net::SocketAddr>),
@@ -173,76 +173,76 @@ pub enum Progress {
 
 impl StandbyHandle {
     /// Starts the thread; returns `None` if no group is configured.
-    pub fn open(config: &Config, life: &Arc<Lifecycle>) -> io::Result<Option<StandbyHandle>> {
+    pub fn open(config: &Config, lifecycle: &Arc<Lifecycle>) -> io::Result<Option<StandbyHandle>> {
         let Some(group) = config.standby.group.clone() else { return Ok(None) };
-        let member = Member::open(&config.service.data_dir)?;
-        let state = Arc::new(State::default());
-        let (told, news) = lanes::sync_channel(ORDERS_MAX);
-        let (orders, taken) = mpsc::channel(ORDERS_MAX);
-        let rung = Arc::new(Notify::new());
-        let call = rung.clone();
-        let bell = Wakeup::new(move || call.notify_one());
-        let office = StandbyTask {
+        let member = GroupMember::open(&config.service.data_dir)?;
+        let state = Arc::new(StandbyState::default());
+        let (event_sender, events) = lanes::sync_channel(COMMANDS_MAX);
+        let (commands, received) = mpsc::channel(COMMANDS_MAX);
+        let notify = Arc::new(Notify::new());
+        let notified = notify.clone();
+        let wakeup = Wakeup::new(move || notified.notify_one());
+        let task = StandbyTask {
             config: config.clone(),
             group,
             data: config.service.data_dir.clone(),
             lease: Duration::from_millis(config.standby.lease_ms as u64),
             state: state.clone(),
-            news: told,
-            bell: bell.clone(),
-            rung,
-            life: life.clone(),
+            events: event_sender,
+            wakeup: wakeup.clone(),
+            notify,
+            lifecycle: lifecycle.clone(),
         };
         let thread =
-            thread::Builder::new().name("standby".to_string()).spawn(move || office.run(member, taken))?;
-        Ok(Some(StandbyHandle { state, news, orders, bell, thread: Some(thread), member: None }))
+            thread::Builder::new().name("standby".to_string()).spawn(move || task.run(member, received))?;
+        Ok(Some(StandbyHandle { state, events, commands, wakeup, thread: Some(thread), member: None }))
     }
 
-    pub fn state(&self) -> &Arc<State> {
+    pub fn state(&self) -> &Arc<StandbyState> {
         &self.state
     }
 
     /// Returns the wake-up to trigger when something was written.
-    pub fn bell(&self) -> &Wakeup {
-        &self.bell
+    pub fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
     }
 
     /// Returns the next event, if any. The thread wakes main for each event.
-    pub fn look(&mut self) -> io::Result<Progress> {
-        match self.news.try_recv() {
-            Ok(StandbyEvent::Follows(address)) => Ok(Progress::Follows(address)),
+    pub fn poll_event(&mut self) -> io::Result<StandbyProgress> {
+        match self.events.try_recv() {
+            Ok(StandbyEvent::Follows(address)) => Ok(StandbyProgress::Follows(address)),
             Ok(StandbyEvent::Leads(lead)) => {
-                let Lead { epoch, seq, mut member, how } = *lead;
-                member.lead(epoch, seq, how)?;
+                let Lead { epoch, seq, mut member, takeover } = *lead;
+                member.lead(epoch, seq, takeover)?;
                 tracing::info!(epoch, "this server leads");
                 self.member = Some(member);
-                Ok(Progress::Leads)
+                Ok(StandbyProgress::Leads)
             }
-            Ok(StandbyEvent::Shipped) => Ok(Progress::Shipped),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(Progress::Waiting),
+            Ok(StandbyEvent::Shipped) => Ok(StandbyProgress::Shipped),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(StandbyProgress::Waiting),
         }
     }
 
     /// Starts shipping the journal, which is open now.
     pub fn ship(&self, healths: Vec<Arc<Health>>) {
-        self.order(Order::Ship(healths));
+        self.send_command(ShipperCommand::Ship(healths));
     }
 
     /// Sets the wake-ups that are triggered when records of a shard are acknowledged.
-    pub fn ring(&self, shards: Vec<Wakeup>) {
-        self.order(Order::Ring(shards));
+    pub fn set_shard_wakeups(&self, shards: Vec<Wakeup>) {
+        self.send_command(ShipperCommand::SetWakeups(shards));
     }
 
-    fn order(&self, order: Order) {
+    fn send_command(&self, command: ShipperCommand) {
         // If sending fails, the thread has ended and reported the reason.
-        let _ = self.orders.try_send(order);
+        let _ = self.commands.try_send(command);
     }
 }
 
 impl Drop for StandbyHandle {
     /// Sends the rest, and lets the next server lead at once.
     fn drop(&mut self) {
-        self.order(Order::End);
+        self.send_command(ShipperCommand::End);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -255,56 +255,62 @@ struct StandbyTask {
     group: String,
     data: PathBuf,
     lease: Duration,
-    state: Arc<State>,
-    news: lanes::SyncSender<StandbyEvent>,
-    bell: Wakeup,
-    rung: Arc<Notify>,
-    life: Arc<Lifecycle>,
+    state: Arc<StandbyState>,
+    events: lanes::SyncSender<StandbyEvent>,
+    wakeup: Wakeup,
+    notify: Arc<Notify>,
+    lifecycle: Arc<Lifecycle>,
 }
 
 impl StandbyTask {
-    fn run(self, member: Member, orders: mpsc::Receiver<Order>) {
+    fn run(self, member: GroupMember, commands: mpsc::Receiver<ShipperCommand>) {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return self.life.stop(Stop::Failed(format!("the thread standby: {error}"))),
+            Err(error) => return self.lifecycle.stop(Stop::Failed(format!("the thread standby: {error}"))),
         };
-        match runtime.block_on(self.serve(member, orders)) {
-            Ok(Over::Ended) => {}
-            Ok(Over::Deposed(why)) => self.life.stop(Stop::Deposed(why)),
-            Err(why) => self.life.stop(Stop::Failed(format!("standby: {why}"))),
+        match runtime.block_on(self.serve(member, commands)) {
+            Ok(LeadEnd::Ended) => {}
+            Ok(LeadEnd::Deposed(why)) => self.lifecycle.stop(Stop::Deposed(why)),
+            Err(why) => self.lifecycle.stop(Stop::Failed(format!("standby: {why}"))),
         }
     }
 
-    async fn serve(&self, member: Member, mut orders: mpsc::Receiver<Order>) -> Result<Over, String> {
+    async fn serve(
+        &self,
+        member: GroupMember,
+        mut commands: mpsc::Receiver<ShipperCommand>,
+    ) -> Result<LeadEnd, String> {
         let name = format!("pitlane {} standby {}", self.config.service.name, self.group);
         let subjects = Subjects::of(&self.config.nats, &self.config.service);
         let opened = link::open(&self.config.nats.between_servers(), &name, subjects.server_inbox()).await;
-        let (client, weather) = opened.map_err(|error| error.to_string())?;
-        let porch = self.open_porch().await;
-        self.tell(StandbyEvent::Follows(porch.as_ref().and_then(|porch| porch.address().ok())));
-        let following = self.follow(&client, weather.clone(), member);
-        let receiving = async {
-            match porch {
-                Some(porch) => porch.receive(self.state.clone()).await,
+        let (client, broker_health) = opened.map_err(|error| error.to_string())?;
+        let health_server = self.open_health_server().await;
+        self.send_event(StandbyEvent::Follows(
+            health_server.as_ref().and_then(|health_server| health_server.address().ok()),
+        ));
+        let following = self.follow(&client, broker_health.clone(), member);
+        let serving = async {
+            match health_server {
+                Some(health_server) => health_server.serve(self.state.clone()).await,
                 None => std::future::pending().await,
             }
         };
         let won = tokio::select! {
             won = following => Some(won?),
-            () = receiving => return Err("nobody is received any more".to_string()),
-            // Before the lead is won, the only possible order is to end.
-            _ = orders.recv() => None,
+            () = serving => return Err("the health server of the standby has stopped".to_string()),
+            // Before the lead is won, the only possible command is to end.
+            _ = commands.recv() => None,
         };
         let Some((stream, won)) = won else {
             // The next start can then continue with the copy even after a reboot of the machine.
             let synced = replica::sync(&self.data).and_then(|()| position::mark_synced(&self.data));
-            return synced.map(|()| Over::Ended).map_err(|error| error.to_string());
+            return synced.map(|()| LeadEnd::Ended).map_err(|error| error.to_string());
         };
         let node = won.member.node;
-        let how = Taken { is_copy: won.is_copy, restores: won.restores, released: won.released };
-        let lead = Lead { epoch: won.epoch, seq: won.seq, member: won.member, how };
+        let takeover = Takeover { is_copy: won.is_copy, restores: won.restores, released: won.released };
+        let lead = Lead { epoch: won.epoch, seq: won.seq, member: won.member, takeover };
         let shipper = Shipper::new(
-            leader::Beginning {
+            leader::LeadStart {
                 node,
                 epoch: won.epoch,
                 seq: won.seq,
@@ -315,62 +321,66 @@ impl StandbyTask {
             stream,
             &self.data,
             self.lease,
-            weather,
+            broker_health,
         );
-        self.tell(StandbyEvent::Leads(Box::new(lead)));
-        let (news, life) = (self.news.clone(), self.life.clone());
+        self.send_event(StandbyEvent::Leads(Box::new(lead)));
+        let (events, lifecycle) = (self.events.clone(), self.lifecycle.clone());
         let shipped = Box::new(move || {
-            let _ = news.try_send(StandbyEvent::Shipped);
-            life.ring_main();
+            let _ = events.try_send(StandbyEvent::Shipped);
+            lifecycle.ring_main();
         });
-        let shipper = shipper.telling(self.state.clone(), shipped);
-        shipper.run(&mut orders, &self.rung, &self.bell).await
+        let shipper = shipper.reporting_to(self.state.clone(), shipped);
+        shipper.run(&mut commands, &self.notify, &self.wakeup).await
     }
 
     /// Opens the health server. A failure does not affect anything else.
-    async fn open_porch(&self) -> Option<StandbyHealthServer> {
+    async fn open_health_server(&self) -> Option<StandbyHealthServer> {
         let address = self.config.http.listen?;
         let opened = StandbyHealthServer::open(address).await;
-        opened.inspect_err(|error| tracing::warn!(%address, %error, "http.listen cannot be had yet")).ok()
+        opened
+            .inspect_err(
+                |error| tracing::warn!(%address, %error, "the health server cannot listen at http.listen"),
+            )
+            .ok()
     }
 
     async fn follow(
         &self,
         client: &async_nats::Client,
-        weather: Arc<BrokerHealth>,
-        member: Member,
-    ) -> Result<(Stream, Won), String> {
+        broker_health: Arc<BrokerHealth>,
+        member: GroupMember,
+    ) -> Result<(GroupStream, WonLead), String> {
         let names = Subjects::of(&self.config.nats, &self.config.service).standby(&self.group);
-        let (replicas, patience) = (self.config.standby.replicas, self.lease / PATIENCE_PARTS);
+        let (replicas, timeout) = (self.config.standby.replicas, self.lease / TIMEOUTS_PER_LEASE);
         let secret = self.config.standby.secret.as_ref();
-        let mut told = String::new();
+        let mut logged = String::new();
         let stream = loop {
-            match Stream::open(client, names.clone(), replicas, patience, secret).await {
+            match GroupStream::open(client, names.clone(), replicas, timeout, secret).await {
                 Ok(stream) => break stream,
                 // While the broker is unreachable, this waits. An error that the broker returns
                 // needs an operator.
                 Err(error) => {
-                    if weather.is_up() && error != told {
-                        tracing::error!(%error, "there is no stream for the standby yet: it is tried again");
-                        told = error;
+                    if broker_health.is_up() && error != logged {
+                        tracing::error!(%error, "the stream of the standby cannot be opened: the server tries again");
+                        logged = error;
                     }
-                    sleep(AGAIN).await;
+                    sleep(RETRY_PAUSE).await;
                 }
             }
         };
-        self.check_rights(client, &weather).await;
+        self.check_rights(client, &broker_health).await;
         match stream.facts().await {
             Ok(facts) => facts.warnings(&self.config).into_iter().for_each(|warning| {
                 tracing::warn!(mend = warning.mend, "{}", warning.found);
             }),
-            Err(error) => tracing::debug!(%error, "the broker does not tell its limits"),
+            Err(error) => tracing::debug!(%error, "the broker does not report its limits"),
         }
         let follower = Follower {
             stream: stream.clone(),
             member,
             data: self.data.clone(),
             lease: self.lease,
-            weather,
+            broker_health,
             state: self.state.clone(),
         };
         Ok((stream, follower.follow().await?))
@@ -378,22 +388,22 @@ impl StandbyTask {
 
     /// Checks that this login has the rights it needs. A server of strategies that receives one of
     /// the probes detects that both are in one account.
-    async fn check_rights(&self, client: &async_nats::Client, weather: &BrokerHealth) {
+    async fn check_rights(&self, client: &async_nats::Client, broker_health: &BrokerHealth) {
         let subjects = Subjects::of(&self.config.nats, &self.config.service);
         rights::standby(&subjects, &self.group).probe(client).await;
-        for violation in weather.violations() {
+        for violation in broker_health.violations() {
             tracing::error!(
                 violation,
                 "the login for the standby lacks a right: see config/nats/pitlane.conf"
             );
         }
         if !client.server_info().auth_required && !self.config.nats.is_loopback() {
-            tracing::warn!("the broker asks nobody for a login: see config/nats/pitlane.conf");
+            tracing::warn!("the broker requires no login: see config/nats/pitlane.conf");
         }
     }
 
-    fn tell(&self, news: StandbyEvent) {
-        let _ = self.news.try_send(news);
-        self.life.ring_main();
+    fn send_event(&self, event: StandbyEvent) {
+        let _ = self.events.try_send(event);
+        self.lifecycle.ring_main();
     }
 }

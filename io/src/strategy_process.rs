@@ -48,8 +48,8 @@ impl fmt::Display for StrategyProcessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StrategyProcessError::Link(error) => error.fmt(f),
-            StrategyProcessError::Refused(words) => write!(f, "the server refuses: {words}"),
-            StrategyProcessError::Settings(words) => f.write_str(words),
+            StrategyProcessError::Refused(text) => write!(f, "the server refuses: {text}"),
+            StrategyProcessError::Settings(text) => f.write_str(text),
             StrategyProcessError::System(what, error) => write!(f, "{what}: {error}"),
         }
     }
@@ -68,10 +68,10 @@ fn system(what: &str) -> impl FnOnce(io::Error) -> StrategyProcessError {
 
 /// Runs until a signal, or until the server refuses the strategy.
 pub fn run(settings: &StrategyProcessSettings) -> Result<(), StrategyProcessError> {
-    let (signals, bell) = UnixStream::pair().map_err(system("cannot hear signals"))?;
+    let (signals, sender) = UnixStream::pair().map_err(system("cannot receive signals"))?;
     for signal in [SIGINT, SIGTERM] {
-        let end = bell.try_clone().map_err(system("cannot hear signals"))?;
-        pipe::register(signal, end).map_err(system("cannot hear signals"))?;
+        let end = sender.try_clone().map_err(system("cannot receive signals"))?;
+        pipe::register(signal, end).map_err(system("cannot receive signals"))?;
     }
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
     runtime.map_err(system("cannot start"))?.block_on(link::run(settings, signals))
@@ -90,7 +90,7 @@ fn host() -> String {
     format!("{}:{}", name.trim(), std::process::id())
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut out = io::stdout().lock();
     // The parent process may not read standard output.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -50,14 +50,14 @@ pub enum Certificate {
 #[derive(Debug)]
 pub struct Tls {
     settings: TlsSettings,
-    shelf: Arc<Shelf>,
+    cache: Arc<CertificateCache>,
     config: Arc<ServerConfig>,
 }
 
 /// The certificates in force: read at each handshake, written by a reload. The lock is held only
 /// while a pointer is copied.
 #[derive(Debug)]
-struct Shelf {
+struct CertificateCache {
     provider: Arc<CryptoProvider>,
     now: RwLock<InForce>,
 }
@@ -83,15 +83,15 @@ impl Tls {
         let provider = provider();
         let in_force = load(&settings, &provider, now)?;
         let mutual = in_force.clients.is_some();
-        let shelf = Arc::new(Shelf { provider: provider.clone(), now: RwLock::new(in_force) });
+        let cache = Arc::new(CertificateCache { provider: provider.clone(), now: RwLock::new(in_force) });
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Rustls)?;
         let config = match mutual {
-            true => config.with_client_cert_verifier(Arc::new(Doorman { shelf: shelf.clone() })),
+            true => config.with_client_cert_verifier(Arc::new(ClientVerifier { cache: cache.clone() })),
             false => config.with_no_client_auth(),
         };
-        let mut config = config.with_cert_resolver(shelf.clone());
+        let mut config = config.with_cert_resolver(cache.clone());
         config.alpn_protocols = vec![];
         // Sessions are not resumed. A resumed session is not verified again, so a client whose
         // issuer was removed might still connect. In addition, the ticket for it arrives right
@@ -100,7 +100,7 @@ impl Tls {
         // a client (stomp.py's STOMP frame) was lost every few dozen times.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Tls { settings, shelf, config: Arc::new(config) })
+        Ok(Tls { settings, cache, config: Arc::new(config) })
     }
 
     /// Returns the configuration, the same for every listener and for the lifetime of the process.
@@ -110,18 +110,18 @@ impl Tls {
 
     /// Reads the files again. If there is any error, the certificates in force stay.
     pub fn reload(&self, now: Timestamp) -> Result<(), TlsError> {
-        let in_force = load(&self.settings, &self.shelf.provider, now)?;
-        *self.shelf.now.write().unwrap_or_else(PoisonError::into_inner) = in_force;
+        let in_force = load(&self.settings, &self.cache.provider, now)?;
+        *self.cache.now.write().unwrap_or_else(PoisonError::into_inner) = in_force;
         Ok(())
     }
 
     /// Returns when the certificate in force expires.
     pub fn not_after(&self) -> Timestamp {
-        self.shelf.in_force().not_after
+        self.cache.in_force().not_after
     }
 }
 
-impl Shelf {
+impl CertificateCache {
     fn in_force(&self) -> InForce {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -131,7 +131,7 @@ impl Shelf {
     }
 }
 
-impl ResolvesServerCert for Shelf {
+impl ResolvesServerCert for CertificateCache {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.in_force().key)
     }
@@ -139,11 +139,11 @@ impl ResolvesServerCert for Shelf {
 
 /// Verifies clients against the authority in force.
 #[derive(Debug)]
-struct Doorman {
-    shelf: Arc<Shelf>,
+struct ClientVerifier {
+    cache: Arc<CertificateCache>,
 }
 
-impl ClientCertVerifier for Doorman {
+impl ClientCertVerifier for ClientVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         // Hints are optional, and would have to outlive a reload.
         &[]
@@ -155,7 +155,7 @@ impl ClientCertVerifier for Doorman {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, RustlsError> {
-        self.shelf.clients().verify_client_cert(end_entity, intermediates, now)
+        self.cache.clients().verify_client_cert(end_entity, intermediates, now)
     }
 
     fn verify_tls12_signature(
@@ -164,7 +164,7 @@ impl ClientCertVerifier for Doorman {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, RustlsError> {
-        self.shelf.clients().verify_tls12_signature(message, cert, dss)
+        self.cache.clients().verify_tls12_signature(message, cert, dss)
     }
 
     fn verify_tls13_signature(
@@ -173,11 +173,11 @@ impl ClientCertVerifier for Doorman {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, RustlsError> {
-        self.shelf.clients().verify_tls13_signature(message, cert, dss)
+        self.cache.clients().verify_tls13_signature(message, cert, dss)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.shelf.clients().supported_verify_schemes()
+        self.cache.clients().supported_verify_schemes()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pitlane::config::{self, Config, Machine, Setting, Sources};
 use pitlane::doctor::{self, Finding, Port, Probes, Verdict};
-use pitlane::standby::broker::Facts;
+use pitlane::standby::broker::BrokerFacts;
 
 #[path = "folder/mod.rs"]
 mod folder;
@@ -237,12 +237,13 @@ fn a_build_without_the_io_uring_driver_says_how_to_get_it() {
 fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_reported() {
     let root = machine("broker", &[]);
     let words = ["standby.group=pair", "nats.url=nats://127.0.0.1:1"];
-    let told = |broker: Result<Facts, String>, words: &[&str]| {
+    let told = |broker: Result<BrokerFacts, String>, words: &[&str]| {
         let probes = Probes { broker: Some(broker), ..well() };
         let findings = doctor::examine(&pinned(words), &root, &probes);
         findings.into_iter().find(|finding| finding.check == "broker").unwrap()
     };
-    let alone = Facts { replicas: Some(1), is_in_memory: false, forgets: false, room: None, foreign: 0 };
+    let alone =
+        BrokerFacts { replicas: Some(1), is_in_memory: false, forgets: false, free_bytes: None, foreign: 0 };
     let finding = told(Ok(alone), &words);
     assert_eq!(finding.verdict, Verdict::Unfit);
     assert!(finding.mend.contains("sync_interval: always"), "{finding}");

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pitlane::clock::Clock;
-use pitlane::journal::cli::{self, Part};
+use pitlane::journal::cli::{self, RecordRange};
 use pitlane::journal::disk::Disk;
-use pitlane::journal::{self, Fault, JournalSettings, Level, Opened, SEGMENT_BYTES_MIN, Setup, What, Writer};
+use pitlane::journal::{
+    self, Fault, FaultKind, JournalSettings, JournalSetup, Level, Opened, SEGMENT_BYTES_MIN, Writer,
+};
 use pitlane_engine::command::{Command, CommandKind, Watch};
 use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{PortId, ShardId, Source};
@@ -42,14 +44,14 @@ fn shard_settings() -> ShardSettings {
 }
 
 fn open_with(data: &Path, journal: JournalSettings, shards: u8, instance: u64) -> Result<Opened, Fault> {
-    let setup = Setup {
+    let setup = JournalSetup {
         disk: &Disk::Real,
         data,
         journal,
         shards,
         reference: RefData::check(Rows::default()).expect("no rows are sound"),
         settings: ShardSettings { instance, ..shard_settings() },
-        unheard: Default::default(),
+        receivers: Default::default(),
     };
     journal::open(setup, Clock::new().now(), &mut |_| {})
 }
@@ -72,7 +74,7 @@ fn command(token: u32) -> Command {
 fn turn(writer: &mut Writer, worker: &mut Worker, now: Timestamp) -> usize {
     let stored = writer.stored();
     let take = |number, now, command: &Command, shard: &Shard| writer.take(number, now, command, shard);
-    worker.poll_with(now, stored, take) + writer.tend()
+    worker.poll_with(now, stored, take) + writer.maintain()
 }
 
 /// Runs a journal with all its threads until so many commands of each shard are answered; returns
@@ -80,7 +82,7 @@ fn turn(writer: &mut Writer, worker: &mut Worker, now: Timestamp) -> usize {
 fn live(opened: Opened, commands: u32) -> Vec<Shard> {
     let (mut ports, ends) = mesh(&[PortClass::Client], 2, Depths::default());
     let stop = AtomicBool::new(false);
-    let Opened { shards, mut keeper, mut steward, lock, .. } = opened;
+    let Opened { shards, mut syncer, mut segment_manager, lock, .. } = opened;
     let ended = thread::scope(|scope| {
         let running: Vec<_> = shards
             .into_iter()
@@ -97,12 +99,12 @@ fn live(opened: Opened, commands: u32) -> Vec<Shard> {
             .collect();
         scope.spawn(|| {
             let mut clock = Clock::new();
-            cycle(&stop, || keeper.poll(clock.now()));
-            keeper.finish(clock.now());
+            cycle(&stop, || syncer.poll(clock.now()));
+            syncer.finish(clock.now());
         });
         scope.spawn(|| {
             let mut clock = Clock::new();
-            cycle(&stop, || steward.poll(clock.now()));
+            cycle(&stop, || segment_manager.poll(clock.now()));
         });
         talk(&mut ports[0], commands);
         stop.store(true, Ordering::Relaxed);
@@ -110,7 +112,7 @@ fn live(opened: Opened, commands: u32) -> Vec<Shard> {
     });
     // Does the work that was left when the shards ended.
     let now = Clock::new().now();
-    while keeper.poll(now) + steward.poll(now) > 0 {}
+    while syncer.poll(now) + segment_manager.poll(now) > 0 {}
     drop(lock);
     ended
 }
@@ -175,23 +177,23 @@ fn a_restart_continues_where_the_last_process_ended() {
 
 fn check_verbs(data: &Path, records: u64) {
     let mut out = Vec::new();
-    let verified = cli::verify(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
+    let verified = cli::verify(&Disk::Real, data, &RecordRange::default(), &mut out).expect("it can be read");
     let text = String::from_utf8_lossy(&out).into_owned();
     assert_eq!(verified.faults, 0, "{text}");
     assert!(verified.snapshots >= 2 && verified.digests > 10, "{text}");
     assert!(text.contains("sound: "), "{text}");
     let mut out = Vec::new();
-    let part = Part { shard: Some(1), from: records - 4, to: records - 1, limit: 3 };
+    let part = RecordRange { shard: Some(1), from: records - 4, to: records - 1, limit: 3 };
     assert_eq!(cli::dump(&Disk::Real, data, &part, &mut out).expect("it can be read"), 3);
     let text = String::from_utf8_lossy(&out).into_owned();
     assert!(text.lines().all(|line| line.starts_with("1/") && line.contains("command Watch")), "{text}");
     let mut out = Vec::new();
-    cli::replay(&Disk::Real, data, &Part::default(), &mut out).expect("it can be read");
+    cli::replay(&Disk::Real, data, &RecordRange::default(), &mut out).expect("it can be read");
     let text = String::from_utf8_lossy(&out).into_owned();
     assert!(text.contains("digest") && text.contains("from the snapshot of"), "{text}");
-    let nowhere = Part { shard: Some(2), ..Part::default() };
+    let nowhere = RecordRange { shard: Some(2), ..RecordRange::default() };
     assert!(cli::replay(&Disk::Real, data, &nowhere, &mut out).is_err());
-    assert!(cli::verify(&Disk::Real, &folder("nothing"), &Part::default(), &mut out).is_err());
+    assert!(cli::verify(&Disk::Real, &folder("nothing"), &RecordRange::default(), &mut out).is_err());
 }
 
 #[test]
@@ -213,7 +215,7 @@ fn one_process_at_a_time() {
     let data = folder("lock");
     let opened = open(&data, Level::Os);
     let second = open_with(&data, settings(Level::Os), 2, 7).unwrap_err();
-    assert!(matches!(second.what, What::Locked), "{second}");
+    assert!(matches!(second.what, FaultKind::Locked), "{second}");
     drop(opened);
     open(&data, Level::Os);
 }
@@ -241,7 +243,7 @@ fn a_damaged_record_is_refused_with_file_offset_and_advice() {
     assert!(words.contains("000000000001.seg at "), "{words}");
     assert!(words.contains("pitlane journal verify"), "{words}");
     let mut out = Vec::new();
-    let verified = cli::verify(&Disk::Real, &data, &Part::default(), &mut out).unwrap();
+    let verified = cli::verify(&Disk::Real, &data, &RecordRange::default(), &mut out).unwrap();
     assert_eq!(verified.faults, 1);
     assert!(String::from_utf8_lossy(&out).contains("NOT SOUND"));
 }
@@ -251,14 +253,14 @@ fn progress_is_reported() {
     let data = folder("progress");
     live(open(&data, Level::Os), 3_000);
     let mut heard = Vec::new();
-    let setup = Setup {
+    let setup = JournalSetup {
         disk: &Disk::Real,
         data: &data,
         journal: settings(Level::Os),
         shards: 2,
         reference: RefData::check(Rows::default()).unwrap(),
         settings: shard_settings(),
-        unheard: Default::default(),
+        receivers: Default::default(),
     };
     journal::open(setup, Timestamp(u64::MAX / 2), &mut |progress| heard.push(progress)).unwrap();
     assert!(heard.len() > 4);

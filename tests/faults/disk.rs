@@ -33,7 +33,7 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_are_accepted() {
         rig.disk.fail_sync(point % 30);
         rig.run(DEEDS);
         rig.settle();
-        match rig.door() {
+        match rig.write_mode() {
             // The failed sync may have been that of a segment allocated ahead: that is like a full
             // disk, and is temporary.
             WriteMode::Open => assert!(is_entry_open(&mut rig), "{point}"),
@@ -67,13 +67,13 @@ fn when_the_second_sync_fails_too_nothing_is_accepted() {
     for _ in 0..2 {
         rig.disk.fail_sync(0);
         rig.offer(CommandKind::Kill { scope: Scope::Global, on: false });
-        rig.writer.tend();
-        rig.keeper.poll(rig.now);
-        rig.writer.tend();
+        rig.writer.maintain();
+        rig.syncer.poll(rig.now);
+        rig.writer.maintain();
     }
     rig.disk.fail_sync(0);
-    rig.keeper.poll(rig.now);
-    assert_eq!(rig.door(), WriteMode::Shut, "{:?}", rig.writer.health().report());
+    rig.syncer.poll(rig.now);
+    assert_eq!(rig.write_mode(), WriteMode::Shut, "{:?}", rig.writer.health().report());
     assert!(!rig.offer(CommandKind::Kill { scope: Scope::Global, on: false }));
     assert!(rig.writer.health().report().last_error.is_some_and(|words| words.contains("syncing")));
     let told = rig.told;
@@ -86,7 +86,7 @@ fn at_level_os_a_failed_sync_stops_entry_and_loses_nothing() {
     rig.run(20);
     rig.disk.fail_sync(0);
     rig.settle();
-    assert_eq!(rig.door(), WriteMode::Failed);
+    assert_eq!(rig.write_mode(), WriteMode::Failed);
     assert!(!is_entry_open(&mut rig));
     assert_eq!(cancel(&mut rig, 50), 50);
     rig.settle();
@@ -102,19 +102,19 @@ fn on_a_full_disk_cancels_are_accepted_and_entry_resumes_with_space() {
         while is_entry_open(&mut rig) {
             rig.poll();
         }
-        assert_eq!(rig.door(), WriteMode::Full, "{level}");
+        assert_eq!(rig.write_mode(), WriteMode::Full, "{level}");
         assert_eq!(rig.refused.last(), Some(&(Class::Entry, WriteMode::Full)), "{level}");
         // At least a whole segment is left for these.
         let taken = cancel(&mut rig, 100);
         assert_eq!(taken, 100, "{level}");
         rig.settle();
-        assert_eq!(rig.door(), WriteMode::Full, "{level}");
+        assert_eq!(rig.write_mode(), WriteMode::Full, "{level}");
         assert_eq!(rig.told, rig.history.len() as u64, "{level}: what was taken is safe");
         let report = rig.writer.health().report();
         assert!(report.last_error.is_some_and(|words| words.contains("reserving")), "{level}");
         rig.disk.set_bytes_max(u64::MAX);
         rig.settle();
-        assert_eq!(rig.door(), WriteMode::Open, "{level}");
+        assert_eq!(rig.write_mode(), WriteMode::Open, "{level}");
         assert!(is_entry_open(&mut rig), "{level}");
         rig.run(DEEDS);
         rig.settle();

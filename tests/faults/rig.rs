@@ -8,8 +8,8 @@ use std::path::Path;
 use pitlane::journal::disk::Disk;
 use pitlane::journal::simulated_disk::Simulated;
 use pitlane::journal::{
-    self, Class, Fault, JournalSettings, Level, NotTaken, SegmentManager, Setup, Syncer, WriteMode, Writer,
-    class_of,
+    self, Class, Fault, JournalSettings, JournalSetup, Level, NotTaken, SegmentManager, Syncer, WriteMode,
+    Writer, class_of,
 };
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::event::{EventKind, ExecType};
@@ -53,8 +53,8 @@ pub type History = Vec<Entry>;
 pub struct Rig {
     pub disk: Simulated,
     pub writer: Writer,
-    pub keeper: Syncer,
-    pub steward: SegmentManager,
+    pub syncer: Syncer,
+    pub segment_manager: SegmentManager,
     pub shard: Shard,
     pub now: Timestamp,
     pub history: History,
@@ -84,14 +84,14 @@ impl Rig {
     ) -> Result<Rig, String> {
         let now = last_time(&history).plus(NS_PER_S);
         let handle = Disk::Simulated(disk.clone());
-        let setup = Setup {
+        let setup = JournalSetup {
             disk: &handle,
             data: Path::new(DATA),
             journal,
             shards: 1,
             reference: (*world::reference()).clone(),
             settings: shard_settings(),
-            unheard: Default::default(),
+            receivers: Default::default(),
         };
         let mut opened =
             journal::open(setup, now, &mut |_| {}).map_err(|fault| format!("refused: {fault}"))?;
@@ -110,8 +110,8 @@ impl Rig {
         let profile = Profile { reports: true, ..Profile::random(&mut dice) };
         let mut rig = Rig {
             writer: life.writer,
-            keeper: opened.keeper,
-            steward: opened.steward,
+            syncer: opened.syncer,
+            segment_manager: opened.segment_manager,
             shard: life.shard,
             now: life.now,
             // The start itself counts unless the disk crashed during it.
@@ -165,10 +165,10 @@ impl Rig {
 
     /// Polls the syncer and the segment manager.
     pub fn poll(&mut self) {
-        self.writer.tend();
-        self.keeper.poll(self.now);
-        self.writer.tend();
-        self.steward.poll(self.now);
+        self.writer.maintain();
+        self.syncer.poll(self.now);
+        self.writer.maintain();
+        self.segment_manager.poll(self.now);
         self.hear();
     }
 
@@ -180,8 +180,8 @@ impl Rig {
         }
     }
 
-    pub fn door(&self) -> WriteMode {
-        self.writer.health().door()
+    pub fn write_mode(&self) -> WriteMode {
+        self.writer.health().write_mode()
     }
 
     /// Safe records may be acknowledged; but a crashed process acknowledges nothing.

@@ -61,7 +61,7 @@ impl GatewayHost {
         let address = doors.listeners()[0].address;
         let mut auth =
             Auth::open(auth_settings(folder, &plan.people, settings.anonymous_access.is_none())).unwrap();
-        let logins = Logins::new(Some(auth.seat(silent.clone())), Role::Trade);
+        let logins = Logins::new(Some(auth.client(silent.clone())), Role::Trade);
         let room = StompEndpoint::new(settings, world::reference(), logins);
         let (theirs, post) = channels(silent.clone(), silent);
         let mut gateway = Gateway::new(port, Arc::new(Wakeups::silent(SHARDS, 2)), None);

@@ -68,7 +68,7 @@ impl HttpHost {
             service_status: Arc::new(ServiceStatus::new(world::start(), Durability::None, Vec::new())),
             stages: Box::new(Vec::new),
             report: None,
-            auth_client: auth.seat(remote.wakeup().clone()),
+            auth_client: auth.client(remote.wakeup().clone()),
             notification_channels: vec![theirs],
             log: None,
             audit: None,

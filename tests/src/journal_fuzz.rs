@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 
 use pitlane::journal::disk::Disk;
 use pitlane::journal::header::{HEADER_BYTES, Header};
-use pitlane::journal::record::{Found, Record, bytes_of, kind};
+use pitlane::journal::record::{DecodedRecord, JournalRecord, bytes_of, kind};
 use pitlane::journal::simulated_disk::Simulated;
 use pitlane::journal::snapshot::Snapshot;
-use pitlane::journal::{self, JournalSettings, Level, NotTaken, Setup};
+use pitlane::journal::{self, JournalSettings, JournalSetup, Level, NotTaken};
 use pitlane_engine::command::Command;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
@@ -62,13 +62,13 @@ fn overwrite(bytes: &mut [u8], place: usize, said: &[u8]) {
 fn append(bytes: &mut [u8], deed: u8, time: u64, said: &[u8]) {
     let Ok((_, salt)) = Header::decode(bytes) else { return };
     let (mut at, mut last) = (HEADER_BYTES, (0, 0));
-    while let Some(Found::Record { record, bytes, .. }) =
-        bytes.get(at..).map(|rest| Record::decode(salt, rest))
+    while let Some(DecodedRecord::Record { record, bytes, .. }) =
+        bytes.get(at..).map(|rest| JournalRecord::decode(salt, rest))
     {
         (at, last) = (at + bytes, (record.seq, record.time));
     }
     let kind = if deed & 4 == 0 { kind::COMMAND } else { kind::START };
-    let record = Record { seq: last.0 + 1, time: last.1 + time, lag: 0, kind, payload: said };
+    let record = JournalRecord { seq: last.0 + 1, time: last.1 + time, lag: 0, kind, payload: said };
     let end = at + bytes_of(said.len());
     if let Some(room) = bytes.get_mut(at..end) {
         record.encode(salt, room);
@@ -116,14 +116,14 @@ fn live(disk: &Simulated) {
         executions_max: 200,
         ..ShardSettings::default()
     };
-    let setup = Setup {
+    let setup = JournalSetup {
         disk: &handle,
         data: Path::new(DATA),
         journal,
         shards: 1,
         reference: (*world::reference()).clone(),
         settings,
-        unheard: Default::default(),
+        receivers: Default::default(),
     };
     let mut now = world::start();
     let mut opened = journal::open(setup, now, &mut |_| {}).expect("a new journal");
@@ -140,7 +140,7 @@ fn live(disk: &Simulated) {
         let command = Command::new(source(), token as u32, body);
         while let Err(refused) = life.writer.offer(now, &command, &life.shard) {
             assert_eq!(refused, NotTaken::Wait, "the disk is a good one");
-            tend(&mut life.writer, &mut opened.keeper, &mut opened.steward, now);
+            tend(&mut life.writer, &mut opened.syncer, &mut opened.segment_manager, now);
         }
         life.shard.apply(now, &command, &mut out);
         out.clear();
@@ -148,12 +148,12 @@ fn live(disk: &Simulated) {
             life.shard.resume(&mut out);
             out.clear();
         }
-        tend(&mut life.writer, &mut opened.keeper, &mut opened.steward, now);
+        tend(&mut life.writer, &mut opened.syncer, &mut opened.segment_manager, now);
     }
-    opened.steward.ask_for_snapshots();
+    opened.segment_manager.ask_for_snapshots();
     for _ in 0..ROUNDS {
         now = now.plus(NS_PER_S);
-        tend(&mut life.writer, &mut opened.keeper, &mut opened.steward, now);
+        tend(&mut life.writer, &mut opened.syncer, &mut opened.segment_manager, now);
     }
     let is_there = disk.paths().iter().any(|path| path.extension().is_some_and(|ending| ending == "snap"));
     assert!(is_there, "there is a snapshot: {:?}", life.writer.health().report());
@@ -161,12 +161,12 @@ fn live(disk: &Simulated) {
 
 fn tend(
     writer: &mut journal::Writer,
-    keeper: &mut journal::Syncer,
-    steward: &mut journal::SegmentManager,
+    syncer: &mut journal::Syncer,
+    segment_manager: &mut journal::SegmentManager,
     now: Timestamp,
 ) {
-    writer.tend();
-    keeper.poll(now);
-    writer.tend();
-    steward.poll(now);
+    writer.maintain();
+    syncer.poll(now);
+    writer.maintain();
+    segment_manager.poll(now);
 }

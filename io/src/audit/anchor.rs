@@ -70,17 +70,17 @@ impl Anchor {
         }
         let folder = files::folder(data);
         match files::find(&folder, self.line)? {
-            files::Place::At(link) if link == self.hash => Ok(()),
-            files::Place::At(_) => Err(AuditError::Rewritten(folder, self.line)),
-            files::Place::Before { first } => Err(AuditError::Missing(folder, self.line, first - 1)),
-            files::Place::Behind { last } => Err(AuditError::Missing(folder, last + 1, self.line)),
+            files::LinePosition::At(link) if link == self.hash => Ok(()),
+            files::LinePosition::At(_) => Err(AuditError::Rewritten(folder, self.line)),
+            files::LinePosition::Before { first } => Err(AuditError::Missing(folder, self.line, first - 1)),
+            files::LinePosition::Behind { last } => Err(AuditError::Missing(folder, last + 1, self.line)),
         }
     }
 }
 
 fn parse(text: &str) -> Option<Anchor> {
-    let mut words = text.strip_suffix('\n')?.split(' ');
-    let (log, line, hash) = (words.next()?, words.next()?, words.next()?);
-    let hash = Link::parse(hash).filter(|_| words.next().is_none())?;
+    let mut fields = text.strip_suffix('\n')?.split(' ');
+    let (log, line, hash) = (fields.next()?, fields.next()?, fields.next()?);
+    let hash = Link::parse(hash).filter(|_| fields.next().is_none())?;
     Some(Anchor { log: log.parse().ok()?, line: line.parse().ok()?, hash })
 }

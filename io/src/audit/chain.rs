@@ -40,7 +40,7 @@ impl fmt::Display for Link {
 
 /// The end of the chain: what is needed to append the next line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct End {
+pub struct ChainEnd {
     /// Number of the last line; zero before the first.
     pub seq: u64,
     pub link: Link,
@@ -48,7 +48,7 @@ pub struct End {
 
 /// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum AuditEntry {
     Act(Act),
     /// The outcome of the act with this number.
     Outcome {
@@ -60,7 +60,7 @@ pub enum Entry {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct AuditLine<'a> {
     seq: u64,
     time: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,11 +89,11 @@ const HASH: &str = ",\"hash\":\"";
 const CLOSE: &str = "\"}";
 const LINK_DIGITS: usize = 64;
 
-impl End {
+impl ChainEnd {
     /// Returns the next line, without its line end, and the new end of the chain.
-    pub fn append(self, now: Timestamp, entry: &Entry) -> (String, End) {
+    pub fn append(self, now: Timestamp, entry: &AuditEntry) -> (String, ChainEnd) {
         let seq = self.seq + 1;
-        let mut line = Line {
+        let mut line = AuditLine {
             seq,
             time: now.to_string(),
             who: None,
@@ -108,48 +108,50 @@ impl End {
             prev: self.link.to_string(),
         };
         match entry {
-            Entry::Act(act) => {
+            AuditEntry::Act(act) => {
                 (line.who, line.via, line.act) = (Some(&*act.who), Some(act.via), Some(cut(&act.what)));
                 line.body = Some(cut(&act.body)).filter(|body| !body.is_empty());
                 (line.role, line.from) = (Some(act.role.to_string()), Some(act.from.to_string()));
             }
-            Entry::Outcome { of, outcome } => (line.of, line.outcome) = (Some(*of), Some(outcome.as_str())),
-            Entry::Remark(text) => line.remark = Some(text),
+            AuditEntry::Outcome { of, outcome } => {
+                (line.of, line.outcome) = (Some(*of), Some(outcome.as_str()))
+            }
+            AuditEntry::Remark(text) => line.remark = Some(text),
         }
         let mut text = serde_json::to_string(&line).expect("text and numbers are always JSON");
         // The closing brace follows the hash.
         text.pop();
         let link = Link(Sha256::digest(&text).into());
-        (format!("{text}{HASH}{link}{CLOSE}"), End { seq, link })
+        (format!("{text}{HASH}{link}{CLOSE}"), ChainEnd { seq, link })
     }
 
     /// Returns the end of the chain after this line, if the line continues the chain.
-    pub fn follow(self, line: &str) -> Result<End, &'static str> {
-        let fact = facts(line)?;
-        if fact.seq != self.seq + 1 {
+    pub fn follow(self, line: &str) -> Result<ChainEnd, &'static str> {
+        let stated = facts(line)?;
+        if stated.seq != self.seq + 1 {
             return Err("its number does not follow");
         }
-        if fact.prev != self.link.to_string() {
+        if stated.prev != self.link.to_string() {
             return Err("it does not hold the line before");
         }
-        Ok(End { seq: fact.seq, link: fact.link })
+        Ok(ChainEnd { seq: stated.seq, link: stated.link })
     }
 
     /// Returns the end of the chain after this line without checking the predecessor: older files
     /// may have been archived.
-    pub fn begin(line: &str) -> Result<End, &'static str> {
-        facts(line).map(|fact| End { seq: fact.seq, link: fact.link })
+    pub fn begin(line: &str) -> Result<ChainEnd, &'static str> {
+        facts(line).map(|stated| ChainEnd { seq: stated.seq, link: stated.link })
     }
 }
 
-struct Facts {
+struct LineFacts {
     seq: u64,
     prev: String,
     link: Link,
 }
 
 /// Returns the position that a line states, after its own hash has been verified.
-fn facts(line: &str) -> Result<Facts, &'static str> {
+fn facts(line: &str) -> Result<LineFacts, &'static str> {
     let tail = HASH.len() + LINK_DIGITS + CLOSE.len();
     let cut = line.len().checked_sub(tail).filter(|at| line.is_char_boundary(*at));
     let (text, tail) = line.split_at(cut.ok_or("it is too short")?);
@@ -161,7 +163,7 @@ fn facts(line: &str) -> Result<Facts, &'static str> {
     // The first number is one, and there must be a next number.
     let seq = line["seq"].as_u64().filter(|seq| (1..u64::MAX).contains(seq)).ok_or("it has no number")?;
     let prev = line["prev"].as_str().ok_or("it holds no line before")?.to_string();
-    Ok(Facts { seq, prev, link })
+    Ok(LineFacts { seq, prev, link })
 }
 
 fn cut(text: &str) -> &str {

@@ -8,7 +8,7 @@ use crate::wakeup::Wakeup;
 
 /// Acts of one thread in transit, including their outcomes. Administrators are few, and a sync
 /// takes a millisecond.
-pub const SLIPS_MAX: usize = 128;
+pub const REQUESTS_MAX: usize = 128;
 
 /// Anchors in transit to the thread that writes them to the journal. Newer ones replace older ones.
 pub const ANCHORS_MAX: usize = 16;
@@ -32,9 +32,9 @@ pub enum AuditRequest {
 /// One thread's end.
 #[derive(Debug)]
 pub struct AuditClient {
-    slips: Producer<AuditRequest>,
+    requests: Producer<AuditRequest>,
     noted: Consumer<(u64, Noted)>,
-    scribe: Wakeup,
+    writer: Wakeup,
     /// Slots of the lane that are reserved for the outcomes of acts.
     reserved: usize,
     /// Only for the one thread that writes the anchors to the journal.
@@ -44,18 +44,18 @@ pub struct AuditClient {
 /// The end of the audit writer.
 #[derive(Debug)]
 pub struct AuditQueue {
-    pub slips: Consumer<AuditRequest>,
+    pub requests: Consumer<AuditRequest>,
     /// Holds the answers to all acts in transit.
     pub noted: Producer<(u64, Noted)>,
-    pub bell: Wakeup,
+    pub wakeup: Wakeup,
 }
 
-pub(super) fn pair(scribe: Wakeup, bell: Wakeup) -> (AuditClient, AuditQueue) {
-    let (slips, given) = RingBuffer::new(SLIPS_MAX);
-    let (told, noted) = RingBuffer::new(SLIPS_MAX);
+pub(super) fn pair(writer: Wakeup, client: Wakeup) -> (AuditClient, AuditQueue) {
+    let (requests, received) = RingBuffer::new(REQUESTS_MAX);
+    let (answers, noted) = RingBuffer::new(REQUESTS_MAX);
     (
-        AuditClient { slips, noted, scribe, reserved: 0, anchors: None },
-        AuditQueue { slips: given, noted: told, bell },
+        AuditClient { requests, noted, writer, reserved: 0, anchors: None },
+        AuditQueue { requests: received, noted: answers, wakeup: client },
     )
 }
 
@@ -63,12 +63,12 @@ impl AuditClient {
     /// Submits an act. [`AuditClient::poll`] returns its number under the same ticket; only then
     /// may the act be executed.
     pub fn note(&mut self, ticket: u64, act: Act) -> Result<(), Busy> {
-        if self.slips.slots() < self.reserved + 2 {
+        if self.requests.slots() < self.reserved + 2 {
             return Err(Busy);
         }
-        self.slips.push(AuditRequest::Act { ticket, act }).map_err(|_| Busy)?;
+        self.requests.push(AuditRequest::Act { ticket, act }).map_err(|_| Busy)?;
         self.reserved += 1;
-        self.scribe.wake();
+        self.writer.wake();
         Ok(())
     }
 
@@ -90,9 +90,9 @@ impl AuditClient {
     /// Records the outcome of an act. Called once per recorded act, even if the outcome is unknown.
     pub fn conclude(&mut self, of: u64, outcome: impl Into<String>) {
         self.reserved -= 1;
-        self.slips
+        self.requests
             .push(AuditRequest::Outcome { of, outcome: outcome.into() })
-            .expect("a place was kept when the act was noted");
-        self.scribe.wake();
+            .expect("a slot was reserved when the act was submitted");
+        self.writer.wake();
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FallocateFlags;
 
 use super::AuditError;
-use super::chain::{End, LINE_BYTES_MAX, Link};
+use super::chain::{ChainEnd, LINE_BYTES_MAX, Link};
 use crate::fault;
 
 /// Size in bytes at which the next file starts: some 50,000 acts.
@@ -43,20 +43,20 @@ fn number_of(path: &Path) -> Option<u64> {
 
 /// The file being written, and the end of the chain.
 #[derive(Debug)]
-pub struct Trail {
+pub struct AuditFile {
     folder: PathBuf,
     path: PathBuf,
     file: File,
     bytes: u64,
-    pub end: End,
+    pub end: ChainEnd,
     /// Length in bytes of a torn last line that the open removed. Its act was never executed.
     pub dropped: u64,
 }
 
-impl Trail {
+impl AuditFile {
     /// Opens the newest file for appending, or creates the first. Fails if another process has it
     /// open.
-    pub fn open(data: &Path) -> Result<Trail, AuditError> {
+    pub fn open(data: &Path) -> Result<AuditFile, AuditError> {
         let folder = folder(data);
         let failed = |path: &Path| {
             let path = path.to_path_buf();
@@ -64,7 +64,7 @@ impl Trail {
         };
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
         let all = files(&folder).map_err(failed(&folder))?;
-        let Some(newest) = all.last() else { return Trail::begin(folder, 1, End::default()) };
+        let Some(newest) = all.last() else { return AuditFile::begin(folder, 1, ChainEnd::default()) };
         let read = read(newest, before(&all)?)?;
         let mut file = OpenOptions::new().read(true).write(true).open(newest).map_err(failed(newest))?;
         lock(&file).map_err(failed(newest))?;
@@ -75,10 +75,10 @@ impl Trail {
         };
         settle().map_err(failed(newest))?;
         let (bytes, dropped) = (read.sound_bytes, read.torn_bytes);
-        Ok(Trail { folder, path: newest.clone(), file, bytes, end: read.end, dropped })
+        Ok(AuditFile { folder, path: newest.clone(), file, bytes, end: read.end, dropped })
     }
 
-    fn begin(folder: PathBuf, number: u64, end: End) -> Result<Trail, AuditError> {
+    fn begin(folder: PathBuf, number: u64, end: ChainEnd) -> Result<AuditFile, AuditError> {
         let path = folder.join(format!("{number:06}.jsonl"));
         let make = || {
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -88,17 +88,18 @@ impl Trail {
             Ok(file)
         };
         let file = make().map_err(|error| AuditError::Io(path.clone(), error))?;
-        Ok(Trail { folder, path, file, bytes: 0, end, dropped: 0 })
+        Ok(AuditFile { folder, path, file, bytes: 0, end, dropped: 0 })
     }
 
     /// Starts the next file if this one is full.
     pub fn make_room(&mut self) -> Result<(), AuditError> {
-        if self.bytes >= FILE_BYTES_MAX { self.turn_over() } else { Ok(()) }
+        if self.bytes >= FILE_BYTES_MAX { self.rotate() } else { Ok(()) }
     }
 
     /// Writes lines that lead to this end, and syncs. After a failure this file must not be written
-    /// again. Unless [`Trail::make_room`] is called first, the file may exceed its maximum size.
-    pub fn write(&mut self, lines: &str, end: End) -> Result<(), AuditError> {
+    /// again. Unless [`AuditFile::make_room`] is called first, the file may exceed its maximum
+    /// size.
+    pub fn write(&mut self, lines: &str, end: ChainEnd) -> Result<(), AuditError> {
         let written = fault::before_note()
             .and_then(|()| self.file.write_all(lines.as_bytes()))
             .and_then(|()| self.file.sync_data());
@@ -108,13 +109,13 @@ impl Trail {
         Ok(())
     }
 
-    fn turn_over(&mut self) -> Result<(), AuditError> {
+    fn rotate(&mut self) -> Result<(), AuditError> {
         let all = files(&self.folder).map_err(|error| AuditError::Io(self.folder.clone(), error))?;
         if all.len() >= FILES_MAX {
             return Err(AuditError::Full(self.folder.clone()));
         }
         let number = number_of(&self.path).unwrap_or(0) + 1;
-        *self = Trail::begin(self.folder.clone(), number, self.end)?;
+        *self = AuditFile::begin(self.folder.clone(), number, self.end)?;
         Ok(())
     }
 }
@@ -136,8 +137,8 @@ fn reserve(file: &File) -> io::Result<()> {
 
 /// The result of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    pub end: End,
+pub struct FileContents {
+    pub end: ChainEnd,
     pub lines: u64,
     pub sound_bytes: u64,
     /// Length of the incomplete text after the last complete line.
@@ -145,7 +146,7 @@ pub struct Found {
 }
 
 /// Returns the end of the chain before the newest file; `None` if that is the only one.
-fn before(all: &[PathBuf]) -> Result<Option<End>, AuditError> {
+fn before(all: &[PathBuf]) -> Result<Option<ChainEnd>, AuditError> {
     let [.., previous, _newest] = all else { return Ok(None) };
     // The beginning of that file is left to `pitlane audit verify`, which reads all files.
     read(previous, None).map(|read| Some(read.end))
@@ -153,7 +154,7 @@ fn before(all: &[PathBuf]) -> Result<Option<End>, AuditError> {
 
 /// The location of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LinePosition {
     At(Link),
     /// The log starts after this line.
     Before {
@@ -166,25 +167,27 @@ pub enum Place {
 }
 
 /// Searches for a line, in the newest file first.
-pub fn find(folder: &Path, line: u64) -> Result<Place, AuditError> {
+pub fn find(folder: &Path, line: u64) -> Result<LinePosition, AuditError> {
     let all = match files(folder) {
         Ok(all) => all,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(AuditError::Io(folder.to_path_buf(), error)),
     };
-    let mut place = Place::Behind { last: 0 };
+    let mut place = LinePosition::Behind { last: 0 };
     for path in all.iter().rev() {
         let (mut first, mut link, mut last) = (None, None, 0);
-        read_with(path, None, &mut |end: End| {
+        read_with(path, None, &mut |end: ChainEnd| {
             first = first.or(Some(end.seq));
             link = link.or((end.seq == line).then_some(end.link));
             last = end.seq;
         })?;
         match (link, first) {
-            (Some(link), _) => return Ok(Place::At(link)),
-            (None, Some(first)) if first > line => place = Place::Before { first },
+            (Some(link), _) => return Ok(LinePosition::At(link)),
+            (None, Some(first)) if first > line => place = LinePosition::Before { first },
             // The line is neither in this file nor in a later one.
-            (None, Some(_)) if place == (Place::Behind { last: 0 }) => return Ok(Place::Behind { last }),
+            (None, Some(_)) if place == (LinePosition::Behind { last: 0 }) => {
+                return Ok(LinePosition::Behind { last });
+            }
             (None, Some(_)) => return Ok(place),
             (None, None) => {}
         }
@@ -193,16 +196,20 @@ pub fn find(folder: &Path, line: u64) -> Result<Place, AuditError> {
 }
 
 /// Follows the chain through a file, starting at this end, or at the file's first line.
-pub fn read(path: &Path, from: Option<End>) -> Result<Found, AuditError> {
+pub fn read(path: &Path, from: Option<ChainEnd>) -> Result<FileContents, AuditError> {
     read_with(path, from, &mut |_| {})
 }
 
-/// Follows the chain as `read` does, and calls `heard` with the end after each line.
-pub fn read_with(path: &Path, from: Option<End>, heard: &mut impl FnMut(End)) -> Result<Found, AuditError> {
+/// Follows the chain as `read` does, and calls `visit` with the end after each line.
+pub fn read_with(
+    path: &Path,
+    from: Option<ChainEnd>,
+    visit: &mut impl FnMut(ChainEnd),
+) -> Result<FileContents, AuditError> {
     let failed = |error| AuditError::Io(path.to_path_buf(), error);
     let mut lines = BufReader::new(File::open(path).map_err(failed)?);
     let mut end = from;
-    let mut read = Found { end: from.unwrap_or_default(), lines: 0, sound_bytes: 0, torn_bytes: 0 };
+    let mut read = FileContents { end: from.unwrap_or_default(), lines: 0, sound_bytes: 0, torn_bytes: 0 };
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -213,17 +220,17 @@ pub fn read_with(path: &Path, from: Option<End>, heard: &mut impl FnMut(End)) ->
             if bytes == LINE_BYTES_MAX {
                 return Err(broken("it is longer than any line"));
             }
-            return Ok(Found { torn_bytes: bytes as u64, ..read });
+            return Ok(FileContents { torn_bytes: bytes as u64, ..read });
         };
         let text = str::from_utf8(text).map_err(|_| broken("it is not text"))?;
         let next = match end {
             Some(end) => end.follow(text),
             // The first line of the log has no predecessor. Archived older files are for the reader
             // to know.
-            None => End::begin(text),
+            None => ChainEnd::begin(text),
         };
         let next = next.map_err(broken)?;
-        heard(next);
+        visit(next);
         end = Some(next);
         read.end = next;
         read.lines += 1;

@@ -4,21 +4,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::chain::{End, Entry, LINE_BYTES_MAX};
-use super::client::{Failed, SLIPS_MAX};
-use super::files::{FILE_BYTES_MAX, FILES_MAX, Trail};
+use super::chain::{AuditEntry, ChainEnd, LINE_BYTES_MAX};
+use super::client::{Failed, REQUESTS_MAX};
+use super::files::{AuditFile, FILE_BYTES_MAX, FILES_MAX};
 use super::*;
 use crate::wakeup::Wakeup;
 
 const NOW: Timestamp = Timestamp(1_700_000_000 * NS_PER_S);
 
-struct Folder(PathBuf);
+struct AuditFolder(PathBuf);
 
-impl Folder {
-    fn new() -> Folder {
+impl AuditFolder {
+    fn new() -> AuditFolder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("pitlane-audit-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Folder(std::env::temp_dir().join(name))
+        AuditFolder(std::env::temp_dir().join(name))
     }
 
     fn file(&self, number: u32) -> PathBuf {
@@ -40,14 +40,14 @@ impl Folder {
         fs::remove_file(super::anchor::path(&self.0)).unwrap();
     }
 
-    fn scribe(&self) -> (AuditWriter, AuditClient) {
-        let mut scribe = AuditWriter::open(&self.0, NOW).unwrap();
-        let pen = scribe.pen(Wakeup::new(|| {}), Wakeup::new(|| {}));
-        (scribe, pen)
+    fn writer(&self) -> (AuditWriter, AuditClient) {
+        let mut writer = AuditWriter::open(&self.0, NOW).unwrap();
+        let client = writer.client(Wakeup::new(|| {}), Wakeup::new(|| {}));
+        (writer, client)
     }
 }
 
-impl Drop for Folder {
+impl Drop for AuditFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -65,40 +65,40 @@ fn act(what: &str) -> Act {
 }
 
 /// Submits an act, and records its outcome.
-fn perform(scribe: &mut AuditWriter, pen: &mut AuditClient, what: &str) -> u64 {
-    pen.note(3, act(what)).unwrap();
-    scribe.poll(NOW);
-    let (3, Ok(seq)) = pen.poll().unwrap() else { panic!("it must be noted") };
-    pen.conclude(seq, "200");
-    scribe.poll(NOW);
+fn perform(writer: &mut AuditWriter, client: &mut AuditClient, what: &str) -> u64 {
+    client.note(3, act(what)).unwrap();
+    writer.poll(NOW);
+    let (3, Ok(seq)) = client.poll().unwrap() else { panic!("it must be noted") };
+    client.conclude(seq, "200");
+    writer.poll(NOW);
     seq
 }
 
 /// Checks that acts are refused, repeatedly.
-fn refuse(scribe: &mut AuditWriter, pen: &mut AuditClient) {
+fn refuse(writer: &mut AuditWriter, client: &mut AuditClient) {
     for _ in 0..2 {
-        pen.note(4, act("b")).unwrap();
-        scribe.poll(NOW);
-        assert_eq!(pen.poll(), Some((4, Err(Failed))));
+        client.note(4, act("b")).unwrap();
+        writer.poll(NOW);
+        assert_eq!(client.poll(), Some((4, Err(Failed))));
     }
 }
 
 #[test]
 fn an_act_is_on_disk_before_its_number_is_returned_and_its_outcome_follows() {
-    let folder = Folder::new();
-    let (mut scribe, mut pen) = folder.scribe();
-    pen.note(9, act("POST /rest/runtime/exit-vm")).unwrap();
-    assert_eq!(pen.poll(), None);
-    scribe.poll(NOW);
+    let folder = AuditFolder::new();
+    let (mut writer, mut client) = folder.writer();
+    client.note(9, act("POST /rest/runtime/exit-vm")).unwrap();
+    assert_eq!(client.poll(), None);
+    writer.poll(NOW);
     let line = fs::read_to_string(folder.file(1)).unwrap();
     let said: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!((&said["seq"], &said["who"], &said["role"]), (&1.into(), &"alice".into(), &"admin".into()));
     assert_eq!((&said["from"], &said["via"]), (&"10.0.0.7".into(), &"REST".into()));
     assert_eq!(said["act"], "POST /rest/runtime/exit-vm");
     assert_eq!(said["time"], "2023-11-14T22:13:20Z");
-    assert_eq!(pen.poll(), Some((9, Ok(1))));
-    pen.conclude(1, "200");
-    scribe.poll(NOW);
+    assert_eq!(client.poll(), Some((9, Ok(1))));
+    client.conclude(1, "200");
+    writer.poll(NOW);
     let text = fs::read_to_string(folder.file(1)).unwrap();
     let said: serde_json::Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
     assert_eq!((&said["of"], &said["outcome"], &said["seq"]), (&1.into(), &"200".into(), &2.into()));
@@ -108,24 +108,24 @@ fn an_act_is_on_disk_before_its_number_is_returned_and_its_outcome_follows() {
 
 #[test]
 fn the_chain_continues_after_a_restart_and_in_the_next_file() {
-    let folder = Folder::new();
+    let folder = AuditFolder::new();
     for life in 0..3 {
-        let (mut scribe, mut pen) = folder.scribe();
-        assert_eq!(perform(&mut scribe, &mut pen, "a"), life * 2 + 1);
+        let (mut writer, mut client) = folder.writer();
+        assert_eq!(perform(&mut writer, &mut client, "a"), life * 2 + 1);
     }
-    let mut trail = Trail::open(&folder.0).unwrap();
-    let long = Entry::Remark("x".repeat(2_000));
+    let mut file = AuditFile::open(&folder.0).unwrap();
+    let long = AuditEntry::Remark("x".repeat(2_000));
     while !folder.file(3).exists() {
-        let (mut lines, mut end) = (String::new(), trail.end);
+        let (mut lines, mut end) = (String::new(), file.end);
         for _ in 0..2_000 {
             let (line, next) = end.append(NOW, &long);
             (lines, end) = (lines + &line + "\n", next);
         }
-        trail.make_room().unwrap();
-        trail.write(&lines, end).unwrap();
+        file.make_room().unwrap();
+        file.write(&lines, end).unwrap();
     }
     assert!(fs::metadata(folder.file(1)).unwrap().len() >= FILE_BYTES_MAX);
-    drop(trail);
+    drop(file);
     let (sound, told) = folder.verify();
     assert!(sound && told.contains("in 3 files"), "{told}");
     // The removal of a middle file is detected, the removal of the oldest is not.
@@ -145,12 +145,12 @@ fn the_chain_continues_after_a_restart_and_in_the_next_file() {
 
 #[test]
 fn every_change_is_detected() {
-    let folder = Folder::new();
-    let (mut scribe, mut pen) = folder.scribe();
+    let folder = AuditFolder::new();
+    let (mut writer, mut client) = folder.writer();
     for n in 0..3 {
-        perform(&mut scribe, &mut pen, &format!("act {n} \"quoted\" \u{e9}\n"));
+        perform(&mut writer, &mut client, &format!("act {n} \"quoted\" \u{e9}\n"));
     }
-    drop((scribe, pen));
+    drop((writer, client));
     let good = fs::read(folder.file(1)).unwrap();
     let broken = |bytes: &[u8]| {
         fs::write(folder.file(1), bytes).unwrap();
@@ -185,10 +185,10 @@ fn every_change_is_detected() {
 
 #[test]
 fn a_torn_line_is_dropped_and_reported() {
-    let folder = Folder::new();
-    let (mut scribe, mut pen) = folder.scribe();
-    perform(&mut scribe, &mut pen, "a");
-    drop((scribe, pen));
+    let folder = AuditFolder::new();
+    let (mut writer, mut client) = folder.writer();
+    perform(&mut writer, &mut client, "a");
+    drop((writer, client));
     let good = fs::read(folder.file(1)).unwrap();
     let start = good[..good.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
     for cut in [start + 1, good.len() - 1] {
@@ -196,7 +196,7 @@ fn a_torn_line_is_dropped_and_reported() {
         folder.remove_anchor();
         fs::write(folder.file(1), &good[..cut]).unwrap();
         assert!(folder.verify().1.contains("the last line is cut off"));
-        drop(folder.scribe());
+        drop(folder.writer());
         let text = fs::read_to_string(folder.file(1)).unwrap();
         assert!(text.lines().last().unwrap().contains("a line was cut off"), "{text}");
         assert!(folder.verify().0);
@@ -206,22 +206,22 @@ fn a_torn_line_is_dropped_and_reported() {
 /// Covers each way to tamper with the files.
 #[test]
 fn anchors_detect_removed_or_recomputed_lines_and_the_writer_does_not_start() {
-    let folder = Folder::new();
-    let (mut scribe, mut pen) = folder.scribe();
+    let folder = AuditFolder::new();
+    let (mut writer, mut client) = folder.writer();
     for n in 0..3 {
-        perform(&mut scribe, &mut pen, &format!("act {n}"));
+        perform(&mut writer, &mut client, &format!("act {n}"));
     }
-    let anchor = scribe.anchor();
+    let anchor = writer.anchor();
     assert_eq!(anchor.line, 6);
-    drop((scribe, pen));
+    drop((writer, client));
     let journal = verify::Against { journal: vec![anchor], ..verify::Against::default() };
     let (sound, told) = folder.verify_against(&journal);
     assert!(sound && told.ends_with("2 anchors\n"), "{told}");
     let good = fs::read_to_string(folder.file(1)).unwrap();
     let lines: Vec<&str> = good.split_inclusive('\n').collect();
-    let (mut again, mut end) = (String::new(), End::default());
+    let (mut again, mut end) = (String::new(), ChainEnd::default());
     for n in 0..6 {
-        let (line, next) = end.append(NOW, &Entry::Remark(n.to_string()));
+        let (line, next) = end.append(NOW, &AuditEntry::Remark(n.to_string()));
         (again, end) = (again + &line + "\n", next);
     }
     let cases = [
@@ -237,7 +237,7 @@ fn anchors_detect_removed_or_recomputed_lines_and_the_writer_does_not_start() {
     }
     fs::write(folder.file(1), lines[2..].concat()).unwrap();
     let (sound, told) = folder.verify();
-    assert!(!sound && told.contains("missing: lines 1 to 2; if these were put away"), "{told}");
+    assert!(!sound && told.contains("missing: lines 1 to 2; if these were archived"), "{told}");
     fs::remove_dir_all(folder.0.join("audit")).unwrap();
     let (sound, told) = folder.verify();
     assert!(!sound && told.contains("missing: lines 1 to 6: "), "{told}");
@@ -247,10 +247,10 @@ fn anchors_detect_removed_or_recomputed_lines_and_the_writer_does_not_start() {
     let (sound, told) = folder.verify_against(&journal);
     assert!(!sound && told.contains("missing: lines 1 to 6: the journal has line 6"), "{told}");
     // The creation time identifies a log.
-    let mut scribe = AuditWriter::open(&folder.0, NOW.plus(1)).unwrap();
-    let mut pen = scribe.pen(Wakeup::new(|| {}), Wakeup::new(|| {}));
-    perform(&mut scribe, &mut pen, "a new log");
-    drop((scribe, pen));
+    let mut writer = AuditWriter::open(&folder.0, NOW.plus(1)).unwrap();
+    let mut client = writer.client(Wakeup::new(|| {}), Wakeup::new(|| {}));
+    perform(&mut writer, &mut client, "a new log");
+    drop((writer, client));
     let (sound, told) = folder.verify_against(&journal);
     assert!(!sound && told.contains("missing: a whole log: the journal has its line 6"), "{told}");
     let pair = verify::Against { is_standby: true, ..journal };
@@ -260,51 +260,51 @@ fn anchors_detect_removed_or_recomputed_lines_and_the_writer_does_not_start() {
 /// The anchor is written after the line, so a crash between the two leaves a longer chain.
 #[test]
 fn a_chain_that_is_longer_than_its_anchor_continues() {
-    let folder = Folder::new();
-    let (mut scribe, mut pen) = folder.scribe();
-    perform(&mut scribe, &mut pen, "a");
+    let folder = AuditFolder::new();
+    let (mut writer, mut client) = folder.writer();
+    perform(&mut writer, &mut client, "a");
     let before = fs::read(super::anchor::path(&folder.0)).unwrap();
-    perform(&mut scribe, &mut pen, "b");
-    drop((scribe, pen));
+    perform(&mut writer, &mut client, "b");
+    drop((writer, client));
     fs::write(super::anchor::path(&folder.0), before).unwrap();
     assert!(folder.verify().0);
-    let (scribe, _pen) = folder.scribe();
-    assert_eq!(scribe.anchor().line, 4);
-    assert_eq!(super::anchor::Anchor::read(&folder.0).unwrap(), Some(scribe.anchor()));
+    let (writer, _client) = folder.writer();
+    assert_eq!(writer.anchor().line, 4);
+    assert_eq!(super::anchor::Anchor::read(&folder.0).unwrap(), Some(writer.anchor()));
 }
 
 #[test]
 fn anchors_go_to_one_thread_which_reads_the_newest() {
-    let folder = Folder::new();
-    let mut scribe = AuditWriter::open(&folder.0, NOW).unwrap();
-    let mut pen = scribe.pen_with_anchors(Wakeup::new(|| {}), Wakeup::new(|| {}));
-    assert_eq!(pen.poll_anchor(), None, "there is nothing to anchor");
+    let folder = AuditFolder::new();
+    let mut writer = AuditWriter::open(&folder.0, NOW).unwrap();
+    let mut client = writer.client_with_anchors(Wakeup::new(|| {}), Wakeup::new(|| {}));
+    assert_eq!(client.poll_anchor(), None, "there is nothing to anchor");
     for _ in 0..super::client::ANCHORS_MAX {
-        perform(&mut scribe, &mut pen, "a");
+        perform(&mut writer, &mut client, "a");
     }
-    assert!(pen.poll_anchor().is_some());
+    assert!(client.poll_anchor().is_some());
     // An anchor that did not fit is sent when there is space.
-    scribe.poll(NOW);
-    assert_eq!(pen.poll_anchor(), Some(scribe.anchor()));
-    assert_eq!(pen.poll_anchor(), None);
+    writer.poll(NOW);
+    assert_eq!(client.poll_anchor(), Some(writer.anchor()));
+    assert_eq!(client.poll_anchor(), None);
 }
 
 #[test]
 fn two_processes_do_not_write_one_log() {
-    let folder = Folder::new();
-    let first = folder.scribe();
+    let folder = AuditFolder::new();
+    let first = folder.writer();
     assert!(
         AuditWriter::open(&folder.0, NOW).is_err_and(|error| error.to_string().contains("another process"))
     );
     drop(first);
-    folder.scribe();
+    folder.writer();
 }
 
 /// Returns lines of a first file with at least this total size.
 fn lines_of(bytes: u64) -> String {
-    let (mut lines, mut end) = (String::new(), End::default());
+    let (mut lines, mut end) = (String::new(), ChainEnd::default());
     while (lines.len() as u64) < bytes {
-        let (line, next) = end.append(NOW, &Entry::Remark("x".repeat(2_000)));
+        let (line, next) = end.append(NOW, &AuditEntry::Remark("x".repeat(2_000)));
         lines.push_str(&line);
         lines.push('\n');
         end = next;
@@ -314,30 +314,30 @@ fn lines_of(bytes: u64) -> String {
 
 #[test]
 fn the_number_of_files_is_bounded_and_acts_beyond_it_are_refused() {
-    let folder = Folder::new();
-    drop(folder.scribe());
+    let folder = AuditFolder::new();
+    drop(folder.writer());
     fs::write(folder.file(1), lines_of(FILE_BYTES_MAX - 5_000)).unwrap();
-    let (mut scribe, mut pen) = folder.scribe();
+    let (mut writer, mut client) = folder.writer();
     // The second file does not exist yet.
     let others = 3..FILES_MAX as u32 + 2;
     others.clone().for_each(|number| fs::write(folder.file(number), "").unwrap());
-    pen.note(3, act("slow")).unwrap();
-    scribe.poll(NOW);
-    let Some((3, Ok(slow))) = pen.poll() else { panic!("there is room for it") };
+    client.note(3, act("slow")).unwrap();
+    writer.poll(NOW);
+    let Some((3, Ok(slow))) = client.poll() else { panic!("there is room for it") };
     while fs::metadata(folder.file(1)).unwrap().len() < FILE_BYTES_MAX {
-        perform(&mut scribe, &mut pen, "a");
+        perform(&mut writer, &mut client, "a");
     }
     // An outcome is written even in the same batch as a refused act.
-    pen.conclude(slow, "204");
-    refuse(&mut scribe, &mut pen);
+    client.conclude(slow, "204");
+    refuse(&mut writer, &mut client);
     let text = fs::read_to_string(folder.file(1)).unwrap();
     let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!((&last["of"], &last["outcome"]), (&slow.into(), &"204".into()));
     // When an older file is archived, the log accepts acts again, and the chain continues.
     fs::remove_file(folder.file(3)).unwrap();
-    perform(&mut scribe, &mut pen, "c");
+    perform(&mut writer, &mut client, "c");
     assert!(folder.file(2).exists());
-    drop((scribe, pen));
+    drop((writer, client));
     others.skip(1).for_each(|number| fs::remove_file(folder.file(number)).unwrap());
     let (sound, told) = folder.verify();
     assert!(sound && told.contains("in 2 files"), "{told}");
@@ -345,42 +345,42 @@ fn the_number_of_files_is_bounded_and_acts_beyond_it_are_refused() {
 
 #[test]
 fn acts_are_refused_when_the_log_cannot_be_written() {
-    let folder = Folder::new();
-    let (mut scribe, mut pen) = folder.scribe();
-    perform(&mut scribe, &mut pen, "a");
-    drop((scribe, pen));
+    let folder = AuditFolder::new();
+    let (mut writer, mut client) = folder.writer();
+    perform(&mut writer, &mut client, "a");
+    drop((writer, client));
     fs::write(folder.file(1), lines_of(FILE_BYTES_MAX)).unwrap();
     folder.remove_anchor();
-    let (mut scribe, mut pen) = folder.scribe();
+    let (mut writer, mut client) = folder.writer();
     // The file is full, and no other can be created in the folder.
     fs::remove_dir_all(folder.0.join("audit")).unwrap();
-    refuse(&mut scribe, &mut pen);
+    refuse(&mut writer, &mut client);
 }
 
 #[test]
 fn a_client_reserves_a_slot_for_the_outcome_of_each_act() {
-    let folder = Folder::new();
-    let (mut scribe, mut pen) = folder.scribe();
+    let folder = AuditFolder::new();
+    let (mut writer, mut client) = folder.writer();
     let mut noted = 0;
-    while pen.note(noted, act("a")).is_ok() {
+    while client.note(noted, act("a")).is_ok() {
         noted += 1;
     }
-    assert_eq!(noted as usize, SLIPS_MAX / 2);
-    scribe.poll(NOW);
-    let numbers: Vec<u64> = std::iter::from_fn(|| pen.poll()).map(|(_, noted)| noted.unwrap()).collect();
-    assert_eq!(numbers.len(), SLIPS_MAX / 2);
-    while pen.note(noted, act("a")).is_ok() {
+    assert_eq!(noted as usize, REQUESTS_MAX / 2);
+    writer.poll(NOW);
+    let numbers: Vec<u64> = std::iter::from_fn(|| client.poll()).map(|(_, noted)| noted.unwrap()).collect();
+    assert_eq!(numbers.len(), REQUESTS_MAX / 2);
+    while client.note(noted, act("a")).is_ok() {
         noted += 1;
     }
     // The reserved slots suffice, no matter how many acts followed.
-    numbers.iter().for_each(|seq| pen.conclude(*seq, "200"));
-    scribe.poll(NOW);
+    numbers.iter().for_each(|seq| client.conclude(*seq, "200"));
+    writer.poll(NOW);
     assert!(folder.verify().0);
 }
 
 #[test]
 fn a_long_text_is_truncated_at_a_character_boundary() {
-    let (line, end) = End::default().append(NOW, &Entry::Act(act(&"\u{e9}\u{1}".repeat(5_000))));
+    let (line, end) = ChainEnd::default().append(NOW, &AuditEntry::Act(act(&"\u{e9}\u{1}".repeat(5_000))));
     assert!(line.len() < LINE_BYTES_MAX, "{}", line.len());
-    assert_eq!(End::default().follow(&line), Ok(end));
+    assert_eq!(ChainEnd::default().follow(&line), Ok(end));
 }

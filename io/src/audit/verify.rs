@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::AuditError;
 use super::anchor::Anchor;
-use super::chain::{End, Link};
+use super::chain::{ChainEnd, Link};
 use super::files;
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub fn verify(data: &Path, against: &Against, out: &mut impl Write) -> Result<bo
         writeln!(out, "NOT SOUND")?;
         return Ok(false);
     }
-    let Chain { end: End { seq, link }, lines, files, .. } = chain;
+    let Chain { end: ChainEnd { seq, link }, lines, files, .. } = chain;
     writeln!(
         out,
         "ok: {lines} lines in {files} files, the last is {seq} with hash {link}; {checked} anchors"
@@ -73,7 +73,7 @@ pub fn verify(data: &Path, against: &Against, out: &mut impl Write) -> Result<bo
 /// The lines that are present.
 struct Chain {
     links: BTreeMap<u64, Link>,
-    end: End,
+    end: ChainEnd,
     lines: u64,
     files: usize,
 }
@@ -86,7 +86,7 @@ impl Chain {
         if first > expected {
             writeln!(
                 out,
-                "missing: lines {expected} to {}; if these were put away, say so: --begins-with {first}",
+                "missing: lines {expected} to {}; if these were archived, pass --begins-with {first}",
                 first - 1
             )?;
         }
@@ -125,10 +125,11 @@ fn follow(data: &Path, out: &mut impl Write) -> Result<Option<Chain>, VerifyErro
         }
         Err(error) => return Err(VerifyError::Audit(AuditError::Io(folder, error))),
     };
-    let mut chain = Chain { links: BTreeMap::new(), end: End::default(), lines: 0, files: files.len() };
-    let mut end: Option<End> = None;
+    let mut chain = Chain { links: BTreeMap::new(), end: ChainEnd::default(), lines: 0, files: files.len() };
+    let mut end: Option<ChainEnd> = None;
     for (at, path) in files.iter().enumerate() {
-        let read = files::read_with(path, end, &mut |end: End| _ = chain.links.insert(end.seq, end.link));
+        let read =
+            files::read_with(path, end, &mut |end: ChainEnd| _ = chain.links.insert(end.seq, end.link));
         let read = match read {
             Ok(read) => read,
             Err(error) => {
@@ -141,7 +142,7 @@ fn follow(data: &Path, out: &mut impl Write) -> Result<Option<Chain>, VerifyErro
             return Ok(None);
         }
         if read.torn_bytes > 0 {
-            writeln!(out, "the last line is cut off, {} bytes: it was not acted upon", read.torn_bytes)?;
+            writeln!(out, "the last line is cut off, {} bytes: its act was not executed", read.torn_bytes)?;
         }
         (end, chain.lines) = (Some(read.end), chain.lines + read.lines);
         chain.end = read.end;

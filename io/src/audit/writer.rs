@@ -8,25 +8,25 @@ use rtrb::{Producer, RingBuffer};
 
 use super::AuditError;
 use super::anchor::Anchor;
-use super::chain::{End, Entry};
-use super::client::{self, ANCHORS_MAX, AuditClient, AuditQueue, AuditRequest, Failed, SLIPS_MAX};
-use super::files::Trail;
+use super::chain::{AuditEntry, ChainEnd};
+use super::client::{self, ANCHORS_MAX, AuditClient, AuditQueue, AuditRequest, Failed, REQUESTS_MAX};
+use super::files::AuditFile;
 use crate::wakeup::Wakeup;
 
 #[derive(Debug)]
 pub struct AuditWriter {
-    trail: Trail,
-    inkwells: Vec<AuditQueue>,
+    file: AuditFile,
+    queues: Vec<AuditQueue>,
     /// Whether a write or a sync has failed. Nothing more is written then, because the content of
     /// the file is unknown.
     has_failed: bool,
     data: PathBuf,
     /// Identifier of this log, for its anchors.
     log: u64,
-    /// The lane for anchors and the wake-up of its reader; `is_untold` is set while the newest
-    /// anchor has not been sent.
+    /// The lane for anchors and the wake-up of its reader; `is_anchor_pending` is set while the
+    /// newest anchor has not been sent.
     anchors: Option<(Producer<Anchor>, Wakeup)>,
-    is_untold: bool,
+    is_anchor_pending: bool,
 }
 
 impl AuditWriter {
@@ -34,37 +34,39 @@ impl AuditWriter {
     pub fn open(data: &Path, now: Timestamp) -> Result<AuditWriter, AuditError> {
         let anchor = Anchor::read(data)?;
         anchor.map_or(Ok(()), |anchor| anchor.check(data))?;
-        let trail = Trail::open(data)?;
-        if anchor.is_none() && trail.end.seq > 0 {
-            tracing::warn!("the audit log has no anchor: what was removed from its end cannot be told");
+        let file = AuditFile::open(data)?;
+        if anchor.is_none() && file.end.seq > 0 {
+            tracing::warn!(
+                "the audit log has no anchor: lines that were removed from its end cannot be detected"
+            );
         }
         let log = anchor.map_or(now.0, |anchor| anchor.log);
-        let mut scribe = AuditWriter {
-            trail,
-            inkwells: Vec::new(),
+        let mut writer = AuditWriter {
+            file,
+            queues: Vec::new(),
             has_failed: false,
             data: data.to_path_buf(),
             log,
             anchors: None,
-            is_untold: true,
+            is_anchor_pending: true,
         };
-        if scribe.trail.dropped > 0 {
-            let text = format!("a line was cut off and never acted upon: {} bytes", scribe.trail.dropped);
-            let (line, end) = scribe.trail.end.append(now, &Entry::Remark(text));
+        if writer.file.dropped > 0 {
+            let text = format!("a line was cut off and never acted upon: {} bytes", writer.file.dropped);
+            let (line, end) = writer.file.end.append(now, &AuditEntry::Remark(text));
             // The folder may be full: this line is written nevertheless, like an outcome.
-            scribe.trail.write(&format!("{line}\n"), end)?;
+            writer.file.write(&format!("{line}\n"), end)?;
         }
-        scribe.anchor().write(data)?;
-        let End { seq, link } = scribe.trail.end;
+        writer.anchor().write(data)?;
+        let ChainEnd { seq, link } = writer.file.end;
         if seq > 0 {
-            tracing::info!(seq, hash = %link, "the audit log goes on");
+            tracing::info!(seq, hash = %link, "the audit log continues");
         }
-        Ok(scribe)
+        Ok(writer)
     }
 
     /// Returns an anchor for the current end of the chain.
     pub fn anchor(&self) -> Anchor {
-        let End { seq, link } = self.trail.end;
+        let ChainEnd { seq, link } = self.file.end;
         Anchor { log: self.log, line: seq, hash: link }
     }
 
@@ -85,81 +87,81 @@ impl AuditWriter {
     }
 
     /// Creates a client whose thread writes the anchors to the journal.
-    pub fn pen_with_anchors(&mut self, scribe: Wakeup, bell: Wakeup) -> AuditClient {
+    pub fn client_with_anchors(&mut self, writer: Wakeup, reader: Wakeup) -> AuditClient {
         let (producer, consumer) = RingBuffer::new(ANCHORS_MAX);
-        self.anchors = Some((producer, bell.clone()));
-        let mut pen = self.pen(scribe, bell);
-        pen.anchors = Some(consumer);
-        pen
+        self.anchors = Some((producer, reader.clone()));
+        let mut client = self.client(writer, reader);
+        client.anchors = Some(consumer);
+        client
     }
 
     /// Writes the current end of the chain to the anchor file, and marks it to be sent to the
     /// journal.
-    fn drop_anchor(&mut self) {
+    fn write_anchor(&mut self) {
         let anchor = self.anchor();
         if let Err(error) = anchor.write(&self.data) {
             tracing::error!(%error, "the anchor of the audit log cannot be written");
         }
         tracing::info!(line = anchor.line, hash = %anchor.hash, "the audit log is anchored");
-        self.is_untold = true;
+        self.is_anchor_pending = true;
     }
 
-    fn tell_anchor(&mut self) {
+    fn send_anchor(&mut self) {
         let anchor = self.anchor();
-        let Some((anchors, bell)) = self.anchors.as_mut().filter(|_| anchor.line > 0) else { return };
-        if self.is_untold && anchors.push(anchor).is_ok() {
-            self.is_untold = false;
-            bell.wake();
+        let Some((anchors, reader)) = self.anchors.as_mut().filter(|_| anchor.line > 0) else { return };
+        if self.is_anchor_pending && anchors.push(anchor).is_ok() {
+            self.is_anchor_pending = false;
+            reader.wake();
         }
     }
 
-    /// Creates a client for a thread with the wake-up `bell`; `scribe` wakes the thread that runs
+    /// Creates a client for a thread with the wake-up `reader`; `writer` wakes the thread that runs
     /// this writer.
-    pub fn pen(&mut self, scribe: Wakeup, bell: Wakeup) -> AuditClient {
-        let (pen, inkwell) = client::pair(scribe, bell);
-        self.inkwells.push(inkwell);
-        pen
+    pub fn client(&mut self, writer: Wakeup, reader: Wakeup) -> AuditClient {
+        let (client, queue) = client::pair(writer, reader);
+        self.queues.push(queue);
+        client
     }
 
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        self.tell_anchor();
-        if self.inkwells.iter().all(|inkwell| inkwell.slips.is_empty()) {
+        self.send_anchor();
+        if self.queues.iter().all(|queue| queue.requests.is_empty()) {
             return 0;
         }
         let takes_acts = !self.has_failed && self.make_room();
-        let mut page = AuditBatch { end: self.trail.end, takes_acts, ..AuditBatch::default() };
-        for (at, inkwell) in self.inkwells.iter_mut().enumerate() {
-            for _ in 0..SLIPS_MAX {
-                let Ok(slip) = inkwell.slips.pop() else { break };
-                page.take(now, at, slip);
+        let mut batch = AuditBatch { end: self.file.end, takes_acts, ..AuditBatch::default() };
+        for (at, queue) in self.queues.iter_mut().enumerate() {
+            for _ in 0..REQUESTS_MAX {
+                let Ok(request) = queue.requests.pop() else { break };
+                batch.take(now, at, request);
             }
         }
-        let is_kept = !self.has_failed && self.keep(&page);
-        for (at, ticket, seq) in page.noted {
-            let inkwell = &mut self.inkwells[at];
+        let is_kept = !self.has_failed && self.keep(&batch);
+        for (at, ticket, seq) in batch.noted {
+            let queue = &mut self.queues[at];
             let noted = seq.filter(|_| is_kept).ok_or(Failed);
-            inkwell.noted.push((ticket, noted)).expect("a pen has no more acts on their way than fit");
-            inkwell.bell.wake();
+            queue.noted.push((ticket, noted)).expect("a client has no more acts in transit than fit");
+            queue.wakeup.wake();
         }
         // After the answers, because no thread waits for an anchor.
-        if is_kept && !page.lines.is_empty() {
-            self.drop_anchor();
-            self.tell_anchor();
+        if is_kept && !batch.lines.is_empty() {
+            self.write_anchor();
+            self.send_anchor();
         }
-        page.work
+        batch.work
     }
 
     /// Returns whether the log accepts acts. The outcomes of recorded acts are written in any case.
     fn make_room(&mut self) -> bool {
-        let room = self.trail.make_room();
+        let room = self.file.make_room();
         room.map_err(|error| self.fail(&error)).is_ok()
     }
 
-    fn keep(&mut self, page: &AuditBatch) -> bool {
-        if page.lines.is_empty() {
+    fn keep(&mut self, batch: &AuditBatch) -> bool {
+        if batch.lines.is_empty() {
             return true;
         }
-        let written = self.trail.write(&page.lines, page.end);
+        let written = self.file.write(&batch.lines, batch.end);
         written.map_err(|error| self.fail(&error)).is_ok()
     }
 
@@ -184,7 +186,7 @@ impl Drop for AuditWriter {
 /// The records of one write.
 #[derive(Default)]
 struct AuditBatch {
-    end: End,
+    end: ChainEnd,
     lines: String,
     /// Whether acts are written; otherwise they are refused, and only outcomes are written.
     takes_acts: bool,
@@ -195,17 +197,17 @@ struct AuditBatch {
 }
 
 impl AuditBatch {
-    fn take(&mut self, now: Timestamp, from: usize, slip: AuditRequest) {
+    fn take(&mut self, now: Timestamp, from: usize, request: AuditRequest) {
         self.work += 1;
-        let entry = match slip {
+        let entry = match request {
             AuditRequest::Act { ticket, .. } if !self.takes_acts => {
                 return self.noted.push((from, ticket, None));
             }
             AuditRequest::Act { ticket, act } => {
                 self.noted.push((from, ticket, Some(self.end.seq + 1)));
-                Entry::Act(act)
+                AuditEntry::Act(act)
             }
-            AuditRequest::Outcome { of, outcome } => Entry::Outcome { of, outcome },
+            AuditRequest::Outcome { of, outcome } => AuditEntry::Outcome { of, outcome },
         };
         let (line, end) = self.end.append(now, &entry);
         self.lines.push_str(&line);

@@ -7,70 +7,75 @@ use std::sync::{Arc, PoisonError};
 
 use pitlane_engine::time::Timestamp;
 
-use super::client::{Answer, AuthServerPort, Question, login_of};
+use super::client::{AuthAnswer, AuthServerPort, Question, login_of};
 use super::credentials::{CredentialStore, Kind, Proof};
 use super::password::Hash;
 use super::revocation;
 use super::token::Sum;
 use super::tokens::Tokens;
-use super::{AuthSettings, Credentials, Identity, Refusal, Role, Shared, Verdict, random};
+use super::{AuthSettings, AuthShared, Credentials, Identity, Refusal, Role, Verdict, random};
 use crate::audit::{Act, AuditClient, Busy};
 use crate::refdata::Faults;
 
 #[derive(Debug)]
 pub struct Authenticator {
     settings: AuthSettings,
-    books: Books,
-    desks: Vec<AuthServerPort>,
+    files: CredentialFiles,
+    ports: Vec<AuthServerPort>,
     /// A hash that is verified for users that do not exist, so that the answer takes equally long.
     decoy: Hash,
-    shared: Arc<Shared>,
+    shared: Arc<AuthShared>,
     /// Client of the audit log, which records changes of the credentials; `None` without an audit
     /// log.
-    pen: Option<AuditClient>,
+    audit: Option<AuditClient>,
     /// Credentials that were read and become effective when the audit log has recorded the change.
-    next: Option<Books>,
+    next: Option<CredentialFiles>,
 }
 
 /// A constant ticket: there is one reload at a time.
 const TICKET: u64 = 0;
 
 #[derive(Debug, Default)]
-struct Books {
+struct CredentialFiles {
     users: CredentialStore,
     tokens: CredentialStore,
 }
 
 impl Authenticator {
-    pub(super) fn new(settings: AuthSettings, shared: Arc<Shared>) -> Result<Authenticator, Faults> {
-        let books = Books::open(&settings)?;
-        if settings.required && books.is_empty() {
+    pub(super) fn new(settings: AuthSettings, shared: Arc<AuthShared>) -> Result<Authenticator, Faults> {
+        let files = CredentialFiles::open(&settings)?;
+        if settings.required && files.is_empty() {
             let mut faults = Faults::default();
             let paths = [&settings.users, &settings.tokens].into_iter().flatten();
             let file = paths.map(|path| path.display().to_string()).next().unwrap_or("auth".to_string());
-            faults.add(&file, 0, "", "nobody is in it, so nobody could log in: pitlane user add".to_string());
+            faults.add(
+                &file,
+                0,
+                "",
+                "it has no entries, so no user can log in: pitlane user add".to_string(),
+            );
             return Err(faults);
         }
-        books.tell(&Books::default(), &shared, 0);
+        files.publish(&CredentialFiles::default(), &shared, 0);
         let decoy = Hash::make(&random::<32>(), random());
-        Ok(Authenticator { settings, books, desks: Vec::new(), decoy, shared, pen: None, next: None })
+        Ok(Authenticator { settings, files, ports: Vec::new(), decoy, shared, audit: None, next: None })
     }
 
     /// Enables auditing: from now on every change of the credentials is recorded before it is
     /// effective.
-    pub fn set_pen(&mut self, pen: AuditClient) {
-        self.pen = Some(pen);
+    pub fn set_audit(&mut self, audit: AuditClient) {
+        self.audit = Some(audit);
     }
 
-    pub(super) fn add(&mut self, desk: AuthServerPort) {
-        self.desks.push(desk);
+    pub(super) fn add(&mut self, port: AuthServerPort) {
+        self.ports.push(port);
     }
 
     /// Answers one question per client, so that a thread with many questions does not delay the
     /// others.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         let work = usize::from(self.reload_if_asked()) + usize::from(self.adopt_if_noted());
-        self.shared.tell_failures(now);
+        self.shared.log_failures(now);
         work + self.answer(now, Authenticator::judge)
     }
 
@@ -86,15 +91,15 @@ impl Authenticator {
         judge: impl Fn(&mut Authenticator, Timestamp, &Credentials) -> Verdict,
     ) -> usize {
         let mut work = 0;
-        for at in 0..self.desks.len() {
-            let Ok(question) = self.desks[at].questions.pop() else { continue };
+        for at in 0..self.ports.len() {
+            let Ok(question) = self.ports[at].questions.pop() else { continue };
             let Question { ticket, mark, credentials } = question;
             let verdict = judge(self, now, &credentials);
             let generation = self.shared.generation.load(Ordering::Relaxed);
-            let desk = &mut self.desks[at];
-            let answer = Answer { ticket, mark, verdict, given: now, generation };
-            desk.answers.push(answer).expect("a seat has no more questions open than fit");
-            desk.bell.wake();
+            let port = &mut self.ports[at];
+            let answer = AuthAnswer { ticket, mark, verdict, given: now, generation };
+            port.answers.push(answer).expect("a client has no more questions in flight than fit");
+            port.wakeup.wake();
             work += 1;
         }
         work
@@ -121,12 +126,12 @@ impl Authenticator {
     fn find(&self, login: Option<&str>, secret: &str) -> Option<Identity> {
         let sum = Sum::of(secret);
         let is_it = |proof: &Proof| matches!(proof, Proof::Token(kept) if kept.is_same(&sum));
-        let token = self.books.tokens.entries.iter().find(|entry| is_it(&entry.proof));
+        let token = self.files.tokens.entries.iter().find(|entry| is_it(&entry.proof));
         let Some(login) = login else { return token.map(|entry| entry.identity.clone()) };
         if let Some(entry) = token.filter(|entry| &*entry.identity.name == login) {
             return Some(entry.identity.clone());
         }
-        let user = self.books.users.find(login);
+        let user = self.files.users.find(login);
         let hash = match user.map(|user| &user.proof) {
             Some(Proof::Password(hash)) => hash,
             Some(Proof::Token(_)) | None => &self.decoy,
@@ -141,16 +146,16 @@ impl Authenticator {
         if self.next.is_some() || !self.shared.reload.swap(false, Ordering::Acquire) {
             return false;
         }
-        match Books::open(&self.settings) {
-            Ok(books) => self.note(books),
+        match CredentialFiles::open(&self.settings) {
+            Ok(files) => self.note(files),
             Err(faults) => tracing::error!(%faults, "users and tokens stay as they were"),
         }
         true
     }
 
-    fn note(&mut self, books: Books) {
-        let Some(pen) = &mut self.pen else { return self.adopt(books) };
-        let body = [("user", &self.books.users, &books.users), ("token", &self.books.tokens, &books.tokens)]
+    fn note(&mut self, files: CredentialFiles) {
+        let Some(audit) = &mut self.audit else { return self.adopt(files) };
+        let body = [("user", &self.files.users, &files.users), ("token", &self.files.tokens, &files.tokens)]
             .map(|(what, old, new)| old.changes_to(what, new))
             .concat()
             .join("; ");
@@ -163,20 +168,20 @@ impl Authenticator {
             what: "users, tokens and certificate are read again".to_string(),
             body,
         };
-        match pen.note(TICKET, act) {
-            Ok(()) => self.next = Some(books),
+        match audit.note(TICKET, act) {
+            Ok(()) => self.next = Some(files),
             Err(Busy) => tracing::error!("users and tokens stay as they were: the audit log is busy"),
         }
     }
 
     fn adopt_if_noted(&mut self) -> bool {
-        let Some((_, noted)) = self.pen.as_mut().and_then(AuditClient::poll) else { return false };
-        let books = self.next.take();
-        match (noted, books) {
-            (Ok(seq), Some(books)) => {
-                self.adopt(books);
-                if let Some(pen) = &mut self.pen {
-                    pen.conclude(seq, "done");
+        let Some((_, noted)) = self.audit.as_mut().and_then(AuditClient::poll) else { return false };
+        let files = self.next.take();
+        match (noted, files) {
+            (Ok(seq), Some(files)) => {
+                self.adopt(files);
+                if let Some(audit) = &mut self.audit {
+                    audit.conclude(seq, "done");
                 }
             }
             _ => tracing::error!("users and tokens stay as they were: the audit log cannot be written"),
@@ -184,29 +189,29 @@ impl Authenticator {
         true
     }
 
-    fn adopt(&mut self, books: Books) {
-        let (users, tokens) = (books.users.entries.len(), books.tokens.entries.len());
+    fn adopt(&mut self, files: CredentialFiles) {
+        let (users, tokens) = (files.users.entries.len(), files.tokens.entries.len());
         let generation = self.shared.generation.load(Ordering::Relaxed) + 1;
-        books.tell(&self.books, &self.shared, generation);
-        self.books = books;
+        files.publish(&self.files, &self.shared, generation);
+        self.files = files;
         // The credentials are published first: a verdict by the old ones is never taken for one by
         // the new.
         self.shared.generation.store(generation, Ordering::Release);
         // An identity that was revoked may have an open session.
-        self.desks.iter().for_each(|desk| desk.bell.wake());
+        self.ports.iter().for_each(|port| port.wakeup.wake());
         tracing::info!(users, tokens, "users and tokens read again");
     }
 }
 
-impl Books {
-    fn open(settings: &AuthSettings) -> Result<Books, Faults> {
+impl CredentialFiles {
+    fn open(settings: &AuthSettings) -> Result<CredentialFiles, Faults> {
         let mut faults = Faults::default();
         let mut read = |kind: Kind, path: Option<&Path>| {
             let Some(path) = path else { return CredentialStore::default() };
             match CredentialStore::open(kind, path) {
-                Ok(book) => {
-                    book.check_strategies(&path.display().to_string(), &settings.strategies, &mut faults);
-                    book
+                Ok(store) => {
+                    store.check_strategies(&path.display().to_string(), &settings.strategies, &mut faults);
+                    store
                 }
                 Err(found) => {
                     found.told().iter().cloned().for_each(|fault| faults.tell(fault));
@@ -216,11 +221,11 @@ impl Books {
         };
         let users = read(Kind::Users, settings.users.as_deref());
         let tokens = read(Kind::Tokens, settings.tokens.as_deref());
-        if faults.is_empty() { Ok(Books { users, tokens }) } else { Err(faults) }
+        if faults.is_empty() { Ok(CredentialFiles { users, tokens }) } else { Err(faults) }
     }
 
     /// Publishes the names and tokens to the other threads.
-    fn tell(&self, before: &Books, shared: &Shared, generation: u64) {
+    fn publish(&self, before: &CredentialFiles, shared: &AuthShared, generation: u64) {
         let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
         let (old, new) = ([&before.users, &before.tokens], [&self.users, &self.tokens]);
         *names = Arc::new(revocation::names(old, &names, new, generation));

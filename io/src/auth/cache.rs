@@ -13,12 +13,12 @@ pub const REMEMBERED_MAX: usize = 4_096;
 /// Lifetime of an entry: a working day, so that a logged-in user keeps working while others guess
 /// at the login from the same address. A removed user is gone at once when the files are read
 /// again; this only bounds the rest.
-pub const LIFE_NS: u64 = 12 * 3_600 * NS_PER_S;
+pub const LIFETIME_NS: u64 = 12 * 3_600 * NS_PER_S;
 
 /// A keyed hash of login and secret. The client's address is not part of it.
-pub type Mark = [u8; 32];
+pub type CredentialHash = [u8; 32];
 
-pub fn mark(key: &[u8; 32], credentials: &Credentials) -> Mark {
+pub fn mark(key: &[u8; 32], credentials: &Credentials) -> CredentialHash {
     let mut sum = Sha256::new();
     sum.update(key);
     // The length comes first, so that the login and the secret cannot run into each other.
@@ -31,26 +31,26 @@ pub fn mark(key: &[u8; 32], credentials: &Credentials) -> Mark {
 
 /// The cache. All entries belong to one generation of the credentials.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct CredentialCache {
     generation: u64,
-    known: BTreeMap<Mark, (Identity, Timestamp)>,
+    known: BTreeMap<CredentialHash, (Identity, Timestamp)>,
     /// Entries in the order of insertion, which is the order of expiry.
-    order: VecDeque<(Mark, Timestamp)>,
+    order: VecDeque<(CredentialHash, Timestamp)>,
 }
 
-impl Memory {
-    pub fn recall(&mut self, now: Timestamp, generation: u64, mark: &Mark) -> Option<&Identity> {
+impl CredentialCache {
+    pub fn recall(&mut self, now: Timestamp, generation: u64, mark: &CredentialHash) -> Option<&Identity> {
         self.renew(generation);
         self.known.get(mark).filter(|(_, until)| now < *until).map(|(identity, _)| identity)
     }
 
     /// Stores credentials that were verified at this time against this generation.
-    pub fn learn(&mut self, verified: Timestamp, generation: u64, mark: Mark, identity: Identity) {
+    pub fn learn(&mut self, verified: Timestamp, generation: u64, mark: CredentialHash, identity: Identity) {
         if generation < self.generation {
             return;
         }
         self.renew(generation);
-        let until = verified.plus(LIFE_NS);
+        let until = verified.plus(LIFETIME_NS);
         while self.order.len() >= REMEMBERED_MAX
             || self.order.front().is_some_and(|(_, until)| *until <= verified)
         {
@@ -70,7 +70,7 @@ impl Memory {
 
     fn renew(&mut self, generation: u64) {
         if generation != self.generation {
-            *self = Memory { generation, ..Memory::default() };
+            *self = CredentialCache { generation, ..CredentialCache::default() };
         }
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         Identity { name: name.into(), role: Role::Read, strategies: Strategies::All }
     }
 
-    fn number(n: usize) -> Mark {
+    fn number(n: usize) -> CredentialHash {
         let mut mark = [0; 32];
         mark[..8].copy_from_slice(&n.to_le_bytes());
         mark
@@ -112,31 +112,31 @@ mod tests {
 
     #[test]
     fn an_entry_is_valid_until_it_expires_or_the_credentials_change() {
-        let mut memory = Memory::default();
+        let mut cache = CredentialCache::default();
         let start = Timestamp(NS_PER_S);
-        memory.learn(start, 0, number(1), identity("a"));
-        assert_eq!(memory.recall(start, 0, &number(1)), Some(&identity("a")));
-        assert_eq!(memory.recall(start, 0, &number(2)), None);
-        assert!(memory.recall(Timestamp(start.0 + LIFE_NS - 1), 0, &number(1)).is_some());
-        assert!(memory.recall(Timestamp(start.0 + LIFE_NS), 0, &number(1)).is_none());
-        assert!(memory.recall(start, 1, &number(1)).is_none());
+        cache.learn(start, 0, number(1), identity("a"));
+        assert_eq!(cache.recall(start, 0, &number(1)), Some(&identity("a")));
+        assert_eq!(cache.recall(start, 0, &number(2)), None);
+        assert!(cache.recall(Timestamp(start.0 + LIFETIME_NS - 1), 0, &number(1)).is_some());
+        assert!(cache.recall(Timestamp(start.0 + LIFETIME_NS), 0, &number(1)).is_none());
+        assert!(cache.recall(start, 1, &number(1)).is_none());
         // A verdict that was in transit when the credentials changed.
-        memory.learn(start, 0, number(1), identity("a"));
-        assert!(memory.recall(start, 1, &number(1)).is_none());
+        cache.learn(start, 0, number(1), identity("a"));
+        assert!(cache.recall(start, 1, &number(1)).is_none());
     }
 
     #[test]
     fn the_cache_is_bounded() {
-        let mut memory = Memory::default();
+        let mut cache = CredentialCache::default();
         for n in 0..REMEMBERED_MAX + 10 {
-            memory.learn(Timestamp(n as u64), 0, number(n), identity("a"));
+            cache.learn(Timestamp(n as u64), 0, number(n), identity("a"));
             // Storing the same credentials repeatedly takes no more space.
-            memory.learn(Timestamp(n as u64), 0, number(n), identity("a"));
-            assert!(memory.order.len() <= REMEMBERED_MAX && memory.known.len() <= memory.order.len());
+            cache.learn(Timestamp(n as u64), 0, number(n), identity("a"));
+            assert!(cache.order.len() <= REMEMBERED_MAX && cache.known.len() <= cache.order.len());
         }
-        assert!(memory.recall(Timestamp(0), 0, &number(0)).is_none());
-        assert!(memory.recall(Timestamp(0), 0, &number(REMEMBERED_MAX + 9)).is_some());
-        memory.learn(Timestamp(2 * LIFE_NS), 0, number(1), identity("b"));
-        assert_eq!((memory.order.len(), memory.known.len()), (1, 1), "what has ended goes first");
+        assert!(cache.recall(Timestamp(0), 0, &number(0)).is_none());
+        assert!(cache.recall(Timestamp(0), 0, &number(REMEMBERED_MAX + 9)).is_some());
+        cache.learn(Timestamp(2 * LIFETIME_NS), 0, number(1), identity("b"));
+        assert_eq!((cache.order.len(), cache.known.len()), (1, 1), "what has ended goes first");
     }
 }

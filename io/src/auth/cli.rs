@@ -19,7 +19,7 @@ const HEAD_TOKENS: &str = "# name role strategies token; changed by `pitlane tok
 
 /// The reason why a file was not changed.
 #[derive(Debug)]
-pub enum VerbError {
+pub enum CredentialCliError {
     /// The existing file cannot be read.
     Faults(Faults),
     Refused(String),
@@ -28,36 +28,41 @@ pub enum VerbError {
     Output(io::Error),
 }
 
-impl fmt::Display for VerbError {
+impl fmt::Display for CredentialCliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            VerbError::Faults(faults) => faults.fmt(f),
-            VerbError::Refused(why) => f.write_str(why),
-            VerbError::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            VerbError::Password(error) | VerbError::Output(error) => error.fmt(f),
+            CredentialCliError::Faults(faults) => faults.fmt(f),
+            CredentialCliError::Refused(why) => f.write_str(why),
+            CredentialCliError::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            CredentialCliError::Password(error) | CredentialCliError::Output(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for VerbError {}
+impl std::error::Error for CredentialCliError {}
 
-impl From<io::Error> for VerbError {
-    fn from(error: io::Error) -> VerbError {
-        VerbError::Output(error)
+impl From<io::Error> for CredentialCliError {
+    fn from(error: io::Error) -> CredentialCliError {
+        CredentialCliError::Output(error)
     }
 }
 
-pub fn add_user(path: &Path, name: &str, role: Role, strategies: &Strategies) -> Result<(), VerbError> {
-    let page = Page::open(Kind::Users, path)?;
-    page.must_lack(name)?;
-    page.add(&line_of(name, role, strategies, &ask_password(name)?))
+pub fn add_user(
+    path: &Path,
+    name: &str,
+    role: Role,
+    strategies: &Strategies,
+) -> Result<(), CredentialCliError> {
+    let file = CredentialFileEdit::open(Kind::Users, path)?;
+    file.must_lack(name)?;
+    file.add(&line_of(name, role, strategies, &ask_password(name)?))
 }
 
-pub fn change_password(path: &Path, name: &str) -> Result<(), VerbError> {
-    let page = Page::open(Kind::Users, path)?;
-    let identity = &page.book.entries[page.place(name)?].identity;
+pub fn change_password(path: &Path, name: &str) -> Result<(), CredentialCliError> {
+    let file = CredentialFileEdit::open(Kind::Users, path)?;
+    let identity = &file.store.entries[file.index_of(name)?].identity;
     let line = line_of(name, identity.role, &identity.strategies, &ask_password(name)?);
-    page.replace(name, Some(&line))
+    file.replace(name, Some(&line))
 }
 
 /// Adds a token and returns it. The token itself is stored nowhere.
@@ -66,77 +71,81 @@ pub fn create_token(
     name: &str,
     role: Role,
     strategies: &Strategies,
-) -> Result<String, VerbError> {
-    let page = Page::open(Kind::Tokens, path)?;
-    page.must_lack(name)?;
+) -> Result<String, CredentialCliError> {
+    let file = CredentialFileEdit::open(Kind::Tokens, path)?;
+    file.must_lack(name)?;
     let token = token::show(random());
-    page.add(&line_of(name, role, strategies, &Sum::of(&token).to_string()))?;
+    file.add(&line_of(name, role, strategies, &Sum::of(&token).to_string()))?;
     Ok(token)
 }
 
-pub fn remove(kind: Kind, path: &Path, name: &str) -> Result<(), VerbError> {
-    Page::open(kind, path)?.replace(name, None)
+pub fn remove(kind: Kind, path: &Path, name: &str) -> Result<(), CredentialCliError> {
+    CredentialFileEdit::open(kind, path)?.replace(name, None)
 }
 
 /// Lists all entries of the file without their secrets.
-pub fn list(kind: Kind, path: &Path, out: &mut impl Write) -> Result<(), VerbError> {
-    let book = CredentialStore::open(kind, path).map_err(VerbError::Faults)?;
-    for entry in &book.entries {
+pub fn list(kind: Kind, path: &Path, out: &mut impl Write) -> Result<(), CredentialCliError> {
+    let store = CredentialStore::open(kind, path).map_err(CredentialCliError::Faults)?;
+    for entry in &store.entries {
         let identity = &entry.identity;
         writeln!(out, "{:<24} {:<6} {}", identity.name, identity.role, identity.strategies)?;
     }
     Ok(())
 }
 
-fn ask_password(name: &str) -> Result<String, VerbError> {
-    let password = prompt::new_password(name).map_err(VerbError::Password)?;
+fn ask_password(name: &str) -> Result<String, CredentialCliError> {
+    let password = prompt::new_password(name).map_err(CredentialCliError::Password)?;
     Ok(Hash::make(password.as_bytes(), random()).to_string())
 }
 
 /// A file that is being changed under a lock.
-struct Page<'a> {
+struct CredentialFileEdit<'a> {
     path: &'a Path,
     text: String,
-    book: CredentialStore,
+    store: CredentialStore,
     /// The lock is on the folder, because the file itself is replaced.
     _lock: File,
 }
 
-impl Page<'_> {
+impl CredentialFileEdit<'_> {
     /// Opens the file under a lock. A missing file counts as empty.
-    fn open(kind: Kind, path: &Path) -> Result<Page<'_>, VerbError> {
+    fn open(kind: Kind, path: &Path) -> Result<CredentialFileEdit<'_>, CredentialCliError> {
         let folder = folder_of(path);
         let lock = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
-        let lock = lock.map_err(|error| VerbError::Io(folder.to_path_buf(), error))?;
+        let lock = lock.map_err(|error| CredentialCliError::Io(folder.to_path_buf(), error))?;
         let text = match path.try_exists() {
-            Ok(true) => text_of(path).map_err(VerbError::Faults)?,
+            Ok(true) => text_of(path).map_err(CredentialCliError::Faults)?,
             Ok(false) => match kind {
                 Kind::Users => HEAD_USERS.to_string(),
                 Kind::Tokens => HEAD_TOKENS.to_string(),
             },
-            Err(error) => return Err(VerbError::Io(path.to_path_buf(), error)),
+            Err(error) => return Err(CredentialCliError::Io(path.to_path_buf(), error)),
         };
-        let book =
-            CredentialStore::parse(kind, &path.display().to_string(), &text).map_err(VerbError::Faults)?;
-        Ok(Page { path, text, book, _lock: lock })
+        let store = CredentialStore::parse(kind, &path.display().to_string(), &text)
+            .map_err(CredentialCliError::Faults)?;
+        Ok(CredentialFileEdit { path, text, store, _lock: lock })
     }
 
-    fn must_lack(&self, name: &str) -> Result<(), VerbError> {
-        check_name(name).map_err(|problem| VerbError::Refused(format!("the name: {problem}")))?;
-        match self.book.find(name) {
+    fn must_lack(&self, name: &str) -> Result<(), CredentialCliError> {
+        check_name(name).map_err(|problem| CredentialCliError::Refused(format!("the name: {problem}")))?;
+        match self.store.find(name) {
             None => Ok(()),
-            Some(entry) => {
-                Err(VerbError::Refused(format!("{}:{}: {name} is there", self.path.display(), entry.line)))
-            }
+            Some(entry) => Err(CredentialCliError::Refused(format!(
+                "{}:{}: {name} is there",
+                self.path.display(),
+                entry.line
+            ))),
         }
     }
 
-    fn place(&self, name: &str) -> Result<usize, VerbError> {
-        let found = self.book.entries.iter().position(|entry| &*entry.identity.name == name);
-        found.ok_or_else(|| VerbError::Refused(format!("{}: there is no {name}", self.path.display())))
+    fn index_of(&self, name: &str) -> Result<usize, CredentialCliError> {
+        let found = self.store.entries.iter().position(|entry| &*entry.identity.name == name);
+        found.ok_or_else(|| {
+            CredentialCliError::Refused(format!("{}: there is no {name}", self.path.display()))
+        })
     }
 
-    fn add(&self, line: &str) -> Result<(), VerbError> {
+    fn add(&self, line: &str) -> Result<(), CredentialCliError> {
         let mut text = self.text.clone();
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -145,8 +154,8 @@ impl Page<'_> {
     }
 
     /// Replaces the line of a name, or removes it.
-    fn replace(&self, name: &str, line: Option<&str>) -> Result<(), VerbError> {
-        let at = self.book.entries[self.place(name)?].line;
+    fn replace(&self, name: &str, line: Option<&str>) -> Result<(), CredentialCliError> {
+        let at = self.store.entries[self.index_of(name)?].line;
         let mut text = String::with_capacity(self.text.len());
         for (number, old) in self.text.lines().enumerate() {
             let kept = if number + 1 == at { line } else { Some(old) };
@@ -158,8 +167,8 @@ impl Page<'_> {
         self.write(&text)
     }
 
-    fn write(&self, text: &str) -> Result<(), VerbError> {
-        replace_file(self.path, text).map_err(|error| VerbError::Io(self.path.to_path_buf(), error))
+    fn write(&self, text: &str) -> Result<(), CredentialCliError> {
+        replace_file(self.path, text).map_err(|error| CredentialCliError::Io(self.path.to_path_buf(), error))
     }
 }
 

@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use pitlane_engine::time::Timestamp;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use super::cache::{self, Mark, Memory};
+use super::cache::{self, CredentialCache, CredentialHash};
 use super::credentials::NAME_BYTES_MAX;
 use super::lockout::network;
-use super::queue::{Queue, Share};
-use super::{Credentials, Identity, Refusal, RevocationWatch, Shared, Verdict};
+use super::queue::{PasswordQueue, QueueShare};
+use super::{AuthShared, Credentials, Identity, Refusal, RevocationWatch, Verdict};
 use crate::wakeup::Wakeup;
 
 /// Questions of one thread on the lanes to the authenticator and back: the one being verified and
@@ -27,14 +27,14 @@ pub struct Busy;
 #[derive(Debug)]
 pub struct Question {
     pub ticket: u64,
-    pub mark: Mark,
+    pub mark: CredentialHash,
     pub credentials: Credentials,
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct AuthAnswer {
     pub ticket: u64,
-    pub mark: Mark,
+    pub mark: CredentialHash,
     pub verdict: Verdict,
     /// Time of the verdict; `generation` is that of the credentials it was based on.
     pub given: Timestamp,
@@ -45,15 +45,15 @@ pub struct Answer {
 #[derive(Debug)]
 pub struct AuthClient {
     anybody: Option<Identity>,
-    shared: Arc<Shared>,
+    shared: Arc<AuthShared>,
     questions: Producer<Question>,
-    answers: Consumer<Answer>,
-    clerk: Wakeup,
-    memory: Memory,
+    answers: Consumer<AuthAnswer>,
+    authenticator: Wakeup,
+    cache: CredentialCache,
     /// Verdicts that did not require verifying a password: at most one per waiting client.
     ready: VecDeque<(u64, Verdict)>,
     /// Passwords that wait to be sent.
-    queue: Queue<Question>,
+    queue: PasswordQueue<Question>,
     /// Questions on the lane and answers not yet polled, at most [`IN_FLIGHT_MAX`].
     in_flight: usize,
 }
@@ -63,21 +63,22 @@ pub struct AuthClient {
 pub struct AuthServerPort {
     pub questions: Consumer<Question>,
     /// Holds the answers to all questions in flight.
-    pub answers: Producer<Answer>,
-    pub bell: Wakeup,
+    pub answers: Producer<AuthAnswer>,
+    pub wakeup: Wakeup,
 }
 
 pub(super) fn pair(
     anybody: Option<Identity>,
-    shared: Arc<Shared>,
-    clerk: Wakeup,
-    bell: Wakeup,
+    shared: Arc<AuthShared>,
+    authenticator: Wakeup,
+    client: Wakeup,
 ) -> (AuthClient, AuthServerPort) {
     let (questions, asked) = RingBuffer::new(IN_FLIGHT_MAX);
-    let (told, answers) = RingBuffer::new(IN_FLIGHT_MAX);
-    let (memory, ready, queue) = (Memory::default(), VecDeque::new(), Queue::default());
-    let seat = AuthClient { anybody, shared, questions, answers, clerk, memory, ready, queue, in_flight: 0 };
-    (seat, AuthServerPort { questions: asked, answers: told, bell })
+    let (sender, answers) = RingBuffer::new(IN_FLIGHT_MAX);
+    let (cache, ready, queue) = (CredentialCache::default(), VecDeque::new(), PasswordQueue::default());
+    let auth_client =
+        AuthClient { anybody, shared, questions, answers, authenticator, cache, ready, queue, in_flight: 0 };
+    (auth_client, AuthServerPort { questions: asked, answers: sender, wakeup: client })
 }
 
 impl AuthClient {
@@ -97,7 +98,7 @@ impl AuthClient {
         let login = credentials.login.as_deref()?;
         let mark = cache::mark(&self.shared.key, credentials);
         let generation = self.generation();
-        let known = self.memory.recall(now, generation, &mark).cloned();
+        let known = self.cache.recall(now, generation, &mark).cloned();
         // Called for unknown credentials too, so that guesses are counted.
         let may = self.shared.lockout().may_recall(now, login, credentials.peer);
         known.filter(|_| may)
@@ -126,8 +127,8 @@ impl AuthClient {
         let address = network(credentials.peer);
         let is_known = |login: &&str| self.shared.lockout().is_known(login, address);
         let share = match login_of(&credentials).filter(is_known) {
-            Some(login) => Share::Known(address, login.into()),
-            None => Share::Address(address),
+            Some(login) => QueueShare::Known(address, login.into()),
+            None => QueueShare::Address(address),
         };
         let mark = cache::mark(&self.shared.key, &credentials);
         let evicted = self.queue.push(share, Question { ticket, mark, credentials }).map_err(|_| Busy)?;
@@ -164,10 +165,10 @@ impl AuthClient {
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
         }
-        let Answer { ticket, mark, verdict, given, generation } = self.answers.pop().ok()?;
+        let AuthAnswer { ticket, mark, verdict, given, generation } = self.answers.pop().ok()?;
         self.in_flight -= 1;
         if let Ok(identity) = &verdict {
-            self.memory.learn(given, generation, mark, identity.clone());
+            self.cache.learn(given, generation, mark, identity.clone());
         }
         self.send();
         Some((ticket, verdict))
@@ -184,7 +185,7 @@ impl AuthClient {
             is_sent = true;
         }
         if is_sent {
-            self.clerk.wake();
+            self.authenticator.wake();
         }
     }
 

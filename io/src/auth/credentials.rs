@@ -45,7 +45,7 @@ impl Kind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CredentialEntry {
     pub identity: Identity,
     pub proof: Proof,
     /// Line number in the file, from 1.
@@ -61,7 +61,7 @@ pub enum Proof {
 /// All entries of one file, each name once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialStore {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CredentialEntry>,
 }
 
 impl CredentialStore {
@@ -73,7 +73,7 @@ impl CredentialStore {
 
     /// Parses this text, or returns all of its faults under the name of the file.
     pub fn parse(kind: Kind, file: &str, text: &str) -> Result<CredentialStore, Faults> {
-        let mut reader = Reader { kind, file, faults: Faults::default(), names: BTreeSet::new() };
+        let mut reader = CredentialReader { kind, file, faults: Faults::default(), names: BTreeSet::new() };
         let mut entries = Vec::new();
         for (at, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.starts_with('#') {
@@ -88,14 +88,14 @@ impl CredentialStore {
         if reader.faults.is_empty() { Ok(CredentialStore { entries }) } else { Err(reader.faults) }
     }
 
-    pub fn find(&self, name: &str) -> Option<&Entry> {
+    pub fn find(&self, name: &str) -> Option<&CredentialEntry> {
         self.entries.iter().find(|entry| &*entry.identity.name == name)
     }
 
     /// Describes the differences to a newer file, a few words per name, without secrets.
     pub fn changes_to(&self, what: &str, newer: &CredentialStore) -> Vec<String> {
-        let by_name = |book: &CredentialStore| -> BTreeMap<Arc<str>, Entry> {
-            book.entries.iter().map(|entry| (entry.identity.name.clone(), entry.clone())).collect()
+        let by_name = |store: &CredentialStore| -> BTreeMap<Arc<str>, CredentialEntry> {
+            store.entries.iter().map(|entry| (entry.identity.name.clone(), entry.clone())).collect()
         };
         let (known, kept) = (by_name(self), by_name(newer));
         let mut changes = Vec::new();
@@ -119,11 +119,11 @@ impl CredentialStore {
 
     /// Adds a fault for each strategy that does not exist.
     pub fn check_strategies(&self, file: &str, known: &[String], faults: &mut Faults) {
-        let words: Vec<&str> = known.iter().map(String::as_str).collect();
+        let tokens: Vec<&str> = known.iter().map(String::as_str).collect();
         for entry in &self.entries {
             let Strategies::Only(names) = &entry.identity.strategies else { continue };
-            for name in names.iter().filter(|name| !words.contains(&&***name)) {
-                let problem = format!("there is no strategy {name}{}", suggestion(name, &words));
+            for name in names.iter().filter(|name| !tokens.contains(&&***name)) {
+                let problem = format!("there is no strategy {name}{}", suggestion(name, &tokens));
                 faults.add(file, entry.line, "strategies", problem);
             }
         }
@@ -154,10 +154,10 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 pub fn parse_role(word: &str) -> Result<Role, String> {
-    let words = Role::WORDS.map(|(word, _)| word);
+    let tokens = Role::WORDS.map(|(word, _)| word);
     let found = Role::WORDS.iter().find(|(other, _)| *other == word);
     found.map(|(_, role)| *role).ok_or_else(|| {
-        format!("it must be one of {}, not {word:?}{}", words.join(", "), suggestion(word, &words))
+        format!("it must be one of {}, not {word:?}{}", tokens.join(", "), suggestion(word, &tokens))
     })
 }
 
@@ -181,41 +181,41 @@ pub fn line_of(name: &str, role: Role, strategies: &Strategies, proof: &str) -> 
     format!("{name} {role} {strategies} {proof}")
 }
 
-struct Reader<'a> {
+struct CredentialReader<'a> {
     kind: Kind,
     file: &'a str,
     faults: Faults,
     names: BTreeSet<String>,
 }
 
-impl Reader<'_> {
+impl CredentialReader<'_> {
     fn fault(&mut self, line: usize, column: &str, problem: String) {
         self.faults.add(self.file, line, column, problem);
     }
 
-    fn entry(&mut self, line: usize, text: &str) -> Option<Entry> {
-        let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        let [name, role, strategies, proof] = words[..] else {
+    fn entry(&mut self, line: usize, text: &str) -> Option<CredentialEntry> {
+        let tokens: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [name, role, strategies, proof] = tokens[..] else {
             let problem = format!("it must be name, role, strategies and {}", self.kind.column());
             self.fault(line, "", problem);
             return None;
         };
         let once =
             if self.names.insert(name.to_string()) { Ok(()) } else { Err("it is there twice".to_string()) };
-        let name_ok = self.told(line, "name", check_name(name).and(once));
-        let role = self.told(line, "role", parse_role(role));
-        let strategies = self.told(line, "strategies", parse_strategies(strategies));
+        let name_ok = self.report(line, "name", check_name(name).and(once));
+        let role = self.report(line, "role", parse_role(role));
+        let strategies = self.report(line, "strategies", parse_strategies(strategies));
         let proof = match self.kind {
             Kind::Users => Hash::parse(proof).map(Proof::Password),
             Kind::Tokens => Sum::parse(proof).map(Proof::Token),
         };
-        let proof = self.told(line, self.kind.column(), proof.map_err(str::to_string))?;
+        let proof = self.report(line, self.kind.column(), proof.map_err(str::to_string))?;
         name_ok?;
         let identity = Identity { name: Arc::from(name), role: role?, strategies: strategies? };
-        Some(Entry { identity, proof, line })
+        Some(CredentialEntry { identity, proof, line })
     }
 
-    fn told<T>(&mut self, line: usize, column: &str, result: Result<T, String>) -> Option<T> {
+    fn report<T>(&mut self, line: usize, column: &str, result: Result<T, String>) -> Option<T> {
         result.map_err(|problem| self.fault(line, column, problem)).ok()
     }
 }
@@ -228,19 +228,19 @@ mod tests {
     const HASH: &str =
         "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
-    fn complaints(kind: Kind, text: &str) -> String {
+    fn faults_in(kind: Kind, text: &str) -> String {
         CredentialStore::parse(kind, "f", text).expect_err("something is wrong").to_string()
     }
 
     #[test]
     fn a_line_is_one_identity() {
         let text = format!("# ours\n\nalice  admin * {HASH}\nb.o-b@x trade\tPAIRS,SERVER {HASH}\r\n");
-        let book = CredentialStore::parse(Kind::Users, "f", &text).unwrap();
-        let [alice, bob] = &book.entries[..] else { panic!() };
+        let store = CredentialStore::parse(Kind::Users, "f", &text).unwrap();
+        let [alice, bob] = &store.entries[..] else { panic!() };
         assert_eq!((&*alice.identity.name, alice.identity.role, alice.line), ("alice", Role::Admin, 3));
         assert!(alice.identity.strategies.sees("anything"));
         assert!(bob.identity.strategies.sees("PAIRS") && !bob.identity.strategies.sees("MOMENTUM"));
-        assert_eq!(book.find("b.o-b@x"), Some(bob));
+        assert_eq!(store.find("b.o-b@x"), Some(bob));
         let again = line_of("alice", Role::Admin, &Strategies::All, HASH);
         assert_eq!(again, format!("alice admin * {HASH}"));
         assert_eq!(bob.identity.strategies.to_string(), "PAIRS,SERVER");
@@ -252,7 +252,7 @@ mod tests {
     fn every_fault_is_reported_with_line_and_column() {
         let text = format!("a read *\nb: raed ,x {SUM}\nc read * {SUM}\nc read * {SUM}x\n");
         assert_eq!(
-            complaints(Kind::Tokens, &text),
+            faults_in(Kind::Tokens, &text),
             "f:1: it must be name, role, strategies and token\n\
              f:2: name: it must be 1 to 64 letters, digits, -, _, . or @, not \"b:\"\n\
              f:2: role: it must be one of read, trade, admin, not \"raed\" (did you mean read?)\n\
@@ -260,23 +260,24 @@ mod tests {
              f:4: name: it is there twice\n\
              f:4: token: it must be a SHA-256: 64 digits of 0-9 and a-f"
         );
-        assert!(complaints(Kind::Users, &format!("a read * {SUM}")).contains("f:1: password: it must begin"));
-        assert!(complaints(Kind::Tokens, &format!(" a read * {SUM} x")).starts_with("f:1: it must be name"));
+        assert!(faults_in(Kind::Users, &format!("a read * {SUM}")).contains("f:1: password: it must begin"));
+        assert!(faults_in(Kind::Tokens, &format!(" a read * {SUM} x")).starts_with("f:1: it must be name"));
         let many = format!("a read {} {SUM}", vec!["x"; STRATEGIES_MAX + 1].join(","));
-        assert!(complaints(Kind::Tokens, &many).contains("there may be 256"));
+        assert!(faults_in(Kind::Tokens, &many).contains("there may be 256"));
     }
 
     #[test]
     fn the_number_of_entries_is_bounded() {
         let text: String = (0..=ENTRIES_MAX).map(|n| format!("a{n} read * {SUM}\n")).collect();
-        assert_eq!(complaints(Kind::Tokens, &text), "f:10001: there may be 10000 entries");
+        assert_eq!(faults_in(Kind::Tokens, &text), "f:10001: there may be 10000 entries");
     }
 
     #[test]
     fn strategies_must_exist() {
-        let book = CredentialStore::parse(Kind::Tokens, "f", &format!("a read PAIRS,MOMENTM {SUM}")).unwrap();
+        let store =
+            CredentialStore::parse(Kind::Tokens, "f", &format!("a read PAIRS,MOMENTM {SUM}")).unwrap();
         let mut faults = Faults::default();
-        book.check_strategies("f", &["PAIRS".to_string(), "MOMENTUM".to_string()], &mut faults);
+        store.check_strategies("f", &["PAIRS".to_string(), "MOMENTUM".to_string()], &mut faults);
         assert_eq!(
             faults.to_string(),
             "f:1: strategies: there is no strategy MOMENTM (did you mean MOMENTUM?)"

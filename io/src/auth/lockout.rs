@@ -33,23 +33,23 @@ pub const MARKS_MAX: usize = 16_384;
 /// users and locations. Only a right password adds one, so a stranger cannot evict others.
 pub const KNOWN_MAX: usize = 16_384;
 /// Failures of a pair without a wait: people mistype.
-const PAIR: Patience = Patience { failures_free: 5, wait_s_max: 60 };
+const PAIR: LockoutLimits = LockoutLimits { failures_free: 5, wait_s_max: 60 };
 /// An address may be that of an office, so it may fail more often.
-const ADDRESS: Patience = Patience { failures_free: 20, wait_s_max: 60 };
+const ADDRESS: LockoutLimits = LockoutLimits { failures_free: 20, wait_s_max: 60 };
 /// Four addresses reach this together. A user at a new address waits for `wait_s_max` at most.
-const LOGIN: Patience = Patience { failures_free: 20, wait_s_max: 30 };
+const LOGIN: LockoutLimits = LockoutLimits { failures_free: 20, wait_s_max: 30 };
 /// Time without a failure after which a counter expires.
 const FORGIVEN_NS: u64 = 3_600 * NS_PER_S;
 /// Maximum number of cache look-ups while a known pair waits. A logged-in client keeps working
 /// while its login is attacked from its own address, and the attacker has few guesses.
 const RECALLS_MAX: u32 = 100;
 
-struct Patience {
+struct LockoutLimits {
     failures_free: u32,
     wait_s_max: u64,
 }
 
-impl Patience {
+impl LockoutLimits {
     fn wait_ns(&self, failures: u32) -> u64 {
         match failures.checked_sub(self.failures_free) {
             None => 0,
@@ -59,14 +59,14 @@ impl Patience {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum LockoutKey {
     Pair(IpAddr, Box<str>),
     Address(IpAddr),
     Login(Box<str>),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Mark {
+struct FailureCount {
     failures: u32,
     /// No password is verified before this time. Unused for a login, whose wait each address serves
     /// separately.
@@ -77,7 +77,7 @@ struct Mark {
 
 #[derive(Debug)]
 pub struct Lockout {
-    marks: Recent<Key, Mark>,
+    marks: Recent<LockoutKey, FailureCount>,
     known: Recent<(IpAddr, Box<str>), ()>,
 }
 
@@ -95,17 +95,24 @@ impl Lockout {
         let is_known = login.is_some_and(|login| self.is_known(login, peer));
         let mut until = Timestamp::ZERO;
         if let Some(login) = login {
-            let pair = Key::Pair(network, login.into());
-            let delay_ns =
-                if is_known { 0 } else { LOGIN.wait_ns(self.failures(now, &Key::Login(login.into()))) };
+            let pair = LockoutKey::Pair(network, login.into());
+            let delay_ns = if is_known {
+                0
+            } else {
+                LOGIN.wait_ns(self.failures(now, &LockoutKey::Login(login.into())))
+            };
             if delay_ns > 0 && self.mark(now, &pair).is_none() {
                 // The wait of this address starts now.
-                self.marks.put(now, pair.clone(), Mark { until: now.plus(delay_ns), ..Mark::default() });
+                self.marks.put(
+                    now,
+                    pair.clone(),
+                    FailureCount { until: now.plus(delay_ns), ..FailureCount::default() },
+                );
             }
             until = self.until(now, &pair);
         }
         if !is_known && is_counted(network) {
-            until = until.max(self.until(now, &Key::Address(network)));
+            until = until.max(self.until(now, &LockoutKey::Address(network)));
         }
         match until.since(now) {
             0 => Ok(()),
@@ -118,24 +125,24 @@ impl Lockout {
         let network = network(peer);
         if let Some(login) = login {
             let is_known = self.is_known(login, peer);
-            let (pair, name) = (Key::Pair(network, login.into()), Key::Login(login.into()));
+            let (pair, name) = (LockoutKey::Pair(network, login.into()), LockoutKey::Login(login.into()));
             let failures = self.failures(now, &pair).saturating_add(1);
             let mut wait_ns = PAIR.wait_ns(failures);
             if !is_known {
                 let mut of_login = self.failures(now, &name);
                 if failures <= PAIR.failures_free {
                     of_login = of_login.saturating_add(1);
-                    self.marks.put(now, name, Mark { failures: of_login, ..Mark::default() });
+                    self.marks.put(now, name, FailureCount { failures: of_login, ..FailureCount::default() });
                 }
                 wait_ns = wait_ns.max(LOGIN.wait_ns(of_login));
             }
-            self.marks.put(now, pair, Mark { failures, until: now.plus(wait_ns), recalls: 0 });
+            self.marks.put(now, pair, FailureCount { failures, until: now.plus(wait_ns), recalls: 0 });
         }
         if is_counted(network) {
-            let address = Key::Address(network);
+            let address = LockoutKey::Address(network);
             let failures = self.failures(now, &address).saturating_add(1);
             let until = now.plus(ADDRESS.wait_ns(failures));
-            self.marks.put(now, address, Mark { failures, until, recalls: 0 });
+            self.marks.put(now, address, FailureCount { failures, until, recalls: 0 });
         }
         self.check(now, login, peer).err()
     }
@@ -145,7 +152,7 @@ impl Lockout {
     /// others without limit.
     pub fn succeeded(&mut self, now: Timestamp, login: &str, peer: IpAddr) {
         let pair: (IpAddr, Box<str>) = (network(peer), login.into());
-        self.marks.remove(&Key::Pair(pair.0, pair.1.clone()));
+        self.marks.remove(&LockoutKey::Pair(pair.0, pair.1.clone()));
         self.known.put(now, pair, ());
     }
 
@@ -157,7 +164,7 @@ impl Lockout {
     /// Returns whether cached credentials may be looked up, even if a password may not be verified
     /// now.
     pub fn may_recall(&mut self, now: Timestamp, login: &str, peer: IpAddr) -> bool {
-        let pair = Key::Pair(network(peer), login.into());
+        let pair = LockoutKey::Pair(network(peer), login.into());
         if self.check(now, Some(login), peer).is_ok() {
             return true;
         }
@@ -167,15 +174,15 @@ impl Lockout {
         mark.recalls <= RECALLS_MAX
     }
 
-    fn mark(&self, now: Timestamp, key: &Key) -> Option<&Mark> {
+    fn mark(&self, now: Timestamp, key: &LockoutKey) -> Option<&FailureCount> {
         self.marks.get(key).filter(|(failed, _)| now.since(*failed) < FORGIVEN_NS).map(|(_, mark)| mark)
     }
 
-    fn failures(&self, now: Timestamp, key: &Key) -> u32 {
+    fn failures(&self, now: Timestamp, key: &LockoutKey) -> u32 {
         self.mark(now, key).map_or(0, |mark| mark.failures)
     }
 
-    fn until(&self, now: Timestamp, key: &Key) -> Timestamp {
+    fn until(&self, now: Timestamp, key: &LockoutKey) -> Timestamp {
         self.mark(now, key).map_or(Timestamp::ZERO, |mark| mark.until)
     }
 }

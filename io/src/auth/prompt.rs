@@ -16,16 +16,16 @@ pub fn new_password(name: &str) -> io::Result<String> {
     if !stdin.is_terminal() {
         return check(line(&mut stdin.lock())?);
     }
-    let silence = Silence::begin()?;
+    let echo_off = EchoOff::begin()?;
     let first = check(ask(&format!("Password for {name}: "))?)?;
     let second = ask("Again: ")?;
-    drop(silence);
+    drop(echo_off);
     if first == second { Ok(first) } else { Err(io::Error::other("the two are not the same")) }
 }
 
-fn ask(words: &str) -> io::Result<String> {
+fn ask(text: &str) -> io::Result<String> {
     let mut err = io::stderr();
-    write!(err, "{words}")?;
+    write!(err, "{text}")?;
     err.flush()?;
     let typed = line(&mut io::stdin().lock());
     writeln!(err)?;
@@ -50,21 +50,21 @@ fn check(password: String) -> io::Result<String> {
 }
 
 /// Disables the echo of the terminal until it is dropped.
-struct Silence {
+struct EchoOff {
     before: Termios,
 }
 
-impl Silence {
-    fn begin() -> io::Result<Silence> {
+impl EchoOff {
+    fn begin() -> io::Result<EchoOff> {
         let before = tcgetattr(io::stdin())?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
         tcsetattr(io::stdin(), OptionalActions::Flush, &silent)?;
-        Ok(Silence { before })
+        Ok(EchoOff { before })
     }
 }
 
-impl Drop for Silence {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         // If the terminal is gone, there is no echo to restore.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);

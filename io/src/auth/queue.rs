@@ -10,7 +10,7 @@ pub const QUESTIONS_MAX: usize = 64;
 
 /// The owner of one share of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Share {
+pub enum QueueShare {
     /// All logins of an address (or /64 network) that never succeeded from there.
     Address(IpAddr),
     /// A login that succeeded from this address before: it does not wait behind strangers at the
@@ -19,24 +19,24 @@ pub enum Share {
 }
 
 #[derive(Debug)]
-pub struct Queue<T> {
-    shares: BTreeMap<Share, VecDeque<T>>,
+pub struct PasswordQueue<T> {
+    shares: BTreeMap<QueueShare, VecDeque<T>>,
     /// The shares in the order of their turns; each waiting share occurs once.
-    turns: VecDeque<Share>,
+    turns: VecDeque<QueueShare>,
     len: usize,
 }
 
-impl<T> Default for Queue<T> {
-    fn default() -> Queue<T> {
-        Queue { shares: BTreeMap::new(), turns: VecDeque::new(), len: 0 }
+impl<T> Default for PasswordQueue<T> {
+    fn default() -> PasswordQueue<T> {
+        PasswordQueue { shares: BTreeMap::new(), turns: VecDeque::new(), len: 0 }
     }
 }
 
-impl<T> Queue<T> {
+impl<T> PasswordQueue<T> {
     /// Appends a question. If the queue is full, evicts and returns the newest question of the
     /// largest share; if the own share is among the largest, returns the question itself as the
     /// error.
-    pub fn push(&mut self, share: Share, question: T) -> Result<Option<T>, T> {
+    pub fn push(&mut self, share: QueueShare, question: T) -> Result<Option<T>, T> {
         let mut evicted = None;
         if self.len == QUESTIONS_MAX {
             let own = self.shares.get(&share).map_or(0, VecDeque::len);
@@ -78,18 +78,18 @@ impl<T> Queue<T> {
 mod tests {
     use super::*;
 
-    fn from(n: u8) -> Share {
-        Share::Address(IpAddr::from([10, 0, 0, n]))
+    fn from(n: u8) -> QueueShare {
+        QueueShare::Address(IpAddr::from([10, 0, 0, n]))
     }
 
     #[test]
     fn shares_take_turns() {
-        let mut queue = Queue::default();
+        let mut queue = PasswordQueue::default();
         for n in 0..5 {
             queue.push(from(1), (1, n)).unwrap();
         }
         queue.push(from(2), (2, 0)).unwrap();
-        queue.push(Share::Known([10, 0, 0, 1].into(), "alice".into()), (3, 0)).unwrap();
+        queue.push(QueueShare::Known([10, 0, 0, 1].into(), "alice".into()), (3, 0)).unwrap();
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(order, [(1, 0), (2, 0), (3, 0), (1, 1), (1, 2), (1, 3), (1, 4)]);
         assert!(queue.shares.is_empty() && queue.turns.is_empty() && queue.len == 0);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_largest_share_loses_an_entry() {
-        let mut queue = Queue::default();
+        let mut queue = PasswordQueue::default();
         for n in 0..QUESTIONS_MAX {
             assert_eq!(queue.push(from(1), (1, n)), Ok(None));
         }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn among_equal_shares_the_new_question_is_refused() {
-        let mut queue = Queue::default();
+        let mut queue = PasswordQueue::default();
         for n in 0..QUESTIONS_MAX as u8 {
             queue.push(from(n), n).unwrap();
         }

@@ -6,24 +6,24 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use super::Shared;
-use super::credentials::{CredentialStore, Entry};
+use super::AuthShared;
+use super::credentials::{CredentialEntry, CredentialStore};
 
 /// The valid names, and the generation since which role, strategies and secret of each are
 /// unchanged.
-pub type Names = BTreeMap<Arc<str>, u64>;
+pub type ValidNames = BTreeMap<Arc<str>, u64>;
 
 /// A thread's view of the valid names.
 #[derive(Debug)]
 pub struct RevocationWatch {
-    shared: Arc<Shared>,
+    shared: Arc<AuthShared>,
     /// Whether no login is required. Then no name is in the files, and no session is revoked.
     is_open: bool,
     seen: u64,
 }
 
 impl RevocationWatch {
-    pub(super) fn new(shared: Arc<Shared>, is_open: bool) -> RevocationWatch {
+    pub(super) fn new(shared: Arc<AuthShared>, is_open: bool) -> RevocationWatch {
         let seen = shared.generation.load(Ordering::Acquire);
         RevocationWatch { shared, is_open, seen }
     }
@@ -51,10 +51,10 @@ impl RevocationWatch {
 /// Returns the names of the new credentials. An unchanged name keeps its generation.
 pub fn names(
     old: [&CredentialStore; 2],
-    known: &Names,
+    known: &ValidNames,
     new: [&CredentialStore; 2],
     generation: u64,
-) -> Names {
+) -> ValidNames {
     let (old, new) = (old.map(by_name), new.map(by_name));
     let is_same = |name: &str| {
         let same = |at: usize| match (old[at].get(name), new[at].get(name)) {
@@ -65,10 +65,10 @@ pub fn names(
         same(0) && same(1)
     };
     let since = |name: &str| known.get(name).copied().filter(|_| is_same(name)).unwrap_or(generation);
-    let all = new.iter().flat_map(|book| book.values());
+    let all = new.iter().flat_map(|store| store.values());
     all.map(|entry| (entry.identity.name.clone(), since(&entry.identity.name))).collect()
 }
 
-fn by_name(book: &CredentialStore) -> BTreeMap<&str, &Entry> {
-    book.entries.iter().map(|entry| (&*entry.identity.name, entry)).collect()
+fn by_name(store: &CredentialStore) -> BTreeMap<&str, &CredentialEntry> {
+    store.entries.iter().map(|entry| (&*entry.identity.name, entry)).collect()
 }

@@ -56,16 +56,16 @@ fn shown(login: Option<&str>, secret: &str) -> Credentials {
 
 /// Asks one question at this time and returns the verdict.
 fn ask(
-    seat: &mut AuthClient,
-    clerk: &mut Authenticator,
+    client: &mut AuthClient,
+    authenticator: &mut Authenticator,
     now: Timestamp,
     login: Option<&str>,
     secret: &str,
 ) -> Verdict {
-    seat.ask(now, 7, shown(login, secret)).unwrap();
-    clerk.poll(now);
-    let (ticket, verdict) = seat.poll().expect("every question is answered");
-    assert_eq!((ticket, seat.poll()), (7, None));
+    client.ask(now, 7, shown(login, secret)).unwrap();
+    authenticator.poll(now);
+    let (ticket, verdict) = client.poll().expect("every question is answered");
+    assert_eq!((ticket, client.poll()), (7, None));
     verdict
 }
 
@@ -78,10 +78,10 @@ fn a_user_logs_in_by_password_and_a_machine_by_token() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
     assert_eq!(auth.anybody(), None);
-    let mut seat = auth.seat(bell());
-    let (mut clerk, ..) = auth.into_parts();
+    let mut client = auth.client(bell());
+    let (mut authenticator, ..) = auth.into_parts();
     let mut check = |login: Option<&str>, secret: &str, who: Result<&str, Refusal>| {
-        let verdict = ask(&mut seat, &mut clerk, START, login, secret);
+        let verdict = ask(&mut client, &mut authenticator, START, login, secret);
         assert_eq!(name(verdict), who.map(str::to_string), "{login:?} {secret}");
     };
     check(Some("alice"), PASSWORD, Ok("alice"));
@@ -106,93 +106,97 @@ fn a_user_logs_in_by_password_and_a_machine_by_token() {
 fn guessing_is_delayed_and_allowed_after_the_wait() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let mut seat = auth.seat(bell());
-    let (mut clerk, ..) = auth.into_parts();
+    let mut client = auth.client(bell());
+    let (mut authenticator, ..) = auth.into_parts();
     for _ in 0..5 {
-        assert_eq!(ask(&mut seat, &mut clerk, START, Some("alice"), "guess"), Err(Refusal::Wrong));
+        assert_eq!(ask(&mut client, &mut authenticator, START, Some("alice"), "guess"), Err(Refusal::Wrong));
     }
     let locked = Err(Refusal::Locked { wait_s: 1 });
-    assert_eq!(ask(&mut seat, &mut clerk, START, Some("alice"), "guess"), locked);
-    assert_eq!(ask(&mut seat, &mut clerk, START, Some("alice"), PASSWORD), locked, "not even looked at");
-    assert!(ask(&mut seat, &mut clerk, START, None, TOKEN).is_ok(), "others go on");
+    assert_eq!(ask(&mut client, &mut authenticator, START, Some("alice"), "guess"), locked);
+    assert_eq!(
+        ask(&mut client, &mut authenticator, START, Some("alice"), PASSWORD),
+        locked,
+        "not even looked at"
+    );
+    assert!(ask(&mut client, &mut authenticator, START, None, TOKEN).is_ok(), "others go on");
     let later = START.plus(NS_PER_S);
-    assert!(ask(&mut seat, &mut clerk, later, Some("alice"), PASSWORD).is_ok());
+    assert!(ask(&mut client, &mut authenticator, later, Some("alice"), PASSWORD).is_ok());
     // A verified user keeps working while an attacker guesses at the same login.
     for _ in 0..9 {
-        let _ = ask(&mut seat, &mut clerk, later, Some("alice"), "guess");
+        let _ = ask(&mut client, &mut authenticator, later, Some("alice"), "guess");
     }
-    assert!(ask(&mut seat, &mut clerk, later, Some("alice"), PASSWORD).is_ok());
+    assert!(ask(&mut client, &mut authenticator, later, Some("alice"), PASSWORD).is_ok());
 }
 
 #[test]
 fn verified_credentials_are_cached_until_the_files_change() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let (mut seat, mut other) = (auth.seat(bell()), auth.seat(bell()));
+    let (mut client, mut other) = (auth.client(bell()), auth.client(bell()));
     let reload = auth.reload();
-    let (mut clerk, ..) = auth.into_parts();
+    let (mut authenticator, ..) = auth.into_parts();
     let alice = || shown(Some("alice"), PASSWORD);
-    assert!(ask(&mut seat, &mut clerk, START, Some("alice"), PASSWORD).is_ok());
-    assert!(seat.recall(START, &alice()).is_some());
+    assert!(ask(&mut client, &mut authenticator, START, Some("alice"), PASSWORD).is_ok());
+    assert!(client.recall(START, &alice()).is_some());
     assert!(other.recall(START, &alice()).is_none(), "a seat remembers its own");
-    seat.ask(START, 1, alice()).unwrap();
-    assert_eq!(clerk.poll(START), 0, "it was not asked again");
-    assert!(matches!(seat.poll(), Some((1, Ok(_)))));
+    client.ask(START, 1, alice()).unwrap();
+    assert_eq!(authenticator.poll(START), 0, "it was not asked again");
+    assert!(matches!(client.poll(), Some((1, Ok(_)))));
 
     // A verdict by the old credentials that is read after the new ones are effective is not cached.
     other.ask(START, 2, alice()).unwrap();
-    clerk.poll(START);
+    authenticator.poll(START);
     files.write("users", "");
     reload.ask();
-    assert_eq!(clerk.poll(START), 1);
+    assert_eq!(authenticator.poll(START), 1);
     assert!(matches!(other.poll(), Some((2, Ok(_)))));
-    for seat in [&mut seat, &mut other] {
-        assert!(seat.recall(START, &alice()).is_none());
-        assert_eq!(ask(seat, &mut clerk, START, Some("alice"), PASSWORD), Err(Refusal::Wrong));
-        assert_eq!(seat.generation(), 1);
+    for client in [&mut client, &mut other] {
+        assert!(client.recall(START, &alice()).is_none());
+        assert_eq!(ask(client, &mut authenticator, START, Some("alice"), PASSWORD), Err(Refusal::Wrong));
+        assert_eq!(client.generation(), 1);
     }
 
     // Files with faults change nothing.
     files.write("users", "alice");
     reload.ask();
-    clerk.poll(START);
-    assert_eq!(seat.generation(), 1);
-    assert!(ask(&mut other, &mut clerk, START, None, TOKEN).is_ok());
+    authenticator.poll(START);
+    assert_eq!(client.generation(), 1);
+    assert!(ask(&mut other, &mut authenticator, START, None, TOKEN).is_ok());
 }
 
 #[test]
 fn a_token_never_waits_and_is_never_locked_out() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let mut seat = auth.seat(bell());
+    let mut client = auth.client(bell());
     let reload = auth.reload();
-    let (mut clerk, ..) = auth.into_parts();
+    let (mut authenticator, ..) = auth.into_parts();
     for ticket in 0..QUESTIONS_MAX as u64 {
-        seat.ask(START, ticket, shown(Some("nobody"), "wrong")).unwrap();
+        client.ask(START, ticket, shown(Some("nobody"), "wrong")).unwrap();
     }
     // The authenticator has not verified any of them.
     for (login, secret) in [(None, TOKEN), (Some("robot"), TOKEN)] {
-        assert!(seat.judge_at_once(START, &shown(login, secret)).is_some_and(|verdict| verdict.is_ok()));
-        seat.ask(START, 99, shown(login, secret)).unwrap();
-        assert!(matches!(seat.poll(), Some((99, Ok(_)))));
+        assert!(client.judge_at_once(START, &shown(login, secret)).is_some_and(|verdict| verdict.is_ok()));
+        client.ask(START, 99, shown(login, secret)).unwrap();
+        assert!(matches!(client.poll(), Some((99, Ok(_)))));
     }
     for _ in 0..100 {
-        assert_eq!(seat.judge_at_once(START, &shown(None, "pit_guess")), Some(Err(Refusal::Wrong)));
-        seat.admit(START, "robot", [127, 0, 0, 1].into(), false).unwrap_err();
+        assert_eq!(client.judge_at_once(START, &shown(None, "pit_guess")), Some(Err(Refusal::Wrong)));
+        client.admit(START, "robot", [127, 0, 0, 1].into(), false).unwrap_err();
     }
-    assert!(seat.recall(START, &shown(Some("robot"), TOKEN)).is_some());
+    assert!(client.recall(START, &shown(Some("robot"), TOKEN)).is_some());
     files.write("tokens", "");
     reload.ask();
-    clerk.poll(START);
-    assert!(seat.recall(START, &shown(None, TOKEN)).is_none(), "revoked, it is gone at once");
+    authenticator.poll(START);
+    assert!(client.recall(START, &shown(None, TOKEN)).is_none(), "revoked, it is gone at once");
 }
 
 #[test]
 fn a_client_has_a_bounded_queue_and_every_question_is_answered_in_turn() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let (mut seat, mut other) = (auth.seat(bell()), auth.seat(bell()));
-    let (mut clerk, ..) = auth.into_parts();
+    let (mut client, mut other) = (auth.client(bell()), auth.client(bell()));
+    let (mut authenticator, ..) = auth.into_parts();
     let from = |n: u8, ticket: u64| Credentials {
         login: Some(format!("user{ticket}")),
         secret: Secret::new("wrong"),
@@ -201,38 +205,38 @@ fn a_client_has_a_bounded_queue_and_every_question_is_answered_in_turn() {
     // Two are on the lane, the others wait.
     let all = QUESTIONS_MAX as u64 + 2;
     for ticket in 0..all {
-        seat.ask(START, ticket, from(1, ticket)).unwrap();
+        client.ask(START, ticket, from(1, ticket)).unwrap();
     }
-    assert_eq!(seat.ask(START, 99, from(1, 99)), Err(Busy));
+    assert_eq!(client.ask(START, 99, from(1, 99)), Err(Busy));
     // Another address gets a slot, and the address that fills the queue loses one.
-    seat.ask(START, 100, from(2, 100)).unwrap();
-    assert_eq!(seat.poll(), Some((all - 1, Err(Refusal::Busy))));
+    client.ask(START, 100, from(2, 100)).unwrap();
+    assert_eq!(client.poll(), Some((all - 1, Err(Refusal::Busy))));
     // One question per client at a time: a late one does not wait behind the queue of another
     // thread.
     other.ask(START, 1, from(1, 1)).unwrap();
-    assert_eq!(clerk.close(START), 2);
+    assert_eq!(authenticator.close(START), 2);
     assert!(matches!(other.poll(), Some((1, Err(Refusal::Ending)))));
     let mut tickets = Vec::new();
     loop {
-        tickets.extend(std::iter::from_fn(|| seat.poll()).map(|(ticket, _)| ticket));
-        if clerk.close(START) == 0 {
+        tickets.extend(std::iter::from_fn(|| client.poll()).map(|(ticket, _)| ticket));
+        if authenticator.close(START) == 0 {
             break;
         }
     }
     assert_eq!(tickets.len() as u64, all, "each is answered");
     let place = |ticket| tickets.iter().position(|known| *known == ticket);
     assert!(place(100) < place(4), "the other address had its turn: {tickets:?}");
-    assert_eq!(seat.ask(START, 99, from(1, 99)), Ok(()));
+    assert_eq!(client.ask(START, 99, from(1, 99)), Ok(()));
 }
 
 #[test]
 fn without_logins_every_client_is_local() {
     let mut auth = Auth::open(AuthSettings::off()).unwrap();
-    let mut seat = auth.seat(bell());
-    let local = seat.anybody().unwrap().clone();
+    let mut client = auth.client(bell());
+    let local = client.anybody().unwrap().clone();
     assert_eq!((&*local.name, local.role, &local.strategies), ("local", Role::Admin, &Strategies::All));
-    seat.ask(START, 1, shown(None, "anything")).unwrap();
-    assert_eq!(seat.poll(), Some((1, Ok(local))));
+    client.ask(START, 1, shown(None, "anything")).unwrap();
+    assert_eq!(client.poll(), Some((1, Ok(local))));
 }
 
 #[test]
@@ -241,7 +245,7 @@ fn empty_or_faulty_files_prevent_the_start() {
     let refused = || Auth::open(files.settings()).expect_err("it must not start").to_string();
     files.write("users", "# nobody\n");
     files.write("tokens", "");
-    assert!(refused().contains("nobody could log in"));
+    assert!(refused().contains("no user can log in"));
     files.write("users", "alice");
     files.write(
         "tokens",
@@ -258,12 +262,12 @@ fn empty_or_faulty_files_prevent_the_start() {
 fn sessions_of_removed_or_changed_logins_are_revoked() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let mut roll = auth.seat(bell()).roll();
+    let mut roll = auth.client(bell()).roll();
     let reload = auth.reload();
-    let (mut clerk, ..) = auth.into_parts();
+    let (mut authenticator, ..) = auth.into_parts();
     let mut read_again = || {
         reload.ask();
-        clerk.poll(START);
+        authenticator.poll(START);
     };
     assert!(!roll.has_changed());
     assert!(!roll.is_revoked("alice", 0) && !roll.is_revoked("robot", 0));
@@ -289,7 +293,7 @@ fn sessions_of_removed_or_changed_logins_are_revoked() {
     assert!(roll.is_revoked("alice", 2) && roll.is_revoked("robot", 0));
     assert!(!roll.is_revoked("alice", 3) && !roll.is_revoked("robot", 3));
 
-    let open = Auth::open(AuthSettings::off()).unwrap().seat(bell()).roll();
+    let open = Auth::open(AuthSettings::off()).unwrap().client(bell()).roll();
     assert!(!open.is_revoked("local", 0), "where nobody must log in");
 }
 
@@ -298,11 +302,11 @@ fn sessions_of_removed_or_changed_logins_are_revoked() {
 fn no_password_is_verified_during_shutdown() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let mut seat = auth.seat(bell());
-    let (mut clerk, ..) = auth.into_parts();
-    seat.ask(START, 1, shown(Some("alice"), "wrong")).unwrap();
-    seat.ask(START, 2, shown(Some("alice"), PASSWORD)).unwrap();
-    while clerk.close(START) > 0 {}
-    assert_eq!(seat.poll(), Some((1, Err(Refusal::Ending))));
-    assert_eq!(seat.poll(), Some((2, Err(Refusal::Ending))));
+    let mut client = auth.client(bell());
+    let (mut authenticator, ..) = auth.into_parts();
+    client.ask(START, 1, shown(Some("alice"), "wrong")).unwrap();
+    client.ask(START, 2, shown(Some("alice"), PASSWORD)).unwrap();
+    while authenticator.close(START) > 0 {}
+    assert_eq!(client.poll(), Some((1, Err(Refusal::Ending))));
+    assert_eq!(client.poll(), Some((2, Err(Refusal::Ending))));
 }

@@ -11,13 +11,13 @@ use super::token::Sum;
 pub struct Tokens(BTreeMap<Sum, Identity>);
 
 impl Tokens {
-    pub fn of(book: &CredentialStore) -> Tokens {
+    pub fn of(store: &CredentialStore) -> Tokens {
         let sum = |proof: &Proof| match proof {
             Proof::Token(sum) => Some(sum.clone()),
             Proof::Password(_) => None,
         };
         let tokens =
-            book.entries.iter().filter_map(|entry| Some((sum(&entry.proof)?, entry.identity.clone())));
+            store.entries.iter().filter_map(|entry| Some((sum(&entry.proof)?, entry.identity.clone())));
         Tokens(tokens.collect())
     }
 

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::nats::Warning;
 use crate::nats::checkup;
-use crate::standby::broker::{self, Facts};
+use crate::standby::broker::{self, BrokerFacts};
 
 /// Size of a block as the journal writes it, number of blocks written, and the time limit.
 const BLOCK_BYTES: usize = 4_096;
@@ -32,7 +32,7 @@ pub struct Probes {
     pub clock_synchronized: Option<bool>,
     pub ports: Vec<Port>,
     /// How the broker stores the stream of the standby; None: there is no standby.
-    pub broker: Option<Result<Facts, String>>,
+    pub broker: Option<Result<BrokerFacts, String>>,
     /// Faults of the rights at the broker; None: there is no broker.
     pub rights: Option<Result<Vec<Warning>, String>>,
 }

@@ -158,7 +158,7 @@ impl FixLogWriter {
             let idle = self.trays.iter().all(|tray| tray.logs.is_empty() && tray.stores.is_empty());
             thread::park_timeout(if idle { EVERY_IDLE } else { EVERY });
         };
-        let thread = thread::Builder::new().name("fix-clerk".to_string()).spawn(work)?;
+        let thread = thread::Builder::new().name("fix-log".to_string()).spawn(work)?;
         Ok(AtWork { stop, thread: Some(thread) })
     }
 }

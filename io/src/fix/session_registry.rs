@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::config::GATEWAYS_MAX;
 use crate::journal::metadata::JournalMetadata;
-use crate::journal::{Fault, What};
+use crate::journal::{Fault, FaultKind};
 
 /// Maximum number of sessions of one gateway, including all that a family ever admitted. Each has a
 /// store.
@@ -121,7 +121,7 @@ fn names(notes: Option<&JournalMetadata>, gateway: u8) -> Result<Vec<String>, Fa
     let Some(notes) = notes else { return Ok(Vec::new()) };
     let Some(bytes) = notes.get(&key(gateway))? else { return Ok(Vec::new()) };
     let damaged =
-        || Fault::new(key(gateway).as_ref(), 0, What::StateDamaged("names of FIX sessions".to_string()));
+        || Fault::new(key(gateway).as_ref(), 0, FaultKind::StateDamaged("names of FIX sessions".to_string()));
     let text = String::from_utf8(bytes).map_err(|_| damaged())?;
     let names: Vec<String> = text.lines().map(str::to_string).collect();
     if names.iter().all(|name| is_plain(name)) && names.len() <= SESSIONS_MAX {

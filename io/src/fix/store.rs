@@ -34,7 +34,7 @@ use pitlane_protocols::fix::store::{MessageStore, ReportedEvent, SequenceNumbers
 
 use crate::journal::Level;
 use crate::journal::disk::{Disk, File, PAGE_BYTES, Region};
-use crate::journal::{Fault, What};
+use crate::journal::{Fault, FaultKind};
 
 /// File extension of stores.
 pub const ENDING: &str = "store";
@@ -142,7 +142,7 @@ impl FileStore {
                 }
                 Kept { numbers, heard: table, messages: Vec::new(), lost_power, file_bytes: 0 }
             }
-            Err(error) => return Err(Fault::new(path, 0, What::Io(error))),
+            Err(error) => return Err(Fault::new(path, 0, FaultKind::Io(error))),
         };
         FileStore::begin(place, kept).map_err(Fault::io(path))
     }
@@ -152,7 +152,7 @@ impl FileStore {
         match place.disk.read(&place.path) {
             Ok(bytes) => Ok(Some(reading::read(place, &bytes)?.heard.to_vec())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Fault::new(&place.path, 0, What::Io(error))),
+            Err(error) => Err(Fault::new(&place.path, 0, FaultKind::Io(error))),
         }
     }
 
@@ -163,7 +163,7 @@ impl FileStore {
             Ok(page) => reading::heard_of_head(place, &page)
                 .map_or_else(|| FileStore::peek(place), |heard| Ok(Some(heard))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Fault::new(&place.path, 0, What::Io(error))),
+            Err(error) => Err(Fault::new(&place.path, 0, FaultKind::Io(error))),
         }
     }
 

@@ -41,7 +41,7 @@ use self::peer::{ClusterPeer, RoutedCommand};
 use self::relay::{mark_up, take_commands};
 use super::shard_client::ShardClient;
 use crate::config::{Cluster, Config, Member, Nats};
-use crate::journal::{self, Past};
+use crate::journal::{self, PastEvents};
 use crate::nats::rights::{self, Rights};
 use crate::nats::subjects::{Subjects, segment};
 use crate::platform::Far;
@@ -73,7 +73,7 @@ pub struct ClusterParts {
     /// Maximum number of orders of each shard.
     pub orders_max: u32,
     /// By shard: events of other servers' orders, read from the journal.
-    pub past: Vec<Past>,
+    pub past: Vec<PastEvents>,
     /// By shard of other servers: the last event that all our FIX sessions have reported; `None` if
     /// there are no sessions.
     pub reported: Option<Vec<u64>>,

@@ -57,7 +57,7 @@ use self::slot::StrategySlot;
 pub use self::state::terms_of;
 use super::shard_client::ShardClient;
 use crate::config::{Config, Nats, RemoteStrategySettings, Strategy};
-use crate::journal::Past;
+use crate::journal::PastEvents;
 use crate::nats::generic::Generic;
 use crate::nats::subjects::Subjects;
 use crate::ticks::pace::Pace;
@@ -83,7 +83,7 @@ pub struct RemoteStrategiesParts {
     pub subjects: Subjects,
     pub strategies: Vec<Strategy>,
     /// By shard: events of the strategies, read from the journal.
-    pub past: Vec<Past>,
+    pub past: Vec<PastEvents>,
     /// By shard: the last event before this start.
     pub last_seqs: Vec<u64>,
     /// Numbers for the ids of all processes until the next start.
@@ -95,7 +95,7 @@ pub struct RemoteStrategiesParts {
 impl RemoteStrategiesParts {
     pub fn of(
         config: &Config,
-        past: Vec<Past>,
+        past: Vec<PastEvents>,
         last_seqs: Vec<u64>,
         numbers: IdBlock,
     ) -> RemoteStrategiesParts {
@@ -311,7 +311,7 @@ impl RemoteStrategies {
             return Some(batch);
         }
         if let Some(phase) = inner.phases.pop_front() {
-            return Some((self.subjects.life().into(), phase));
+            return Some((self.subjects.phases().into(), phase));
         }
         let prices = inner.next_prices()?;
         count(&self.counts.price_batches);

@@ -7,7 +7,7 @@ use pitlane_engine::time::Timestamp;
 
 use crate::config::Durability;
 use crate::net::listener::BoundAddress;
-use crate::standby::state::State;
+use crate::standby::state::StandbyState;
 
 #[derive(Debug)]
 pub struct ServiceStatus {
@@ -20,7 +20,7 @@ pub struct ServiceStatus {
     /// Names and numbers of the formats on disk, for `/version`.
     formats: Vec<(&'static str, u32)>,
     /// State of the standby group, where there is one.
-    standby: OnceLock<Arc<State>>,
+    standby: OnceLock<Arc<StandbyState>>,
 }
 
 /// Phase of the service as a whole.
@@ -116,12 +116,12 @@ impl ServiceStatus {
     }
 
     /// Sets the state of the server in its standby group. Only the first call counts.
-    pub fn set_standby(&self, state: Arc<State>) {
+    pub fn set_standby(&self, state: Arc<StandbyState>) {
         let _ = self.standby.set(state);
     }
 
     /// Returns the state in the standby group; `None` where there is no group.
-    pub fn standby(&self) -> Option<&State> {
+    pub fn standby(&self) -> Option<&StandbyState> {
         self.standby.get().map(Arc::as_ref)
     }
 

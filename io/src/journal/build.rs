@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use super::Folders;
 use super::disk::Disk;
-use super::fault::{Fault, What};
+use super::fault::{Fault, FaultKind};
 use super::header::{HEADER_BYTES, Header, Owner};
-use super::record::{Found, Record};
-use super::replay::Replay;
-use super::scan::{Hear, Piece, segment_path};
-use super::segments::{Archived, Kept};
+use super::record::{DecodedRecord, JournalRecord};
+use super::replay::ShardReplay;
+use super::scan::{RecordVisitor, SegmentFile, segment_path};
+use super::segments::{Archived, KeptSnapshot};
 use super::snapshot::{Snapshot, snapshot_path};
 
 /// Records applied in one step, about one millisecond of work.
@@ -22,15 +22,15 @@ const RECORDS_PER_STEP: usize = 2_048;
 pub struct Build {
     disk: Disk,
     folder: PathBuf,
-    replay: Replay,
+    replay: ShardReplay,
     /// Segments still to be read.
     todo: VecDeque<Archived>,
-    reading: Option<Reading>,
+    reading: Option<SegmentReading>,
 }
 
 #[derive(Debug)]
-struct Reading {
-    piece: Piece,
+struct SegmentReading {
+    piece: SegmentFile,
     salt: u32,
     bytes: Vec<u8>,
     at: usize,
@@ -45,14 +45,14 @@ impl Build {
         folders: &Folders,
         owner: Owner,
         archive: &VecDeque<Archived>,
-        snapshots: &VecDeque<Kept>,
+        snapshots: &VecDeque<KeptSnapshot>,
     ) -> io::Result<Build> {
         let (folder, references) = (folders.shard(owner.shard), folders.references());
         let replay = match snapshots.back() {
             Some(kept) => Snapshot::read(disk, &folder, kept.seq, &owner)
-                .and_then(|snapshot| Replay::from_snapshot(disk, &references, &folder, &snapshot))
+                .and_then(|snapshot| ShardReplay::from_snapshot(disk, &references, &folder, &snapshot))
                 .map_err(into_io)?,
-            None => Replay::new(disk, &references, owner),
+            None => ShardReplay::new(disk, &references, owner),
         };
         let new = archive.iter().filter(|segment| segment.last > replay.seq());
         let todo = new.copied().collect();
@@ -61,7 +61,7 @@ impl Build {
 
     /// Does one step of work. When everything is read, writes the snapshot and returns it with its
     /// size in bytes.
-    pub fn step(&mut self) -> io::Result<Option<(Kept, u64)>> {
+    pub fn step(&mut self) -> io::Result<Option<(KeptSnapshot, u64)>> {
         if let Some(reading) = &mut self.reading {
             if reading.step(&mut self.replay).map_err(into_io)? {
                 self.reading = None;
@@ -77,30 +77,31 @@ impl Build {
         let snapshot = self.replay.snapshot().ok_or(io::ErrorKind::InvalidData)?;
         let bytes = snapshot.encode();
         self.disk.put(&snapshot_path(&self.folder, snapshot.seq), &bytes)?;
-        let kept = Kept { seq: snapshot.seq, reference: snapshot.reference };
+        let kept = KeptSnapshot { seq: snapshot.seq, reference: snapshot.reference };
         Ok(Some((kept, bytes.len() as u64)))
     }
 
-    fn open(&self, segment: Archived) -> Result<Reading, Fault> {
+    fn open(&self, segment: Archived) -> Result<SegmentReading, Fault> {
         let path = segment_path(&self.folder, segment.number);
         let bytes = self.disk.read(&path).map_err(Fault::io(&path))?;
         let Ok((header, header_sum)) = Header::decode(&bytes) else {
-            return Err(Fault::new(&path, 0, What::HeaderDamaged));
+            return Err(Fault::new(&path, 0, FaultKind::HeaderDamaged));
         };
         let salt = header.owner.salt(segment.number);
-        let piece = Piece { path, header, header_sum, next: None, bytes: bytes.len() as u64 };
-        Ok(Reading { piece, salt, bytes, at: HEADER_BYTES, last: segment.last })
+        let piece = SegmentFile { path, header, header_sum, next: None, bytes: bytes.len() as u64 };
+        Ok(SegmentReading { piece, salt, bytes, at: HEADER_BYTES, last: segment.last })
     }
 }
 
-impl Reading {
+impl SegmentReading {
     /// Applies some records; returns true at the end of the segment. The segment is complete and
     /// was synced, so anything that is not a record is damage.
-    fn step(&mut self, replay: &mut Replay) -> Result<bool, Fault> {
+    fn step(&mut self, replay: &mut ShardReplay) -> Result<bool, Fault> {
         for _ in 0..RECORDS_PER_STEP {
-            let Found::Record { record, bytes, .. } = Record::decode(self.salt, &self.bytes[self.at..])
+            let DecodedRecord::Record { record, bytes, .. } =
+                JournalRecord::decode(self.salt, &self.bytes[self.at..])
             else {
-                let what = What::RecordDamaged { after: replay.seq() };
+                let what = FaultKind::RecordDamaged { after: replay.seq() };
                 return Err(Fault::new(&self.piece.path, self.at, what));
             };
             replay.record(&self.piece, self.at, &record)?;
@@ -115,7 +116,7 @@ impl Reading {
 
 fn into_io(fault: Fault) -> io::Error {
     match fault.what {
-        What::Io(error) => error,
+        FaultKind::Io(error) => error,
         _ => io::Error::new(io::ErrorKind::InvalidData, fault),
     }
 }

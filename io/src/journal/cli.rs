@@ -14,16 +14,16 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::disk::Disk;
 use super::fault::Fault;
 use super::header::Owner;
-use super::mark::Mark;
-use super::record::{Record, kind};
+use super::mark::DiskMark;
+use super::record::{JournalRecord, kind};
 use super::recovery::{check_beginning, last_boot, recover};
-use super::replay::{Replay, decode_start};
-use super::scan::{self, Hear, JournalScan, Piece};
+use super::replay::{ShardReplay, decode_start};
+use super::scan::{self, JournalScan, RecordVisitor, SegmentFile};
 use super::snapshot::{Snapshot, snapshots_in};
 use super::{Folders, read_identity};
 
 #[derive(Debug)]
-pub enum VerbError {
+pub enum JournalCliError {
     /// There is no journal here.
     Nothing(PathBuf),
     NoShard {
@@ -35,36 +35,36 @@ pub enum VerbError {
     Output(io::Error),
 }
 
-impl fmt::Display for VerbError {
+impl fmt::Display for JournalCliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            VerbError::Nothing(path) => write!(f, "there is no journal in {}", path.display()),
-            VerbError::NoShard { asked, shards } => {
+            JournalCliError::Nothing(path) => write!(f, "there is no journal in {}", path.display()),
+            JournalCliError::NoShard { asked, shards } => {
                 write!(f, "there is no shard {asked}: the journal has shards 0 to {}", shards - 1)
             }
-            VerbError::Fault(fault) => write!(f, "{fault}"),
-            VerbError::Output(error) => write!(f, "{error}"),
+            JournalCliError::Fault(fault) => write!(f, "{fault}"),
+            JournalCliError::Output(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for VerbError {}
+impl std::error::Error for JournalCliError {}
 
-impl From<Fault> for VerbError {
-    fn from(fault: Fault) -> VerbError {
-        VerbError::Fault(fault)
+impl From<Fault> for JournalCliError {
+    fn from(fault: Fault) -> JournalCliError {
+        JournalCliError::Fault(fault)
     }
 }
 
-impl From<io::Error> for VerbError {
-    fn from(error: io::Error) -> VerbError {
-        VerbError::Output(error)
+impl From<io::Error> for JournalCliError {
+    fn from(error: io::Error) -> JournalCliError {
+        JournalCliError::Output(error)
     }
 }
 
 /// The part of a journal to process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RecordRange {
     /// Shard to process; `None` for all.
     pub shard: Option<u16>,
     /// First and last record.
@@ -74,26 +74,31 @@ pub struct Part {
     pub limit: u64,
 }
 
-impl Default for Part {
-    fn default() -> Part {
-        Part { shard: None, from: 0, to: u64::MAX, limit: u64::MAX }
+impl Default for RecordRange {
+    fn default() -> RecordRange {
+        RecordRange { shard: None, from: 0, to: u64::MAX, limit: u64::MAX }
     }
 }
 
 /// Prints one line for each record, `segment:offset sequence time kind what`, and returns the
 /// number of lines.
-pub fn dump(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Result<u64, VerbError> {
+pub fn dump(
+    disk: &Disk,
+    data: &Path,
+    part: &RecordRange,
+    out: &mut impl Write,
+) -> Result<u64, JournalCliError> {
     let mut lines = 0;
     for owner in owners(disk, data, part)? {
-        let trail = survey(disk, &Folders::new(data), &owner)?;
+        let scanned = survey(disk, &Folders::new(data), &owner)?;
         let mut dump =
             Dump { shard: owner.shard, part, out, lines: 0, left: part.limit - lines, broken: None };
-        let from = trail.place_of(part.from.saturating_sub(1));
-        let walked = scan::walk(disk, &trail, from, disk.boot(), &mut dump);
+        let from = scanned.index_of(part.from.saturating_sub(1));
+        let walked = scan::walk(disk, &scanned, from, disk.boot(), &mut dump);
         let (written, broken) = (dump.lines, dump.broken);
         lines += written;
         if let Some(error) = broken {
-            return Err(VerbError::Output(error));
+            return Err(JournalCliError::Output(error));
         }
         if let Some(torn) = walked?.torn {
             writeln!(out, "# {} at {}: the end is torn, or being written", torn.path.display(), torn.offset)?;
@@ -117,23 +122,28 @@ pub struct Verified {
 
 /// Checks every checksum, every link and every snapshot, and that replay gives each recorded
 /// digest.
-pub fn verify(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Result<Verified, VerbError> {
+pub fn verify(
+    disk: &Disk,
+    data: &Path,
+    part: &RecordRange,
+    out: &mut impl Write,
+) -> Result<Verified, JournalCliError> {
     let folders = Folders::new(data);
     let mut all = Verified::default();
     for owner in owners(disk, data, part)? {
         match verify_shard(disk, &folders, &owner, &mut all, out) {
             Ok(()) => {}
-            Err(VerbError::Fault(fault)) => {
+            Err(JournalCliError::Fault(fault)) => {
                 all.faults += 1;
                 writeln!(out, "shard {}: {fault}", owner.shard)?;
             }
             Err(other) => return Err(other),
         }
     }
-    let words = if all.faults == 0 { "sound" } else { "NOT SOUND" };
+    let text = if all.faults == 0 { "sound" } else { "NOT SOUND" };
     writeln!(
         out,
-        "{words}: {} records in {} segments, {} snapshots, {} digests checked, {} warnings, {} faults",
+        "{text}: {} records in {} segments, {} snapshots, {} digests checked, {} warnings, {} faults",
         all.records, all.segments, all.snapshots, all.digests, all.warnings, all.faults
     )?;
     Ok(all)
@@ -145,20 +155,20 @@ fn verify_shard(
     owner: &Owner,
     all: &mut Verified,
     out: &mut impl Write,
-) -> Result<(), VerbError> {
+) -> Result<(), JournalCliError> {
     let folder = folders.shard(owner.shard);
-    let mut doubts = Vec::new();
-    let mark = Mark::read(disk, folders, owner, &mut doubts)?;
-    let trail = survey(disk, folders, owner)?;
-    for doubt in doubts {
+    let mut mark_warnings = Vec::new();
+    let mark = DiskMark::read(disk, folders, owner, &mut mark_warnings)?;
+    let scanned = survey(disk, folders, owner)?;
+    for warning in mark_warnings {
         all.warnings += 1;
-        writeln!(out, "shard {}: {doubt}", owner.shard)?;
+        writeln!(out, "shard {}: {warning}", owner.shard)?;
     }
-    for path in &trail.void {
+    for path in &scanned.void {
         all.warnings += 1;
         writeln!(
             out,
-            "shard {}: {} counts no more: a later segment or a snapshot stands for it",
+            "shard {}: {} is no longer used: a later segment or a snapshot replaces it",
             owner.shard,
             path.display()
         )?;
@@ -177,19 +187,19 @@ fn verify_shard(
     // Replays from the beginning if it still exists, otherwise from the oldest snapshot; the replay
     // must then match every other snapshot exactly.
     let references = folders.references();
-    let whole = trail.first().is_none_or(|first| first == 1);
+    let whole = scanned.first().is_none_or(|first| first == 1);
     let replay = match (whole, snapshots.first()) {
-        (false, Some(oldest)) => Replay::from_snapshot(disk, &references, &folder, oldest)?,
-        _ => Replay::new(disk, &references, *owner),
+        (false, Some(oldest)) => ShardReplay::from_snapshot(disk, &references, &folder, oldest)?,
+        _ => ShardReplay::new(disk, &references, *owner),
     };
-    check_beginning(&folder, &trail, replay.seq())?;
-    let mut check = Check { replay, snapshots, records: 0, met: 0 };
-    check.meet()?;
-    let walked = scan::walk(disk, &trail, 0, disk.boot(), &mut check);
+    check_beginning(&folder, &scanned, replay.seq())?;
+    let mut check = SnapshotCheck { replay, snapshots, records: 0, matched: 0 };
+    check.match_snapshot()?;
+    let walked = scan::walk(disk, &scanned, 0, disk.boot(), &mut check);
     all.records += check.records;
     let counts = check.replay.counts();
     all.segments += counts.segments;
-    all.digests += counts.digests + check.met;
+    all.digests += counts.digests + check.matched;
     let walked = walked?;
     mark.map_or(Ok(()), |mark| mark.check(folders, owner, &walked.position))?;
     if let Some(torn) = walked.torn {
@@ -214,7 +224,12 @@ pub struct Replayed {
 }
 
 /// Rebuilds the state as a start would, or up to a record, and prints it.
-pub fn replay(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Result<Replayed, VerbError> {
+pub fn replay(
+    disk: &Disk,
+    data: &Path,
+    part: &RecordRange,
+    out: &mut impl Write,
+) -> Result<Replayed, JournalCliError> {
     let folders = Folders::new(data);
     let mut all = Replayed::default();
     for owner in owners(disk, data, part)? {
@@ -229,8 +244,14 @@ pub fn replay(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Re
                 (replay.finish(), counts, None)
             }
             None => {
-                let found =
-                    recover(disk, &folders, &owner, disk.boot(), super::Unheard::default(), &mut |_| {})?;
+                let found = recover(
+                    disk,
+                    &folders,
+                    &owner,
+                    disk.boot(),
+                    super::EventReceivers::default(),
+                    &mut |_| {},
+                )?;
                 for warning in &found.warnings {
                     writeln!(out, "shard {}: {warning}", owner.shard)?;
                 }
@@ -274,22 +295,22 @@ pub fn replay(disk: &Disk, data: &Path, part: &Part, out: &mut impl Write) -> Re
 }
 
 /// Replays from the newest snapshot that is not beyond `to`, or from the beginning.
-fn replay_to(disk: &Disk, folders: &Folders, owner: &Owner, to: u64) -> Result<Replay, VerbError> {
+fn replay_to(disk: &Disk, folders: &Folders, owner: &Owner, to: u64) -> Result<ShardReplay, JournalCliError> {
     let (folder, references) = (folders.shard(owner.shard), folders.references());
-    let trail = survey(disk, folders, owner)?;
+    let scanned = survey(disk, folders, owner)?;
     let mut seqs = snapshots_in(disk, &folder)?;
     seqs.retain(|&seq| seq <= to);
     let replay = match seqs.last() {
         Some(&seq) => {
             let snapshot = Snapshot::read(disk, &folder, seq, owner)?;
-            Replay::from_snapshot(disk, &references, &folder, &snapshot)?
+            ShardReplay::from_snapshot(disk, &references, &folder, &snapshot)?
         }
-        None => Replay::new(disk, &references, *owner),
+        None => ShardReplay::new(disk, &references, *owner),
     };
-    let from = trail.place_of(replay.seq());
-    let mut upto = Upto { replay, to };
-    scan::walk(disk, &trail, from, disk.boot(), &mut upto)?;
-    Ok(upto.replay)
+    let from = scanned.index_of(replay.seq());
+    let mut bounded = BoundedReplay { replay, to };
+    scan::walk(disk, &scanned, from, disk.boot(), &mut bounded)?;
+    Ok(bounded.replay)
 }
 
 pub(super) fn survey(disk: &Disk, folders: &Folders, owner: &Owner) -> Result<JournalScan, Fault> {
@@ -297,14 +318,14 @@ pub(super) fn survey(disk: &Disk, folders: &Folders, owner: &Owner) -> Result<Jo
     scan::survey(disk, &folders.shard(owner.shard), owner, rebooted)
 }
 
-pub(super) fn owners(disk: &Disk, data: &Path, part: &Part) -> Result<Vec<Owner>, VerbError> {
+pub(super) fn owners(disk: &Disk, data: &Path, part: &RecordRange) -> Result<Vec<Owner>, JournalCliError> {
     let folders = Folders::new(data);
     let Some(identity) = read_identity(disk, &folders)? else {
-        return Err(VerbError::Nothing(folders.journal()));
+        return Err(JournalCliError::Nothing(folders.journal()));
     };
     let shards = identity.shards;
     if let Some(asked) = part.shard.filter(|&asked| asked >= shards) {
-        return Err(VerbError::NoShard { asked, shards });
+        return Err(JournalCliError::NoShard { asked, shards });
     }
     let wanted = (0..shards).filter(|&shard| part.shard.is_none_or(|asked| asked == shard));
     Ok(wanted.map(|shard| Owner { identity: identity.identity, shard, shards }).collect())
@@ -312,25 +333,30 @@ pub(super) fn owners(disk: &Disk, data: &Path, part: &Part) -> Result<Vec<Owner>
 
 struct Dump<'a, W: Write> {
     shard: u16,
-    part: &'a Part,
+    part: &'a RecordRange,
     out: &'a mut W,
     lines: u64,
     left: u64,
     broken: Option<io::Error>,
 }
 
-impl<W: Write> Hear for Dump<'_, W> {
-    fn segment(&mut self, _piece: &Piece) -> Result<(), Fault> {
+impl<W: Write> RecordVisitor for Dump<'_, W> {
+    fn segment(&mut self, _piece: &SegmentFile) -> Result<(), Fault> {
         Ok(())
     }
 
-    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+    fn record(
+        &mut self,
+        piece: &SegmentFile,
+        offset: usize,
+        record: &JournalRecord<'_>,
+    ) -> Result<(), Fault> {
         let wanted = (self.part.from..=self.part.to).contains(&record.seq);
         if !wanted || self.lines >= self.left || self.broken.is_some() {
             return Ok(());
         }
         let (shard, number, time) = (self.shard, piece.header.number, Timestamp(record.time));
-        let line = writeln!(self.out, "{shard}/{number}:{offset} {} {time} {}", record.seq, words(record));
+        let line = writeln!(self.out, "{shard}/{number}:{offset} {} {time} {}", record.seq, text(record));
         self.broken = line.err();
         self.lines += 1;
         Ok(())
@@ -338,7 +364,7 @@ impl<W: Write> Hear for Dump<'_, W> {
 }
 
 /// Describes a record in words.
-fn words(record: &Record<'_>) -> String {
+fn text(record: &JournalRecord<'_>) -> String {
     match record.kind {
         kind::COMMAND => match codec::decode_command(record.payload) {
             Ok(command) => format!(
@@ -363,53 +389,63 @@ fn words(record: &Record<'_>) -> String {
 }
 
 /// A replay that must match every snapshot it passes.
-struct Check {
-    replay: Replay,
+struct SnapshotCheck {
+    replay: ShardReplay,
     /// Snapshots still to be compared, oldest first.
     snapshots: Vec<Snapshot>,
     records: u64,
-    met: u64,
+    matched: u64,
 }
 
-impl Check {
+impl SnapshotCheck {
     /// Compares the state with the snapshot of this record, if there is one.
-    fn meet(&mut self) -> Result<(), Fault> {
+    fn match_snapshot(&mut self) -> Result<(), Fault> {
         let seq = self.replay.seq();
         while self.snapshots.first().is_some_and(|snapshot| snapshot.seq <= seq) {
             let snapshot = self.snapshots.remove(0);
             if snapshot.seq == seq {
                 self.replay.check(&snapshot)?;
-                self.met += 1;
+                self.matched += 1;
             }
         }
         Ok(())
     }
 }
 
-impl Hear for Check {
-    fn segment(&mut self, piece: &Piece) -> Result<(), Fault> {
+impl RecordVisitor for SnapshotCheck {
+    fn segment(&mut self, piece: &SegmentFile) -> Result<(), Fault> {
         self.replay.segment(piece)
     }
 
-    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+    fn record(
+        &mut self,
+        piece: &SegmentFile,
+        offset: usize,
+        record: &JournalRecord<'_>,
+    ) -> Result<(), Fault> {
         self.records += 1;
         self.replay.record(piece, offset, record)?;
-        self.meet()
+        self.match_snapshot()
     }
 }
 
 /// A replay that ends early.
-struct Upto {
-    replay: Replay,
+struct BoundedReplay {
+    replay: ShardReplay,
     to: u64,
 }
 
-impl Hear for Upto {
-    fn segment(&mut self, piece: &Piece) -> Result<(), Fault> {
+impl RecordVisitor for BoundedReplay {
+    fn segment(&mut self, piece: &SegmentFile) -> Result<(), Fault> {
         self.replay.segment(piece)
     }
 
-    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+    fn record(
+        &mut self,
+        piece: &SegmentFile,
+        offset: usize,
+        record: &JournalRecord<'_>,
+    ) -> Result<(), Fault> {
         if record.seq > self.to { Ok(()) } else { self.replay.record(piece, offset, record) }
     }
 }

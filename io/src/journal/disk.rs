@@ -55,13 +55,13 @@ impl Disk {
         self.sync_folder(folder_of(path))?;
         let mut mapped = MappedFile::new(&file, bytes)?;
         mapped.clear();
-        Ok((File::Real(file), Region(Memory::Mapped(mapped))))
+        Ok((File::Real(file), Region(RegionMemory::Mapped(mapped))))
     }
 
     fn create_simulated(&self, disk: &Simulated, path: &Path, bytes: usize) -> io::Result<(File, Region)> {
         let file = disk.create(path, vec![0; bytes])?;
         self.sync_folder(folder_of(path))?;
-        Ok((File::Simulated(file.clone()), Region(Memory::Simulated(file, bytes))))
+        Ok((File::Simulated(file.clone()), Region(RegionMemory::Simulated(file, bytes))))
     }
 
     /// Creates or replaces a small file. After a crash the old or the new version exists, complete.
@@ -275,10 +275,10 @@ impl File {
 /// The mapped file was created by this process and is reserved to the last byte, and nothing
 /// shortens it while it is mapped. That prevents the kernel from raising SIGBUS on access.
 #[derive(Debug)]
-pub struct Region(Memory);
+pub struct Region(RegionMemory);
 
 #[derive(Debug)]
-enum Memory {
+enum RegionMemory {
     Mapped(MappedFile),
     Simulated(SimulatedFile, usize),
 }
@@ -290,42 +290,42 @@ impl Region {
         let from = self.capacity();
         assert!(bytes > from && bytes.is_multiple_of(PAGE_BYTES), "a segment grows by whole pages");
         match (&mut self.0, file) {
-            (Memory::Mapped(mapped), File::Real(file)) => {
+            (RegionMemory::Mapped(mapped), File::Real(file)) => {
                 let longer = reserve(file, from, bytes).and_then(|()| MappedFile::new(file, bytes));
                 // Only the new end is removed again, and no mapping covers it.
                 *mapped = longer.inspect_err(|_| drop(file.set_len(from as u64)))?;
                 (from..bytes).step_by(PAGE_BYTES).for_each(|at| mapped.write(at, &[0; PAGE_BYTES]));
                 Ok(())
             }
-            (Memory::Simulated(simulated, usable), _) => {
+            (RegionMemory::Simulated(simulated, usable), _) => {
                 simulated.extend(bytes)?;
                 *usable = bytes;
                 Ok(())
             }
-            (Memory::Mapped(_), File::Simulated(_)) => Err(io::ErrorKind::InvalidInput.into()),
+            (RegionMemory::Mapped(_), File::Simulated(_)) => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
 
     pub fn capacity(&self) -> usize {
         match &self.0 {
-            Memory::Mapped(mapped) => mapped.len(),
-            Memory::Simulated(_, bytes) => *bytes,
+            RegionMemory::Mapped(mapped) => mapped.len(),
+            RegionMemory::Simulated(_, bytes) => *bytes,
         }
     }
 
     #[inline]
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         match &mut self.0 {
-            Memory::Mapped(mapped) => mapped.write(at, bytes),
-            Memory::Simulated(file, _) => file.write(at, bytes),
+            RegionMemory::Mapped(mapped) => mapped.write(at, bytes),
+            RegionMemory::Simulated(file, _) => file.write(at, bytes),
         }
     }
 
     /// Appends a copy of a range to `into`.
     pub fn read_into(&self, from: usize, to: usize, into: &mut Vec<u8>) {
         match &self.0 {
-            Memory::Mapped(mapped) => mapped.read_into(from..to, into),
-            Memory::Simulated(file, _) => into.extend_from_slice(&file.bytes()[from..to]),
+            RegionMemory::Mapped(mapped) => mapped.read_into(from..to, into),
+            RegionMemory::Simulated(file, _) => into.extend_from_slice(&file.bytes()[from..to]),
         }
     }
 

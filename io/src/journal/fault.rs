@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 pub struct Fault {
     pub file: PathBuf,
     pub offset: u64,
-    pub what: What,
+    pub what: FaultKind,
 }
 
 #[derive(Debug)]
-pub enum What {
+pub enum FaultKind {
     /// The system returned an error.
     Io(io::Error),
     /// Another process has the folder locked.
@@ -69,7 +69,7 @@ pub enum What {
     /// Replay gives another state than the recorded digest.
     Digest {
         seq: u64,
-        told: u64,
+        recorded: u64,
         found: u64,
     },
     /// There is no snapshot, and the beginning of the journal is missing too.
@@ -85,12 +85,12 @@ pub enum What {
 }
 
 impl Fault {
-    pub(crate) fn new(file: &Path, offset: usize, what: What) -> Fault {
+    pub(crate) fn new(file: &Path, offset: usize, what: FaultKind) -> Fault {
         Fault { file: file.to_path_buf(), offset: offset as u64, what }
     }
 
     pub(crate) fn io(file: &Path) -> impl FnOnce(io::Error) -> Fault {
-        move |error| Fault::new(file, 0, What::Io(error))
+        move |error| Fault::new(file, 0, FaultKind::Io(error))
     }
 }
 
@@ -102,93 +102,99 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-impl fmt::Display for What {
+impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Io(error) => write!(f, "{error}"),
-            What::Locked => write!(f, "another process has this journal open"),
-            What::HeaderDamaged => write!(f, "the segment's header is damaged"),
-            What::Format(format) => write!(f, "written in format {format}, which this version does not read"),
-            What::Foreign => write!(f, "the segment belongs to another journal or shard"),
-            What::Shards { journal, asked } => {
+            FaultKind::Io(error) => write!(f, "{error}"),
+            FaultKind::Locked => write!(f, "another process has this journal open"),
+            FaultKind::HeaderDamaged => write!(f, "the segment's header is damaged"),
+            FaultKind::Format(format) => {
+                write!(f, "written in format {format}, which this version does not read")
+            }
+            FaultKind::Foreign => write!(f, "the segment belongs to another journal or shard"),
+            FaultKind::Shards { journal, asked } => {
                 write!(f, "the journal was written with {journal} shards, and {asked} are configured")
             }
-            What::Instance { journal, asked } => {
+            FaultKind::Instance { journal, asked } => {
                 write!(f, "the journal is that of instance {journal}, and {asked} is configured")
             }
-            What::Missing { number } => write!(f, "it continues segment {number}, which is missing"),
-            What::Behind { segment, record, found } => write!(
+            FaultKind::Missing { number } => write!(f, "it continues segment {number}, which is missing"),
+            FaultKind::Behind { segment, record, found } => write!(
                 f,
                 "the journal ends with record {found}, and record {record} was on disk: segment {segment} or its end is missing"
             ),
-            What::JournalMissing => {
-                write!(f, "there is no journal here, and the notes beside it tell of one")
+            FaultKind::JournalMissing => {
+                write!(f, "there is no journal here, but the notes beside it belong to one")
             }
-            What::OldState(format) => write!(
+            FaultKind::OldState(format) => write!(
                 f,
                 "a snapshot of an earlier version, in format {format}, which this version cannot complete; and the journal no longer goes back to its beginning"
             ),
-            What::OldRules { seq } => write!(
+            FaultKind::OldRules { seq } => write!(
                 f,
-                "written by an earlier version, whose rules differ: by this version's rules the state after record {seq} is another than its clients were told"
+                "written by an earlier version, whose rules differ: by this version's rules the state after record {seq} is not the one that clients were told"
             ),
-            What::Chain { number } => write!(f, "it does not fit to segment {number}, which it continues"),
-            What::RecordDamaged { after } => {
+            FaultKind::Chain { number } => {
+                write!(f, "it does not fit to segment {number}, which it continues")
+            }
+            FaultKind::RecordDamaged { after } => {
                 write!(f, "the record after number {after} is damaged, and it was whole once")
             }
-            What::RecordUnknown { seq, kind } => {
+            FaultKind::RecordUnknown { seq, kind } => {
                 write!(f, "record {seq} is of kind {kind}, which this version does not know")
             }
-            What::CommandUnknown { seq } => write!(f, "the command in record {seq} cannot be read"),
-            What::Digest { seq, told, found } => {
+            FaultKind::CommandUnknown { seq } => write!(f, "the command in record {seq} cannot be read"),
+            FaultKind::Digest { seq, recorded, found } => {
                 write!(
                     f,
-                    "the state after record {seq} has digest {found:016x}, and {told:016x} was written down"
+                    "the state after record {seq} has digest {found:016x}, and the journal records {recorded:016x}"
                 )
             }
-            What::NoBeginning { first } => {
+            FaultKind::NoBeginning { first } => {
                 write!(f, "the journal begins with record {first}, and no snapshot reaches there")
             }
-            What::ReferenceMissing { name } => write!(f, "the reference data {name:016x} are missing"),
-            What::ReferenceDamaged => write!(f, "the reference data are not what their name says"),
-            What::StateDamaged(words) => write!(f, "{words}"),
-            What::IdentityDamaged => write!(f, "the journal's identity cannot be read"),
+            FaultKind::ReferenceMissing { name } => write!(f, "the reference data {name:016x} are missing"),
+            FaultKind::ReferenceDamaged => write!(f, "the reference data are not what their name says"),
+            FaultKind::StateDamaged(text) => write!(f, "{text}"),
+            FaultKind::IdentityDamaged => write!(f, "the journal's identity cannot be read"),
         }
     }
 }
 
-impl What {
+impl FaultKind {
     fn advice(&self) -> &'static str {
         match self {
-            What::Io(_) => "see whether the disk is well and the folder readable",
-            What::Locked => "stop that process, or choose another data folder",
-            What::Format(_) | What::RecordUnknown { .. } => "start the version that wrote it",
-            What::Shards { .. } => "configure as many shards as before, or begin with an empty data folder",
-            What::Instance { .. } => "configure the same instance as before, or choose its data folder",
-            What::Digest { .. } => {
+            FaultKind::Io(_) => "check whether the disk works and the folder is readable",
+            FaultKind::Locked => "stop that process, or choose another data folder",
+            FaultKind::Format(_) | FaultKind::RecordUnknown { .. } => "start the version that wrote it",
+            FaultKind::Shards { .. } => {
+                "configure as many shards as before, or begin with an empty data folder"
+            }
+            FaultKind::Instance { .. } => "configure the same instance as before, or choose its data folder",
+            FaultKind::Digest { .. } => {
                 "keep the folder and report it: `pitlane journal replay` shows the state, `pitlane journal dump` the commands"
             }
-            What::OldRules { .. } | What::OldState(_) => {
+            FaultKind::OldRules { .. } | FaultKind::OldState(_) => {
                 "start the version that wrote it, cancel the open orders, note positions and cash, and stop it; then begin with an empty data folder and book positions and cash there as transactions. Nothing was changed"
             }
-            What::Behind { .. } => {
+            FaultKind::Behind { .. } => {
                 "put the missing file back, or restore the folder from a copy. To go on without it, remove `journal/marks`: what the missing records did is then lost. Nothing was changed"
             }
-            What::JournalMissing => {
-                "put the folder `journal` back, or restore the data folder from a copy; to begin anew, choose an empty data folder. Nothing was changed"
+            FaultKind::JournalMissing => {
+                "put the folder `journal` back, or restore the data folder from a copy; to start without it, choose an empty data folder. Nothing was changed"
             }
-            What::HeaderDamaged
-            | What::Foreign
-            | What::Missing { .. }
-            | What::Chain { .. }
-            | What::RecordDamaged { .. }
-            | What::CommandUnknown { .. }
-            | What::NoBeginning { .. }
-            | What::ReferenceMissing { .. }
-            | What::ReferenceDamaged
-            | What::StateDamaged(_)
-            | What::IdentityDamaged => {
-                "look at it with `pitlane journal verify`; restore the folder from a copy. Nothing was changed"
+            FaultKind::HeaderDamaged
+            | FaultKind::Foreign
+            | FaultKind::Missing { .. }
+            | FaultKind::Chain { .. }
+            | FaultKind::RecordDamaged { .. }
+            | FaultKind::CommandUnknown { .. }
+            | FaultKind::NoBeginning { .. }
+            | FaultKind::ReferenceMissing { .. }
+            | FaultKind::ReferenceDamaged
+            | FaultKind::StateDamaged(_)
+            | FaultKind::IdentityDamaged => {
+                "check it with `pitlane journal verify`; restore the folder from a copy. Nothing was changed"
             }
         }
     }

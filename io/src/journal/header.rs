@@ -45,7 +45,7 @@ impl Owner {
 
 /// A position in a segment, with a checksum of everything written up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct SegmentLink {
     /// Number of the segment; zero at the beginning of the journal.
     pub number: u64,
     pub end: u64,
@@ -65,7 +65,7 @@ pub struct Header {
     pub time: u64,
     pub digest: u64,
     pub durable: u64,
-    pub after: Link,
+    pub after: SegmentLink,
     /// Name of the reference data in force at the first record.
     pub reference: u64,
     /// Version of the [`RULES`] by which the records were applied.
@@ -80,7 +80,7 @@ impl Header {
         out[8..12].copy_from_slice(&FORMAT.to_le_bytes());
         out[16..32].copy_from_slice(&self.owner.identity.to_le_bytes());
         out[32..48].copy_from_slice(&self.boot.to_le_bytes());
-        let words = [
+        let text = [
             self.number,
             self.first,
             self.time,
@@ -89,7 +89,7 @@ impl Header {
             self.after.number,
             self.after.end,
         ];
-        for (place, word) in out[48..104].chunks_exact_mut(8).zip(words) {
+        for (place, word) in out[48..104].chunks_exact_mut(8).zip(text) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         out[104..108].copy_from_slice(&self.after.header_sum.to_le_bytes());
@@ -140,7 +140,7 @@ impl Header {
             time: word(64),
             digest: word(72),
             durable: word(80),
-            after: Link { number: word(88), end: word(96), header_sum: half(104), chain: half(108) },
+            after: SegmentLink { number: word(88), end: word(96), header_sum: half(104), chain: half(108) },
             reference: word(116),
             rules: half(124),
         };
@@ -175,7 +175,7 @@ mod tests {
             time: 77,
             digest: 88,
             durable: 990,
-            after: Link { number: 2, end: 4_096, header_sum: 1, chain: 2 },
+            after: SegmentLink { number: 2, end: 4_096, header_sum: 1, chain: 2 },
             reference: 99,
             rules: 5,
         }

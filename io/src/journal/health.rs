@@ -72,7 +72,7 @@ impl fmt::Display for WriteMode {
 
 /// The operation that the journal was performing when the system returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum DiskOperation {
     Nothing,
     Reserving,
     Syncing,
@@ -81,18 +81,24 @@ pub enum Doing {
     Retention,
 }
 
-const DOINGS: [Doing; 6] =
-    [Doing::Nothing, Doing::Reserving, Doing::Syncing, Doing::Moving, Doing::Snapshot, Doing::Retention];
+const OPERATIONS: [DiskOperation; 6] = [
+    DiskOperation::Nothing,
+    DiskOperation::Reserving,
+    DiskOperation::Syncing,
+    DiskOperation::Moving,
+    DiskOperation::Snapshot,
+    DiskOperation::Retention,
+];
 
-impl fmt::Display for Doing {
+impl fmt::Display for DiskOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Doing::Nothing => "nothing",
-            Doing::Reserving => "reserving room for a segment",
-            Doing::Syncing => "syncing a segment",
-            Doing::Moving => "moving to another segment after a failed sync",
-            Doing::Snapshot => "writing a snapshot",
-            Doing::Retention => "removing what is no longer needed",
+            DiskOperation::Nothing => "nothing",
+            DiskOperation::Reserving => "reserving space for a segment",
+            DiskOperation::Syncing => "syncing a segment",
+            DiskOperation::Moving => "moving to another segment after a failed sync",
+            DiskOperation::Snapshot => "writing a snapshot",
+            DiskOperation::Retention => "removing what is no longer needed",
         })
     }
 }
@@ -101,8 +107,8 @@ impl fmt::Display for Doing {
 #[derive(Debug, Default)]
 pub struct Health {
     pub(super) writer: WriterPart,
-    pub(super) keeper: SyncerPart,
-    pub(super) steward: SegmentManagerPart,
+    pub(super) syncer: SyncerPart,
+    pub(super) segment_manager: SegmentManagerPart,
     shipper: ShipperPart,
 }
 
@@ -160,29 +166,29 @@ struct ShipperPart {
 #[derive(Debug, Default)]
 pub(super) struct LastError {
     code: AtomicU32,
-    doing: AtomicU8,
+    operation: AtomicU8,
 }
 
 impl LastError {
-    pub fn set(&self, doing: Doing, error: &io::Error) {
+    pub fn set(&self, operation: DiskOperation, error: &io::Error) {
         // An error without an OS error code is reported as EIO. It comes from this program or from
         // std, and is rare.
         let eio = rustix::io::Errno::IO.raw_os_error();
         self.code.store(error.raw_os_error().unwrap_or(eio) as u32, Ordering::Relaxed);
-        self.doing.store(doing as u8, Ordering::Relaxed);
+        self.operation.store(operation as u8, Ordering::Relaxed);
     }
 
-    fn words(&self) -> Option<String> {
+    fn text(&self) -> Option<String> {
         let code = self.code.load(Ordering::Relaxed);
-        let doing = DOINGS[self.doing.load(Ordering::Relaxed) as usize % DOINGS.len()];
-        (code != 0).then(|| format!("{doing}: {}", io::Error::from_raw_os_error(code as i32)))
+        let operation = OPERATIONS[self.operation.load(Ordering::Relaxed) as usize % OPERATIONS.len()];
+        (code != 0).then(|| format!("{operation}: {}", io::Error::from_raw_os_error(code as i32)))
     }
 }
 
 /// The health at approximately one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    pub door: WriteMode,
+pub struct JournalReport {
+    pub write_mode: WriteMode,
     pub appended: u64,
     pub synced: u64,
     pub bytes: u64,
@@ -226,12 +232,12 @@ impl Health {
     }
 
     #[inline]
-    pub fn door(&self) -> WriteMode {
-        if self.keeper.shut.load(Ordering::Relaxed) {
+    pub fn write_mode(&self) -> WriteMode {
+        if self.syncer.shut.load(Ordering::Relaxed) {
             WriteMode::Shut
-        } else if self.keeper.faults.load(Ordering::Relaxed) > 0 {
+        } else if self.syncer.faults.load(Ordering::Relaxed) > 0 {
             WriteMode::Failed
-        } else if self.steward.full.load(Ordering::Relaxed) {
+        } else if self.segment_manager.full.load(Ordering::Relaxed) {
             WriteMode::Full
         } else if self.shipper.full.load(Ordering::Relaxed) {
             WriteMode::BrokerFull
@@ -240,28 +246,28 @@ impl Health {
         }
     }
 
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> JournalReport {
         let get = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let (writer, keeper, steward) = (&self.writer, &self.keeper, &self.steward);
-        Report {
-            door: self.door(),
+        let (writer, syncer, segment_manager) = (&self.writer, &self.syncer, &self.segment_manager);
+        JournalReport {
+            write_mode: self.write_mode(),
             appended: get(&writer.appended),
-            synced: get(&keeper.synced),
+            synced: get(&syncer.synced),
             bytes: get(&writer.bytes),
             segment: get(&writer.segment),
             refused: get(&writer.refused),
             waits: get(&writer.waits),
-            syncs: get(&keeper.syncs),
-            sync_ns_max: get(&keeper.sync_ns_max),
-            faults: get(&keeper.faults),
-            segments: get(&steward.segments),
-            segment_bytes: get(&steward.segment_bytes),
-            snapshots: get(&steward.snapshots),
-            snapshot_seq: get(&steward.snapshot_seq),
-            snapshot_bytes: get(&steward.snapshot_bytes),
-            snapshot_at: get(&steward.snapshot_at),
-            removed: get(&steward.removed),
-            last_error: keeper.error.words().or_else(|| steward.error.words()),
+            syncs: get(&syncer.syncs),
+            sync_ns_max: get(&syncer.sync_ns_max),
+            faults: get(&syncer.faults),
+            segments: get(&segment_manager.segments),
+            segment_bytes: get(&segment_manager.segment_bytes),
+            snapshots: get(&segment_manager.snapshots),
+            snapshot_seq: get(&segment_manager.snapshot_seq),
+            snapshot_bytes: get(&segment_manager.snapshot_bytes),
+            snapshot_at: get(&segment_manager.snapshot_at),
+            removed: get(&segment_manager.removed),
+            last_error: syncer.error.text().or_else(|| segment_manager.error.text()),
         }
     }
 }
@@ -273,13 +279,13 @@ mod tests {
     #[test]
     fn the_worst_state_is_reported_first() {
         let health = Health::default();
-        assert_eq!(health.door(), WriteMode::Open);
-        health.steward.full.store(true, Ordering::Relaxed);
-        assert_eq!(health.door(), WriteMode::Full);
-        health.keeper.faults.store(1, Ordering::Relaxed);
-        assert_eq!(health.door(), WriteMode::Failed);
-        health.keeper.shut.store(true, Ordering::Relaxed);
-        assert_eq!(health.door(), WriteMode::Shut);
+        assert_eq!(health.write_mode(), WriteMode::Open);
+        health.segment_manager.full.store(true, Ordering::Relaxed);
+        assert_eq!(health.write_mode(), WriteMode::Full);
+        health.syncer.faults.store(1, Ordering::Relaxed);
+        assert_eq!(health.write_mode(), WriteMode::Failed);
+        health.syncer.shut.store(true, Ordering::Relaxed);
+        assert_eq!(health.write_mode(), WriteMode::Shut);
     }
 
     #[test]
@@ -287,11 +293,11 @@ mod tests {
         let health = Health::default();
         assert_eq!(health.report().last_error, None);
         let error = io::Error::from_raw_os_error(28);
-        health.steward.error.set(Doing::Reserving, &error);
-        let words = health.report().last_error.unwrap();
-        assert!(words.starts_with("reserving room for a segment: "), "{words}");
-        for (at, doing) in DOINGS.iter().enumerate() {
-            assert_eq!(*doing as usize, at);
+        health.segment_manager.error.set(DiskOperation::Reserving, &error);
+        let text = health.report().last_error.unwrap();
+        assert!(text.starts_with("reserving space for a segment: "), "{text}");
+        for (at, operation) in OPERATIONS.iter().enumerate() {
+            assert_eq!(*operation as usize, at);
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::disk::Disk;
-use super::fault::{Fault, What};
-use super::{Folders, Setup, scan};
+use super::fault::{Fault, FaultKind};
+use super::{Folders, JournalSetup, scan};
 
 /// Reads the identity of the journal and checks it against the configuration, or creates it.
-pub(super) fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fault> {
+pub(super) fn identify(setup: &JournalSetup<'_>, folders: &Folders) -> Result<u128, Fault> {
     let path = folders.identity();
     let asked = (setup.settings.instance, setup.shards as u16);
     let Some(found) = read_identity(setup.disk, folders)? else {
@@ -18,10 +18,10 @@ pub(super) fn identify(setup: &Setup<'_>, folders: &Folders) -> Result<u128, Fau
         return Ok(identity);
     };
     if found.shards != asked.1 {
-        return Err(Fault::new(&path, 0, What::Shards { journal: found.shards, asked: asked.1 }));
+        return Err(Fault::new(&path, 0, FaultKind::Shards { journal: found.shards, asked: asked.1 }));
     }
     if found.instance != asked.0 {
-        return Err(Fault::new(&path, 0, What::Instance { journal: found.instance, asked: asked.0 }));
+        return Err(Fault::new(&path, 0, FaultKind::Instance { journal: found.instance, asked: asked.0 }));
     }
     Ok(found.identity)
 }
@@ -35,14 +35,14 @@ const EARLY_NOTES: [&str; 2] = ["venue-birth.note", "cluster-life.note"];
 fn check_absence(disk: &Disk, folders: &Folders) -> Result<(), Fault> {
     let notes = disk.list(&folders.notes()).map_err(Fault::io(&folders.notes()))?;
     match notes.iter().any(|name| name.ends_with(".note") && !EARLY_NOTES.contains(&name.as_str())) {
-        true => Err(Fault::new(&folders.journal(), 0, What::JournalMissing)),
+        true => Err(Fault::new(&folders.journal(), 0, FaultKind::JournalMissing)),
         false => Ok(()),
     }
 }
 
 /// The owner of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct JournalIdentity {
     pub identity: u128,
     pub instance: u64,
     pub shards: u16,
@@ -57,7 +57,7 @@ fn write_identity(identity: u128, instance: u64, shards: u16) -> String {
 }
 
 /// Reads the identity, or returns `None` if there is no journal.
-pub fn read_identity(disk: &Disk, folders: &Folders) -> Result<Option<Identity>, Fault> {
+pub fn read_identity(disk: &Disk, folders: &Folders) -> Result<Option<JournalIdentity>, Fault> {
     let path = folders.identity();
     let bytes = match disk.read(&path) {
         Ok(bytes) => bytes,
@@ -65,23 +65,27 @@ pub fn read_identity(disk: &Disk, folders: &Folders) -> Result<Option<Identity>,
             // A journal without its identity file is not an empty journal.
             let segments = disk.list(&folders.shard(0)).map_err(Fault::io(&path))?;
             return match segments.iter().any(|name| scan::segment_number(name).is_some()) {
-                true => Err(Fault::new(&path, 0, What::IdentityDamaged)),
+                true => Err(Fault::new(&path, 0, FaultKind::IdentityDamaged)),
                 false => Ok(None),
             };
         }
-        Err(error) => return Err(Fault::new(&path, 0, What::Io(error))),
+        Err(error) => return Err(Fault::new(&path, 0, FaultKind::Io(error))),
     };
     let parsed = std::str::from_utf8(&bytes).ok().and_then(parse_identity);
-    parsed.map(Some).ok_or_else(|| Fault::new(&path, 0, What::IdentityDamaged))
+    parsed.map(Some).ok_or_else(|| Fault::new(&path, 0, FaultKind::IdentityDamaged))
 }
 
-fn parse_identity(text: &str) -> Option<Identity> {
+fn parse_identity(text: &str) -> Option<JournalIdentity> {
     let mut lines = text.lines().skip(1);
     let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
     let identity = u128::from_str_radix(value("identity")?, 16).ok()?;
     let instance = value("instance")?.parse().ok()?;
     let shards = value("shards")?.parse().ok()?;
-    (text == write_identity(identity, instance, shards)).then_some(Identity { identity, instance, shards })
+    (text == write_identity(identity, instance, shards)).then_some(JournalIdentity {
+        identity,
+        instance,
+        shards,
+    })
 }
 
 #[cfg(test)]
@@ -105,6 +109,6 @@ mod tests {
         assert!(check_absence(&disk, &folders).is_ok(), "a first start that was cut short");
         notes.put("orders", b"1").unwrap();
         let fault = check_absence(&disk, &folders).unwrap_err();
-        assert!(matches!(fault.what, What::JournalMissing), "{fault}");
+        assert!(matches!(fault.what, FaultKind::JournalMissing), "{fault}");
     }
 }

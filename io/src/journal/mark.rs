@@ -16,21 +16,21 @@ use std::path::PathBuf;
 
 use super::Folders;
 use super::disk::Disk;
-use super::fault::{Fault, What};
+use super::fault::{Fault, FaultKind};
 use super::header::{Owner, array};
-use super::writer::Position;
+use super::writer::JournalPosition;
 
 const BYTES: usize = 36;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct DiskMark {
     /// Newest segment that was synced.
     pub segment: u64,
     /// Last record that was synced when the mark was written.
     pub record: u64,
 }
 
-impl Mark {
+impl DiskMark {
     /// Returns the mark of a shard, or `None` if there is none. A mark that is damaged, or belongs
     /// to another journal, gives `None` and a warning.
     pub fn read(
@@ -38,12 +38,12 @@ impl Mark {
         folders: &Folders,
         owner: &Owner,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Mark>, Fault> {
+    ) -> Result<Option<DiskMark>, Fault> {
         let path = folders.mark(owner.shard);
         let bytes = match disk.read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Fault::new(&path, 0, What::Io(error))),
+            Err(error) => return Err(Fault::new(&path, 0, FaultKind::Io(error))),
         };
         let mark = decode(&bytes, owner);
         if mark.is_none() {
@@ -54,22 +54,22 @@ impl Mark {
     }
 
     /// Refuses a journal that ends before the record known to be on disk.
-    pub fn check(&self, folders: &Folders, owner: &Owner, end: &Position) -> Result<(), Fault> {
+    pub fn check(&self, folders: &Folders, owner: &Owner, end: &JournalPosition) -> Result<(), Fault> {
         if end.seq >= self.record {
             return Ok(());
         }
-        let what = What::Behind { segment: self.segment, record: self.record, found: end.seq };
+        let what = FaultKind::Behind { segment: self.segment, record: self.record, found: end.seq };
         Err(Fault::new(&folders.shard(owner.shard), 0, what))
     }
 }
 
-fn decode(bytes: &[u8], owner: &Owner) -> Option<Mark> {
+fn decode(bytes: &[u8], owner: &Owner) -> Option<DiskMark> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
     let sum = u32::from_le_bytes(array(&bytes[32..]));
     let identity = u128::from_le_bytes(array(&bytes[16..32]));
     let word = |at: usize| u64::from_le_bytes(array(&bytes[at..at + 8]));
     let is_ours = crc32c::crc32c(&bytes[..32]) == sum && identity == owner.identity;
-    is_ours.then(|| Mark { segment: word(0), record: word(8) })
+    is_ours.then(|| DiskMark { segment: word(0), record: word(8) })
 }
 
 /// Writes the mark of one shard.
@@ -78,19 +78,19 @@ pub(super) struct Marker {
     disk: Disk,
     path: PathBuf,
     identity: u128,
-    mark: Mark,
+    mark: DiskMark,
 }
 
 impl Marker {
     pub(super) fn new(disk: &Disk, folders: &Folders, owner: &Owner) -> Marker {
         let (disk, path) = (disk.clone(), folders.mark(owner.shard));
-        Marker { disk, path, identity: owner.identity, mark: Mark::default() }
+        Marker { disk, path, identity: owner.identity, mark: DiskMark::default() }
     }
 
     /// Records that all records up to this one are on disk, the last of them in this segment.
     /// Writes the file only if the segment differs from the previous mark, or if `now` is set. An
     /// error changes nothing: the older mark is still true, and the next sync tries again.
-    pub(super) fn note(&mut self, mark: Mark, now: bool) -> io::Result<()> {
+    pub(super) fn note(&mut self, mark: DiskMark, now: bool) -> io::Result<()> {
         if mark == self.mark || mark.segment == self.mark.segment && !now {
             return Ok(());
         }
@@ -120,12 +120,12 @@ mod tests {
         let owner = Owner { identity: 7 << 99, shard: 3, shards: 4 };
         let read = |owner: &Owner| {
             let mut warnings = Vec::new();
-            let mark = Mark::read(&disk, &folders, owner, &mut warnings).unwrap();
+            let mark = DiskMark::read(&disk, &folders, owner, &mut warnings).unwrap();
             (mark, warnings.len())
         };
         assert_eq!(read(&owner), (None, 0));
         let mut marker = Marker::new(&disk, &folders, &owner);
-        let (first, later) = (Mark { segment: 2, record: 10 }, Mark { segment: 2, record: 20 });
+        let (first, later) = (DiskMark { segment: 2, record: 10 }, DiskMark { segment: 2, record: 20 });
         marker.note(first, false).unwrap();
         marker.note(later, false).unwrap();
         assert_eq!(read(&owner), (Some(first), 0), "once for each segment");
@@ -138,7 +138,7 @@ mod tests {
             assert_eq!(read(&owner), (None, 1), "bit {bit}");
             simulated.meddle(&folders.mark(3), flip);
         }
-        let end = |seq| Position { seq, ..Position::default() };
+        let end = |seq| JournalPosition { seq, ..JournalPosition::default() };
         assert!(later.check(&folders, &owner, &end(20)).is_ok());
         let fault = later.check(&folders, &owner, &end(19)).unwrap_err().to_string();
         assert!(fault.contains("segment 2") && fault.contains("20"), "{fault}");

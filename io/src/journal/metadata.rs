@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pitlane_engine::desk::IdBlock;
 
 use super::disk::Disk;
-use super::fault::{Fault, What};
+use super::fault::{Fault, FaultKind};
 
 /// Longest key in bytes; the key is part of a file name.
 const KEY_BYTES_MAX: usize = 64;
@@ -32,13 +32,13 @@ impl JournalMetadata {
         let mut bytes = match self.disk.read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Fault::new(&path, 0, What::Io(error))),
+            Err(error) => return Err(Fault::new(&path, 0, FaultKind::Io(error))),
         };
         let Some((value, sum)) = bytes.split_last_chunk::<4>() else {
-            return Err(Fault::new(&path, 0, What::StateDamaged("the note is cut short".into())));
+            return Err(Fault::new(&path, 0, FaultKind::StateDamaged("the note is cut short".into())));
         };
         if crc32c::crc32c(value).to_le_bytes() != *sum {
-            return Err(Fault::new(&path, 0, What::StateDamaged("the note is damaged".into())));
+            return Err(Fault::new(&path, 0, FaultKind::StateDamaged("the note is damaged".into())));
         }
         bytes.truncate(bytes.len() - 4);
         Ok(Some(bytes))
@@ -56,7 +56,7 @@ impl JournalMetadata {
     pub fn number(&self, key: &str) -> Result<Option<u64>, Fault> {
         let Some(bytes) = self.get(key)? else { return Ok(None) };
         let number = bytes.as_slice().try_into().map_err(|_| {
-            Fault::new(&self.path_of(key), 0, What::StateDamaged("the note is not a number".into()))
+            Fault::new(&self.path_of(key), 0, FaultKind::StateDamaged("the note is not a number".into()))
         })?;
         Ok(Some(u64::from_le_bytes(number)))
     }
@@ -66,7 +66,7 @@ impl JournalMetadata {
     pub fn reserve(&self, key: &str, count: u64) -> Result<IdBlock, Fault> {
         let next = self.number(key)?.unwrap_or(1);
         let end = next.checked_add(count).ok_or_else(|| {
-            Fault::new(&self.path_of(key), 0, What::StateDamaged("there are no numbers left".into()))
+            Fault::new(&self.path_of(key), 0, FaultKind::StateDamaged("there are no numbers left".into()))
         })?;
         self.put(key, &end.to_le_bytes())?;
         Ok(IdBlock { next, end })

@@ -79,7 +79,7 @@ impl Writer {
         let mut payload = [0; COMMAND_BYTES_MAX];
         let length = encode_command(command, &mut payload);
         if let CommandKind::Reference { name } = command.body {
-            self.turn_to(name, now.0, || shard.digest())?;
+            self.switch_reference(name, now.0, || shard.digest())?;
         }
         self.append(now.0, kind::COMMAND, &payload[..length], class_of(&command.body), || shard.digest())
     }

@@ -28,7 +28,7 @@ pub mod kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct JournalRecord<'a> {
     /// Sequence number, counted from one without gaps over the whole history of a shard.
     pub seq: u64,
     /// Time in nanoseconds since the epoch.
@@ -44,7 +44,7 @@ pub const fn bytes_of(payload: usize) -> usize {
     (HEAD_BYTES + payload).next_multiple_of(8)
 }
 
-impl<'a> Record<'a> {
+impl<'a> JournalRecord<'a> {
     /// Returns the last record known to be on disk when this one was written.
     pub fn durable(&self) -> u64 {
         (self.seq - 1).saturating_sub(self.lag as u64)
@@ -68,25 +68,29 @@ impl<'a> Record<'a> {
     }
 
     /// Decodes the record at the start of `bytes`.
-    pub fn decode(salt: u32, bytes: &'a [u8]) -> Found<'a> {
+    pub fn decode(salt: u32, bytes: &'a [u8]) -> DecodedRecord<'a> {
         let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else {
-            return if bytes.iter().all(|&byte| byte == 0) { Found::Nothing } else { Found::Damage };
+            return if bytes.iter().all(|&byte| byte == 0) {
+                DecodedRecord::Nothing
+            } else {
+                DecodedRecord::Damage
+            };
         };
         let length = u32::from_le_bytes(array(&head[0..4]));
         if length == 0 {
-            return Found::Nothing;
+            return DecodedRecord::Nothing;
         }
         let whole = (length as usize).next_multiple_of(8);
         if !(HEAD_BYTES..=HEAD_BYTES + PAYLOAD_BYTES_MAX).contains(&(length as usize)) || whole > bytes.len()
         {
-            return Found::Damage;
+            return DecodedRecord::Damage;
         }
         let told = u32::from_le_bytes(array(&head[4..8]));
         let filled = bytes[length as usize..whole].iter().all(|&byte| byte == 0) && head[29..32] == [0; 3];
         if !filled || told != sum(salt, length, &bytes[8..length as usize]) {
-            return Found::Damage;
+            return DecodedRecord::Damage;
         }
-        let record = Record {
+        let record = JournalRecord {
             seq: u64::from_le_bytes(array(&head[8..16])),
             time: u64::from_le_bytes(array(&head[16..24])),
             lag: u32::from_le_bytes(array(&head[24..28])),
@@ -94,14 +98,18 @@ impl<'a> Record<'a> {
             payload: &bytes[HEAD_BYTES..length as usize],
         };
         // Sequence numbers start at one, so zero is damage.
-        if record.seq == 0 { Found::Damage } else { Found::Record { record, bytes: whole, sum: told } }
+        if record.seq == 0 {
+            DecodedRecord::Damage
+        } else {
+            DecodedRecord::Record { record, bytes: whole, sum: told }
+        }
     }
 }
 
 /// The contents of a segment at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
-    Record { record: Record<'a>, bytes: usize, sum: u32 },
+pub enum DecodedRecord<'a> {
+    Record { record: JournalRecord<'a>, bytes: usize, sum: u32 },
     Nothing,
     Damage,
 }
@@ -121,7 +129,7 @@ mod tests {
     const SALT: u32 = 0x1234_5678;
 
     fn written(payload: &[u8]) -> Vec<u8> {
-        let record = Record { seq: 7, time: 99, lag: 3, kind: kind::COMMAND, payload };
+        let record = JournalRecord { seq: 7, time: 99, lag: 3, kind: kind::COMMAND, payload };
         let mut bytes = vec![0; bytes_of(payload.len())];
         record.encode(SALT, &mut bytes);
         bytes
@@ -132,7 +140,8 @@ mod tests {
         for length in 0..100u8 {
             let payload: Vec<u8> = (0..length).collect();
             let bytes = written(&payload);
-            let Found::Record { record, bytes: taken, .. } = Record::decode(SALT, &bytes) else {
+            let DecodedRecord::Record { record, bytes: taken, .. } = JournalRecord::decode(SALT, &bytes)
+            else {
                 panic!("{length}")
             };
             assert_eq!((record.seq, record.time, record.lag, record.kind), (7, 99, 3, kind::COMMAND));
@@ -146,17 +155,21 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Record::decode(SALT, &flipped), Found::Damage, "bit {bit}");
+            assert_eq!(JournalRecord::decode(SALT, &flipped), DecodedRecord::Damage, "bit {bit}");
         }
         for length in 1..bytes.len() {
-            assert_eq!(Record::decode(SALT, &bytes[..length]), Found::Damage, "length {length}");
+            assert_eq!(
+                JournalRecord::decode(SALT, &bytes[..length]),
+                DecodedRecord::Damage,
+                "length {length}"
+            );
         }
     }
 
     #[test]
     fn a_record_of_another_segment_is_not_accepted() {
-        assert_eq!(Record::decode(SALT + 1, &written(b"x")), Found::Damage);
-        assert_eq!(Record::decode(SALT, &[0; 64]), Found::Nothing);
-        assert_eq!(Record::decode(SALT, &[]), Found::Nothing);
+        assert_eq!(JournalRecord::decode(SALT + 1, &written(b"x")), DecodedRecord::Damage);
+        assert_eq!(JournalRecord::decode(SALT, &[0; 64]), DecodedRecord::Nothing);
+        assert_eq!(JournalRecord::decode(SALT, &[]), DecodedRecord::Nothing);
     }
 }

@@ -4,19 +4,19 @@ use std::path::Path;
 
 use super::Folders;
 use super::disk::Disk;
-use super::fault::{Fault, What};
+use super::fault::{Fault, FaultKind};
 use super::header::Owner;
-use super::mark::Mark;
-use super::record::Record;
-use super::replay::{Replay, ReplayCounts, Restored, Unheard};
-use super::scan::{self, Hear, JournalScan, Piece, Torn};
-use super::segments::{Archived, Kept};
+use super::mark::DiskMark;
+use super::record::JournalRecord;
+use super::replay::{EventReceivers, ReplayCounts, Restored, ShardReplay};
+use super::scan::{self, JournalScan, RecordVisitor, SegmentFile, Torn};
+use super::segments::{Archived, KeptSnapshot};
 use super::snapshot::{Snapshot, snapshots_in};
-use super::writer::Position;
+use super::writer::JournalPosition;
 
 /// Progress of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RecoveryProgress {
     pub shard: u16,
     pub bytes_done: u64,
     pub bytes_total: u64,
@@ -27,7 +27,7 @@ pub struct Progress {
 pub struct Recovered {
     /// State of the shard; `None` if nothing was ever written.
     pub restored: Option<Restored>,
-    pub position: Position,
+    pub position: JournalPosition,
     pub counts: ReplayCounts,
     /// Record of the snapshot that the recovery started with.
     pub snapshot: Option<u64>,
@@ -35,9 +35,9 @@ pub struct Recovered {
     pub torn: Option<Torn>,
     /// Warnings for the operator.
     pub warnings: Vec<String>,
-    pub(super) trail: JournalScan,
+    pub(super) scanned: JournalScan,
     pub(super) archive: Vec<Archived>,
-    pub(super) snapshots: Vec<Kept>,
+    pub(super) snapshots: Vec<KeptSnapshot>,
 }
 
 /// Recovers a shard's journal without changing any file.
@@ -46,34 +46,34 @@ pub fn recover(
     folders: &Folders,
     owner: &Owner,
     boot: u128,
-    unheard: Unheard,
-    progress: &mut dyn FnMut(Progress),
+    receivers: EventReceivers,
+    progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Recovered, Fault> {
     let folder = folders.shard(owner.shard);
     let mut warnings = Vec::new();
     // The mark is read first: in a journal that is being written it must not be ahead of what is
     // read below.
-    let mark = Mark::read(disk, folders, owner, &mut warnings)?;
-    let trail = scan::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
+    let mark = DiskMark::read(disk, folders, owner, &mut warnings)?;
+    let scanned = scan::survey(disk, &folder, owner, last_boot(disk, folders) != Some(boot))?;
     let (mut replay, snapshots, old) = newest_state(disk, folders, owner, &mut warnings)?;
     let snapshot = (replay.seq() > 0).then_some(replay.seq());
     // A receiver elsewhere may ask for events from before the newest snapshot.
-    if unheard.wants_past()
-        && let Some(older) = older_state(disk, folders, owner, &trail, &snapshots)
+    if receivers.wants_past()
+        && let Some(older) = older_state(disk, folders, owner, &scanned, &snapshots)
     {
         replay = older;
     }
-    replay.listen(unheard);
-    check_beginning(&folder, &trail, replay.seq()).map_err(|fault| old.unwrap_or(fault))?;
-    let from = trail.place_of(replay.seq());
-    let bytes_total = trail.pieces[from.min(trail.pieces.len())..].iter().map(|piece| piece.bytes).sum();
-    let at = Progress { shard: owner.shard, bytes_done: 0, bytes_total };
-    let mut told = Told { replay, at, progress };
-    let walked = scan::walk(disk, &trail, from, boot, &mut told)?;
-    let replay = told.replay;
+    replay.listen(receivers);
+    check_beginning(&folder, &scanned, replay.seq()).map_err(|fault| old.unwrap_or(fault))?;
+    let from = scanned.index_of(replay.seq());
+    let bytes_total = scanned.pieces[from.min(scanned.pieces.len())..].iter().map(|piece| piece.bytes).sum();
+    let at = RecoveryProgress { shard: owner.shard, bytes_done: 0, bytes_total };
+    let mut reporting = ReportingReplay { replay, at, progress };
+    let walked = scan::walk(disk, &scanned, from, boot, &mut reporting)?;
+    let replay = reporting.replay;
     if walked.position.seq < snapshot.unwrap_or(0) {
         // The snapshot was made from segments that are missing now.
-        return Err(Fault::new(&folder, 0, What::Missing { number: trail.number + 1 }));
+        return Err(Fault::new(&folder, 0, FaultKind::Missing { number: scanned.number + 1 }));
     }
     mark.map_or(Ok(()), |mark| mark.check(folders, owner, &walked.position))?;
     let old = replay.counts().old_segments;
@@ -85,14 +85,14 @@ pub fn recover(
     }
     if let Some(torn) = &walked.torn {
         warnings.push(format!(
-            "{} at {}: the end was torn: {} bytes dropped, among them {} whole records nobody was told to be safe",
+            "{} at {}: the end was torn: {} bytes dropped, among them {} whole records that were never acknowledged",
             torn.path.display(),
             torn.offset,
             torn.bytes,
             torn.records
         ));
     }
-    let archive = archive_of(&trail, &walked.position, &walked.void);
+    let archive = archive_of(&scanned, &walked.position, &walked.void);
     let counts = replay.counts();
     let (position, torn) = (walked.position, walked.torn);
     Ok(Recovered {
@@ -102,7 +102,7 @@ pub fn recover(
         snapshot,
         torn,
         warnings,
-        trail,
+        scanned,
         archive,
         snapshots,
     })
@@ -114,7 +114,7 @@ impl Recovered {
     pub(super) fn settle(&self, disk: &Disk, folder: &Path, boot: u128) -> Result<(), Fault> {
         // Files that survived a boot of the machine were on disk, so only those of the current boot
         // are synced.
-        for piece in self.trail.pieces.iter().filter(|piece| piece.header.boot == boot) {
+        for piece in self.scanned.pieces.iter().filter(|piece| piece.header.boot == boot) {
             disk.sync_file(&piece.path).map_err(Fault::io(&piece.path))?;
         }
         // Snapshots are synced before they are renamed, but the rename may not be.
@@ -135,33 +135,35 @@ fn newest_state(
     folders: &Folders,
     owner: &Owner,
     warnings: &mut Vec<String>,
-) -> Result<(Replay, Vec<Kept>, Option<Fault>), Fault> {
+) -> Result<(ShardReplay, Vec<KeptSnapshot>, Option<Fault>), Fault> {
     let mut old = None;
     let (folder, references) = (folders.shard(owner.shard), folders.references());
     let mut seqs = snapshots_in(disk, &folder)?;
     while let Some(seq) = seqs.pop() {
         let read = Snapshot::read(disk, &folder, seq, owner).and_then(|snapshot| {
-            let replay = Replay::from_snapshot(disk, &references, &folder, &snapshot)?;
+            let replay = ShardReplay::from_snapshot(disk, &references, &folder, &snapshot)?;
             Ok((replay, snapshot.reference))
         });
         match read {
             Ok((replay, reference)) => {
                 let older = seqs.iter().filter_map(|&seq| {
                     let snapshot = Snapshot::read(disk, &folder, seq, owner).ok()?;
-                    Some(Kept { seq, reference: snapshot.reference })
+                    Some(KeptSnapshot { seq, reference: snapshot.reference })
                 });
-                let kept = older.chain([Kept { seq, reference }]).collect();
+                let kept = older.chain([KeptSnapshot { seq, reference }]).collect();
                 return Ok((replay, kept, old));
             }
             // These faults concern the whole journal, not one file.
-            Err(fault @ Fault { what: What::Shards { .. } | What::Format(_), .. }) => return Err(fault),
-            Err(fault @ Fault { what: What::OldState(_), .. }) => {
+            Err(fault @ Fault { what: FaultKind::Shards { .. } | FaultKind::Format(_), .. }) => {
+                return Err(fault);
+            }
+            Err(fault @ Fault { what: FaultKind::OldState(_), .. }) => {
                 old.get_or_insert(fault);
             }
-            Err(fault) => warnings.push(format!("snapshot passed over: {fault}")),
+            Err(fault) => warnings.push(format!("snapshot skipped: {fault}")),
         }
     }
-    Ok((Replay::new(disk, &references, *owner), Vec::new(), old))
+    Ok((ShardReplay::new(disk, &references, *owner), Vec::new(), old))
 }
 
 /// Returns the state of the snapshot before the newest, or of the very beginning, if the segments
@@ -170,40 +172,42 @@ fn older_state(
     disk: &Disk,
     folders: &Folders,
     owner: &Owner,
-    trail: &JournalScan,
-    snapshots: &[Kept],
-) -> Option<Replay> {
+    scanned: &JournalScan,
+    snapshots: &[KeptSnapshot],
+) -> Option<ShardReplay> {
     let (folder, references) = (folders.shard(owner.shard), folders.references());
-    let first = trail.pieces.first()?.header.first;
+    let first = scanned.pieces.first()?.header.first;
     let (_newest, older) = snapshots.split_last()?;
     match older.last() {
         Some(kept) if first <= kept.seq + 1 => {
             let snapshot = Snapshot::read(disk, &folder, kept.seq, owner).ok()?;
-            Replay::from_snapshot(disk, &references, &folder, &snapshot).ok()
+            ShardReplay::from_snapshot(disk, &references, &folder, &snapshot).ok()
         }
-        None if first <= 1 => Some(Replay::new(disk, &references, *owner)),
+        None if first <= 1 => Some(ShardReplay::new(disk, &references, *owner)),
         Some(_) | None => None,
     }
 }
 
 /// Checks that the segments begin where the snapshot ends, or before.
-pub fn check_beginning(folder: &Path, trail: &JournalScan, snapshot: u64) -> Result<(), Fault> {
-    match trail.pieces.first() {
+pub fn check_beginning(folder: &Path, scanned: &JournalScan, snapshot: u64) -> Result<(), Fault> {
+    match scanned.pieces.first() {
         Some(piece) if piece.header.first > snapshot + 1 => {
             let first = piece.header.first;
-            let what = trail.gap.map_or(What::NoBeginning { first }, |number| What::Missing { number });
+            let what =
+                scanned.gap.map_or(FaultKind::NoBeginning { first }, |number| FaultKind::Missing { number });
             Err(Fault::new(&piece.path, 56, what))
         }
-        None if snapshot > 0 => Err(Fault::new(folder, 0, What::Missing { number: trail.number + 1 })),
+        None if snapshot > 0 => Err(Fault::new(folder, 0, FaultKind::Missing { number: scanned.number + 1 })),
         Some(_) | None => Ok(()),
     }
 }
 
 /// Returns all segments that count. They are complete, because a new start begins a new segment.
-fn archive_of(trail: &JournalScan, end: &Position, void: &[std::path::PathBuf]) -> Vec<Archived> {
-    let pieces: Vec<&Piece> = trail.pieces.iter().filter(|piece| !void.contains(&piece.path)).collect();
-    let last = |at: usize| pieces.get(at + 1).map_or(end.seq, |next: &&Piece| next.header.first - 1);
-    let archived = |(at, piece): (usize, &&Piece)| Archived {
+fn archive_of(scanned: &JournalScan, end: &JournalPosition, void: &[std::path::PathBuf]) -> Vec<Archived> {
+    let pieces: Vec<&SegmentFile> =
+        scanned.pieces.iter().filter(|piece| !void.contains(&piece.path)).collect();
+    let last = |at: usize| pieces.get(at + 1).map_or(end.seq, |next: &&SegmentFile| next.header.first - 1);
+    let archived = |(at, piece): (usize, &&SegmentFile)| Archived {
         number: piece.header.number,
         first: piece.header.first,
         last: last(at),
@@ -215,20 +219,25 @@ fn archive_of(trail: &JournalScan, end: &Position, void: &[std::path::PathBuf]) 
 }
 
 /// A replay that reports its progress.
-struct Told<'a> {
-    replay: Replay,
-    at: Progress,
-    progress: &'a mut dyn FnMut(Progress),
+struct ReportingReplay<'a> {
+    replay: ShardReplay,
+    at: RecoveryProgress,
+    progress: &'a mut dyn FnMut(RecoveryProgress),
 }
 
-impl Hear for Told<'_> {
-    fn segment(&mut self, piece: &Piece) -> Result<(), Fault> {
+impl RecordVisitor for ReportingReplay<'_> {
+    fn segment(&mut self, piece: &SegmentFile) -> Result<(), Fault> {
         (self.progress)(self.at);
         self.at.bytes_done += piece.bytes;
         self.replay.segment(piece)
     }
 
-    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+    fn record(
+        &mut self,
+        piece: &SegmentFile,
+        offset: usize,
+        record: &JournalRecord<'_>,
+    ) -> Result<(), Fault> {
         self.replay.record(piece, offset, record)
     }
 }

@@ -10,7 +10,7 @@ use pitlane_engine::refdata::RefData;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::disk::Disk;
-use super::fault::{Fault, What};
+use super::fault::{Fault, FaultKind};
 
 /// Returns the name of a set, which is the hash of its bytes.
 pub fn name_of(reference: &RefData) -> u64 {
@@ -37,14 +37,14 @@ pub fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Faul
 pub fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault> {
     let path = path_of(folder, name);
     let bytes = disk.read(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Fault::new(&path, 0, What::ReferenceMissing { name }),
-        _ => Fault::new(&path, 0, What::Io(error)),
+        io::ErrorKind::NotFound => Fault::new(&path, 0, FaultKind::ReferenceMissing { name }),
+        _ => Fault::new(&path, 0, FaultKind::Io(error)),
     })?;
     if xxh3_64(&bytes) != name {
-        return Err(Fault::new(&path, 0, What::ReferenceDamaged));
+        return Err(Fault::new(&path, 0, FaultKind::ReferenceDamaged));
     }
     let reference = RefData::load(&bytes);
-    reference.map(Arc::new).map_err(|damage| Fault::new(&path, damage.at, What::ReferenceDamaged))
+    reference.map(Arc::new).map_err(|damage| Fault::new(&path, damage.at, FaultKind::ReferenceDamaged))
 }
 
 /// Returns the names of all stored sets; none if the folder cannot be read.

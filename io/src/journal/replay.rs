@@ -17,11 +17,11 @@ use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::time::Timestamp;
 
 use super::disk::Disk;
-use super::fault::{Fault, What};
+use super::fault::{Fault, FaultKind};
 use super::header::{Owner, RULES};
-use super::record::{Record, kind};
+use super::record::{JournalRecord, kind};
 use super::reference;
-use super::scan::{Hear, Piece};
+use super::scan::{RecordVisitor, SegmentFile};
 use super::snapshot::{Snapshot, snapshot_path};
 use crate::pages::LARGE_PAGES;
 
@@ -42,24 +42,24 @@ pub fn decode_start(payload: &[u8]) -> Option<(u64, &[u8])> {
 
 /// A shard that is being replayed.
 #[derive(Debug)]
-pub struct Replay {
+pub struct ShardReplay {
     disk: Disk,
     references: PathBuf,
     owner: Owner,
-    state: Option<State>,
+    state: Option<ReplayState>,
     /// Last record applied to the state.
     seq: u64,
     time: u64,
     counts: ReplayCounts,
     /// Replayed events that a receiver wants.
-    echo: Echo,
+    collector: EventCollector,
 }
 
 /// Receivers that may have missed events when the process ended: the last event of each shard that
 /// each of them received.
 #[derive(Clone, Debug, Default)]
-pub struct Unheard {
-    pub sources: Heard,
+pub struct EventReceivers {
+    pub sources: ReceivedSeqs,
     /// Last instruction received by each venue adapter, by shard.
     pub venues: BTreeMap<AdapterId, Vec<u64>>,
     /// Strategies in other processes, which report themselves what they received: all of their
@@ -75,45 +75,45 @@ pub struct Unheard {
 /// The last event of each shard that a source received, looked up when an event of the source is
 /// replayed: a start does not read the stores of all sessions that ever existed.
 #[derive(Clone, Default)]
-pub struct Heard {
-    look: Option<Arc<Look>>,
+pub struct ReceivedSeqs {
+    lookup: Option<Arc<ReceivedLookup>>,
     /// Results of the lookup; `None` if the source stores nothing.
     known: BTreeMap<Source, Option<Vec<u64>>>,
 }
 
-type Look = dyn Fn(Source) -> Option<Vec<u64>> + Send + Sync;
+type ReceivedLookup = dyn Fn(Source) -> Option<Vec<u64>> + Send + Sync;
 
-impl Heard {
-    pub fn by(look: impl Fn(Source) -> Option<Vec<u64>> + Send + Sync + 'static) -> Heard {
-        Heard { look: Some(Arc::new(look)), known: BTreeMap::new() }
+impl ReceivedSeqs {
+    pub fn by(lookup: impl Fn(Source) -> Option<Vec<u64>> + Send + Sync + 'static) -> ReceivedSeqs {
+        ReceivedSeqs { lookup: Some(Arc::new(lookup)), known: BTreeMap::new() }
     }
 
     fn get(&mut self, source: Source) -> Option<&Vec<u64>> {
-        let look = self.look.as_ref()?;
-        self.known.entry(source).or_insert_with(|| look(source)).as_ref()
+        let lookup = self.lookup.as_ref()?;
+        self.known.entry(source).or_insert_with(|| lookup(source)).as_ref()
     }
 
     fn is_empty(&self) -> bool {
-        self.look.is_none()
+        self.lookup.is_none()
     }
 }
 
-impl std::fmt::Debug for Heard {
+impl std::fmt::Debug for ReceivedSeqs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Heard").field("known", &self.known).finish_non_exhaustive()
     }
 }
 
-impl Unheard {
+impl EventReceivers {
     fn wants(&mut self, shard: ShardId, event: &Event) -> bool {
-        let heard = match &event.body {
+        let received = match &event.body {
             EventKind::Order(order) => self.sources.get(order.source),
             EventKind::Status(report) => self.sources.get(report.source),
             EventKind::Refused(refusal) => self.sources.get(refusal.source),
             EventKind::ToVenue(instruction) => self.venues.get(&instruction.adapter),
             _ => None,
         };
-        heard.is_some_and(|heard| event.seq > heard.get(shard.0 as usize).copied().unwrap_or(0))
+        received.is_some_and(|received| event.seq > received.get(shard.0 as usize).copied().unwrap_or(0))
     }
 
     fn is_empty(&self) -> bool {
@@ -133,31 +133,31 @@ impl Unheard {
 
 /// Past events that a receiver missed.
 #[derive(Debug, Default)]
-struct Echo {
-    unheard: Unheard,
+struct EventCollector {
+    receivers: EventReceivers,
     events: VecDeque<Event>,
-    past: Past,
+    past: PastEvents,
 }
 
 /// Events of a shard about strategies in other processes, oldest first: all events after number
 /// `from`.
 #[derive(Clone, Debug, Default)]
-pub struct Past {
+pub struct PastEvents {
     pub from: u64,
     pub events: VecDeque<Event>,
     /// Number of the last event of any kind.
     seen: u64,
 }
 
-impl Past {
-    fn hear(&mut self, unheard: &Unheard, event: &Event) {
+impl PastEvents {
+    fn collect(&mut self, receivers: &EventReceivers, event: &Event) {
         // A snapshot item carries the number of the last event, and was never emitted as an event.
-        let is_said = event.seq > self.seen;
+        let is_emitted = event.seq > self.seen;
         self.seen = event.seq.max(self.seen);
-        if !is_said || !unheard.is_past(event) {
+        if !is_emitted || !receivers.is_past(event) {
             return;
         }
-        if self.events.len() >= unheard.elsewhere_max {
+        if self.events.len() >= receivers.elsewhere_max {
             self.from = self.events.pop_front().map_or(event.seq, |oldest| oldest.seq);
         }
         self.events.push_back(*event);
@@ -168,19 +168,19 @@ impl Past {
 /// oldest are dropped.
 const ECHO_MAX: usize = 1 << 18;
 
-impl Echo {
-    fn hear(&mut self, shard: ShardId, outbox: &Outbox) {
+impl EventCollector {
+    fn collect(&mut self, shard: ShardId, outbox: &Outbox) {
         // Snapshot items for other servers are marked in their number; they were never emitted as
         // events.
-        let said = || outbox.waiting().iter().filter(|(_, event)| event.seq & Event::SNAPSHOT == 0);
-        if self.unheard.wants_past() {
-            said().for_each(|(_, event)| self.past.hear(&self.unheard, event));
+        let emitted = || outbox.waiting().iter().filter(|(_, event)| event.seq & Event::SNAPSHOT == 0);
+        if self.receivers.wants_past() {
+            emitted().for_each(|(_, event)| self.past.collect(&self.receivers, event));
         }
-        if self.unheard.is_empty() {
+        if self.receivers.is_empty() {
             return;
         }
-        for (_, event) in said() {
-            if !self.unheard.wants(shard, event) {
+        for (_, event) in emitted() {
+            if !self.receivers.wants(shard, event) {
                 continue;
             }
             if self.events.len() == ECHO_MAX {
@@ -192,7 +192,7 @@ impl Echo {
 }
 
 #[derive(Debug)]
-struct State {
+struct ReplayState {
     shard: Shard,
     outbox: Outbox,
     settings: ShardSettings,
@@ -222,13 +222,13 @@ pub struct Restored {
     pub reference: u64,
     /// Past events that a receiver asked for, oldest first.
     pub missed: Vec<Event>,
-    pub past: Past,
+    pub past: PastEvents,
 }
 
-impl Replay {
+impl ShardReplay {
     /// Returns a replay without state.
-    pub fn new(disk: &Disk, references: &Path, owner: Owner) -> Replay {
-        Replay {
+    pub fn new(disk: &Disk, references: &Path, owner: Owner) -> ShardReplay {
+        ShardReplay {
             disk: disk.clone(),
             references: references.to_path_buf(),
             owner,
@@ -236,7 +236,7 @@ impl Replay {
             seq: 0,
             time: 0,
             counts: ReplayCounts::default(),
-            echo: Echo::default(),
+            collector: EventCollector::default(),
         }
     }
 
@@ -246,28 +246,32 @@ impl Replay {
         references: &Path,
         folder: &Path,
         snapshot: &Snapshot,
-    ) -> Result<Replay, Fault> {
+    ) -> Result<ShardReplay, Fault> {
         let path = snapshot_path(folder, snapshot.seq);
         let damaged = |damage: codec::DecodeError| {
-            Fault::new(&path, damage.at, What::StateDamaged(format!("the snapshot cannot be read: {damage}")))
+            Fault::new(
+                &path,
+                damage.at,
+                FaultKind::StateDamaged(format!("the snapshot cannot be read: {damage}")),
+            )
         };
         let reference = reference::read(disk, references, snapshot.reference)?;
         let settings = load_settings(&snapshot.settings).map_err(damaged)?;
-        let mut replay = Replay::new(disk, references, snapshot.owner);
+        let mut replay = ShardReplay::new(disk, references, snapshot.owner);
         let (id, shards) = replay.place();
         let shard = Shard::load(&snapshot.state, id, shards, reference, settings.clone()).map_err(damaged)?;
         check_digest(&path, snapshot.seq, snapshot.digest, &shard)?;
         let outbox = Outbox::new(snapshot.event);
-        replay.state = Some(State { shard, outbox, settings, reference: snapshot.reference });
+        replay.state = Some(ReplayState { shard, outbox, settings, reference: snapshot.reference });
         (replay.seq, replay.time) = (snapshot.seq, snapshot.time);
         Ok(replay)
     }
 
     /// Keeps events that a receiver has missed, from now on.
-    pub fn listen(&mut self, unheard: Unheard) {
-        self.echo.unheard = unheard;
+    pub fn listen(&mut self, receivers: EventReceivers) {
+        self.collector.receivers = receivers;
         let from = self.state.as_ref().map_or(0, |state| state.outbox.seq());
-        (self.echo.past.from, self.echo.past.seen) = (from, from);
+        (self.collector.past.from, self.collector.past.seen) = (from, from);
     }
 
     pub fn seq(&self) -> u64 {
@@ -289,13 +293,13 @@ impl Replay {
         if ours == *snapshot {
             return Ok(());
         }
-        let what = What::Digest { seq: ours.seq, told: snapshot.digest, found: ours.digest };
+        let what = FaultKind::Digest { seq: ours.seq, recorded: snapshot.digest, found: ours.digest };
         Err(Fault::new(Path::new("snapshot"), 72, what))
     }
 
     /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Option<Snapshot> {
-        let State { shard, outbox, settings, reference } = self.state.as_ref()?;
+        let ReplayState { shard, outbox, settings, reference } = self.state.as_ref()?;
         let mut snapshot = Snapshot {
             owner: self.owner,
             seq: self.seq,
@@ -312,9 +316,9 @@ impl Replay {
     }
 
     pub fn finish(self) -> Option<Restored> {
-        let State { shard, outbox, reference, .. } = self.state?;
+        let ReplayState { shard, outbox, reference, .. } = self.state?;
         let time = Timestamp(self.time);
-        let Echo { events, past, .. } = self.echo;
+        let EventCollector { events, past, .. } = self.collector;
         let missed = events.into();
         Some(Restored { shard, seq: self.seq, event: outbox.seq(), time, reference, missed, past })
     }
@@ -326,14 +330,14 @@ impl Replay {
             _ => reference::read(&self.disk, &self.references, name)?,
         };
         let (id, shards) = self.place();
-        let state = self.state.get_or_insert_with(|| State {
+        let state = self.state.get_or_insert_with(|| ReplayState {
             shard: Shard::new(id, shards, reference.clone(), settings.clone()),
             outbox: Outbox::new(0),
             settings: settings.clone(),
             reference: name,
         });
         state.shard.begin(time, reference, settings.clone(), &mut state.outbox);
-        settle(&mut state.shard, &mut state.outbox, &mut self.echo);
+        settle(&mut state.shard, &mut state.outbox, &mut self.collector);
         (state.settings, state.reference) = (settings, name);
         Ok(())
     }
@@ -351,33 +355,37 @@ pub fn begin(
     reference: Arc<RefData>,
     settings: ShardSettings,
     outbox: &mut Outbox,
-    (unheard, past): (&Unheard, &mut Past),
+    (receivers, past): (&EventReceivers, &mut PastEvents),
 ) {
-    let (sources, venues) = (Heard::default(), BTreeMap::new());
-    let unheard = Unheard { sources, venues, ..unheard.clone() };
-    let mut echo = Echo { unheard, past: std::mem::take(past), ..Echo::default() };
+    let (sources, venues) = (ReceivedSeqs::default(), BTreeMap::new());
+    let receivers = EventReceivers { sources, venues, ..receivers.clone() };
+    let mut collector = EventCollector { receivers, past: std::mem::take(past), ..EventCollector::default() };
     shard.begin(time, reference, settings, outbox);
-    settle(shard, outbox, &mut echo);
-    *past = echo.past;
+    settle(shard, outbox, &mut collector);
+    *past = collector.past;
 }
 
-fn settle(shard: &mut Shard, outbox: &mut Outbox, echo: &mut Echo) {
-    echo.hear(shard.id(), outbox);
+fn settle(shard: &mut Shard, outbox: &mut Outbox, collector: &mut EventCollector) {
+    collector.collect(shard.id(), outbox);
     outbox.clear();
     while shard.has_work() {
         shard.resume(outbox);
-        echo.hear(shard.id(), outbox);
+        collector.collect(shard.id(), outbox);
         outbox.clear();
     }
 }
 
-fn check_digest(path: &Path, seq: u64, told: u64, shard: &Shard) -> Result<(), Fault> {
+fn check_digest(path: &Path, seq: u64, recorded: u64, shard: &Shard) -> Result<(), Fault> {
     let found = shard.digest();
-    if found == told { Ok(()) } else { Err(Fault::new(path, 72, What::Digest { seq, told, found })) }
+    if found == recorded {
+        Ok(())
+    } else {
+        Err(Fault::new(path, 72, FaultKind::Digest { seq, recorded, found }))
+    }
 }
 
-impl Hear for Replay {
-    fn segment(&mut self, piece: &Piece) -> Result<(), Fault> {
+impl RecordVisitor for ShardReplay {
+    fn segment(&mut self, piece: &SegmentFile) -> Result<(), Fault> {
         let header = &piece.header;
         // If the state is ahead of the segment's first record, or there is no digest, nothing can
         // be compared.
@@ -387,7 +395,7 @@ impl Hear for Replay {
         {
             let is_same = check_digest(&piece.path, self.seq, header.digest, &state.shard);
             if is_same.is_err() && header.rules != RULES {
-                return Err(Fault::new(&piece.path, 72, What::OldRules { seq: self.seq }));
+                return Err(Fault::new(&piece.path, 72, FaultKind::OldRules { seq: self.seq }));
             }
             is_same?;
             self.counts.digests += 1;
@@ -397,32 +405,37 @@ impl Hear for Replay {
         Ok(())
     }
 
-    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+    fn record(
+        &mut self,
+        piece: &SegmentFile,
+        offset: usize,
+        record: &JournalRecord<'_>,
+    ) -> Result<(), Fault> {
         let seq = record.seq;
         if seq <= self.seq {
             return Ok(());
         }
-        let fault = |what: What| Fault::new(&piece.path, offset, what);
+        let fault = |what: FaultKind| Fault::new(&piece.path, offset, what);
         match (record.kind, &mut self.state) {
             (kind::COMMAND, Some(state)) => {
                 let command = codec::decode_command(record.payload);
-                let command = command.map_err(|_| fault(What::CommandUnknown { seq }))?;
+                let command = command.map_err(|_| fault(FaultKind::CommandUnknown { seq }))?;
                 if let CommandKind::Reference { name } = command.body {
                     state.shard.stage(name, reference::read(&self.disk, &self.references, name)?);
                     state.reference = name;
                 }
                 state.shard.apply(Timestamp(record.time), &command, &mut state.outbox);
-                settle(&mut state.shard, &mut state.outbox, &mut self.echo);
+                settle(&mut state.shard, &mut state.outbox, &mut self.collector);
                 self.counts.commands += 1;
             }
             (kind::START, _) => {
                 let start = decode_start(record.payload)
                     .and_then(|(name, settings)| Some((name, load_settings(settings).ok()?)));
-                let (name, settings) = start.ok_or_else(|| fault(What::CommandUnknown { seq }))?;
+                let (name, settings) = start.ok_or_else(|| fault(FaultKind::CommandUnknown { seq }))?;
                 self.start(Timestamp(record.time), name, settings)?;
                 self.counts.starts += 1;
             }
-            (kind, _) => return Err(fault(What::RecordUnknown { seq, kind })),
+            (kind, _) => return Err(fault(FaultKind::RecordUnknown { seq, kind })),
         }
         (self.seq, self.time) = (seq, record.time);
         Ok(())
@@ -447,24 +460,24 @@ mod tests {
     fn missed_events_are_kept_up_to_the_bound_and_the_oldest_are_dropped() {
         let adapter = AdapterId(1);
         // The first two were received.
-        let unheard = Unheard { venues: [(adapter, vec![2])].into(), ..Unheard::default() };
-        let mut echo = Echo { unheard, ..Echo::default() };
+        let receivers = EventReceivers { venues: [(adapter, vec![2])].into(), ..EventReceivers::default() };
+        let mut collector = EventCollector { receivers, ..EventCollector::default() };
         let mut outbox = Outbox::new(0);
-        let mut say = |echo: &mut Echo| {
+        let mut say = |collector: &mut EventCollector| {
             let (order, id) = (OrderHandle::NONE, IntId::NONE);
             let (ask, terms) = (VenueRequest::New, Terms::default());
             let instruction = Instruction { adapter, order, ask, id, request_id: id, terms };
             outbox.emit(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
-            echo.hear(ShardId(0), &outbox);
+            collector.collect(ShardId(0), &outbox);
             outbox.clear();
         };
-        let numbers = |echo: &Echo| {
-            (echo.events.front().map(|event| event.seq), echo.events.back().map(|event| event.seq))
+        let numbers = |collector: &EventCollector| {
+            (collector.events.front().map(|event| event.seq), collector.events.back().map(|event| event.seq))
         };
         let last = ECHO_MAX as u64 + 2;
-        (0..last).for_each(|_| say(&mut echo));
-        assert_eq!((echo.events.len(), numbers(&echo)), (ECHO_MAX, (Some(3), Some(last))));
-        say(&mut echo);
-        assert_eq!((echo.events.len(), numbers(&echo)), (ECHO_MAX, (Some(4), Some(last + 1))));
+        (0..last).for_each(|_| say(&mut collector));
+        assert_eq!((collector.events.len(), numbers(&collector)), (ECHO_MAX, (Some(3), Some(last))));
+        say(&mut collector);
+        assert_eq!((collector.events.len(), numbers(&collector)), (ECHO_MAX, (Some(4), Some(last + 1))));
     }
 }

@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use pitlane_engine::codec::COMMAND_BYTES_MAX;
 
 use super::disk::Disk;
-use super::fault::{Fault, What};
-use super::header::{HEADER_BYTES, Header, Link, NoHeader, Owner};
-use super::record::{Found, PAYLOAD_BYTES_MAX, Record, bytes_of};
-use super::writer::{Position, chained};
+use super::fault::{Fault, FaultKind};
+use super::header::{HEADER_BYTES, Header, NoHeader, Owner, SegmentLink};
+use super::record::{DecodedRecord, JournalRecord, PAYLOAD_BYTES_MAX, bytes_of};
+use super::writer::{JournalPosition, chained};
 
 /// Extension of a segment's file name.
 const ENDING: &str = "seg";
@@ -36,19 +36,19 @@ pub fn segment_number(name: &str) -> Option<u64> {
 
 /// One segment that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct SegmentFile {
     pub path: PathBuf,
     pub header: Header,
     pub header_sum: u32,
     /// End of this segment as recorded by the next one; `None` for the last segment.
-    pub next: Option<Link>,
+    pub next: Option<SegmentLink>,
     pub bytes: u64,
 }
 
 /// All segments of a shard in order.
 #[derive(Clone, Debug, Default)]
 pub struct JournalScan {
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<SegmentFile>,
     /// Segments that a later one made void.
     pub void: Vec<PathBuf>,
     /// Segments allocated in advance and never used, or torn before they contained a record that
@@ -56,7 +56,7 @@ pub struct JournalScan {
     pub blank: Vec<PathBuf>,
     /// Segments that continue one whose header was lost in a power loss. None of their records may
     /// be known to have been on disk.
-    pub orphans: Vec<Piece>,
+    pub orphans: Vec<SegmentFile>,
     /// Number of the segment that the first piece continues, if it is missing although older ones
     /// exist: either it was removed as no longer needed (removal has no fixed order), or it is
     /// lost.
@@ -79,31 +79,31 @@ pub struct Torn {
 /// Reads the headers in a shard's folder. `rebooted` states whether the machine was rebooted since
 /// the last process wrote.
 pub fn survey(disk: &Disk, folder: &Path, owner: &Owner, rebooted: bool) -> Result<JournalScan, Fault> {
-    let mut trail = JournalScan::default();
-    let mut sound: Vec<Piece> = Vec::new();
+    let mut scanned = JournalScan::default();
+    let mut sound: Vec<SegmentFile> = Vec::new();
     let names = disk.list(folder).map_err(Fault::io(folder))?;
     for number in names.iter().filter_map(|name| segment_number(name)) {
         let path = segment_path(folder, number);
-        trail.number = trail.number.max(number);
+        scanned.number = scanned.number.max(number);
         let head = disk.read_head(&path, HEADER_BYTES).map_err(Fault::io(&path))?;
         match Header::decode(&head) {
             Ok((header, header_sum)) => {
                 check_owner(&path, &header, owner, number)?;
                 let bytes = disk.len(&path).map_err(Fault::io(&path))?;
-                sound.push(Piece { path, header, header_sum, next: None, bytes });
+                sound.push(SegmentFile { path, header, header_sum, next: None, bytes });
             }
-            Err(NoHeader::Format(format)) => return Err(Fault::new(&path, 8, What::Format(format))),
+            Err(NoHeader::Format(format)) => return Err(Fault::new(&path, 8, FaultKind::Format(format))),
             Err(NoHeader::Blank | NoHeader::Damaged) => {
                 let bytes = disk.read(&path).map_err(Fault::io(&path))?;
                 if had_header(owner.salt(number), &bytes, rebooted) {
-                    return Err(Fault::new(&path, 0, What::HeaderDamaged));
+                    return Err(Fault::new(&path, 0, FaultKind::HeaderDamaged));
                 }
-                trail.blank.push(path);
+                scanned.blank.push(path);
             }
         }
     }
-    trail.link(folder, sound, rebooted)?;
-    Ok(trail)
+    scanned.link(folder, sound, rebooted)?;
+    Ok(scanned)
 }
 
 /// Returns whether a segment had a header. The header is written before the records, so any record
@@ -124,10 +124,10 @@ fn had_header(salt: u32, bytes: &[u8], rebooted: bool) -> bool {
 fn check_owner(path: &Path, header: &Header, owner: &Owner, number: u64) -> Result<(), Fault> {
     let found = header.owner;
     if found.identity != owner.identity || found.shard != owner.shard || header.number != number {
-        return Err(Fault::new(path, 16, What::Foreign));
+        return Err(Fault::new(path, 16, FaultKind::Foreign));
     }
     if found.shards != owner.shards {
-        let what = What::Shards { journal: found.shards, asked: owner.shards };
+        let what = FaultKind::Shards { journal: found.shards, asked: owner.shards };
         return Err(Fault::new(path, 114, what));
     }
     Ok(())
@@ -135,7 +135,7 @@ fn check_owner(path: &Path, header: &Header, owner: &Owner, number: u64) -> Resu
 
 impl JournalScan {
     /// Links the segments, from the last one back to the first.
-    fn link(&mut self, folder: &Path, mut sound: Vec<Piece>, rebooted: bool) -> Result<(), Fault> {
+    fn link(&mut self, folder: &Path, mut sound: Vec<SegmentFile>, rebooted: bool) -> Result<(), Fault> {
         sound.sort_by_key(|piece| piece.header.number);
         let Some(mut piece) = sound.pop() else { return Ok(()) };
         loop {
@@ -159,7 +159,7 @@ impl JournalScan {
             if let Some(before) = &before
                 && before.header_sum != after.header_sum
             {
-                return Err(Fault::new(&piece.path, 104, What::Chain { number: after.number }));
+                return Err(Fault::new(&piece.path, 104, FaultKind::Chain { number: after.number }));
             }
             self.pieces.push(piece);
             let Some(mut before) = before else { break };
@@ -176,22 +176,23 @@ impl JournalScan {
     }
 
     /// Returns the piece that contains the record after `seq`, or would contain it.
-    pub fn place_of(&self, seq: u64) -> usize {
+    pub fn index_of(&self, seq: u64) -> usize {
         self.pieces.iter().rposition(|piece| piece.header.first <= seq + 1).unwrap_or(0)
     }
 }
 
 /// Receives the records that [`walk`] reads.
-pub trait Hear {
+pub trait RecordVisitor {
     /// Called at the start of a segment; the next record has number `header.first`.
-    fn segment(&mut self, piece: &Piece) -> Result<(), Fault>;
-    fn record(&mut self, piece: &Piece, offset: usize, record: &Record<'_>) -> Result<(), Fault>;
+    fn segment(&mut self, piece: &SegmentFile) -> Result<(), Fault>;
+    fn record(&mut self, piece: &SegmentFile, offset: usize, record: &JournalRecord<'_>)
+    -> Result<(), Fault>;
 }
 
 /// The result of reading the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walked {
-    pub position: Position,
+    pub position: JournalPosition,
     pub torn: Option<Torn>,
     /// Segments behind the torn one that no longer count.
     pub void: Vec<PathBuf>,
@@ -201,40 +202,40 @@ pub struct Walked {
 /// records delivered before a fault are valid.
 pub fn walk(
     disk: &Disk,
-    trail: &JournalScan,
+    scanned: &JournalScan,
     from: usize,
     boot: u128,
-    hear: &mut impl Hear,
+    visitor: &mut impl RecordVisitor,
 ) -> Result<Walked, Fault> {
     let mut walked = Walked::default();
-    let orphans: Vec<&Piece> = trail.orphans.iter().collect();
-    if let (true, Some(orphan)) = (trail.pieces.is_empty(), orphans.first())
+    let orphans: Vec<&SegmentFile> = scanned.orphans.iter().collect();
+    if let (true, Some(orphan)) = (scanned.pieces.is_empty(), orphans.first())
         && count_later(disk, &orphans, 1)?.is_none()
     {
         // Not even the first record is there, although it was on disk.
-        return Err(Fault::new(&orphan.path, 88, What::Missing { number: orphan.header.after.number }));
+        return Err(Fault::new(&orphan.path, 88, FaultKind::Missing { number: orphan.header.after.number }));
     }
-    for (at, piece) in trail.pieces.iter().enumerate().skip(from) {
+    for (at, piece) in scanned.pieces.iter().enumerate().skip(from) {
         let bytes = disk.read(&piece.path).map_err(Fault::io(&piece.path))?;
         let goes_on = walked.position.link.number == 0 || walked.position.seq + 1 == piece.header.first;
         if !goes_on {
-            return Err(Fault::new(&piece.path, 56, What::Chain { number: piece.header.after.number }));
+            return Err(Fault::new(&piece.path, 56, FaultKind::Chain { number: piece.header.after.number }));
         }
-        hear.segment(piece)?;
-        let read = read_piece(piece, &bytes, hear)?;
-        walked.position = Position { seq: read.seq, link: read.link };
+        visitor.segment(piece)?;
+        let read = read_piece(piece, &bytes, visitor)?;
+        walked.position = JournalPosition { seq: read.seq, link: read.link };
         let whole = match piece.next {
             // The bytes behind the recorded end may be anything.
             Some(next) => next.end == read.link.end,
-            None => trail.orphans.is_empty() && bytes[read.at..].iter().all(|&byte| byte == 0),
+            None => scanned.orphans.is_empty() && bytes[read.at..].iter().all(|&byte| byte == 0),
         };
         if whole {
             if piece.next.is_some_and(|next| next.chain != read.link.chain) {
-                return Err(Fault::new(&piece.path, read.at, What::RecordDamaged { after: read.seq }));
+                return Err(Fault::new(&piece.path, read.at, FaultKind::RecordDamaged { after: read.seq }));
             }
             continue;
         }
-        let rest: Vec<&Piece> = trail.pieces[at + 1..].iter().chain(&trail.orphans).collect();
+        let rest: Vec<&SegmentFile> = scanned.pieces[at + 1..].iter().chain(&scanned.orphans).collect();
         walked.torn = Some(judge(disk, piece, &bytes, &read, &rest, boot)?);
         walked.void = rest.iter().map(|piece| piece.path.clone()).collect();
         break;
@@ -245,23 +246,25 @@ pub fn walk(
 struct Read {
     seq: u64,
     at: usize,
-    link: Link,
+    link: SegmentLink,
 }
 
 /// Reads one segment up to its end.
-fn read_piece(piece: &Piece, bytes: &[u8], hear: &mut impl Hear) -> Result<Read, Fault> {
+fn read_piece(piece: &SegmentFile, bytes: &[u8], visitor: &mut impl RecordVisitor) -> Result<Read, Fault> {
     let salt = piece.header.owner.salt(piece.header.number);
     let end = piece.next.map_or(bytes.len(), |next| (next.end as usize).min(bytes.len()));
     let mut read = Read {
         seq: piece.header.first - 1,
         at: HEADER_BYTES.min(end),
-        link: Link { number: piece.header.number, end: 0, header_sum: piece.header_sum, chain: 0 },
+        link: SegmentLink { number: piece.header.number, end: 0, header_sum: piece.header_sum, chain: 0 },
     };
-    while let Found::Record { record, bytes: taken, sum } = Record::decode(salt, &bytes[read.at..end]) {
+    while let DecodedRecord::Record { record, bytes: taken, sum } =
+        JournalRecord::decode(salt, &bytes[read.at..end])
+    {
         if record.seq != read.seq + 1 {
             break;
         }
-        hear.record(piece, read.at, &record)?;
+        visitor.record(piece, read.at, &record)?;
         read.seq = record.seq;
         read.at += taken;
         read.link.chain = chained(read.link.chain, sum);
@@ -274,13 +277,13 @@ fn read_piece(piece: &Piece, bytes: &[u8], hear: &mut impl Hear) -> Result<Read,
 /// disk.
 fn judge(
     disk: &Disk,
-    piece: &Piece,
+    piece: &SegmentFile,
     bytes: &[u8],
     read: &Read,
-    rest: &[&Piece],
+    rest: &[&SegmentFile],
     boot: u128,
 ) -> Result<Torn, Fault> {
-    let fault = || Fault::new(&piece.path, read.at, What::RecordDamaged { after: read.seq });
+    let fault = || Fault::new(&piece.path, read.at, FaultKind::RecordDamaged { after: read.seq });
     let lost = read.seq + 1;
     let same_boot = |header: &Header| header.boot == boot;
     let salt = piece.header.owner.salt(piece.header.number);
@@ -308,7 +311,7 @@ fn torn_bytes_max(read: &Read) -> u64 {
 
 /// Counts records and bytes of segments behind a lost record; returns `None` if one of them shows
 /// that it was on disk.
-fn count_later(disk: &Disk, rest: &[&Piece], lost: u64) -> Result<Option<(u64, u64)>, Fault> {
+fn count_later(disk: &Disk, rest: &[&SegmentFile], lost: u64) -> Result<Option<(u64, u64)>, Fault> {
     let mut counted = (0, 0);
     for later in rest {
         let bytes = disk.read(&later.path).map_err(Fault::io(&later.path))?;
@@ -329,11 +332,13 @@ fn count_later(disk: &Disk, rest: &[&Piece], lost: u64) -> Result<Option<(u64, u
 }
 
 /// Iterates over every whole record from `at` on, at any position.
-fn records_behind(salt: u32, bytes: &[u8], at: usize) -> impl Iterator<Item = Record<'_>> {
+fn records_behind(salt: u32, bytes: &[u8], at: usize) -> impl Iterator<Item = JournalRecord<'_>> {
     let mut at = at.next_multiple_of(8);
     std::iter::from_fn(move || {
         while at < bytes.len() {
-            if let Found::Record { record, bytes: taken, .. } = Record::decode(salt, &bytes[at..]) {
+            if let DecodedRecord::Record { record, bytes: taken, .. } =
+                JournalRecord::decode(salt, &bytes[at..])
+            {
                 at += taken;
                 return Some(record);
             }

@@ -21,14 +21,14 @@ use rtrb::{Consumer, Producer};
 
 use super::build::Build;
 use super::disk::{Disk, File};
-use super::fault::{Fault, What};
+use super::fault::{Fault, FaultKind};
 use super::header::Owner;
-use super::health::{Doing, Health};
+use super::health::{DiskOperation, Health};
 use super::reference;
 use super::scan::{segment_number, segment_path};
 use super::snapshot::{KEPT, snapshot_path};
-use super::syncer::Closed;
-use super::writer::Spare;
+use super::syncer::ClosedSegment;
+use super::writer::SpareSegment;
 use super::{Folders, JournalSettings};
 
 /// Pause after a segment could not be allocated or a snapshot could not be built.
@@ -36,13 +36,13 @@ const PAUSE_NS: u64 = 500 * NS_PER_MS;
 
 #[derive(Debug)]
 pub struct SegmentManager {
-    shards: Vec<Shard>,
+    shards: Vec<ManagedShard>,
     /// Sets of reference data that existed when the process started.
     references: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shard {
+pub(super) struct ManagedShard {
     pub disk: Disk,
     pub folders: Folders,
     pub owner: Owner,
@@ -57,20 +57,20 @@ pub(super) struct Shard {
     /// Complete segments, oldest first.
     pub archive: VecDeque<Archived>,
     /// Readable snapshots, oldest first.
-    pub snapshots: VecDeque<Kept>,
+    pub snapshots: VecDeque<KeptSnapshot>,
     pub reference: u64,
     pub build: Option<Build>,
     /// Earliest time of the next attempt after an error.
-    pub again: Timestamp,
-    pub ends: Ends,
+    pub retry_at: Timestamp,
+    pub lanes: ManagerLanes,
     pub health: Arc<Health>,
 }
 
 #[derive(Debug)]
-pub(super) struct Ends {
-    pub spares: Producer<Spare>,
+pub(super) struct ManagerLanes {
+    pub spares: Producer<SpareSegment>,
     pub files: Producer<(u64, File)>,
-    pub closed: Consumer<Closed>,
+    pub closed: Consumer<ClosedSegment>,
 }
 
 /// A segment that is complete and on disk.
@@ -86,13 +86,13 @@ pub struct Archived {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptSnapshot {
     pub seq: u64,
     pub reference: u64,
 }
 
 impl SegmentManager {
-    pub(super) fn new(shards: Vec<Shard>) -> SegmentManager {
+    pub(super) fn new(shards: Vec<ManagedShard>) -> SegmentManager {
         let first = shards.first();
         let references = first.map(|shard| reference::names(&shard.disk, &shard.folders.references()));
         SegmentManager { shards, references: references.unwrap_or_default() }
@@ -104,8 +104,8 @@ impl SegmentManager {
             shard.clear().map_err(Fault::io(&shard.folder))?;
             for _ in 0..2 {
                 if shard.make_spare(now) == 0 {
-                    let words = shard.health.report().last_error.unwrap_or_default();
-                    return Err(Fault::new(&shard.folder, 0, What::StateDamaged(words)));
+                    let text = shard.health.report().last_error.unwrap_or_default();
+                    return Err(Fault::new(&shard.folder, 0, FaultKind::StateDamaged(text)));
                 }
             }
             shard.count();
@@ -116,8 +116,8 @@ impl SegmentManager {
     /// Does a bounded amount of work and returns how much. Allocating a segment, or writing a
     /// snapshot, is one unit of work and takes some tens of milliseconds.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let removed = |shards: &[Shard]| -> u64 {
-            shards.iter().map(|shard| shard.health.steward.removed.load(Ordering::Relaxed)).sum()
+        let removed = |shards: &[ManagedShard]| -> u64 {
+            shards.iter().map(|shard| shard.health.segment_manager.removed.load(Ordering::Relaxed)).sum()
         };
         let before = removed(&self.shards);
         let work = self.shards.iter_mut().map(|shard| shard.poll(now)).sum();
@@ -130,11 +130,11 @@ impl SegmentManager {
     /// Removes reference data that no shard needs. Sets stored by this process stay, because the
     /// command that uses them may not be in the journal yet.
     fn retain_references(&self) {
-        let needed: BTreeSet<u64> = self.shards.iter().flat_map(Shard::references).collect();
+        let needed: BTreeSet<u64> = self.shards.iter().flat_map(ManagedShard::references).collect();
         let Some(shard) = self.shards.first() else { return };
         let idle: Vec<u64> = self.references.difference(&needed).copied().collect();
         if let Err(error) = reference::remove(&shard.disk, &shard.folders.references(), &idle) {
-            shard.health.steward.error.set(Doing::Retention, &error);
+            shard.health.segment_manager.error.set(DiskOperation::Retention, &error);
         }
     }
 
@@ -144,7 +144,7 @@ impl SegmentManager {
     }
 }
 
-impl Shard {
+impl ManagedShard {
     /// Removes unusable files of an earlier process from the folder. A segment that continues a
     /// torn one is removed before it: while it exists, the segment it continues must be visible.
     fn clear(&mut self) -> io::Result<()> {
@@ -155,8 +155,8 @@ impl Shard {
 
     fn poll(&mut self, now: Timestamp) -> usize {
         let mut work = 0;
-        while let Ok(closed) = self.ends.closed.pop() {
-            self.put_away(closed, now);
+        while let Ok(closed) = self.lanes.closed.pop() {
+            self.archive_segment(closed, now);
             work += 1;
         }
         work += self.make_spare(now);
@@ -165,64 +165,64 @@ impl Shard {
 
     pub(super) fn make_spare(&mut self, now: Timestamp) -> usize {
         let wanted = self.settings.spares.max(2);
-        let lacks = self.ends.spares.buffer().capacity() - self.ends.spares.slots() < wanted;
-        if !lacks || self.ends.files.is_full() || now < self.again {
+        let lacks = self.lanes.spares.buffer().capacity() - self.lanes.spares.slots() < wanted;
+        if !lacks || self.lanes.files.is_full() || now < self.retry_at {
             return 0;
         }
         let made = self.make_segment();
-        let full = &self.health.steward.full;
+        let full = &self.health.segment_manager.full;
         match made {
             Ok((file, spare)) => {
                 // The syncer must know the file before the writer writes to it.
-                let told = self.ends.files.push((spare.number, file)).is_ok();
-                let given = told && self.ends.spares.push(spare).is_ok();
-                assert!(given, "nobody else fills these lanes");
+                let announced = self.lanes.files.push((spare.number, file)).is_ok();
+                let given = announced && self.lanes.spares.push(spare).is_ok();
+                assert!(given, "only the segment manager fills these lanes");
                 // One spare is the reserve. Entry reopens when there is a second one to continue
                 // in.
-                if self.ends.spares.buffer().capacity() - self.ends.spares.slots() >= 2 {
+                if self.lanes.spares.buffer().capacity() - self.lanes.spares.slots() >= 2 {
                     full.store(false, Ordering::Relaxed);
                 }
                 1
             }
             Err(error) => {
-                self.health.steward.error.set(Doing::Reserving, &error);
+                self.health.segment_manager.error.set(DiskOperation::Reserving, &error);
                 full.store(true, Ordering::Relaxed);
-                self.again = now.plus(PAUSE_NS);
+                self.retry_at = now.plus(PAUSE_NS);
                 0
             }
         }
     }
 
-    fn make_segment(&mut self) -> io::Result<(File, Spare)> {
+    fn make_segment(&mut self) -> io::Result<(File, SpareSegment)> {
         let number = self.number;
         let path = segment_path(&self.folder, number);
         let synced = self.settings.level.is_synced();
         // A number is never used twice, whatever happens to the file.
         self.number += 1;
         let (file, region) = self.disk.create(&path, self.settings.segment_bytes, synced)?;
-        Ok((file, Spare { number, region }))
+        Ok((file, SpareSegment { number, region }))
     }
 
-    fn put_away(&mut self, closed: Closed, now: Timestamp) {
+    fn archive_segment(&mut self, closed: ClosedSegment, now: Timestamp) {
         drop(closed.region);
-        let left = closed.left;
-        if let Err(error) = closed.file.cut(left.end) {
+        let finished = closed.finished;
+        if let Err(error) = closed.file.cut(finished.end) {
             // The file keeps its full length; only disk space is lost.
-            self.health.steward.error.set(Doing::Retention, &error);
+            self.health.segment_manager.error.set(DiskOperation::Retention, &error);
         }
         self.archive.push_back(Archived {
-            number: left.number,
-            first: left.first,
-            last: left.last,
-            bytes: left.end,
+            number: finished.number,
+            first: finished.first,
+            last: finished.last,
+            bytes: finished.end,
             time: now.0,
-            reference: left.reference,
+            reference: finished.reference,
         });
         self.count();
     }
 
     fn take_snapshot(&mut self, now: Timestamp) -> usize {
-        if now < self.again || self.health.keeper.faults.load(Ordering::Relaxed) > 0 {
+        if now < self.retry_at || self.health.syncer.faults.load(Ordering::Relaxed) > 0 {
             return 0;
         }
         if self.build.is_none() {
@@ -240,11 +240,11 @@ impl Shard {
             Ok(Some((kept, bytes))) => {
                 self.build = None;
                 self.snapshots.push_back(kept);
-                let steward = &self.health.steward;
-                steward.snapshots.fetch_add(1, Ordering::Relaxed);
-                steward.snapshot_seq.store(kept.seq, Ordering::Relaxed);
-                steward.snapshot_bytes.store(bytes, Ordering::Relaxed);
-                steward.snapshot_at.store(now.0, Ordering::Relaxed);
+                let segment_manager = &self.health.segment_manager;
+                segment_manager.snapshots.fetch_add(1, Ordering::Relaxed);
+                segment_manager.snapshot_seq.store(kept.seq, Ordering::Relaxed);
+                segment_manager.snapshot_bytes.store(bytes, Ordering::Relaxed);
+                segment_manager.snapshot_at.store(now.0, Ordering::Relaxed);
                 self.retain(now);
             }
             Err(error) => return self.drop_build(now, &error),
@@ -254,8 +254,8 @@ impl Shard {
 
     fn drop_build(&mut self, now: Timestamp, error: &io::Error) -> usize {
         self.build = None;
-        self.health.steward.error.set(Doing::Snapshot, error);
-        self.again = now.plus(PAUSE_NS);
+        self.health.segment_manager.error.set(DiskOperation::Snapshot, error);
+        self.retry_at = now.plus(PAUSE_NS);
         0
     }
 
@@ -287,17 +287,17 @@ impl Shard {
         let removed = gone.len() as u64;
         let done = remove_all(&self.disk, &self.folder, &gone);
         if let Err(error) = done {
-            self.health.steward.error.set(Doing::Retention, &error);
+            self.health.segment_manager.error.set(DiskOperation::Retention, &error);
         }
-        self.health.steward.removed.fetch_add(removed, Ordering::Relaxed);
+        self.health.segment_manager.removed.fetch_add(removed, Ordering::Relaxed);
         self.count();
     }
 
     fn count(&self) {
-        let steward = &self.health.steward;
-        steward.segments.store(self.archive.len() as u64, Ordering::Relaxed);
+        let segment_manager = &self.health.segment_manager;
+        segment_manager.segments.store(self.archive.len() as u64, Ordering::Relaxed);
         let bytes = self.archive.iter().map(|segment| segment.bytes).sum();
-        steward.segment_bytes.store(bytes, Ordering::Relaxed);
+        segment_manager.segment_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Returns the reference data that a snapshot or a segment of this shard needs.

@@ -17,18 +17,18 @@ use pitlane_protocols::rest::SenderVO;
 use serde::Serialize;
 
 use super::Folders;
-use super::cli::{Part, VerbError, owners, survey};
+use super::cli::{JournalCliError, RecordRange, owners, survey};
 use super::disk::Disk;
 use super::fault::Fault;
 use super::header::Owner;
-use super::record::{Record, kind};
-use super::replay::Replay;
-use super::scan::{self, Hear, Piece};
+use super::record::{JournalRecord, kind};
+use super::replay::ShardReplay;
+use super::scan::{self, RecordVisitor, SegmentFile};
 use super::snapshot::{Snapshot, snapshots_in};
 
 /// Filter of the orders to report; `None` matches all.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct SentFilter {
     pub login: Option<String>,
     pub int_id: Option<String>,
 }
@@ -36,7 +36,7 @@ pub struct Wanted {
 /// One order, modification, cancel or close, as a line of JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line<'a> {
+struct SentLine<'a> {
     shard: u16,
     record: u64,
     time: String,
@@ -64,22 +64,23 @@ struct Line<'a> {
 pub fn orders(
     disk: &Disk,
     data: &Path,
-    part: &Part,
-    wanted: &Wanted,
+    part: &RecordRange,
+    wanted: &SentFilter,
     out: &mut impl Write,
-) -> Result<u64, VerbError> {
+) -> Result<u64, JournalCliError> {
     let folders = Folders::new(data);
     let mut lines = 0;
     for owner in owners(disk, data, part)? {
-        let trail = survey(disk, &folders, &owner)?;
-        let is_whole = trail.first().is_none_or(|first| first == 1);
+        let scanned = survey(disk, &folders, &owner)?;
+        let is_whole = scanned.first().is_none_or(|first| first == 1);
         let senders = if is_whole { SenderTable::default() } else { senders_before(disk, &folders, &owner)? };
         let left = part.limit - lines;
-        let mut walk = Walk { shard: owner.shard, part, wanted, senders, out, lines: 0, left, broken: None };
-        let walked = scan::walk(disk, &trail, 0, disk.boot(), &mut walk);
+        let mut walk =
+            SentWalk { shard: owner.shard, part, wanted, senders, out, lines: 0, left, broken: None };
+        let walked = scan::walk(disk, &scanned, 0, disk.boot(), &mut walk);
         lines += walk.lines;
         if let Some(error) = walk.broken {
-            return Err(VerbError::Output(error));
+            return Err(JournalCliError::Output(error));
         }
         walked?;
     }
@@ -91,14 +92,14 @@ fn senders_before(disk: &Disk, folders: &Folders, owner: &Owner) -> Result<Sende
     let folder = folders.shard(owner.shard);
     let Some(&oldest) = snapshots_in(disk, &folder)?.first() else { return Ok(SenderTable::default()) };
     let snapshot = Snapshot::read(disk, &folder, oldest, owner)?;
-    let replay = Replay::from_snapshot(disk, &folders.references(), &folder, &snapshot)?;
+    let replay = ShardReplay::from_snapshot(disk, &folders.references(), &folder, &snapshot)?;
     Ok(replay.shard().map(|shard| shard.senders().clone()).unwrap_or_default())
 }
 
-struct Walk<'a, W: Write> {
+struct SentWalk<'a, W: Write> {
     shard: u16,
-    part: &'a Part,
-    wanted: &'a Wanted,
+    part: &'a RecordRange,
+    wanted: &'a SentFilter,
     senders: SenderTable,
     out: &'a mut W,
     lines: u64,
@@ -106,12 +107,17 @@ struct Walk<'a, W: Write> {
     broken: Option<io::Error>,
 }
 
-impl<W: Write> Hear for Walk<'_, W> {
-    fn segment(&mut self, _piece: &Piece) -> Result<(), Fault> {
+impl<W: Write> RecordVisitor for SentWalk<'_, W> {
+    fn segment(&mut self, _piece: &SegmentFile) -> Result<(), Fault> {
         Ok(())
     }
 
-    fn record(&mut self, _piece: &Piece, _offset: usize, record: &Record<'_>) -> Result<(), Fault> {
+    fn record(
+        &mut self,
+        _piece: &SegmentFile,
+        _offset: usize,
+        record: &JournalRecord<'_>,
+    ) -> Result<(), Fault> {
         if record.kind != kind::COMMAND || self.broken.is_some() {
             return Ok(());
         }
@@ -131,16 +137,16 @@ impl<W: Write> Hear for Walk<'_, W> {
     }
 }
 
-impl<W: Write> Walk<'_, W> {
+impl<W: Write> SentWalk<'_, W> {
     /// Returns the line of a matching command, or `None` if it does not match or is not about an
     /// order.
-    fn line<'a>(&self, record: &Record<'_>, command: &'a Command) -> Option<Line<'a>> {
+    fn line<'a>(&self, record: &JournalRecord<'_>, command: &'a Command) -> Option<SentLine<'a>> {
         let sender = self.senders.get(command.sender);
         let is_by = |login: &str| sender.is_some_and(|sender| sender.login.as_str() == login);
         if self.wanted.login.as_deref().is_some_and(|login| !is_by(login)) {
             return None;
         }
-        let plain = |act, id: &'a IntId, order: Option<OrderHandle>| Line {
+        let plain = |act, id: &'a IntId, order: Option<OrderHandle>| SentLine {
             shard: self.shard,
             record: record.seq,
             time: Timestamp(record.time).to_string(),
@@ -155,7 +161,7 @@ impl<W: Write> Walk<'_, W> {
                 .flatten(),
         };
         let line = match &command.body {
-            CommandKind::Submit { id, terms } => Line {
+            CommandKind::Submit { id, terms } => SentLine {
                 strategy_id: Some(terms.strategy.0),
                 account_id: Some(terms.account.0),
                 security_id: Some(terms.security.0),
@@ -163,7 +169,7 @@ impl<W: Write> Walk<'_, W> {
             },
             CommandKind::Modify { order, id, .. } => plain("modify", id, Some(*order)),
             CommandKind::Cancel { order, id } => plain("cancel", id, Some(*order)),
-            CommandKind::Close { id, strategy, account, security, .. } => Line {
+            CommandKind::Close { id, strategy, account, security, .. } => SentLine {
                 strategy_id: Some(strategy.0),
                 account_id: Some(account.0),
                 security_id: Some(security.0),

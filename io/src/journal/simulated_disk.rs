@@ -21,7 +21,7 @@ const SECTOR_BYTES: usize = 512;
 /// A handle to the disk; all clones share the same disk.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    world: Arc<Mutex<World>>,
+    world: Arc<Mutex<SimulatedWorld>>,
 }
 
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct SimulatedFile {
 }
 
 #[derive(Clone, Debug)]
-struct World {
+struct SimulatedWorld {
     inodes: Vec<Inode>,
     /// Names as a process sees them.
     names: BTreeMap<PathBuf, usize>,
@@ -43,7 +43,7 @@ struct World {
     bytes_max: u64,
     /// Number of changes until the disk is copied.
     fuse: Option<u64>,
-    wreck: Option<Box<World>>,
+    wreck: Option<Box<SimulatedWorld>>,
     changes: u64,
     /// Number of syncs of files until one fails.
     failing: Option<u64>,
@@ -62,7 +62,7 @@ impl Simulated {
     pub fn new(seed: u64) -> Simulated {
         let mut chance = Rng::new(seed);
         let boot = random(&mut chance);
-        Simulated::of(World {
+        Simulated::of(SimulatedWorld {
             inodes: Vec::new(),
             names: BTreeMap::new(),
             names_kept: BTreeMap::new(),
@@ -77,7 +77,7 @@ impl Simulated {
         })
     }
 
-    fn of(world: World) -> Simulated {
+    fn of(world: SimulatedWorld) -> Simulated {
         Simulated { world: Arc::new(Mutex::new(world)) }
     }
 
@@ -212,7 +212,7 @@ impl Simulated {
     pub(super) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         let mut world = self.world();
         world.tick();
-        let World { names, names_kept, .. } = &mut *world;
+        let SimulatedWorld { names, names_kept, .. } = &mut *world;
         names_kept.retain(|path, _| path.parent() != Some(folder));
         let inside = names.iter().filter(|(path, _)| path.parent() == Some(folder));
         names_kept.extend(inside.map(|(path, inode)| (path.clone(), *inode)));
@@ -227,7 +227,7 @@ impl Simulated {
         random(&mut self.world().chance)
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
+    fn world(&self) -> MutexGuard<'_, SimulatedWorld> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -287,7 +287,7 @@ impl SimulatedFile {
     }
 }
 
-impl World {
+impl SimulatedWorld {
     /// Counts a change that is about to be made.
     fn tick(&mut self) {
         self.changes += 1;
@@ -298,7 +298,7 @@ impl World {
         self.fuse = self.fuse.and_then(|left| left.checked_sub(1));
     }
 
-    fn keep(&mut self, mut wreck: World) {
+    fn keep(&mut self, mut wreck: SimulatedWorld) {
         if self.wreck.is_none() {
             (wreck.fuse, wreck.wreck) = (None, None);
             self.wreck = Some(Box::new(wreck));
@@ -370,8 +370,8 @@ fn random(chance: &mut Rng) -> u128 {
     (chance.next_u64() as u128) << 64 | chance.next_u64() as u128
 }
 
-fn error(kind: io::ErrorKind, words: &'static str) -> io::Error {
-    io::Error::new(kind, words)
+fn error(kind: io::ErrorKind, text: &'static str) -> io::Error {
+    io::Error::new(kind, text)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use pitlane_engine::codec;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::disk::Disk;
-use super::fault::{Fault, What};
+use super::fault::{Fault, FaultKind};
 use super::header::{Owner, array};
 
 const HEADER_BYTES: usize = 128;
@@ -71,8 +71,8 @@ impl Snapshot {
         out[16..32].copy_from_slice(&self.owner.identity.to_le_bytes());
         out[32..48].copy_from_slice(&hash.to_le_bytes());
         let sizes = [self.settings.len() as u64, self.state.len() as u64];
-        let words = [self.seq, self.time, self.event, self.digest, self.reference, sizes[0], sizes[1]];
-        for (place, word) in out[48..104].chunks_exact_mut(8).zip(words) {
+        let text = [self.seq, self.time, self.event, self.digest, self.reference, sizes[0], sizes[1]];
+        for (place, word) in out[48..104].chunks_exact_mut(8).zip(text) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         out[104..106].copy_from_slice(&self.owner.shard.to_le_bytes());
@@ -89,18 +89,18 @@ impl Snapshot {
         let bytes = disk.read(&path).map_err(Fault::io(&path))?;
         let snapshot = Snapshot::decode(&bytes).map_err(|(at, what)| Fault::new(&path, at, what))?;
         if snapshot.owner.shards != owner.shards {
-            let what = What::Shards { journal: snapshot.owner.shards, asked: owner.shards };
+            let what = FaultKind::Shards { journal: snapshot.owner.shards, asked: owner.shards };
             return Err(Fault::new(&path, 106, what));
         }
         if snapshot.owner != *owner || snapshot.seq != seq {
-            return Err(Fault::new(&path, 16, What::Foreign));
+            return Err(Fault::new(&path, 16, FaultKind::Foreign));
         }
         Ok(snapshot)
     }
 
     /// Decodes a file. An error carries the offset and the kind of the fault.
-    pub fn decode(bytes: &[u8]) -> Result<Snapshot, (usize, What)> {
-        let damaged = |words: &str| What::StateDamaged(words.into());
+    pub fn decode(bytes: &[u8]) -> Result<Snapshot, (usize, FaultKind)> {
+        let damaged = |text: &str| FaultKind::StateDamaged(text.into());
         let Some((head, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Err((0, damaged("the snapshot is cut short")));
         };
@@ -115,7 +115,7 @@ impl Snapshot {
                 let is_old_state = at == 108 && half(at) < ours;
                 return Err((
                     at,
-                    if is_old_state { What::OldState(half(at)) } else { What::Format(half(at)) },
+                    if is_old_state { FaultKind::OldState(half(at)) } else { FaultKind::Format(half(at)) },
                 ));
             }
         }

@@ -2,7 +2,7 @@
 //! the previous one.
 //!
 //! ```text
-//! Writer ─ turns ─► Syncer ─ closed ─► SegmentManager
+//! Writer ─ moves ─► Syncer ─ closed ─► SegmentManager
 //!    ▲                 │  ▲               │
 //!    └──── synced ─────┘  └──── files ────┘
 //! ```
@@ -19,9 +19,9 @@ use pitlane_engine::time::Timestamp;
 use rtrb::{Consumer, Producer};
 
 use super::disk::{File, Region};
-use super::health::{Doing, Health, Level};
-use super::mark::{Mark, Marker};
-use super::writer::{Left, Turn};
+use super::health::{DiskOperation, Health, Level};
+use super::mark::{DiskMark, Marker};
+use super::writer::{FinishedSegment, SegmentMove};
 use crate::wakeup::Wakeup;
 
 /// Number of failed syncs that are tolerated. The first one is answered with a fresh segment; if
@@ -31,11 +31,11 @@ const FAULTS_MAX: u64 = 1;
 /// The part of one thread in all journals of this process.
 #[derive(Debug)]
 pub struct Syncer {
-    shards: Vec<Shard>,
+    shards: Vec<SyncedShard>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shard {
+pub(super) struct SyncedShard {
     level: Level,
     /// At level `os`: longest time that a record waits for its sync; no client waits for that sync.
     interval_ns: u64,
@@ -44,55 +44,55 @@ pub(super) struct Shard {
     files: VecDeque<(u64, File)>,
     marker: Marker,
     /// Complete segments among the files that are not yet synced.
-    left: VecDeque<Left>,
+    finished: VecDeque<FinishedSegment>,
     /// Synced segments that wait for their region.
-    closing: VecDeque<Closed>,
-    state: State,
-    ends: Ends,
+    closing: VecDeque<ClosedSegment>,
+    state: SyncerState,
+    lanes: SyncerLanes,
     health: Arc<Health>,
-    bell: Option<Wakeup>,
+    wakeup: Option<Wakeup>,
     /// Wake-up of the shipper, and the last record for which it was woken.
     shipper: Option<Wakeup>,
-    rung: u64,
+    woken_for: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SyncerState {
     Sound,
     /// A sync failed; the writer has not yet moved to a fresh segment.
     Moving,
     /// Nothing is synced any more.
-    Given,
+    Stopped,
 }
 
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct SyncerLanes {
     pub files: Consumer<(u64, File)>,
-    pub turns: Consumer<Turn>,
-    pub closed: Producer<Closed>,
+    pub moves: Consumer<SegmentMove>,
+    pub closed: Producer<ClosedSegment>,
 }
 
 /// A complete segment, for the segment manager.
 #[derive(Debug)]
-pub(super) struct Closed {
-    pub left: Left,
+pub(super) struct ClosedSegment {
+    pub finished: FinishedSegment,
     pub file: File,
     pub region: Option<Region>,
 }
 
 impl Syncer {
-    pub(super) fn new(shards: Vec<Shard>) -> Syncer {
+    pub(super) fn new(shards: Vec<SyncedShard>) -> Syncer {
         Syncer { shards }
     }
 
     /// Sets the wake-up for newly synced records of a shard.
-    pub fn set_bell(&mut self, shard: usize, bell: Wakeup) {
-        self.shards[shard].bell = Some(bell);
+    pub fn set_wakeup(&mut self, shard: usize, wakeup: Wakeup) {
+        self.shards[shard].wakeup = Some(wakeup);
     }
 
     /// Sets the wake-up of the shipper, which sends new records to the broker.
-    pub fn set_shipper(&mut self, bell: &Wakeup) {
-        self.shards.iter_mut().for_each(|shard| shard.shipper = Some(bell.clone()));
+    pub fn set_shipper(&mut self, wakeup: &Wakeup) {
+        self.shards.iter_mut().for_each(|shard| shard.shipper = Some(wakeup.clone()));
     }
 
     /// Does the pending work and returns how much.
@@ -115,28 +115,28 @@ impl Syncer {
     }
 }
 
-impl Shard {
+impl SyncedShard {
     pub(super) fn new(
         level: Level,
         interval_ns: u64,
         marker: Marker,
-        ends: Ends,
+        lanes: SyncerLanes,
         health: Arc<Health>,
-    ) -> Shard {
-        Shard {
+    ) -> SyncedShard {
+        SyncedShard {
             marker,
             level,
             interval_ns,
             due: Timestamp::MAX,
             files: VecDeque::new(),
-            left: VecDeque::new(),
+            finished: VecDeque::new(),
             closing: VecDeque::new(),
-            state: State::Sound,
-            ends,
+            state: SyncerState::Sound,
+            lanes,
             health,
-            bell: None,
+            wakeup: None,
             shipper: None,
-            rung: 0,
+            woken_for: 0,
         }
     }
 
@@ -145,17 +145,17 @@ impl Shard {
         // then received below.
         let bytes = self.health.writer.bytes.load(Ordering::Acquire);
         let seq = self.health.writer.appended.load(Ordering::Acquire);
-        if let Some(shipper) = self.shipper.as_ref().filter(|_| seq != self.rung) {
+        if let Some(shipper) = self.shipper.as_ref().filter(|_| seq != self.woken_for) {
             // The shipper is woken before the sync, because commands wait for both.
-            self.rung = seq;
+            self.woken_for = seq;
             shipper.wake();
         }
-        let mut work = self.hear();
+        let mut work = self.receive_messages();
         if self.wants_sync(now, seq) {
             self.sync(seq, bytes);
             work += 1;
         }
-        if self.due == Timestamp::MAX || seq == self.health.keeper.synced.load(Ordering::Relaxed) {
+        if self.due == Timestamp::MAX || seq == self.health.syncer.synced.load(Ordering::Relaxed) {
             self.due = now.plus(self.interval_ns);
         }
         work + self.hand_over()
@@ -163,65 +163,67 @@ impl Shard {
 
     fn has_unsynced(&self) -> bool {
         let appended = self.health.writer.appended.load(Ordering::Acquire);
-        self.state == State::Sound && appended != self.health.keeper.synced.load(Ordering::Relaxed)
+        self.state == SyncerState::Sound && appended != self.health.syncer.synced.load(Ordering::Relaxed)
     }
 
     fn wants_sync(&self, now: Timestamp, seq: u64) -> bool {
-        let behind = seq != self.health.keeper.synced.load(Ordering::Relaxed);
+        let behind = seq != self.health.syncer.synced.load(Ordering::Relaxed);
         match (self.state, self.level) {
-            (State::Moving | State::Given, _) => false,
-            (State::Sound, level) if level.is_synced() => behind,
-            (State::Sound, _) => !self.left.is_empty() || behind && now >= self.due,
+            (SyncerState::Moving | SyncerState::Stopped, _) => false,
+            (SyncerState::Sound, level) if level.is_synced() => behind,
+            (SyncerState::Sound, _) => !self.finished.is_empty() || behind && now >= self.due,
         }
     }
 
-    fn hear(&mut self) -> usize {
-        let mut heard = 0;
-        while let Ok(file) = self.ends.files.pop() {
+    fn receive_messages(&mut self) -> usize {
+        let mut received = 0;
+        while let Ok(file) = self.lanes.files.pop() {
             self.files.push_back(file);
-            heard += 1;
+            received += 1;
         }
-        while let Ok(turn) = self.ends.turns.pop() {
-            self.handle(turn);
-            heard += 1;
+        while let Ok(message) = self.lanes.moves.pop() {
+            self.handle(message);
+            received += 1;
         }
-        heard
+        received
     }
 
-    fn handle(&mut self, turn: Turn) {
-        match turn {
-            Turn::Left(left) if self.state == State::Sound => self.left.push_back(left),
+    fn handle(&mut self, message: SegmentMove) {
+        match message {
+            SegmentMove::Finished(finished) if self.state == SyncerState::Sound => {
+                self.finished.push_back(finished)
+            }
             // The segment is void: its records are written again, or given up.
-            Turn::Left(left) => self.files.retain(|(number, _)| *number != left.number),
-            Turn::Returned { number, region } => {
+            SegmentMove::Finished(finished) => self.files.retain(|(number, _)| *number != finished.number),
+            SegmentMove::Returned { number, region } => {
                 // At level `os` the region arrives before the sync, which needs only the file.
-                let mut places = self.closing.iter_mut();
-                if let Some(closed) = places.find(|closed| closed.left.number == number) {
+                let mut closing = self.closing.iter_mut();
+                if let Some(closed) = closing.find(|closed| closed.finished.number == number) {
                     closed.region = Some(region);
                 }
             }
-            Turn::Moved { number } => {
+            SegmentMove::Moved { number } => {
                 self.files.retain(|(other, _)| *other >= number);
-                self.left.clear();
-                if self.state == State::Moving {
-                    self.state = State::Sound;
+                self.finished.clear();
+                if self.state == SyncerState::Moving {
+                    self.state = SyncerState::Sound;
                 }
             }
-            Turn::Stuck => self.give_up(),
+            SegmentMove::Stuck => self.give_up(),
         }
     }
 
     /// Syncs every file that contains records up to `seq`.
     fn sync(&mut self, seq: u64, bytes: u64) {
         let begun = Instant::now();
-        while let Some(left) = self.left.front().copied() {
+        while let Some(finished) = self.finished.front().copied() {
             let Some((_, file)) = self.files.front() else { break };
             if let Err(error) = file.sync() {
                 return self.fail(&error);
             }
-            self.left.pop_front();
+            self.finished.pop_front();
             if let Some((_, file)) = self.files.pop_front() {
-                self.closing.push_back(Closed { left, file, region: None });
+                self.closing.push_back(ClosedSegment { finished, file, region: None });
             }
         }
         if let Some((_, file)) = self.files.front()
@@ -231,21 +233,21 @@ impl Shard {
         }
         // The mark is written before the records are reported as synced.
         self.note_mark(seq, false);
-        let keeper = &self.health.keeper;
+        let syncer = &self.health.syncer;
         let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        keeper.sync_ns_max.fetch_max(ns, Ordering::Relaxed);
-        keeper.syncs.fetch_add(1, Ordering::Relaxed);
-        keeper.synced_bytes.store(bytes, Ordering::Release);
-        keeper.synced.store(seq, Ordering::Release);
-        if let Some(bell) = &self.bell {
-            bell.wake();
+        syncer.sync_ns_max.fetch_max(ns, Ordering::Relaxed);
+        syncer.syncs.fetch_add(1, Ordering::Relaxed);
+        syncer.synced_bytes.store(bytes, Ordering::Release);
+        syncer.synced.store(seq, Ordering::Release);
+        if let Some(wakeup) = &self.wakeup {
+            wakeup.wake();
         }
     }
 
     /// Writes the mark again, so that it names the last record.
     fn mark(&mut self) {
-        if self.state == State::Sound {
-            self.note_mark(self.health.keeper.synced.load(Ordering::Relaxed), true);
+        if self.state == SyncerState::Sound {
+            self.note_mark(self.health.syncer.synced.load(Ordering::Relaxed), true);
         }
     }
 
@@ -253,31 +255,31 @@ impl Shard {
         if let Some((segment, _)) = self.files.front() {
             // On error the older mark stays, and the next sync tries again: a full disk must not
             // block operations that need no space.
-            let _ = self.marker.note(Mark { segment: *segment, record }, now);
+            let _ = self.marker.note(DiskMark { segment: *segment, record }, now);
         }
     }
 
     fn fail(&mut self, error: &std::io::Error) {
-        let keeper = &self.health.keeper;
-        keeper.error.set(Doing::Syncing, error);
-        let faults = keeper.faults.load(Ordering::Relaxed) + 1;
+        let syncer = &self.health.syncer;
+        syncer.error.set(DiskOperation::Syncing, error);
+        let faults = syncer.faults.load(Ordering::Relaxed) + 1;
         // At level `os` no client waits for a sync: the writer continues in another segment, and
         // this thread stops syncing.
-        self.state = if self.level.is_synced() { State::Moving } else { State::Given };
+        self.state = if self.level.is_synced() { SyncerState::Moving } else { SyncerState::Stopped };
         if faults > FAULTS_MAX {
             return self.give_up();
         }
-        keeper.faults.store(faults, Ordering::Release);
-        if let Some(bell) = &self.bell {
-            bell.wake();
+        syncer.faults.store(faults, Ordering::Release);
+        if let Some(wakeup) = &self.wakeup {
+            wakeup.wake();
         }
     }
 
     fn give_up(&mut self) {
-        self.state = State::Given;
-        self.health.keeper.shut.store(true, Ordering::Release);
-        if let Some(bell) = &self.bell {
-            bell.wake();
+        self.state = SyncerState::Stopped;
+        self.health.syncer.shut.store(true, Ordering::Release);
+        if let Some(wakeup) = &self.wakeup {
+            wakeup.wake();
         }
     }
 
@@ -285,11 +287,11 @@ impl Shard {
         let mut handed = 0;
         while let Some(closed) = self.closing.front() {
             let whole = closed.region.is_some() || !self.level.is_synced();
-            if !whole || self.ends.closed.is_full() {
+            if !whole || self.lanes.closed.is_full() {
                 break;
             }
             if let Some(closed) = self.closing.pop_front() {
-                handed += usize::from(self.ends.closed.push(closed).is_ok());
+                handed += usize::from(self.lanes.closed.push(closed).is_ok());
             }
         }
         handed

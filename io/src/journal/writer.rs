@@ -3,7 +3,7 @@
 //! reports that, and the caller decides who waits.
 //!
 //! ```text
-//!            spares ─► [ Writer: behind, current ] ─ turns ─► Syncer
+//!            spares ─► [ Writer: behind, current ] ─ moves ─► Syncer
 //! ```
 
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use std::sync::atomic::Ordering;
 use rtrb::{Consumer, Producer};
 
 use super::disk::Region;
-use super::header::{HEADER_BYTES, Header, Link, Owner, RULES};
+use super::header::{HEADER_BYTES, Header, Owner, RULES, SegmentLink};
 use super::health::{Health, Level, WriteMode};
-use super::record::{Found, Record, bytes_of};
+use super::record::{DecodedRecord, JournalRecord, bytes_of};
 use crate::wakeup::Wakeup;
 
 /// Spare segments required before a record of class `Entry` may start a new one: the last one is
 /// the reserve for class `Needed`.
 const SPARES_FOR_ENTRY: usize = 2;
 /// Capacity of the lane to the syncer: far more entries than there are spare segments to switch to.
-pub(super) const TURNS_MAX: usize = 64;
+pub(super) const MOVES_MAX: usize = 64;
 /// Slots of that lane reserved for messages after a failed sync.
-const TURNS_KEPT: usize = 4;
+const MOVES_RESERVED: usize = 4;
 
 /// Priority of a record when the disk fails or is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +44,16 @@ pub enum NotTaken {
 
 /// A segment ready to be written, allocated by the segment manager.
 #[derive(Debug)]
-pub(super) struct Spare {
+pub(super) struct SpareSegment {
     pub number: u64,
     pub region: Region,
 }
 
 /// A message from the writer to the syncer.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum SegmentMove {
     /// The segment is complete; from now on the writer writes to the next one.
-    Left(Left),
+    Finished(FinishedSegment),
     /// The mapping of a complete segment is no longer needed.
     Returned { number: u64, region: Region },
     /// A sync failed, and the writer has written the unsynced records again into this segment. The
@@ -64,7 +64,7 @@ pub(super) enum Turn {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct FinishedSegment {
     pub number: u64,
     /// Name of the reference data in force when the segment started.
     pub reference: u64,
@@ -75,10 +75,10 @@ pub(super) struct Left {
 
 /// The position at which a writer continues: everything before it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct JournalPosition {
     /// Last sequence number.
     pub seq: u64,
-    pub link: Link,
+    pub link: SegmentLink,
 }
 
 #[derive(Debug)]
@@ -89,11 +89,11 @@ pub struct Writer {
     reference: u64,
     seq: u64,
     /// Position at which the first segment continues.
-    link: Link,
-    current: Option<Open>,
+    link: SegmentLink,
+    current: Option<OpenSegment>,
     /// Previous segment, at the levels at which commands wait for the disk; kept until it is known
     /// to be on disk.
-    behind: Option<Open>,
+    behind: Option<OpenSegment>,
     /// Bytes of all records.
     bytes: u64,
     /// Number of failed syncs that have been handled.
@@ -101,22 +101,22 @@ pub struct Writer {
     /// Whether a failed sync could not be handled; then no record is accepted any more.
     stuck: bool,
     /// Whether the syncer has new work since it was last woken.
-    news: bool,
+    has_news: bool,
     scratch: Vec<u8>,
-    spares: Consumer<Spare>,
-    turns: Producer<Turn>,
+    spares: Consumer<SpareSegment>,
+    moves: Producer<SegmentMove>,
     health: Arc<Health>,
-    bell: Option<Wakeup>,
+    syncer_wakeup: Option<Wakeup>,
 }
 
 /// A segment that is being written.
 #[derive(Debug)]
-struct Open {
+struct OpenSegment {
     number: u64,
     reference: u64,
     salt: u32,
     header_sum: u32,
-    after: Link,
+    after: SegmentLink,
     first: u64,
     last: u64,
     at: usize,
@@ -132,13 +132,13 @@ impl Writer {
         owner: Owner,
         boot: u128,
         reference: u64,
-        position: Position,
-        ends: (Consumer<Spare>, Producer<Turn>),
+        position: JournalPosition,
+        lanes: (Consumer<SpareSegment>, Producer<SegmentMove>),
         health: Arc<Health>,
     ) -> Writer {
         assert!(level != Level::None, "without a journal there is no writer");
         health.writer.appended.store(position.seq, Ordering::Release);
-        health.keeper.synced.store(position.seq, Ordering::Release);
+        health.syncer.synced.store(position.seq, Ordering::Release);
         health.set_shipped(position.seq);
         Writer {
             level,
@@ -152,18 +152,18 @@ impl Writer {
             bytes: 0,
             faults: 0,
             stuck: false,
-            news: false,
+            has_news: false,
             scratch: vec![0; bytes_of(0)],
-            spares: ends.0,
-            turns: ends.1,
+            spares: lanes.0,
+            moves: lanes.1,
             health,
-            bell: None,
+            syncer_wakeup: None,
         }
     }
 
     /// Sets the wake-up of the syncer's thread.
-    pub fn set_bell(&mut self, keeper: Wakeup) {
-        self.bell = Some(keeper);
+    pub fn set_wakeup(&mut self, syncer: Wakeup) {
+        self.syncer_wakeup = Some(syncer);
     }
 
     pub fn level(&self) -> Level {
@@ -202,7 +202,7 @@ impl Writer {
         digest: impl FnOnce() -> u64,
     ) -> Result<u64, NotTaken> {
         let bytes = bytes_of(payload.len());
-        let taken = self.make_way(bytes, class, time, digest);
+        let taken = self.make_space(bytes, class, time, digest);
         if let Err(why) = taken {
             let counter = match why {
                 NotTaken::Wait => &self.health.writer.waits,
@@ -212,13 +212,13 @@ impl Writer {
             return Err(why);
         }
         let synced = self.synced();
-        let open = self.current.as_mut().expect("the way was made");
+        let open = self.current.as_mut().expect("space was made");
         if self.scratch.len() < bytes {
             self.scratch.resize(bytes, 0);
         }
         self.seq += 1;
         self.bytes += bytes as u64;
-        self.news |= self.level.is_synced();
+        self.has_news |= self.level.is_synced();
         open.write(self.seq, time, synced, kind, payload, &mut self.scratch);
         self.health.writer.bytes.store(self.bytes, Ordering::Release);
         self.health.writer.appended.store(self.seq, Ordering::Release);
@@ -228,7 +228,7 @@ impl Writer {
     /// Starts a segment for new reference data, so that every segment names all data that its
     /// records need: the change is its first record.
     #[cold]
-    pub(super) fn turn_to(
+    pub(super) fn switch_reference(
         &mut self,
         reference: u64,
         time: u64,
@@ -239,112 +239,114 @@ impl Writer {
             // data is the same as before.
             return Ok(());
         }
-        match self.health.door() {
+        match self.health.write_mode() {
             WriteMode::Open | WriteMode::Full | WriteMode::BrokerFull | WriteMode::Failed => {}
             WriteMode::Shut => return Err(NotTaken::Refused(WriteMode::Shut)),
         }
         let before = std::mem::replace(&mut self.reference, reference);
-        self.turn(Class::Needed, time, digest).inspect_err(|_| self.reference = before)
+        self.advance(Class::Needed, time, digest).inspect_err(|_| self.reference = before)
     }
 
     /// Must be called in every cycle of the shard: handles a failed sync, returns mappings that are
     /// no longer needed, and wakes the syncer if it has work.
-    pub fn tend(&mut self) -> usize {
+    pub fn maintain(&mut self) -> usize {
         let mut work = 0;
-        if self.health.keeper.faults.load(Ordering::Acquire) != self.faults {
-            self.move_on();
+        if self.health.syncer.faults.load(Ordering::Acquire) != self.faults {
+            self.handle_failed_sync();
             work += 1;
         }
-        work += self.give_back();
-        if std::mem::take(&mut self.news)
-            && let Some(bell) = &self.bell
+        work += self.return_mapping();
+        if std::mem::take(&mut self.has_news)
+            && let Some(syncer_wakeup) = &self.syncer_wakeup
         {
-            bell.wake();
+            syncer_wakeup.wake();
         }
         work
     }
 
     fn synced(&self) -> u64 {
-        self.health.keeper.synced.load(Ordering::Acquire)
+        self.health.syncer.synced.load(Ordering::Acquire)
     }
 
     /// Ensures that the current segment has room for so many bytes.
     #[inline]
-    fn make_way(
+    fn make_space(
         &mut self,
         bytes: usize,
         class: Class,
         time: u64,
         digest: impl FnOnce() -> u64,
     ) -> Result<(), NotTaken> {
-        match self.health.door() {
+        match self.health.write_mode() {
             WriteMode::Open => {}
             WriteMode::Full | WriteMode::BrokerFull if class == Class::Needed => {}
             WriteMode::Failed if class == Class::Needed => {}
-            door @ (WriteMode::Full | WriteMode::BrokerFull | WriteMode::Failed | WriteMode::Shut) => {
-                return Err(NotTaken::Refused(door));
+            mode @ (WriteMode::Full | WriteMode::BrokerFull | WriteMode::Failed | WriteMode::Shut) => {
+                return Err(NotTaken::Refused(mode));
             }
         }
-        if self.health.keeper.faults.load(Ordering::Acquire) != self.faults {
-            self.move_on();
+        if self.health.syncer.faults.load(Ordering::Acquire) != self.faults {
+            self.handle_failed_sync();
         }
         if self.stuck {
             return Err(NotTaken::Refused(WriteMode::Shut));
         }
-        let Some(open) = &self.current else { return self.turn(class, time, digest) };
+        let Some(open) = &self.current else { return self.advance(class, time, digest) };
         if self.level.is_synced() {
             // This bound ensures that all unsynced records fit into one fresh segment if a sync
             // fails.
-            let waiting = self.bytes - self.health.keeper.synced_bytes.load(Ordering::Acquire);
+            let waiting = self.bytes - self.health.syncer.synced_bytes.load(Ordering::Acquire);
             if waiting as usize + bytes > (open.capacity - HEADER_BYTES) / 2 {
                 return Err(NotTaken::Wait);
             }
         }
         if open.at + bytes > open.capacity {
             assert!(HEADER_BYTES + bytes <= open.capacity, "a record fits into a segment");
-            return self.turn(class, time, digest);
+            return self.advance(class, time, digest);
         }
         Ok(())
     }
 
     /// Starts the next segment.
     #[cold]
-    fn turn(&mut self, class: Class, time: u64, digest: impl FnOnce() -> u64) -> Result<(), NotTaken> {
-        self.give_back();
+    fn advance(&mut self, class: Class, time: u64, digest: impl FnOnce() -> u64) -> Result<(), NotTaken> {
+        self.return_mapping();
         let needed = if class == Class::Needed { 1 } else { SPARES_FOR_ENTRY };
         if self.spares.slots() < needed {
             // No segment will be allocated until there is disk space, or at all.
-            return Err(match self.health.door() {
+            return Err(match self.health.write_mode() {
                 WriteMode::Open => NotTaken::Wait,
-                door => NotTaken::Refused(door),
+                mode => NotTaken::Refused(mode),
             });
         }
-        if self.behind.is_some() || self.turns.slots() < TURNS_KEPT + 2 {
+        if self.behind.is_some() || self.moves.slots() < MOVES_RESERVED + 2 {
             return Err(NotTaken::Wait);
         }
         let Ok(spare) = self.spares.pop() else { return Err(NotTaken::Wait) };
         let digest = digest();
-        let link = self.current.as_ref().map_or(self.link, Open::link);
+        let link = self.current.as_ref().map_or(self.link, OpenSegment::link);
         if let Some(open) = self.current.take() {
-            self.leave(open);
+            self.finish_segment(open);
         }
         self.begin(spare, link, self.seq + 1, time, digest);
         Ok(())
     }
 
-    fn leave(&mut self, open: Open) {
-        let reference = open.reference;
-        let left =
-            Left { number: open.number, reference, first: open.first, last: open.last, end: open.at as u64 };
-        self.tell(Turn::Left(left));
+    fn finish_segment(&mut self, open: OpenSegment) {
+        let (reference, end) = (open.reference, open.at as u64);
+        let finished =
+            FinishedSegment { number: open.number, reference, first: open.first, last: open.last, end };
+        self.notify_syncer(SegmentMove::Finished(finished));
         match self.level {
             // If its sync fails, the records are read again from this mapping.
             Level::Replicated | Level::Disk => self.behind = Some(open),
-            Level::Os | Level::None => self.tell(Turn::Returned { number: open.number, region: open.region }),
+            Level::Os | Level::None => {
+                self.notify_syncer(SegmentMove::Returned { number: open.number, region: open.region })
+            }
         }
     }
 
-    fn begin(&mut self, mut spare: Spare, after: Link, first: u64, time: u64, digest: u64) {
+    fn begin(&mut self, mut spare: SpareSegment, after: SegmentLink, first: u64, time: u64, digest: u64) {
         let header = Header {
             owner: self.owner,
             boot: self.boot,
@@ -360,7 +362,7 @@ impl Writer {
         let (bytes, header_sum) = header.encode();
         spare.region.write(0, &bytes);
         self.health.writer.segment.store(spare.number, Ordering::Relaxed);
-        self.current = Some(Open {
+        self.current = Some(OpenSegment {
             number: spare.number,
             reference: self.reference,
             salt: self.owner.salt(spare.number),
@@ -375,22 +377,22 @@ impl Writer {
         });
     }
 
-    fn give_back(&mut self) -> usize {
+    fn return_mapping(&mut self) -> usize {
         let done = self.behind.as_ref().is_some_and(|open| open.last <= self.synced());
-        if !done || self.turns.slots() <= TURNS_KEPT {
+        if !done || self.moves.slots() <= MOVES_RESERVED {
             return 0;
         }
-        let open = self.behind.take().expect("it was just seen");
-        self.tell(Turn::Returned { number: open.number, region: open.region });
+        let open = self.behind.take().expect("the segment was just checked");
+        self.notify_syncer(SegmentMove::Returned { number: open.number, region: open.region });
         1
     }
 
     /// Handles a failed sync: writes the unsynced records again, into a fresh segment that
     /// continues from the last record known to be on disk. The failed file is not touched any more.
     #[cold]
-    fn move_on(&mut self) {
-        self.faults = self.health.keeper.faults.load(Ordering::Acquire);
-        self.news = true;
+    fn handle_failed_sync(&mut self) {
+        self.faults = self.health.syncer.faults.load(Ordering::Acquire);
+        self.has_news = true;
         let Some(open) = self.current.take() else { return };
         let Ok(spare) = self.spares.pop() else { return self.give_up() };
         let number = spare.number;
@@ -398,36 +400,37 @@ impl Writer {
             // The operating system has the records, which is all that this level promises; the
             // writer only leaves the file.
             let (link, first) = (open.link(), self.seq + 1);
-            self.leave(open);
+            self.finish_segment(open);
             return self.begin(spare, link, first, 0, 0);
         }
         let synced = self.synced();
-        let mut pieces: Vec<Open> = self.behind.take().into_iter().chain([open]).collect();
+        let mut pieces: Vec<OpenSegment> = self.behind.take().into_iter().chain([open]).collect();
         pieces.retain(|piece| piece.last > synced);
         let Some(oldest) = pieces.first() else {
             // All records are on disk although a sync failed, which is impossible.
             return self.give_up();
         };
-        let (link, from) = oldest.place_after(synced);
+        let (link, from) = oldest.position_after(synced);
         // The state before its first record is no longer available; zero means that there is no
         // digest.
         self.begin(spare, link, synced + 1, 0, 0);
         match self.write_again(&pieces, from, synced) {
-            true => self.tell(Turn::Moved { number }),
+            true => self.notify_syncer(SegmentMove::Moved { number }),
             false => self.give_up(),
         }
     }
 
     fn give_up(&mut self) {
         self.stuck = true;
-        self.tell(Turn::Stuck);
+        self.notify_syncer(SegmentMove::Stuck);
     }
 
-    fn write_again(&mut self, pieces: &[Open], mut from: usize, synced: u64) -> bool {
+    fn write_again(&mut self, pieces: &[OpenSegment], mut from: usize, synced: u64) -> bool {
         let Some(open) = self.current.as_mut() else { return false };
         for piece in pieces {
             let bytes = piece.region.read(0, piece.at);
-            while let Found::Record { record, bytes: taken, .. } = Record::decode(piece.salt, &bytes[from..])
+            while let DecodedRecord::Record { record, bytes: taken, .. } =
+                JournalRecord::decode(piece.salt, &bytes[from..])
             {
                 if open.at + taken > open.capacity {
                     return false;
@@ -441,44 +444,47 @@ impl Writer {
         open.last == self.seq
     }
 
-    fn tell(&mut self, turn: Turn) {
-        self.news = true;
-        let told = self.turns.push(turn);
-        assert!(told.is_ok(), "the lane has room for every turn that spares allow");
+    fn notify_syncer(&mut self, message: SegmentMove) {
+        self.has_news = true;
+        let pushed = self.moves.push(message);
+        assert!(pushed.is_ok(), "the lane has room for every message that spares allow");
     }
 }
 
-impl Open {
+impl OpenSegment {
     #[inline]
     fn write(&mut self, seq: u64, time: u64, synced: u64, kind: u8, payload: &[u8], scratch: &mut [u8]) {
         let lag = u32::try_from(seq - 1 - synced.min(seq - 1)).unwrap_or(u32::MAX);
         let bytes = bytes_of(payload.len());
-        let sum = Record { seq, time, lag, kind, payload }.encode(self.salt, &mut scratch[..bytes]);
+        let sum = JournalRecord { seq, time, lag, kind, payload }.encode(self.salt, &mut scratch[..bytes]);
         self.region.write(self.at, &scratch[..bytes]);
         self.at += bytes;
         self.last = seq;
         self.chain = chained(self.chain, sum);
     }
 
-    fn link(&self) -> Link {
-        Link { number: self.number, end: self.at as u64, header_sum: self.header_sum, chain: self.chain }
+    fn link(&self) -> SegmentLink {
+        let end = self.at as u64;
+        SegmentLink { number: self.number, end, header_sum: self.header_sum, chain: self.chain }
     }
 
     /// Returns the position behind a record of this segment, or before its first.
-    fn place_after(&self, seq: u64) -> (Link, usize) {
+    fn position_after(&self, seq: u64) -> (SegmentLink, usize) {
         if seq < self.first {
             return (self.after, HEADER_BYTES);
         }
         let bytes = self.region.read(0, self.at);
         let (mut at, mut chain) = (HEADER_BYTES, 0);
-        while let Found::Record { record, bytes: taken, sum } = Record::decode(self.salt, &bytes[at..]) {
+        while let DecodedRecord::Record { record, bytes: taken, sum } =
+            JournalRecord::decode(self.salt, &bytes[at..])
+        {
             if record.seq > seq {
                 break;
             }
             at += taken;
             chain = chained(chain, sum);
         }
-        (Link { number: self.number, end: at as u64, header_sum: self.header_sum, chain }, at)
+        (SegmentLink { number: self.number, end: at as u64, header_sum: self.header_sum, chain }, at)
     }
 }
 

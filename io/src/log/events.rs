@@ -96,9 +96,9 @@ impl<S: Subscriber> Layer<S> for EventLayer {
             Level::WARN => Severity::Warn,
             _ => return,
         };
-        let mut words = Words::default();
-        event.record(&mut words);
-        let Words { message, fields } = words;
+        let mut visitor = FieldVisitor::default();
+        event.record(&mut visitor);
+        let FieldVisitor { message, fields } = visitor;
         let target = event.metadata().target().to_string();
         let event = LogEvent { time: clock::wall(), level, target, message, fields };
         if self.queue.try_send(event).is_err() {
@@ -111,12 +111,12 @@ impl<S: Subscriber> Layer<S> for EventLayer {
 }
 
 #[derive(Default)]
-struct Words {
+struct FieldVisitor {
     message: String,
     fields: Vec<(&'static str, String)>,
 }
 
-impl Visit for Words {
+impl Visit for FieldVisitor {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record(field, cut(value.to_string()));
     }
@@ -126,7 +126,7 @@ impl Visit for Words {
     }
 }
 
-impl Words {
+impl FieldVisitor {
     fn record(&mut self, field: &Field, text: String) {
         if field.name() == "message" {
             self.message = text;

@@ -31,14 +31,14 @@ pub struct Lines {
 
 #[derive(Debug)]
 enum Item {
-    Line(Vec<u8>),
+    LogLine(Vec<u8>),
     /// Answered when everything before it is written.
     Flush(SyncSender<()>),
 }
 
 /// The receiving end, for the writer thread.
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct LogWriter<W> {
     queue: Receiver<Item>,
     dropped: Arc<AtomicU64>,
     out: W,
@@ -46,10 +46,10 @@ pub struct Writer<W> {
 }
 
 /// Creates a queue of this many lines.
-pub fn queue<W: Write>(lines_max: usize, out: W, style: Style) -> (Lines, Writer<W>) {
+pub fn queue<W: Write>(lines_max: usize, out: W, style: Style) -> (Lines, LogWriter<W>) {
     let (sender, receiver) = sync_channel(lines_max);
     let dropped = Arc::new(AtomicU64::new(0));
-    (Lines { queue: sender, dropped: dropped.clone() }, Writer { queue: receiver, dropped, out, style })
+    (Lines { queue: sender, dropped: dropped.clone() }, LogWriter { queue: receiver, dropped, out, style })
 }
 
 impl Lines {
@@ -59,19 +59,19 @@ impl Lines {
         // The line may contain a stranger's text, which must not look like a line of its own.
         line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         line.push(b'\n');
-        if self.queue.try_send(Item::Line(line)).is_err() {
+        if self.queue.try_send(Item::LogLine(line)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Waits until all lines so far are written, at most this long; returns whether they were.
-    pub fn flush(&self, patience: Duration) -> bool {
+    pub fn flush(&self, timeout: Duration) -> bool {
         let (answer, heard) = sync_channel(1);
         let mut item = Item::Flush(answer);
         let mut waited = Duration::ZERO;
-        while waited < patience {
+        while waited < timeout {
             match self.queue.try_send(item) {
-                Ok(()) => return heard.recv_timeout(patience - waited).is_ok(),
+                Ok(()) => return heard.recv_timeout(timeout - waited).is_ok(),
                 Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(back)) => item = back,
             }
@@ -83,20 +83,20 @@ impl Lines {
 }
 
 impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Line<'a>;
+    type Writer = LogLine<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line { lines: self }
+    fn make_writer(&'a self) -> LogLine<'a> {
+        LogLine { lines: self }
     }
 }
 
 /// The writer of one line; the formatter writes the line at once.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub struct LogLine<'a> {
     lines: &'a Lines,
 }
 
-impl Write for Line<'_> {
+impl Write for LogLine<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.lines.push(bytes);
         Ok(bytes.len())
@@ -107,7 +107,7 @@ impl Write for Line<'_> {
     }
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> LogWriter<W> {
     /// Writes until the last sending end is dropped.
     pub fn run(mut self) {
         while let Ok(item) = self.queue.recv() {
@@ -136,7 +136,7 @@ impl<W: Write> Writer<W> {
 
     fn take(&mut self, item: Item) {
         match item {
-            Item::Line(line) => self.write(&line),
+            Item::LogLine(line) => self.write(&line),
             Item::Flush(answer) => {
                 let _ = self.out.flush();
                 let _ = answer.try_send(());
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_flush_waits_for_the_writer_up_to_its_timeout() {
         let (lines, writer) = queue(8, Vec::new(), Style { json: true, colour: false });
-        assert!(!lines.flush(Duration::from_millis(2)), "nobody writes");
+        assert!(!lines.flush(Duration::from_millis(2)), "no thread writes");
         let writing = thread::spawn(move || writer.run());
         lines.push(b"one");
         assert!(lines.flush(Duration::from_secs(60)));

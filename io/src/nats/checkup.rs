@@ -21,7 +21,7 @@ const FILE: &str = "give the logins the rights of config/nats/pitlane.conf";
 
 /// A configured login, and its purpose.
 struct Login {
-    what: &'static str,
+    purpose: &'static str,
     nats: Nats,
     inbox: String,
     rights: Rights,
@@ -38,19 +38,24 @@ fn logins(config: &Config) -> Vec<Login> {
     if config.service.mode == Mode::Distributed {
         let strategies: Vec<&str> = config.strategies.iter().map(|strategy| strategy.name.as_str()).collect();
         let (nats, inbox) = (config.nats.clone(), subjects.server_inbox());
-        logins.push(Login { what: STRATEGIES, nats, inbox, rights: rights::server(&subjects, &strategies) });
+        logins.push(Login {
+            purpose: STRATEGIES,
+            nats,
+            inbox,
+            rights: rights::server(&subjects, &strategies),
+        });
     }
     let nats = config.nats.between_servers();
     if let Some(group) = &config.standby.group {
         let (nats, inbox) = (nats.clone(), subjects.server_inbox());
-        logins.push(Login { what: "the standby", nats, inbox, rights: rights::standby(&subjects, group) });
+        logins.push(Login { purpose: "the standby", nats, inbox, rights: rights::standby(&subjects, group) });
     }
     if config.cluster.is_on() {
         let prefix = format!("{}.{}.", config.nats.prefix, config.cluster.name);
         let member = segment(&config.cluster.member);
         let inbox = format!("{prefix}inbox.{member}");
         logins.push(Login {
-            what: "the cluster",
+            purpose: "the cluster",
             nats,
             inbox,
             rights: rights::member(&subjects, &prefix, &member),
@@ -65,31 +70,31 @@ const STRATEGIES: &str = "strategies";
 pub fn probe(config: &Config) -> Result<Vec<Warning>, String> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let asked = timeout(ANSWER_MAX, ask(config)).await;
-        asked.unwrap_or_else(|_| Err("it does not answer, or refuses a login".to_string()))
+        let checked = timeout(ANSWER_MAX, check_logins(config)).await;
+        checked.unwrap_or_else(|_| Err("it does not answer, or refuses a login".to_string()))
     })
 }
 
-async fn ask(config: &Config) -> Result<Vec<Warning>, String> {
+async fn check_logins(config: &Config) -> Result<Vec<Warning>, String> {
     let subjects = Subjects::of(&config.nats, &config.service);
     let mut warnings = Vec::new();
     let mut strategies = None;
     for login in logins(config) {
         let opened = link::open(&login.nats, "pitlane doctor", login.inbox.clone()).await;
-        let (client, weather) = opened.map_err(|error| error.to_string())?;
-        if login.what == STRATEGIES {
-            let heard =
+        let (client, broker_health) = opened.map_err(|error| error.to_string())?;
+        if login.purpose == STRATEGIES {
+            let canary =
                 client.subscribe(subjects.servers_canary()).await.map_err(|error| error.to_string())?;
             client.flush().await.map_err(|error| error.to_string())?;
-            strategies = Some((client.clone(), heard));
+            strategies = Some((client.clone(), canary));
         }
-        warnings.extend(check(&login, &client, &weather).await?);
+        warnings.extend(check(&login, &client, &broker_health).await?);
     }
     // A message from a connection between servers reaches the strategies' connection only within
     // one account.
-    if let Some((client, mut heard)) = strategies {
+    if let Some((client, mut canary)) = strategies {
         client.flush().await.map_err(|error| error.to_string())?;
-        if heard.next().now_or_never().flatten().is_some() {
+        if canary.next().now_or_never().flatten().is_some() {
             let found = "servers and strategies share an account: a strategy can have the broker write on subjects of the servers";
             let mend = "set nats.peer_user to a login of another account, as config/nats/pitlane.conf has it";
             warnings.push(Warning { found: found.to_string(), mend: mend.to_string() });
@@ -98,7 +103,11 @@ async fn ask(config: &Config) -> Result<Vec<Warning>, String> {
     Ok(warnings)
 }
 
-async fn check(login: &Login, client: &Client, weather: &Arc<BrokerHealth>) -> Result<Vec<Warning>, String> {
+async fn check(
+    login: &Login,
+    client: &Client,
+    broker_health: &Arc<BrokerHealth>,
+) -> Result<Vec<Warning>, String> {
     // Waits for the connection.
     client.flush().await.map_err(|error| error.to_string())?;
     for subject in &login.rights.subscribe {
@@ -106,11 +115,14 @@ async fn check(login: &Login, client: &Client, weather: &Arc<BrokerHealth>) -> R
     }
     login.rights.probe(client).await;
     let warn = |found: String| Warning { found, mend: FILE.to_string() };
-    let missing = weather.violations().into_iter();
+    let missing = broker_health.violations().into_iter();
     let mut warnings: Vec<Warning> =
-        missing.map(|right| warn(format!("the login for {} may not: {right}", login.what))).collect();
+        missing.map(|right| warn(format!("the login for {} may not: {right}", login.purpose))).collect();
     if !client.server_info().auth_required {
-        warnings.push(warn(format!("the broker asks nobody for a login, and {} go over it", login.what)));
+        warnings.push(warn(format!(
+            "the broker requires no login, and the connection for {} uses it",
+            login.purpose
+        )));
     }
     Ok(warnings)
 }

@@ -21,11 +21,11 @@ use crate::config::RemoteStrategySettings;
 const NAME: &str = "Pitlane-Event";
 const FROM: &str = "Pitlane-From";
 /// Time for which the stream recognises an id: longer than any sender retries.
-const KNOWN_AGAIN: Duration = Duration::from_secs(120);
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// Timeout of an answer of JetStream.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Maximum number of deliveries to a strategy that may crash on the event; then it is skipped.
-const TELL_MAX: i64 = 5;
+const DELIVERIES_MAX: i64 = 5;
 
 /// Longest accepted name in bytes, longer than is readable.
 const NAME_BYTES_MAX: usize = 256;
@@ -48,8 +48,8 @@ impl Generic {
     pub fn new(name: &str, body: Bytes, from: &str) -> Option<Generic> {
         let is_name =
             |name: &str| !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control);
-        let is_sound = is_name(name) && is_name(from) && body.len() <= BODY_BYTES_MAX && json::is_json(&body);
-        is_sound.then(|| Generic { name: name.to_string(), body, from: from.to_string() })
+        let is_valid = is_name(name) && is_name(from) && body.len() <= BODY_BYTES_MAX && json::is_json(&body);
+        is_valid.then(|| Generic { name: name.to_string(), body, from: from.to_string() })
     }
 
     /// Decodes a message; returns `None` if it is not an event.
@@ -60,14 +60,14 @@ impl Generic {
     }
 
     /// Publishes the event, and waits until it is stored. `id` is the same for every attempt.
-    pub async fn say(&self, context: &Context, subjects: &Subjects, id: &str) -> Result<(), String> {
+    pub async fn publish(&self, context: &Context, subjects: &Subjects, id: &str) -> Result<(), String> {
         let mut headers = HeaderMap::new();
         headers.insert(NAME, self.name.as_str());
         headers.insert(FROM, self.from.as_str());
         let message = PublishMessage::build().headers(headers).message_id(id).payload(self.body.clone());
-        let kept =
+        let stored =
             context.send_publish(subjects.generic(), message).await.map_err(|error| error.to_string())?;
-        kept.await.map_err(|error| error.to_string())?;
+        stored.await.map_err(|error| error.to_string())?;
         Ok(())
     }
 }
@@ -79,7 +79,7 @@ pub fn context(client: &Client) -> Context {
 }
 
 /// Ensures that the stream exists.
-pub async fn keep(
+pub async fn ensure_stream(
     context: &Context,
     subjects: &Subjects,
     settings: &RemoteStrategySettings,
@@ -91,7 +91,7 @@ pub async fn keep(
         discard: DiscardPolicy::Old,
         max_age: Duration::from_secs(settings.generic_keep_s),
         max_messages: i64::try_from(settings.generic_max).unwrap_or(i64::MAX),
-        duplicate_window: KNOWN_AGAIN.min(Duration::from_secs(settings.generic_keep_s)),
+        duplicate_window: DUPLICATE_WINDOW.min(Duration::from_secs(settings.generic_keep_s)),
         ..StreamConfig::default()
     };
     context.get_or_create_stream(stream).await.map_err(|error| error.to_string())?;
@@ -100,7 +100,7 @@ pub async fn keep(
 
 /// Ensures that a strategy has a consumer, which starts with new messages. The server creates it: a
 /// client that may create consumers can make the broker deliver messages to any subject.
-pub async fn keep_consumer(context: &Context, subjects: &Subjects, strategy: &str) -> Result<(), String> {
+pub async fn ensure_consumer(context: &Context, subjects: &Subjects, strategy: &str) -> Result<(), String> {
     let stream = context.get_stream(subjects.stream()).await.map_err(|error| error.to_string())?;
     let name = consumer_name(strategy);
     let config = pull::Config {
@@ -108,7 +108,7 @@ pub async fn keep_consumer(context: &Context, subjects: &Subjects, strategy: &st
         deliver_policy: DeliverPolicy::New,
         ack_policy: AckPolicy::Explicit,
         ack_wait: Duration::from_secs(5),
-        max_deliver: TELL_MAX,
+        max_deliver: DELIVERIES_MAX,
         ..pull::Config::default()
     };
     stream.get_or_create_consumer(&name, config).await.map_err(|error| error.to_string())?;

@@ -16,10 +16,10 @@ use crate::config::Nats;
 const MESSAGES_MAX: usize = 1_024;
 /// Capacity of received messages by subscription. The client library drops messages beyond it;
 /// sequence numbers reveal that.
-const HEARD_MAX: usize = 16_384;
+const RECEIVED_MAX: usize = 16_384;
 /// First and longest pause between two attempts to connect.
-const TRY_FIRST: Duration = Duration::from_millis(20);
-const TRY_MOST: Duration = Duration::from_millis(500);
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(20);
+const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// Ping interval for a silent broker; the second ping without an answer ends the connection.
 const PING: Duration = Duration::from_secs(2);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -27,9 +27,9 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const VIOLATIONS_MAX: usize = 64;
 /// Interval between two warnings of the same kind: a client can make a connection fail as often as
 /// it likes.
-const TELL_INTERVAL: Duration = Duration::from_secs(10);
+const WARN_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of different errors that are logged while the broker cannot be reached.
-const COMPLAINTS_MAX: usize = 8;
+const ERRORS_MAX: usize = 8;
 
 const VIOLATION: &str = "Permissions Violation for ";
 /// Part of the subjects on which only a server with all rights may publish.
@@ -42,15 +42,15 @@ const MISSING: &str =
 pub struct BrokerHealth {
     up: AtomicBool,
     /// Number of times that the connection was established.
-    risen: AtomicU64,
+    connection_count: AtomicU64,
     changed: Notify,
     /// Errors since the last connection: a connect is attempted twice a second, and one log line is
     /// enough.
-    complaints: Mutex<Vec<String>>,
+    errors: Mutex<Vec<String>>,
     /// Missing rights as the broker reports them, since the last connection.
     violations: Mutex<BTreeSet<String>>,
     /// Time of the last warning of a kind that may be frequent.
-    told: Mutex<Option<Instant>>,
+    warned_at: Mutex<Option<Instant>>,
 }
 
 impl BrokerHealth {
@@ -58,8 +58,8 @@ impl BrokerHealth {
         self.up.load(Ordering::Acquire)
     }
 
-    pub fn risen(&self) -> u64 {
-        self.risen.load(Ordering::Acquire)
+    pub fn connection_count(&self) -> u64 {
+        self.connection_count.load(Ordering::Acquire)
     }
 
     /// Waits until the state changes; only one task may wait.
@@ -74,29 +74,29 @@ impl BrokerHealth {
     }
 
     /// Returns whether a frequent warning may be logged now.
-    fn may_tell(&self) -> bool {
+    fn may_warn(&self) -> bool {
         let now = Instant::now();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = told.is_none_or(|told| now.duration_since(told) >= TELL_INTERVAL);
+        let mut warned_at = self.warned_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = warned_at.is_none_or(|warned_at| now.duration_since(warned_at) >= WARN_INTERVAL);
         if may {
-            *told = Some(now);
+            *warned_at = Some(now);
         }
         may
     }
 
     /// Returns whether this error has not been logged since the last connection.
-    fn is_new(&self, complaint: String) -> bool {
-        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = complaints.len() < COMPLAINTS_MAX && !complaints.contains(&complaint);
+    fn is_new(&self, error: String) -> bool {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = errors.len() < ERRORS_MAX && !errors.contains(&error);
         if is_new {
-            complaints.push(complaint);
+            errors.push(error);
         }
         is_new
     }
 
     fn set(&self, up: bool) {
         if up {
-            self.risen.fetch_add(1, Ordering::AcqRel);
+            self.connection_count.fetch_add(1, Ordering::AcqRel);
         }
         self.up.store(up, Ordering::Release);
         self.changed.notify_one();
@@ -122,21 +122,23 @@ pub async fn open(
     name: &str,
     inbox: String,
 ) -> Result<(Client, Arc<BrokerHealth>), LinkError> {
-    let weather = Arc::new(BrokerHealth::default());
-    let told = weather.clone();
+    let health = Arc::new(BrokerHealth::default());
+    let noted = health.clone();
     let mut options = ConnectOptions::new()
         .name(name)
         .custom_inbox_prefix(inbox)
         .retry_on_initial_connect()
         .max_reconnects(None)
         .client_capacity(MESSAGES_MAX)
-        .subscription_capacity(HEARD_MAX)
+        .subscription_capacity(RECEIVED_MAX)
         .connection_timeout(CONNECT_MAX)
         .ping_interval(PING)
         .require_tls(settings.tls)
-        .reconnect_delay_callback(|tries| (TRY_FIRST * 2u32.pow(tries.min(8) as u32)).min(TRY_MOST))
+        .reconnect_delay_callback(|tries| {
+            (RETRY_PAUSE_MIN * 2u32.pow(tries.min(8) as u32)).min(RETRY_PAUSE_MAX)
+        })
         .event_callback(move |event| {
-            note(&told, &event);
+            note(&noted, &event);
             async {}
         });
     if let (Some(user), Some(password)) = (&settings.user, &settings.password) {
@@ -157,47 +159,47 @@ pub async fn open(
     }
     let urls: Vec<&str> = settings.url.split(',').map(str::trim).collect();
     let client = options.connect(urls).await.map_err(|error| LinkError(error.to_string()))?;
-    Ok((client, weather))
+    Ok((client, health))
 }
 
-fn note(weather: &BrokerHealth, event: &Event) {
+fn note(health: &BrokerHealth, event: &Event) {
     match event {
         Event::Connected => {
             tracing::info!("connected to the broker");
-            weather.complaints.lock().unwrap_or_else(PoisonError::into_inner).clear();
-            weather.violations.lock().unwrap_or_else(PoisonError::into_inner).clear();
-            weather.set(true);
+            health.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            health.violations.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            health.set(true);
         }
         Event::Disconnected | Event::Closed => {
-            if weather.is_up() && weather.may_tell() {
+            if health.is_up() && health.may_warn() {
                 tracing::warn!(
                     "the connection to the broker is lost: no orders of strategies until it is back"
                 );
             }
-            weather.set(false);
+            health.set(false);
         }
-        Event::SlowConsumer(_) if weather.may_tell() => {
+        Event::SlowConsumer(_) if health.may_warn() => {
             tracing::warn!("messages of the broker were dropped: they came too fast");
         }
         Event::SlowConsumer(_) => tracing::debug!("messages of the broker were dropped"),
         Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the broker ends"),
         Event::ServerError(error) if violation_in(&error.to_string()).is_some() => {
-            note_violation(weather, &error.to_string());
+            note_violation(health, &error.to_string());
         }
-        Event::ServerError(_) | Event::ClientError(_) if weather.is_new(event.to_string()) => {
+        Event::ServerError(_) | Event::ClientError(_) if health.is_new(event.to_string()) => {
             tracing::warn!(%event, "the broker");
         }
         Event::ServerError(_) | Event::ClientError(_) => tracing::debug!(%event, "the broker"),
     }
 }
 
-fn note_violation(weather: &BrokerHealth, error: &str) {
+fn note_violation(health: &BrokerHealth, error: &str) {
     let Some(violation) = violation_in(error) else { return };
     // The canary was tried on purpose: this refusal is correct.
     if violation.contains(CANARY) {
         return tracing::debug!(error, "the broker restricts this login");
     }
-    let mut violations = weather.violations.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut violations = health.violations.lock().unwrap_or_else(PoisonError::into_inner);
     if violations.len() < VIOLATIONS_MAX && violations.insert(violation.to_string()) {
         tracing::error!(error, "{MISSING}");
     }
@@ -215,29 +217,29 @@ mod tests {
 
     #[test]
     fn an_error_is_logged_once_until_the_broker_is_connected_again() {
-        let weather = BrokerHealth::default();
-        assert!(weather.is_new("who are you".to_string()));
-        assert!(!weather.is_new("who are you".to_string()));
-        note(&weather, &Event::Connected);
-        assert!(weather.is_new("who are you".to_string()));
-        let told = (0..100).filter(|at| weather.is_new(at.to_string())).count();
-        assert_eq!(told, COMPLAINTS_MAX - 1, "others beside it, and then no more");
+        let health = BrokerHealth::default();
+        assert!(health.is_new("who are you".to_string()));
+        assert!(!health.is_new("who are you".to_string()));
+        note(&health, &Event::Connected);
+        assert!(health.is_new("who are you".to_string()));
+        let logged = (0..100).filter(|at| health.is_new(at.to_string())).count();
+        assert_eq!(logged, ERRORS_MAX - 1, "other errors are logged up to the bound");
     }
 
     #[test]
     fn a_missing_right_is_remembered_until_the_broker_is_connected_again() {
-        let weather = BrokerHealth::default();
+        let health = BrokerHealth::default();
         let error = |text: &str| Event::ServerError(async_nats::ServerError::Other(text.to_string()));
         for _ in 0..2 {
-            note(&weather, &error("'Permissions Violation for Publish to \"a.b\"'"));
+            note(&health, &error("'Permissions Violation for Publish to \"a.b\"'"));
         }
-        note(&weather, &error("'Permissions Violation for Publish to \"p.p.canary.A\"'"));
-        note(&weather, &error("'Unknown Protocol Operation'"));
-        assert_eq!(weather.violations(), ["Publish to \"a.b\""]);
+        note(&health, &error("'Permissions Violation for Publish to \"p.p.canary.A\"'"));
+        note(&health, &error("'Unknown Protocol Operation'"));
+        assert_eq!(health.violations(), ["Publish to \"a.b\""]);
         (0..2 * VIOLATIONS_MAX)
-            .for_each(|n| note_violation(&weather, &format!("Permissions Violation for Publish to \"{n}\"")));
-        assert_eq!(weather.violations().len(), VIOLATIONS_MAX);
-        note(&weather, &Event::Connected);
-        assert_eq!(weather.violations(), Vec::<String>::new());
+            .for_each(|n| note_violation(&health, &format!("Permissions Violation for Publish to \"{n}\"")));
+        assert_eq!(health.violations().len(), VIOLATIONS_MAX);
+        note(&health, &Event::Connected);
+        assert_eq!(health.violations(), Vec::<String>::new());
     }
 }

@@ -26,7 +26,7 @@ use super::generic::consumer_name;
 use super::subjects::Subjects;
 
 /// Time to wait for the broker's errors: far longer than a round trip.
-const COMPLAINTS_WAIT: Duration = Duration::from_millis(300);
+const ERRORS_WAIT: Duration = Duration::from_millis(300);
 /// Header of messages that only test whether they may be sent.
 const PROBE: &str = "Pitlane-Probe";
 /// Header with which a stream that captures the subject refuses the message.
@@ -43,7 +43,7 @@ pub struct Rights {
 pub fn server(subjects: &Subjects, strategies: &[&str]) -> Rights {
     let stream = subjects.stream();
     let api = |what: &str| format!("$JS.API.{what}.{stream}");
-    let mut publish = vec![subjects.market(), subjects.life(), subjects.generic()];
+    let mut publish = vec![subjects.market(), subjects.phases(), subjects.generic()];
     publish.extend([api("STREAM.INFO"), api("STREAM.CREATE")]);
     let mut subscribe = vec![
         subjects.generic(),
@@ -136,7 +136,7 @@ impl Rights {
         // A flush only hands the messages to the system: the broker's errors come back a round trip
         // later, and nothing marks their end.
         let _ = client.flush().await;
-        sleep(COMPLAINTS_WAIT).await;
+        sleep(ERRORS_WAIT).await;
     }
 }
 
@@ -153,11 +153,11 @@ mod tests {
     const FILE: &str = include_str!("../../../config/nats/pitlane.conf");
 
     /// Returns the publish and subscribe lists of one user in the file.
-    fn given(user: &str) -> [Vec<String>; 2] {
+    fn granted(user: &str) -> [Vec<String>; 2] {
         let from = FILE.find(&format!("user: {user},")).unwrap_or_else(|| panic!("no user {user}"));
-        ["publish: [", "subscribe: ["].map(|word| {
+        ["publish: [", "subscribe: ["].map(|keyword| {
             let rest = &FILE[from..];
-            let rest = &rest[rest.find(word).unwrap() + word.len()..];
+            let rest = &rest[rest.find(keyword).unwrap() + keyword.len()..];
             let list = &rest[..rest.find(']').unwrap()];
             list.split('"').skip(1).step_by(2).map(str::to_string).collect()
         })
@@ -168,7 +168,7 @@ mod tests {
             list.sort();
             list
         };
-        let [publish, subscribe] = given(user).map(sorted);
+        let [publish, subscribe] = granted(user).map(sorted);
         assert_eq!(publish, sorted(rights.publish), "{user} publishes");
         assert_eq!(subscribe, sorted(rights.subscribe), "{user} subscribes");
     }

@@ -20,61 +20,61 @@ impl Subjects {
     }
 
     pub fn market(&self) -> String {
-        self.called("market")
+        self.subject("market")
     }
 
     pub fn generic(&self) -> String {
-        self.called("generic")
+        self.subject("generic")
     }
 
-    pub fn life(&self) -> String {
-        self.called("life")
+    pub fn phases(&self) -> String {
+        self.subject("life")
     }
 
     pub fn events(&self, strategy: &str) -> String {
-        self.called("events.") + &segment(strategy)
+        self.subject("events.") + &segment(strategy)
     }
 
     pub fn ask(&self, strategy: &str) -> String {
-        self.called("ask.") + &segment(strategy)
+        self.subject("ask.") + &segment(strategy)
     }
 
     /// Returns the inbox of a strategy. Each strategy has its own, so that the broker can prevent
     /// others from subscribing to it.
     pub fn inbox(&self, strategy: &str) -> String {
-        self.called("inbox.") + &segment(strategy)
+        self.subject("inbox.") + &segment(strategy)
     }
 
     /// Returns the subject on which a process asks whether the server knows its strategy, when its
     /// requests have no responder.
     pub fn hello(&self, strategy: &str) -> String {
-        self.called("hello.") + &segment(strategy)
+        self.subject("hello.") + &segment(strategy)
     }
 
     /// Returns the pattern for such questions of all processes.
     pub fn hellos(&self) -> String {
-        self.called("hello.*")
+        self.subject("hello.*")
     }
 
     /// Returns a subject on which no strategy may publish: a process tries it, and if the server
     /// receives it, the login has more rights than a strategy needs.
     pub fn canary(&self, strategy: &str) -> String {
-        self.called("canary.") + &segment(strategy)
+        self.subject("canary.") + &segment(strategy)
     }
 
     pub fn canaries(&self) -> String {
-        self.called("canary.*")
+        self.subject("canary.*")
     }
 
     /// Returns the subject on which a connection between servers publishes: if it arrives among the
     /// strategies, both are in one account.
     pub fn servers_canary(&self) -> String {
-        self.called("canary-servers")
+        self.subject("canary-servers")
     }
 
     /// Returns the inbox of the server.
     pub fn server_inbox(&self) -> String {
-        self.called("server")
+        self.subject("server")
     }
 
     /// Returns whether a request of this strategy may be answered on `reply`: below its own inbox
@@ -85,7 +85,7 @@ impl Subjects {
     }
 
     fn is_in_inbox_of(&self, segment: &str, reply: &str) -> bool {
-        let below = reply.strip_prefix(&self.called("inbox."));
+        let below = reply.strip_prefix(&self.subject("inbox."));
         let below = below.and_then(|rest| rest.strip_prefix(segment)).and_then(|rest| rest.strip_prefix('.'));
         let is_plain = |token: &str| {
             !token.is_empty()
@@ -96,8 +96,8 @@ impl Subjects {
 
     /// Returns the strategy that asks on this subject, as one segment; `None` if the answer would
     /// go to a subject outside its own inbox.
-    pub fn greeter<'a>(&self, subject: &'a str, reply: &str) -> Option<&'a str> {
-        let segment = subject.strip_prefix(&self.called("hello."))?;
+    pub fn hello_sender<'a>(&self, subject: &'a str, reply: &str) -> Option<&'a str> {
+        let segment = subject.strip_prefix(&self.subject("hello."))?;
         (!segment.is_empty() && self.is_in_inbox_of(segment, reply)).then_some(segment)
     }
 
@@ -111,10 +111,10 @@ impl Subjects {
     /// prefix of its subjects.
     pub fn standby(&self, group: &str) -> (String, String) {
         let stream = self.prefix.to_uppercase().replace('.', "_") + "STANDBY_" + group;
-        (stream, self.called("standby.") + group + ".")
+        (stream, self.subject("standby.") + group + ".")
     }
 
-    fn called(&self, name: &str) -> String {
+    fn subject(&self, name: &str) -> String {
         self.prefix.clone() + name
     }
 }
@@ -178,8 +178,8 @@ mod tests {
         let longest = format!("pitlane.pitlane.inbox.A.{}", "x".repeat(REPLY_BYTES_MAX - 24));
         assert!(subjects.is_in_inbox("A", &longest) && !subjects.is_in_inbox("A", &(longest.clone() + "x")));
         assert!(subjects.is_in_inbox("a.b", "pitlane.pitlane.inbox.a%2Eb.x"));
-        let greeter = |reply| subjects.greeter("pitlane.pitlane.hello.A", reply);
-        assert_eq!(greeter("pitlane.pitlane.inbox.A.x"), Some("A"));
-        assert_eq!(greeter("pitlane.pitlane.inbox.B.x"), None);
+        let sender = |reply| subjects.hello_sender("pitlane.pitlane.hello.A", reply);
+        assert_eq!(sender("pitlane.pitlane.inbox.A.x"), Some("A"));
+        assert_eq!(sender("pitlane.pitlane.inbox.B.x"), None);
     }
 }

@@ -134,7 +134,7 @@ impl Keeping {
             taken
         });
         if let Some(journal) = journal {
-            work += journal.tend();
+            work += journal.maintain();
         }
         if let Some(recorder) = recorder {
             if let Some(journaled) = applying {

@@ -17,7 +17,7 @@ use crate::fix::settings::FixSettings;
 use crate::fix::store::{FileStore, Place, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
-use crate::journal::{Fault, Heard, Level, Unheard};
+use crate::journal::{EventReceivers, Fault, Level, ReceivedSeqs};
 use crate::platform::GATEWAYS;
 use crate::platform::gateway::fix::{FixEndpoint, FixParts, Past, Unreported};
 use crate::wakeups::Wakeups;
@@ -54,7 +54,7 @@ impl Acceptor {
 
     /// Returns the last shard event that each session has reported. The store of a session is read
     /// only if the journal has an event for it.
-    pub fn unheard(&self) -> Unheard {
+    pub fn unheard(&self) -> EventReceivers {
         let source = |home: Home| Source {
             origin: Origin::Fix,
             port: PortId(GATEWAYS + home.gateway),
@@ -63,7 +63,7 @@ impl Acceptor {
         let names: BTreeMap<Source, String> =
             self.homes.known().map(|(name, home)| (source(home), name.to_string())).collect();
         if names.is_empty() {
-            return Unheard::default();
+            return EventReceivers::default();
         }
         let (settings, level) = (self.settings.clone(), self.level);
         let look = move |source: Source| {
@@ -75,7 +75,7 @@ impl Acceptor {
                 .inspect_err(|fault| tracing::error!(session = name, %fault, "a FIX store cannot be read"))
                 .ok()?
         };
-        Unheard { sources: Heard::by(look), ..Unheard::default() }
+        EventReceivers { sources: ReceivedSeqs::by(look), ..EventReceivers::default() }
     }
 
     /// Returns by shard the last event that every session has reported; None if no session stores
@@ -129,7 +129,7 @@ impl Acceptor {
                 past,
                 passage,
                 clerk: clerk.desk(),
-                seat: auth.seat(bells[gateway as usize].clone()),
+                seat: auth.client(bells[gateway as usize].clone()),
                 numbers,
             };
             rooms.push(FixEndpoint::new(now, parts)?);

@@ -90,8 +90,8 @@ impl Watch {
             meter.journal.bytes.set(report.bytes);
             meter.journal.syncs.set(report.syncs);
             meter.journal.snapshots.set(report.snapshots);
-            if report.door > door {
-                (door, error) = (report.door, report.last_error);
+            if report.write_mode > door {
+                (door, error) = (report.write_mode, report.last_error);
             }
         }
         if door != self.door {

@@ -9,7 +9,7 @@ use super::store::Store;
 use super::{ServeError, Wait, check_lead, system};
 use crate::config::Config;
 use crate::lifecycle::{Lifecycle, Main, Stop};
-use crate::standby::{Progress, StandbyHandle};
+use crate::standby::{StandbyHandle, StandbyProgress};
 
 const WHAT: &str = "standby";
 
@@ -42,7 +42,7 @@ impl Standby {
         main: &mut Main,
         wait: &Wait,
     ) -> Result<bool, ServeError> {
-        self.wait_for(Progress::Leads, life, main, wait)
+        self.wait_for(StandbyProgress::Leads, life, main, wait)
     }
 
     /// Waits until the broker has the recovered state and the record of this start: from then on,
@@ -57,27 +57,27 @@ impl Standby {
         // All shards are on this server: a standby excludes a cluster.
         let healths = store.staff.iter().flat_map(|staff| &staff.healths);
         self.post.ship(healths.map(|(_, health)| health.clone()).collect());
-        self.wait_for(Progress::Shipped, life, main, wait)
+        self.wait_for(StandbyProgress::Shipped, life, main, wait)
     }
 
     fn wait_for(
         &mut self,
-        goal: Progress,
+        goal: StandbyProgress,
         life: &Lifecycle,
         main: &mut Main,
         wait: &Wait,
     ) -> Result<bool, ServeError> {
         loop {
-            let mut progress = Ok(Progress::Waiting);
+            let mut progress = Ok(StandbyProgress::Waiting);
             let is_news = || {
-                progress = self.post.look();
-                !matches!(progress, Ok(Progress::Waiting)) || wait.is_over(life)
+                progress = self.post.poll_event();
+                !matches!(progress, Ok(StandbyProgress::Waiting)) || wait.is_over(life)
             };
             main.wait(None, is_news).map_err(system("cannot wait"))?;
             match progress.map_err(system(WHAT))? {
                 progress if progress == goal => return Ok(true),
-                Progress::Follows(address) => self.say(address).map_err(system("standard output"))?,
-                Progress::Waiting | Progress::Leads | Progress::Shipped => {}
+                StandbyProgress::Follows(address) => self.say(address).map_err(system("standard output"))?,
+                StandbyProgress::Waiting | StandbyProgress::Leads | StandbyProgress::Shipped => {}
             }
             check_lead(life)?;
             match life.stopped() {

@@ -85,7 +85,7 @@ pub fn start(
     let standing = Arc::new(ServiceStatus::new(now, config.durability(), formats));
 
     if let Some(standby) = &standby {
-        standby.ring(bells.shards.clone());
+        standby.set_shard_wakeups(bells.shards.clone());
         standing.set_standby(standby.state().clone());
     }
     let (mut members, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
@@ -172,10 +172,10 @@ pub fn start(
         numbers: rest_numbers,
         rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
         tls: tls.clone(),
-        auth_client: auth.seat(remote.wakeup().clone()),
+        auth_client: auth.client(remote.wakeup().clone()),
         notification_channels: posts,
         log,
-        audit: Some(scribe.pen_with_anchors(auth.bell().clone(), remote.wakeup().clone())),
+        audit: Some(scribe.client_with_anchors(auth.bell().clone(), remote.wakeup().clone())),
         clock: Clock::starting_at(now),
         recorder: parts.http_recorder,
         remote_strategies,
@@ -226,7 +226,7 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
 /// shards: a password takes 20 ms.
 fn office(auth: Auth, mut scribe: AuditWriter, core: Option<u32>) -> ThreadSpec {
     let (mut clerk, wakeup, bell) = auth.into_parts();
-    clerk.set_pen(scribe.pen(bell.clone(), bell.clone()));
+    clerk.set_audit(scribe.client(bell.clone(), bell.clone()));
     // The audit writer is first: an action waits for at most one password.
     let duties = vec![Duty::AuditWriter(Box::new(scribe)), Duty::Authenticator(Box::new(clerk))];
     ThreadSpec { name: "auth".to_string(), duties, idle: IdleBy::Park, core, wakeup, bell, net: None }
@@ -282,7 +282,7 @@ fn attach_clients(
         let (post, end) = channels(bell.clone(), remote.wakeup().clone());
         ends.push(end);
         let room = doors.lead_to(Protocol::Stomp).then(|| {
-            let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
+            let logins = Logins::new(Some(auth.client(bell)), config.stomp.generic_event_role);
             let settings = BrokerSettings { receives_all_ticks: false, ..stomp::settings(config) };
             StompEndpoint::new(settings, reference.clone(), logins)
         });

@@ -22,8 +22,8 @@ use crate::http::Numbers;
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
 use crate::journal::{
-    self, Fault, Health, JournalSettings, Level, Lock, Opened, Past, Progress, SegmentManager, Setup, Syncer,
-    Unheard,
+    self, EventReceivers, Fault, Health, JournalSettings, JournalSetup, Level, Lock, Opened, PastEvents,
+    RecoveryProgress, SegmentManager, Syncer,
 };
 use crate::platform::gateway::fix::Unreported;
 use crate::platform::{HTTP, NUMBERS, Parts, PlatformSettings, RecoveredShard};
@@ -63,7 +63,7 @@ pub struct Store {
     pub numbers: IdBlock,
     pub acceptor: Acceptor,
     /// Events about remote strategies, by shard, and numbers for the ids of their orders.
-    pub past: Vec<Past>,
+    pub past: Vec<PastEvents>,
     pub outpost_numbers: IdBlock,
     pub venues: Venues,
     /// Numbers for ids of REST orders, and their refill.
@@ -145,14 +145,14 @@ impl Store {
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
         let acceptor = Acceptor::open(config, reference, level)?;
         let venues = Venues::open(config, callers, level, now)?;
-        let setup = Setup {
+        let setup = JournalSetup {
             disk: &disk,
             data,
             journal: journal_settings(config, level),
             shards: settings.shards,
             reference: RefData::clone(reference),
             settings: settings.shard,
-            unheard: Unheard {
+            receivers: EventReceivers {
                 venues: venues.unheard()?,
                 elsewhere: elsewhere(config, reference),
                 abroad: config.cluster.is_on(),
@@ -188,13 +188,13 @@ impl Store {
         mut acceptor: Acceptor,
         mut venues: Venues,
     ) -> Store {
-        let Opened { shards, keeper, steward, lock, reference } = opened;
+        let Opened { shards, syncer: keeper, segment_manager: steward, lock, reference } = opened;
         // This server has no state of shards that other members own.
         for heard in [&mut acceptor.heard, &mut venues.heard] {
             heard.resize(shards_all as usize, 0);
         }
-        let mut past: Vec<Past> = Vec::new();
-        past.resize_with(shards_all as usize, Past::default);
+        let mut past: Vec<PastEvents> = Vec::new();
+        past.resize_with(shards_all as usize, PastEvents::default);
         let (mut born, mut healths) = (Vec::new(), Vec::new());
         for shard in shards {
             let (found, id) = (shard.found, shard.shard.id());
@@ -263,18 +263,18 @@ impl Staff {
         let (keeping, stewarding) = (ThreadWakeup::default(), ThreadWakeup::default());
         let (keeper_bell, steward_bell) = (keeping.bell(), stewarding.bell());
         for writer in born.iter_mut().filter_map(|born| born.writer.as_mut()) {
-            writer.set_bell(keeper_bell.clone());
+            writer.set_wakeup(keeper_bell.clone());
         }
         for (at, born) in born.iter().enumerate() {
-            keeper.set_bell(at, bells.shards[born.shard.id().0 as usize].clone());
+            keeper.set_wakeup(at, bells.shards[born.shard.id().0 as usize].clone());
         }
         if let Some(standby) = standby {
-            keeper.set_shipper(standby.bell());
+            keeper.set_shipper(standby.wakeup());
         }
         let keeper = SyncerDuty { keeper, steward: steward_bell.clone(), finished: false };
         [
             member("journal", Duty::Syncer(Box::new(keeper)), keeping, keeper_bell),
-            member("steward", Duty::SegmentManager(Box::new(steward)), stewarding, steward_bell),
+            member("segments", Duty::SegmentManager(Box::new(steward)), stewarding, steward_bell),
         ]
     }
 }
@@ -315,12 +315,12 @@ struct Telling {
 }
 
 impl Telling {
-    fn hear(&mut self, progress: Progress) {
+    fn hear(&mut self, progress: RecoveryProgress) {
         if self.told.elapsed() < PROGRESS {
             return;
         }
         self.told = Instant::now();
-        let Progress { shard, bytes_done, bytes_total } = progress;
+        let RecoveryProgress { shard, bytes_done, bytes_total } = progress;
         let percent = (bytes_done * 100).checked_div(bytes_total).unwrap_or(100);
         tracing::info!(shard, percent, bytes_done, bytes_total, "reading the journal back");
     }

@@ -16,7 +16,7 @@ use crate::fix::message_log::FixLogWriter;
 use crate::fix::store::FileStore;
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
-use crate::journal::{Fault, Level, What};
+use crate::journal::{Fault, FaultKind, Level};
 use crate::platform::GATEWAYS;
 use crate::platform::gateway::fix::Unreported;
 use crate::platform::gateway::venue::{VenueConnector, VenueParts, place_of};
@@ -109,7 +109,7 @@ fn birth(notes: &JournalMetadata, now: Timestamp) -> Result<u64, Fault> {
     match notes.get(BIRTH)? {
         Some(bytes) => {
             let damaged = |_| {
-                let what = What::StateDamaged("the note of the first venue is not a number".to_string());
+                let what = FaultKind::StateDamaged("the note of the first venue is not a number".to_string());
                 Fault::new(BIRTH.as_ref(), 0, what)
             };
             Ok(u64::from_le_bytes(bytes.as_slice().try_into().map_err(damaged)?))

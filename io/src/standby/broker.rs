@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use super::origin::Verifier;
-use super::stream::Stream;
+use super::stream::GroupStream;
 use crate::config::{Config, Durability};
 use crate::nats::subjects::Subjects;
 use crate::nats::{Warning, link};
@@ -23,20 +23,20 @@ use crate::nats::{Warning, link};
 /// Longest time that the doctor waits for the broker.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 /// Number of messages at the end of the stream that the doctor examines.
-const LOOKED_AT: u64 = 64;
+const EXAMINED: u64 = 64;
 /// Space for two snapshots of a shard and the journal between them, in multiples of the snapshot
 /// interval.
 const SNAPSHOTS: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct BrokerFacts {
     /// Number of replicas; `None` if there is no stream yet.
     pub replicas: Option<usize>,
     pub is_in_memory: bool,
     /// Whether the stream removes messages by itself, by age or number.
     pub forgets: bool,
     /// Bytes that may still be stored under the limits that a client sees; `None` without a limit.
-    pub room: Option<u64>,
+    pub free_bytes: Option<u64>,
     /// Number of messages at the end of the stream that no server of the group sent.
     pub foreign: usize,
 }
@@ -59,19 +59,19 @@ impl AccountUse {
         let answer: serde_json::Value =
             context.request("INFO", b"").await.map_err(|error| error.to_string())?;
         serde_json::from_value(answer)
-            .map_err(|_| "it has no JetStream, or does not tell its limits".to_string())
+            .map_err(|_| "it has no JetStream, or does not report its limits".to_string())
     }
 }
 
-impl Facts {
-    pub fn of(stream: Option<&Info>, account: AccountUse) -> Facts {
+impl BrokerFacts {
+    pub fn of(stream: Option<&Info>, account: AccountUse) -> BrokerFacts {
         let left = |limit: i64, used: u64| {
             u64::try_from(limit).ok().filter(|limit| *limit > 0).map(|limit| limit.saturating_sub(used))
         };
         let by_account = left(account.limits.max_storage, account.storage);
         let by_stream = stream.and_then(|info| left(info.config.max_bytes, info.state.bytes));
         let config = stream.map(|info| &info.config);
-        Facts {
+        BrokerFacts {
             replicas: config.map(|config| config.num_replicas.max(1)),
             is_in_memory: config.is_some_and(|config| config.storage == StorageType::Memory),
             forgets: config.is_some_and(|config| {
@@ -80,7 +80,7 @@ impl Facts {
                     || config.max_messages > 0
                     || config.max_messages_per_subject > 0
             }),
-            room: [by_account, by_stream].into_iter().flatten().min(),
+            free_bytes: [by_account, by_stream].into_iter().flatten().min(),
             foreign: 0,
         }
     }
@@ -93,7 +93,7 @@ impl Facts {
         if self.is_in_memory {
             warn(
                 "the broker keeps the stream of the standby in memory".to_string(),
-                "stop both servers, remove the stream, and start them: it is made anew, in files",
+                "stop both servers, remove the stream, and start them: they create it again, in files",
             );
         }
         if self.forgets {
@@ -121,7 +121,7 @@ impl Facts {
         }
         if self.foreign > 0 {
             let found = format!(
-                "{} of the last {LOOKED_AT} messages in the stream of the standby are from no server of the group: they are skipped",
+                "{} of the last {EXAMINED} messages in the stream of the standby are from no server of the group: they are skipped",
                 self.foreign
             );
             warn(
@@ -130,10 +130,10 @@ impl Facts {
             );
         }
         let needed = needed(config);
-        if let Some(room) = self.room.filter(|room| *room < needed) {
+        if let Some(free) = self.free_bytes.filter(|free| *free < needed) {
             let found = format!(
                 "the broker has room for {} MiB, and the journal may need {} MiB",
-                room >> 20,
+                free >> 20,
                 needed >> 20
             );
             warn(
@@ -152,11 +152,11 @@ fn needed(config: &Config) -> u64 {
 }
 
 /// Queries the broker, for the doctor. It creates nothing there.
-pub fn probe(config: &Config) -> Result<Facts, String> {
+pub fn probe(config: &Config) -> Result<BrokerFacts, String> {
     let group = config.standby.group.clone().unwrap_or_default();
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let subjects = Subjects::of(&config.nats, &config.service);
-    let asked = async {
+    let queried = async {
         let nats = config.nats.between_servers();
         let opened = link::open(&nats, "pitlane doctor", subjects.server_inbox()).await;
         let (client, _) = opened.map_err(|error| error.to_string())?;
@@ -165,16 +165,16 @@ pub fn probe(config: &Config) -> Result<Facts, String> {
         let account = AccountUse::of(&context).await?;
         let (name, prefix) = subjects.standby(&group);
         let stream = context.get_stream(name).await.ok();
-        let mut facts = Facts::of(stream.as_ref().map(|stream| stream.cached_info()), account);
+        let mut facts = BrokerFacts::of(stream.as_ref().map(|stream| stream.cached_info()), account);
         if let Some(stream) = stream {
             let verifier = Verifier::new(&prefix, config.standby.secret.as_ref());
-            let stream = Stream::of(context, stream, prefix, verifier);
-            facts.foreign = stream.foreign_of_last(LOOKED_AT).await?;
+            let stream = GroupStream::of(context, stream, prefix, verifier);
+            facts.foreign = stream.foreign_of_last(EXAMINED).await?;
         }
         Ok(facts)
     };
     runtime.block_on(async {
-        timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| Err("it does not answer".to_string()))
+        timeout(ANSWER_MAX, queried).await.unwrap_or_else(|_| Err("it does not answer".to_string()))
     })
 }
 
@@ -190,7 +190,7 @@ mod tests {
         config
     }
 
-    fn words(facts: Facts, config: &Config) -> Vec<String> {
+    fn texts(facts: BrokerFacts, config: &Config) -> Vec<String> {
         facts.warnings(config).into_iter().map(|warning| warning.found).collect()
     }
 
@@ -205,32 +205,47 @@ mod tests {
             (r#"{"storage":15,"limits":{"max_storage":12}}"#, Some(0)),
         ] {
             let account: AccountUse = serde_json::from_str(text).unwrap();
-            assert_eq!(Facts::of(None, account).room, room);
+            assert_eq!(BrokerFacts::of(None, account).free_bytes, room);
         }
     }
 
     #[test]
     fn a_broker_that_cannot_keep_the_guarantee_is_warned_of() {
-        let sound = Facts { replicas: Some(3), is_in_memory: false, forgets: false, room: None, foreign: 0 };
-        assert_eq!(words(sound, &config(3, false)), Vec::<String>::new());
-        let alone = Facts { replicas: Some(1), ..sound };
-        assert!(words(alone, &config(1, false))[0].contains("no client can see when it syncs"));
-        assert_eq!(words(alone, &config(1, true)), Vec::<String>::new(), "the operator has confirmed it");
-        assert_eq!(words(alone, &config(3, true)).len(), 1, "fewer than asked for");
-        assert_eq!(words(Facts { replicas: None, ..sound }, &config(1, false)).len(), 1, "there will be one");
-        for bad in [Facts { is_in_memory: true, ..sound }, Facts { forgets: true, ..sound }] {
-            assert_eq!(words(bad, &config(3, false)).len(), 1);
+        let sound = BrokerFacts {
+            replicas: Some(3),
+            is_in_memory: false,
+            forgets: false,
+            free_bytes: None,
+            foreign: 0,
+        };
+        assert_eq!(texts(sound, &config(3, false)), Vec::<String>::new());
+        let alone = BrokerFacts { replicas: Some(1), ..sound };
+        assert!(texts(alone, &config(1, false))[0].contains("no client can see when it syncs"));
+        assert_eq!(texts(alone, &config(1, true)), Vec::<String>::new(), "the operator has confirmed it");
+        assert_eq!(texts(alone, &config(3, true)).len(), 1, "fewer replicas than configured");
+        assert_eq!(
+            texts(BrokerFacts { replicas: None, ..sound }, &config(1, false)).len(),
+            1,
+            "a stream of one replica will be created"
+        );
+        for bad in [BrokerFacts { is_in_memory: true, ..sound }, BrokerFacts { forgets: true, ..sound }] {
+            assert_eq!(texts(bad, &config(3, false)).len(), 1);
         }
         let needed = needed(&config(3, false));
-        assert_eq!(words(Facts { room: Some(needed), ..sound }, &config(3, false)), Vec::<String>::new());
-        assert!(
-            words(Facts { room: Some(needed - 1), ..sound }, &config(3, false))[0].contains("has room for")
+        assert_eq!(
+            texts(BrokerFacts { free_bytes: Some(needed), ..sound }, &config(3, false)),
+            Vec::<String>::new()
         );
         assert!(
-            words(Facts { foreign: 3, ..sound }, &config(3, false))[0].contains("no server of the group")
+            texts(BrokerFacts { free_bytes: Some(needed - 1), ..sound }, &config(3, false))[0]
+                .contains("has room for")
+        );
+        assert!(
+            texts(BrokerFacts { foreign: 3, ..sound }, &config(3, false))[0]
+                .contains("no server of the group")
         );
         let mut os = config(1, false);
         os.journal.level = Some(Durability::Os);
-        assert_eq!(words(alone, &os), Vec::<String>::new(), "nothing was promised");
+        assert_eq!(texts(alone, &os), Vec::<String>::new(), "this level does not promise it");
     }
 }

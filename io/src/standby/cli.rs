@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::node::{Member, Role};
+use super::node::{FolderRole, GroupMember};
 use super::verdict::Choice;
 
 /// Makes the next start lead with this folder, and restore the stream from it.
@@ -25,11 +25,11 @@ fn decide(data: &Path, choice: Choice) -> io::Result<()> {
             data.display()
         )));
     }
-    let member = Member::open(data)?;
+    let member = GroupMember::open(data)?;
     match member.role {
-        Role::New => {
+        FolderRole::New => {
             Err(io::Error::other("this folder never belonged to a group: there is nothing to decide"))
         }
-        Role::Leads { .. } | Role::Follows => member.set_choice(choice),
+        FolderRole::Leads { .. } | FolderRole::Follows => member.set_choice(choice),
     }
 }

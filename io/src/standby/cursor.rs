@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::manifest::Manifest;
-use super::message::{BYTES_MAX, Piece};
+use super::message::{BYTES_MAX, FilePiece};
 use crate::journal::disk::Disk;
 use crate::journal::header::{HEADER_BYTES, Header};
-use crate::journal::record::{Found, HEAD_BYTES, PAYLOAD_BYTES_MAX, Record};
+use crate::journal::record::{DecodedRecord, HEAD_BYTES, JournalRecord, PAYLOAD_BYTES_MAX};
 use crate::journal::scan::{segment_number, segment_path};
 
 /// Approximate bytes of a record: so many are read for each record to be sent.
 const RECORD_BYTES: u64 = 256;
 /// Minimum number of bytes to read.
-const LOOK_BYTES: u64 = 4 << 10;
+const READ_BYTES_MIN: u64 = 4 << 10;
 
 #[derive(Debug)]
 pub struct Cursor {
@@ -42,9 +42,9 @@ struct Segment {
 
 /// Some whole records.
 #[derive(Debug)]
-pub struct Portion {
+pub struct RecordBatch {
     /// Pieces, each small enough for one message.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<FilePiece>,
     /// Last record of the portion.
     pub seq: u64,
 }
@@ -56,7 +56,7 @@ impl Cursor {
     }
 
     /// Returns the next unsent records, up to number `limit`.
-    pub fn next(&mut self, limit: u64, sent: &Manifest) -> io::Result<Option<Portion>> {
+    pub fn next(&mut self, limit: u64, sent: &Manifest) -> io::Result<Option<RecordBatch>> {
         while self.seq < limit {
             if let Some(found) = self.read(limit)? {
                 return Ok(Some(found));
@@ -83,9 +83,9 @@ impl Cursor {
         name.to_str().expect("digits and letters").to_string()
     }
 
-    fn read(&mut self, limit: u64) -> io::Result<Option<Portion>> {
+    fn read(&mut self, limit: u64) -> io::Result<Option<RecordBatch>> {
         let Some(segment) = &mut self.current else { return Ok(None) };
-        let guess = (limit - self.seq).saturating_mul(RECORD_BYTES).clamp(LOOK_BYTES, BYTES_MAX as u64);
+        let guess = (limit - self.seq).saturating_mul(RECORD_BYTES).clamp(READ_BYTES_MIN, BYTES_MAX as u64);
         let Some((bytes, seq)) = segment.read(limit, guess as usize, &mut self.buffer)? else {
             return Ok(None);
         };
@@ -97,9 +97,9 @@ impl Cursor {
         let pieces = starts.map(|start| {
             let bytes = bytes.slice(start..(start + BYTES_MAX).min(bytes.len()));
             let offset = offset + start as u64;
-            Piece { path: path.clone(), offset, total: offset + bytes.len() as u64, bytes }
+            FilePiece { path: path.clone(), offset, total: offset + bytes.len() as u64, bytes }
         });
-        Ok(Some(Portion { pieces: pieces.collect(), seq }))
+        Ok(Some(RecordBatch { pieces: pieces.collect(), seq }))
     }
 
     /// Returns the next segment after the current one that has a header.
@@ -125,14 +125,14 @@ impl Segment {
     /// Returns whole records from the current offset, with the header before the first; and the
     /// number of the last.
     fn read(&self, limit: u64, guess: usize, buffer: &mut Vec<u8>) -> io::Result<Option<(Bytes, u64)>> {
-        for room in [guess, HEADER_BYTES + HEAD_BYTES + PAYLOAD_BYTES_MAX + 8] {
-            buffer.resize(buffer.len().max(room), 0);
-            let length = read_at(&self.file, &mut buffer[..room], self.at)?;
+        for size in [guess, HEADER_BYTES + HEAD_BYTES + PAYLOAD_BYTES_MAX + 8] {
+            buffer.resize(buffer.len().max(size), 0);
+            let length = read_at(&self.file, &mut buffer[..size], self.at)?;
             let bytes = &buffer[..length];
             let mut end = if self.at == 0 { HEADER_BYTES } else { 0 };
             let mut last = None;
-            while let Some(Found::Record { record, bytes: taken, .. }) =
-                bytes.get(end..).map(|rest| Record::decode(self.salt, rest))
+            while let Some(DecodedRecord::Record { record, bytes: taken, .. }) =
+                bytes.get(end..).map(|rest| JournalRecord::decode(self.salt, rest))
             {
                 if record.seq > limit {
                     break;

@@ -18,15 +18,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::state::{StandbyVO, State};
+use super::state::{StandbyState, StandbyVO};
 use crate::metrics::exposition::{self, Exposition, MetricKind};
 
 /// Maximum number of simultaneous connections; only a few machines ask.
 const CONNECTIONS_MAX: usize = 64;
 /// Time limit for a request and its answer.
-const VISIT_MAX: Duration = Duration::from_secs(5);
+const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// Pause after the system had no descriptor for a connection.
-const BREATH: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub struct StandbyHealthServer {
@@ -43,34 +43,34 @@ impl StandbyHealthServer {
     }
 
     /// Serves requests until it is dropped; then the port is free.
-    pub async fn receive(self, state: Arc<State>) {
-        let mut visits = JoinSet::new();
+    pub async fn serve(self, state: Arc<StandbyState>) {
+        let mut connections = JoinSet::new();
         loop {
             let accepted = self.listener.accept().await;
             // Finished connections are reaped only now, so that those that ended since the last
             // accept make room.
-            while visits.try_join_next().is_some() {}
+            while connections.try_join_next().is_some() {}
             match accepted {
-                Ok((socket, _)) if visits.len() < CONNECTIONS_MAX => {
+                Ok((socket, _)) if connections.len() < CONNECTIONS_MAX => {
                     let state = state.clone();
-                    visits.spawn(async move { timeout(VISIT_MAX, visit(socket, &state)).await });
+                    connections.spawn(async move { timeout(REQUEST_MAX, serve_one(socket, &state)).await });
                 }
                 Ok(_) => {}
-                Err(_) => sleep(BREATH).await,
+                Err(_) => sleep(ACCEPT_PAUSE).await,
             }
         }
     }
 }
 
-async fn visit(socket: TcpStream, state: &State) {
+async fn serve_one(socket: TcpStream, state: &StandbyState) {
     let service = service_fn(async |request: hyper::Request<hyper::body::Incoming>| {
-        Ok::<_, Infallible>(answer(request.uri().path(), state))
+        Ok::<_, Infallible>(respond(request.uri().path(), state))
     });
     // A client that disconnects before the answer does not need it.
     let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(socket), service).await;
 }
 
-fn answer(path: &str, state: &State) -> Response<String> {
+fn respond(path: &str, state: &StandbyState) -> Response<String> {
     let (status, kind, body) = match path {
         "/health/live" => (StatusCode::OK, "application/json", json!({ "status": "LIVE" }).to_string()),
         "/metrics" => (StatusCode::OK, exposition::CONTENT_TYPE, metrics(state)),
@@ -89,9 +89,9 @@ fn answer(path: &str, state: &State) -> Response<String> {
     response
 }
 
-fn metrics(state: &State) -> String {
+fn metrics(state: &StandbyState) -> String {
     let mut out = Exposition::default();
-    out.single("pitlane_ready", MetricKind::Gauge, "1 while orders are taken.", 0);
+    out.single("pitlane_ready", MetricKind::Gauge, "1 while orders are accepted.", 0);
     state.expose(&mut out);
     out.into_text()
 }
@@ -101,38 +101,38 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::standby::state::Stand;
+    use crate::standby::state::StandbyPhase;
 
     #[test]
     fn a_follower_is_live_and_not_ready() {
-        let state = State::default();
-        state.set_stand(Stand::Following);
+        let state = StandbyState::default();
+        state.set_phase(StandbyPhase::Following);
         state.set_epoch(3);
-        assert_eq!(answer("/health/live", &state).status(), StatusCode::OK);
-        let ready = answer("/health/ready", &state);
+        assert_eq!(respond("/health/live", &state).status(), StatusCode::OK);
+        let ready = respond("/health/ready", &state);
         assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(ready.body().contains(r#""stand":"FOLLOWING""#), "{}", ready.body());
-        let order = answer("/rest/order", &state);
+        let order = respond("/rest/order", &state);
         assert_eq!(order.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert!(answer("/metrics", &state).body().contains("pitlane_standby_epoch 3\n"));
+        assert!(respond("/metrics", &state).body().contains("pitlane_standby_epoch 3\n"));
     }
 
     /// Returns the answer; empty if the server closes the connection.
     async fn ask(socket: &mut TcpStream) -> String {
-        let mut heard = String::new();
+        let mut received = String::new();
         // A refused client may get the error already while writing.
         let _ = socket.write_all(b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n").await;
-        let _ = socket.read_to_string(&mut heard).await;
-        heard
+        let _ = socket.read_to_string(&mut received).await;
+        received
     }
 
     #[test]
     fn connections_are_bounded_and_the_next_one_is_refused() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let porch = StandbyHealthServer::open(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
-            let address = porch.address().unwrap();
-            let receiving = tokio::spawn(porch.receive(Arc::default()));
+            let server = StandbyHealthServer::open(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+            let address = server.address().unwrap();
+            let serving = tokio::spawn(server.serve(Arc::default()));
             let mut silent = Vec::new();
             for _ in 0..CONNECTIONS_MAX {
                 silent.push(TcpStream::connect(address).await.unwrap());
@@ -144,7 +144,7 @@ mod tests {
             assert!(ask(&mut first).await.starts_with("HTTP/1.1 200 OK"));
             let mut next = TcpStream::connect(address).await.unwrap();
             assert!(ask(&mut next).await.starts_with("HTTP/1.1 200 OK"));
-            receiving.abort();
+            serving.abort();
         });
     }
 }

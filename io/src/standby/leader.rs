@@ -24,14 +24,14 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::cargo::Cargo;
+use super::changes::FolderChanges;
 use super::manifest::Manifest;
-use super::message::{Piece, ReplicationMessage, What};
+use super::message::{FilePiece, ReplicationKind, ReplicationMessage};
 use super::position::Acked;
 use super::scan::Scan;
-use super::state::{Stand, State};
-use super::stream::{Place, Stream};
-use super::window::{Sent, Window};
+use super::state::{StandbyPhase, StandbyState};
+use super::stream::{ExpectedPosition, GroupStream};
+use super::window::{SendWindow, SentMessage};
 use crate::journal::Health;
 use crate::nats::link::BrokerHealth;
 use crate::wakeup::Wakeup;
@@ -39,28 +39,28 @@ use crate::wakeup::Wakeup;
 /// Ticks between two checks for removed files.
 const TICKS_PER_SWEEP: u64 = 20;
 /// Pause before repeating a request that the broker did not answer.
-const AGAIN: Duration = Duration::from_millis(20);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// Heartbeats that a leader sends per lease.
 const BEATS_PER_LEASE: u32 = 3;
 /// Longest time that an orderly shutdown waits for the broker.
 const END_MAX: Duration = Duration::from_secs(2);
 
-const NOT_HEARD: &str = "the broker was not heard for a lease";
+const NO_ANSWER: &str = "the broker has not answered for a lease";
 
 /// A request from main.
 #[derive(Debug)]
-pub enum Order {
+pub enum ShipperCommand {
     /// Ships the journal, which is open now.
     Ship(Vec<Arc<Health>>),
     /// Sets the wake-ups for acknowledged records, by shard.
-    Ring(Vec<Wakeup>),
+    SetWakeups(Vec<Wakeup>),
     /// Ends: everything is written; send the rest, and let the next server lead.
     End,
 }
 
 /// The reason why the server no longer leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum LeadEnd {
     /// Main asked it to end.
     Ended,
     /// It must not continue.
@@ -69,7 +69,7 @@ pub enum Over {
 
 /// The start of a lead.
 #[derive(Debug)]
-pub struct Beginning {
+pub struct LeadStart {
     pub node: u128,
     pub epoch: u64,
     /// Lead message: its sequence number, its id, and the time at which it was sent.
@@ -81,15 +81,15 @@ pub struct Beginning {
 }
 
 pub struct Shipper {
-    stream: Stream,
+    stream: GroupStream,
     data: PathBuf,
     node: u128,
     epoch: u64,
     lease: Duration,
     /// Time until which no other server takes the lead.
     lease_until: Instant,
-    weather: Arc<BrokerHealth>,
-    state: Arc<State>,
+    broker_health: Arc<BrokerHealth>,
+    state: Arc<StandbyState>,
     manifest: Manifest,
     /// Last message sent, and its id.
     seq: u64,
@@ -98,14 +98,14 @@ pub struct Shipper {
     acked_id: String,
     /// Last foreign message that was passed.
     passed: u64,
-    window: Window,
-    spoke: Instant,
-    cargo: Option<Cargo>,
-    bells: Vec<Wakeup>,
+    window: SendWindow,
+    last_sent: Instant,
+    changes: Option<FolderChanges>,
+    shard_wakeups: Vec<Wakeup>,
     /// Callback for the moment when the whole folder is with the broker; called once.
     shipped: Option<Box<dyn FnOnce() + Send>>,
     /// Whether a `Complete` message was sent in this epoch.
-    told_complete: bool,
+    sent_complete: bool,
     acked: Acked,
     /// Sequence number last written to the `acked` file; written from the moment when the whole
     /// folder is with the broker.
@@ -124,13 +124,13 @@ pub struct Shipper {
 
 impl Shipper {
     pub fn new(
-        beginning: Beginning,
-        stream: Stream,
+        start: LeadStart,
+        stream: GroupStream,
         data: &Path,
         lease: Duration,
-        weather: Arc<BrokerHealth>,
+        broker_health: Arc<BrokerHealth>,
     ) -> Shipper {
-        let Beginning { node, epoch, seq, id, at, manifest } = beginning;
+        let LeadStart { node, epoch, seq, id, at, manifest } = start;
         Shipper {
             stream,
             data: data.to_path_buf(),
@@ -138,19 +138,19 @@ impl Shipper {
             epoch,
             lease,
             lease_until: at + lease,
-            weather,
+            broker_health,
             state: Arc::default(),
             manifest,
             seq,
             last_id: id.clone(),
             acked_id: id,
             passed: 0,
-            window: Window::default(),
-            spoke: at,
-            cargo: None,
-            bells: Vec::new(),
+            window: SendWindow::default(),
+            last_sent: at,
+            changes: None,
+            shard_wakeups: Vec::new(),
             shipped: None,
-            told_complete: false,
+            sent_complete: false,
             acked: Acked { epoch, lead: seq, seq, ends: Vec::new() },
             acked_written: seq,
             acked_synced: seq,
@@ -163,8 +163,8 @@ impl Shipper {
 
     /// Sets the state to update, and the callback for the moment when everything is with the
     /// broker.
-    pub fn telling(self, state: Arc<State>, shipped: Box<dyn FnOnce() + Send>) -> Shipper {
-        state.set_stand(Stand::Leading);
+    pub fn reporting_to(self, state: Arc<StandbyState>, shipped: Box<dyn FnOnce() + Send>) -> Shipper {
+        state.set_phase(StandbyPhase::Leading);
         state.set_epoch(self.epoch);
         Shipper { state, shipped: Some(shipped), ..self }
     }
@@ -172,29 +172,30 @@ impl Shipper {
     /// Leads until main asks it to end, or until it must not continue.
     pub async fn run(
         mut self,
-        orders: &mut mpsc::Receiver<Order>,
-        rung: &Notify,
-        bell: &Wakeup,
-    ) -> Result<Over, String> {
-        let mut risen = self.weather.risen();
+        commands: &mut mpsc::Receiver<ShipperCommand>,
+        notify: &Notify,
+        wakeup: &Wakeup,
+    ) -> Result<LeadEnd, String> {
+        let mut connection_count = self.broker_health.connection_count();
         loop {
-            bell.prepare_sleep();
+            wakeup.prepare_sleep();
             // A server that was paused may reach a broker that has forgotten the newer leader, so
             // it sends nothing after its lease.
             if Instant::now() >= self.lease_until {
-                return Ok(Over::Deposed(self.silence()));
+                return Ok(LeadEnd::Deposed(self.silence_reason()));
             }
             let worked =
                 self.cycle().await.map_err(|error| format!("the journal cannot be sent: {error}"))?;
             let settled = self.settle_ready();
-            let is_new = std::mem::replace(&mut risen, self.weather.risen()) != self.weather.risen();
+            let is_new = std::mem::replace(&mut connection_count, self.broker_health.connection_count())
+                != self.broker_health.connection_count();
             if (settled.is_err() || is_new)
                 && let Err(why) = self.resolve().await
             {
-                return Ok(Over::Deposed(why));
+                return Ok(LeadEnd::Deposed(why));
             }
             if Instant::now() >= self.lease_until {
-                return Ok(Over::Deposed(self.silence()));
+                return Ok(LeadEnd::Deposed(self.silence_reason()));
             }
             if worked && self.has_room() {
                 // Lets the connection's task run.
@@ -203,8 +204,8 @@ impl Shipper {
             }
             let due = self.due();
             let acked = async {
-                match self.window.sent.front_mut().and_then(|sent| sent.kept.as_mut()) {
-                    Some(kept) => kept.await,
+                match self.window.sent.front_mut().and_then(|sent| sent.pending_ack.as_mut()) {
+                    Some(pending_ack) => pending_ack.await,
                     None => std::future::pending().await,
                 }
             };
@@ -212,22 +213,22 @@ impl Shipper {
                 acked = acked => {
                     let is_stored = self.is_stored(&acked);
                     if !self.settle(is_stored) && let Err(why) = self.resolve().await {
-                        return Ok(Over::Deposed(why));
+                        return Ok(LeadEnd::Deposed(why));
                     }
                 },
-                order = orders.recv() => match order {
-                    Some(Order::Ship(healths)) => {
-                        self.cargo = Some(Cargo::new(&self.data, healths));
+                command = commands.recv() => match command {
+                    Some(ShipperCommand::Ship(healths)) => {
+                        self.changes = Some(FolderChanges::new(&self.data, healths));
                         self.set_full(self.is_full);
                     }
-                    Some(Order::Ring(bells)) => self.bells = bells,
-                    Some(Order::End) | None => return Ok(self.end().await),
+                    Some(ShipperCommand::SetWakeups(shard_wakeups)) => self.shard_wakeups = shard_wakeups,
+                    Some(ShipperCommand::End) | None => return Ok(self.end().await),
                 },
-                () = rung.notified() => {}
-                () = self.weather.changed() => {}
+                () = notify.notified() => {}
+                () = self.broker_health.changed() => {}
                 () = sleep_until(due) => {}
             }
-            bell.finish_sleep();
+            wakeup.finish_sleep();
         }
     }
 
@@ -236,112 +237,112 @@ impl Shipper {
     }
 
     fn due(&self) -> Instant {
-        let tick = self.cargo.as_ref().map_or(self.lease_until, |cargo| cargo.tick);
+        let tick = self.changes.as_ref().map_or(self.lease_until, |changes| changes.tick);
         self.lease_until.min(tick).min(self.beat_due())
     }
 
     fn beat_due(&self) -> Instant {
-        self.spoke + self.lease / BEATS_PER_LEASE
+        self.last_sent + self.lease / BEATS_PER_LEASE
     }
 
     /// Sends what the window has room for; returns whether anything was sent.
     async fn cycle(&mut self) -> io::Result<bool> {
         let before = self.seq;
-        if let Some(mut cargo) = self.cargo.take() {
-            let before = cargo.ticks;
-            let done = self.load(&mut cargo).await;
-            let ticks = Some(cargo.ticks).filter(|ticks| *ticks != before);
-            self.cargo = Some(cargo);
+        if let Some(mut changes) = self.changes.take() {
+            let before = changes.ticks;
+            let done = self.send_changes(&mut changes).await;
+            let ticks = Some(changes.ticks).filter(|ticks| *ticks != before);
+            self.changes = Some(changes);
             done?;
             if let Some(ticks) = ticks {
                 self.keep_reserve(ticks).await;
             }
         }
         if Instant::now() >= self.beat_due() && self.has_room() {
-            self.send(What::Beat, None).await;
+            self.send(ReplicationKind::Beat, None).await;
         }
         Ok(self.seq != before)
     }
 
-    async fn load(&mut self, cargo: &mut Cargo) -> io::Result<()> {
+    async fn send_changes(&mut self, changes: &mut FolderChanges) -> io::Result<()> {
         // The counters are read first: everything that these records depend on was on disk before
         // them.
-        let written: Vec<u64> = cargo.healths.iter().map(|health| health.appended()).collect();
-        let is_due = Instant::now() >= cargo.tick;
-        let is_new = cargo.cursors.iter().zip(&written).any(|(cursor, written)| cursor.seq < *written);
-        let is_idle = !cargo.scan.has_snapshots() && cargo.pages.is_empty() && !cargo.is_held_up;
+        let written: Vec<u64> = changes.healths.iter().map(|health| health.appended()).collect();
+        let is_due = Instant::now() >= changes.tick;
+        let is_new = changes.cursors.iter().zip(&written).any(|(cursor, written)| cursor.seq < *written);
+        let is_idle = !changes.scan.has_snapshots() && changes.pages.is_empty() && !changes.is_held_up;
         if !is_due && !is_new && is_idle {
             return Ok(());
         }
-        cargo.is_held_up = !(self.load_files(cargo, Scan::next_small, What::Whole).await?
-            && self.load_files(cargo, Scan::next_new_store, What::Page).await?);
-        if cargo.is_held_up {
+        changes.is_held_up = !(self.send_files(changes, Scan::next_small, ReplicationKind::Whole).await?
+            && self.send_files(changes, Scan::next_new_store, ReplicationKind::Page).await?);
+        if changes.is_held_up {
             return Ok(());
         }
-        for (shard, cursor) in cargo.cursors.iter_mut().enumerate() {
+        for (shard, cursor) in changes.cursors.iter_mut().enumerate() {
             while self.has_room()
-                && let Some(portion) = cursor.next(written[shard], &self.manifest)?
+                && let Some(batch) = cursor.next(written[shard], &self.manifest)?
             {
-                let last = portion.pieces.len() - 1;
-                for (at, piece) in portion.pieces.into_iter().enumerate() {
-                    let mark = (at == last).then_some((shard, portion.seq));
-                    self.send(What::Append(piece), mark).await;
+                let last = batch.pieces.len() - 1;
+                for (at, piece) in batch.pieces.into_iter().enumerate() {
+                    let last_record = (at == last).then_some((shard, batch.seq));
+                    self.send(ReplicationKind::Append(piece), last_record).await;
                 }
             }
         }
-        self.load_pages(cargo).await;
+        self.send_pages(changes).await;
         if is_due {
-            cargo.tick(&self.manifest)?;
-            self.state.behind.set(cargo.behind());
-            self.keep_acked(cargo.ticks)?;
-            if cargo.ticks.is_multiple_of(TICKS_PER_SWEEP) {
-                self.sweep(cargo).await;
+            changes.tick(&self.manifest)?;
+            self.state.behind.set(changes.behind());
+            self.keep_acked(changes.ticks)?;
+            if changes.ticks.is_multiple_of(TICKS_PER_SWEEP) {
+                self.sweep(changes).await;
             }
         }
         // A snapshot would take the space that is left for cancels.
         if self.has_room()
             && !self.is_full
-            && let Some(piece) = cargo.scan.next_of_snapshot()?
+            && let Some(piece) = changes.scan.next_of_snapshot()?
         {
-            self.send(What::Whole(piece), None).await;
+            self.send(ReplicationKind::Whole(piece), None).await;
         }
-        self.tell_if_shipped(cargo, &written).await
+        self.report_if_shipped(changes, &written).await
     }
 
     /// Sends changed and new files, one after the other. Returns false if there is no room for
     /// more, and dependent records must wait.
-    async fn load_files(
+    async fn send_files(
         &mut self,
-        cargo: &mut Cargo,
-        next: fn(&mut Scan, &Manifest) -> io::Result<Option<Vec<Piece>>>,
-        what: fn(Piece) -> What,
+        changes: &mut FolderChanges,
+        next: fn(&mut Scan, &Manifest) -> io::Result<Option<Vec<FilePiece>>>,
+        kind: fn(FilePiece) -> ReplicationKind,
     ) -> io::Result<bool> {
         while self.has_room() {
-            let Some(pieces) = next(&mut cargo.scan, &self.manifest)? else { return Ok(true) };
+            let Some(pieces) = next(&mut changes.scan, &self.manifest)? else { return Ok(true) };
             for piece in pieces {
-                self.send(what(piece), None).await;
+                self.send(kind(piece), None).await;
             }
         }
         Ok(false)
     }
 
-    async fn load_pages(&mut self, cargo: &mut Cargo) {
-        let is_told =
-            cargo.cursors.iter().zip(&cargo.pages_after).all(|(cursor, after)| cursor.seq >= *after);
-        while is_told
+    async fn send_pages(&mut self, changes: &mut FolderChanges) {
+        let is_sent =
+            changes.cursors.iter().zip(&changes.pages_after).all(|(cursor, after)| cursor.seq >= *after);
+        while is_sent
             && self.has_room()
-            && let Some(piece) = cargo.pages.pop_front()
+            && let Some(piece) = changes.pages.pop_front()
         {
-            self.send(What::Page(piece), None).await;
+            self.send(ReplicationKind::Page(piece), None).await;
         }
     }
 
     /// Sends the removals of files, and makes the broker forget those of long ago.
-    async fn sweep(&mut self, cargo: &Cargo) {
+    async fn sweep(&mut self, changes: &FolderChanges) {
         while self.has_room()
-            && let Some(path) = cargo.scan.gone(&self.manifest).map(str::to_string)
+            && let Some(path) = changes.scan.next_removed(&self.manifest).map(str::to_string)
         {
-            self.send(What::Removed(path), None).await;
+            self.send(ReplicationKind::Removed(path), None).await;
         }
         while let Some(path) = self.manifest.next_forgotten() {
             // Reference data may have been created again under the same name.
@@ -354,19 +355,19 @@ impl Shipper {
 
     /// Sends `Complete` when the initial contents of the folder are sent, and calls the callback
     /// when all of them are acknowledged.
-    async fn tell_if_shipped(&mut self, cargo: &Cargo, written: &[u64]) -> io::Result<()> {
+    async fn report_if_shipped(&mut self, changes: &FolderChanges, written: &[u64]) -> io::Result<()> {
         if self.shipped.is_none() {
             return Ok(());
         }
-        let is_sent = cargo.cursors.iter().zip(written).all(|(cursor, written)| cursor.seq >= *written);
+        let is_sent = changes.cursors.iter().zip(written).all(|(cursor, written)| cursor.seq >= *written);
         // The first round through the stores finds out which exist, the second reads them.
-        if !is_sent || cargo.scan.rounds < 2 || cargo.scan.has_snapshots() || !cargo.pages.is_empty() {
+        if !is_sent || changes.scan.rounds < 2 || changes.scan.has_snapshots() || !changes.pages.is_empty() {
             return Ok(());
         }
         // `Complete` is sent in each epoch: a server whose folder is longer than the stream waits
         // for it before it compares the two.
-        if !std::mem::replace(&mut self.told_complete, true) {
-            self.send(What::Complete, None).await;
+        if !std::mem::replace(&mut self.sent_complete, true) {
+            self.send(ReplicationKind::Complete, None).await;
         }
         if self.window.sent.is_empty()
             && let Some(shipped) = self.shipped.take()
@@ -381,20 +382,21 @@ impl Shipper {
         Ok(())
     }
 
-    async fn send(&mut self, what: What, mark: Option<(usize, u64)>) {
-        let fits = self.manifest.note(&what);
-        assert!(fits.is_ok(), "what is sent follows from what was sent: {what:?}");
-        let parcel = ReplicationMessage { epoch: self.epoch, what };
-        let bytes = parcel.encode();
+    async fn send(&mut self, kind: ReplicationKind, last_record: Option<(usize, u64)>) {
+        let fits = self.manifest.note(&kind);
+        assert!(fits.is_ok(), "a sent change continues the changes before it: {kind:?}");
+        let message = ReplicationMessage { epoch: self.epoch, kind };
+        let bytes = message.encode();
         self.seq += 1;
-        let id = self.stream.id(&parcel, &bytes, self.node, self.seq);
+        let id = self.stream.id(&message, &bytes, self.node, self.seq);
         // The preceding message is always ours. After a rollback another server may have given the
         // same number to another message.
         let after = Some(std::mem::replace(&mut self.last_id, id.clone()));
-        let place = Place { seq: self.seq, id: id.clone(), after };
-        let kept = self.stream.send(&parcel, bytes.clone(), place).await.ok();
-        self.spoke = Instant::now();
-        self.window.push(Sent { parcel, bytes, seq: self.seq, id, at: self.spoke, mark, kept });
+        let expected = ExpectedPosition { seq: self.seq, id: id.clone(), after };
+        let pending_ack = self.stream.send(&message, bytes.clone(), expected).await.ok();
+        self.last_sent = Instant::now();
+        let (seq, at) = (self.seq, self.last_sent);
+        self.window.push(SentMessage { message, bytes, seq, id, at, last_record, pending_ack });
     }
 
     /// Handles every answer that has arrived. An error means that a message was not stored, or that
@@ -402,7 +404,7 @@ impl Shipper {
     fn settle_ready(&mut self) -> Result<(), ()> {
         loop {
             let Some(sent) = self.window.sent.front_mut() else { return Ok(()) };
-            match sent.kept.as_mut().map(|kept| kept.now_or_never()) {
+            match sent.pending_ack.as_mut().map(|pending_ack| pending_ack.now_or_never()) {
                 Some(None) => return Ok(()),
                 Some(Some(answer)) => {
                     let is_stored = self.is_stored(&answer);
@@ -427,15 +429,15 @@ impl Shipper {
         self.acked.seq = sent.seq;
         self.acked_id.clone_from(&sent.id);
         self.reserved += u8::from(sent.is_reserve());
-        if let What::Append(piece) = &sent.parcel.what {
+        if let ReplicationKind::Append(piece) = &sent.message.kind {
             self.acked.note(&piece.path, piece.end());
         }
-        if let (Some((shard, seq)), Some(cargo)) = (sent.mark, &self.cargo) {
-            let health = &cargo.healths[shard];
+        if let (Some((shard, seq)), Some(changes)) = (sent.last_record, &self.changes) {
+            let health = &changes.healths[shard];
             // After a failed sync, records are written again and sent again.
             health.set_shipped(seq.max(health.shipped()));
-            if let Some(bell) = self.bells.get(shard) {
-                bell.wake();
+            if let Some(wakeup) = self.shard_wakeups.get(shard) {
+                wakeup.wake();
             }
         }
         true
@@ -443,30 +445,31 @@ impl Shipper {
 
     /// Releases the lead; returns whether the release is stored.
     async fn release(&self) -> bool {
-        let parcel = ReplicationMessage { epoch: self.epoch, what: What::Release { node: self.node } };
-        let (bytes, seq) = (parcel.encode(), self.seq + 1);
-        let id = self.stream.id(&parcel, &bytes, self.node, seq);
-        let place = Place { seq, id, after: Some(self.last_id.clone()) };
-        match self.stream.send(&parcel, bytes, place).await {
-            Ok(kept) => kept.await.is_ok(),
+        let message =
+            ReplicationMessage { epoch: self.epoch, kind: ReplicationKind::Release { node: self.node } };
+        let (bytes, seq) = (message.encode(), self.seq + 1);
+        let id = self.stream.id(&message, &bytes, self.node, seq);
+        let expected = ExpectedPosition { seq, id, after: Some(self.last_id.clone()) };
+        match self.stream.send(&message, bytes, expected).await {
+            Ok(pending_ack) => pending_ack.await.is_ok(),
             Err(_) => false,
         }
     }
 
     /// Sends the rest, and releases the lead.
-    async fn end(mut self) -> Over {
+    async fn end(mut self) -> LeadEnd {
         let until = Instant::now() + END_MAX;
-        if let Some(cargo) = &mut self.cargo {
-            cargo.scan.begin_whole_round();
+        if let Some(changes) = &mut self.changes {
+            changes.scan.begin_whole_round();
         }
         let all = async {
             loop {
-                self.cargo.iter_mut().for_each(|cargo| cargo.tick = Instant::now());
+                self.changes.iter_mut().for_each(|changes| changes.tick = Instant::now());
                 let worked = self.cycle().await.unwrap_or(false);
                 while let Some(sent) = self.window.sent.front_mut() {
-                    let stored = match sent.kept.as_mut() {
-                        Some(kept) => {
-                            let answer = kept.await;
+                    let stored = match sent.pending_ack.as_mut() {
+                        Some(pending_ack) => {
+                            let answer = pending_ack.await;
                             self.is_stored(&answer)
                         }
                         None => false,
@@ -475,7 +478,7 @@ impl Shipper {
                         return;
                     }
                 }
-                if !worked && self.cargo.as_ref().is_none_or(Cargo::is_all_looked_at) {
+                if !worked && self.changes.as_ref().is_none_or(FolderChanges::is_whole_round_done) {
                     break;
                 }
                 yield_now().await;
@@ -487,8 +490,8 @@ impl Shipper {
         };
         tokio::select! {
             () = all => {}
-            () = sleep_until(until) => tracing::warn!("the standby could not be told all: the broker does not answer"),
+            () = sleep_until(until) => tracing::warn!("the rest could not be sent to the standby: the broker does not answer"),
         }
-        Over::Ended
+        LeadEnd::Ended
     }
 }

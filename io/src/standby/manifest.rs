@@ -8,7 +8,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::message::{Piece, What};
+use super::message::{FilePiece, ReplicationKind};
 use super::overlap::{folder_of, number_of};
 use super::replica::{PART, files};
 use super::scan::STORES;
@@ -21,7 +21,7 @@ pub const REMOVED_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Manifest {
-    files: BTreeMap<String, Held>,
+    files: BTreeMap<String, FileContent>,
     /// Removed files that the stream still records, oldest first.
     removed: VecDeque<String>,
     /// Whether the stream contains a whole folder.
@@ -30,7 +30,7 @@ pub struct Manifest {
 
 /// What the stream contains of one file.
 #[derive(Clone)]
-enum Held {
+enum FileContent {
     /// The file grows.
     Growing {
         bytes: u64,
@@ -51,13 +51,13 @@ enum Held {
     },
 }
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for FileContent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Held::Growing { bytes, .. } => write!(f, "Growing({bytes})"),
-            Held::Partial { bytes, .. } => write!(f, "Partial({bytes})"),
-            Held::Whole { hash } => write!(f, "Whole({hash:016x})"),
-            Held::Paged { total, .. } => write!(f, "Paged({total})"),
+            FileContent::Growing { bytes, .. } => write!(f, "Growing({bytes})"),
+            FileContent::Partial { bytes, .. } => write!(f, "Partial({bytes})"),
+            FileContent::Whole { hash } => write!(f, "Whole({hash:016x})"),
+            FileContent::Paged { total, .. } => write!(f, "Paged({total})"),
         }
     }
 }
@@ -67,15 +67,18 @@ impl std::fmt::Debug for Held {
 pub struct Misfit;
 
 impl Manifest {
-    /// Into the folder: from this position, or from its beginning.
-    pub fn note(&mut self, what: &What) -> Result<(), Misfit> {
-        match what {
-            What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } => {}
-            What::Complete => self.complete = true,
-            What::Append(piece) => return self.append(piece),
-            What::Whole(piece) => return self.renew(piece),
-            What::Page(piece) => return self.turn_page(piece),
-            What::Removed(path) => {
+    /// Applies a message; an error means that it does not fit behind those before it.
+    pub fn note(&mut self, kind: &ReplicationKind) -> Result<(), Misfit> {
+        match kind {
+            ReplicationKind::Lead { .. }
+            | ReplicationKind::Release { .. }
+            | ReplicationKind::Beat
+            | ReplicationKind::Reserve { .. } => {}
+            ReplicationKind::Complete => self.complete = true,
+            ReplicationKind::Append(piece) => return self.append(piece),
+            ReplicationKind::Whole(piece) => return self.replace(piece),
+            ReplicationKind::Page(piece) => return self.replace_page(piece),
+            ReplicationKind::Removed(path) => {
                 self.files.remove(path);
                 self.removed.push_back(path.clone());
             }
@@ -83,13 +86,13 @@ impl Manifest {
         Ok(())
     }
 
-    fn append(&mut self, piece: &Piece) -> Result<(), Misfit> {
+    fn append(&mut self, piece: &FilePiece) -> Result<(), Misfit> {
         if piece.offset == 0 {
             let hash = Box::default();
-            self.files.insert(piece.path.clone(), Held::Growing { bytes: 0, hash });
+            self.files.insert(piece.path.clone(), FileContent::Growing { bytes: 0, hash });
         }
         match self.files.get_mut(&piece.path) {
-            Some(Held::Growing { bytes, hash }) if *bytes == piece.offset => {
+            Some(FileContent::Growing { bytes, hash }) if *bytes == piece.offset => {
                 *bytes = piece.end();
                 hash.update(&piece.bytes);
                 Ok(())
@@ -98,18 +101,18 @@ impl Manifest {
         }
     }
 
-    fn renew(&mut self, piece: &Piece) -> Result<(), Misfit> {
+    fn replace(&mut self, piece: &FilePiece) -> Result<(), Misfit> {
         if piece.offset == 0 {
             let hash = Box::default();
-            self.files.insert(piece.path.clone(), Held::Partial { bytes: 0, hash });
+            self.files.insert(piece.path.clone(), FileContent::Partial { bytes: 0, hash });
         }
-        let Some(held) = self.files.get_mut(&piece.path) else { return Err(Misfit) };
-        match held {
-            Held::Partial { bytes, hash } if *bytes == piece.offset => {
+        let Some(content) = self.files.get_mut(&piece.path) else { return Err(Misfit) };
+        match content {
+            FileContent::Partial { bytes, hash } if *bytes == piece.offset => {
                 *bytes = piece.end();
                 hash.update(&piece.bytes);
                 if piece.end() == piece.total {
-                    *held = Held::Whole { hash: hash.digest() };
+                    *content = FileContent::Whole { hash: hash.digest() };
                 }
                 Ok(())
             }
@@ -117,15 +120,15 @@ impl Manifest {
         }
     }
 
-    fn turn_page(&mut self, piece: &Piece) -> Result<(), Misfit> {
+    fn replace_page(&mut self, piece: &FilePiece) -> Result<(), Misfit> {
         let page = PAGE_BYTES as u64;
         let (at, count) = ((piece.offset / page) as usize, piece.total.div_ceil(page) as usize);
         if !piece.offset.is_multiple_of(page) || piece.bytes.len() > PAGE_BYTES || at >= count {
             return Err(Misfit);
         }
-        let held = self.files.entry(piece.path.clone());
-        let held = held.or_insert_with(|| Held::Paged { total: 0, pages: Vec::new() });
-        if let Held::Paged { total, pages } = held {
+        let content = self.files.entry(piece.path.clone());
+        let content = content.or_insert_with(|| FileContent::Paged { total: 0, pages: Vec::new() });
+        if let FileContent::Paged { total, pages } = content {
             // A store grows as it is used; followers keep the pages they have. Pages beyond the end
             // of a shortened store are still in the stream, and are sent again if it grows.
             *total = piece.total;
@@ -141,14 +144,15 @@ impl Manifest {
     /// Returns the bytes that the stream contains of a file that grows.
     pub fn grown(&self, path: &str) -> u64 {
         match self.files.get(path) {
-            Some(Held::Growing { bytes, .. }) => *bytes,
-            Some(Held::Partial { .. } | Held::Whole { .. } | Held::Paged { .. }) | None => 0,
+            Some(FileContent::Growing { bytes, .. }) => *bytes,
+            Some(FileContent::Partial { .. } | FileContent::Whole { .. } | FileContent::Paged { .. })
+            | None => 0,
         }
     }
 
     /// Returns whether the stream contains the whole file with this hash.
     pub fn holds(&self, path: &str, hash: u64) -> bool {
-        matches!(self.files.get(path), Some(Held::Whole { hash: held }) if *held == hash)
+        matches!(self.files.get(path), Some(FileContent::Whole { hash: content }) if *content == hash)
     }
 
     /// Returns whether the stream contains anything of a file.
@@ -158,7 +162,7 @@ impl Manifest {
 
     /// Returns whether the stream contains all of a file that never changes.
     pub fn holds_any(&self, path: &str) -> bool {
-        matches!(self.files.get(path), Some(Held::Whole { .. }))
+        matches!(self.files.get(path), Some(FileContent::Whole { .. }))
     }
 
     /// Returns whether the stream contains the current version of a page of a file of `total`
@@ -166,8 +170,8 @@ impl Manifest {
     /// the length.
     pub fn holds_page(&self, path: &str, total: u64, at: usize, bytes: &[u8]) -> bool {
         match self.files.get(path) {
-            Some(Held::Paged { total: held, .. }) if *held != total && at == 0 => false,
-            Some(Held::Paged { pages, .. }) => pages.get(at).copied().unwrap_or(0) == page_hash(bytes),
+            Some(FileContent::Paged { total: content, .. }) if *content != total && at == 0 => false,
+            Some(FileContent::Paged { pages, .. }) => pages.get(at).copied().unwrap_or(0) == page_hash(bytes),
             _ => page_hash(bytes) == 0,
         }
     }
@@ -192,19 +196,19 @@ impl Manifest {
                 continue;
             }
             let bytes = fs::read(&file)?;
-            let held = if number_of(path) > 0 {
+            let content = if number_of(path) > 0 {
                 let mut hash: Box<Xxh3> = Box::default();
                 hash.update(&bytes);
-                Held::Growing { bytes: bytes.len() as u64, hash }
+                FileContent::Growing { bytes: bytes.len() as u64, hash }
             } else if STORES.iter().any(|folder| folder_of(path) == *folder)
                 && file.extension().is_some_and(|ending| ending == store::ENDING)
             {
                 let pages = bytes.chunks(PAGE_BYTES).map(page_hash).collect();
-                Held::Paged { total: bytes.len() as u64, pages }
+                FileContent::Paged { total: bytes.len() as u64, pages }
             } else {
-                Held::Whole { hash: xxh3_64(&bytes) }
+                FileContent::Whole { hash: xxh3_64(&bytes) }
             };
-            manifest.files.insert(path.to_string(), held);
+            manifest.files.insert(path.to_string(), content);
         }
         Ok(manifest)
     }
@@ -218,8 +222,8 @@ impl Manifest {
     /// an operator has decided that this folder is authoritative.
     pub fn drop_foreign(&mut self, folder: &Path) -> io::Result<()> {
         let mut foreign = Vec::new();
-        for (path, held) in &self.files {
-            let Held::Growing { bytes, hash } = held else { continue };
+        for (path, content) in &self.files {
+            let FileContent::Growing { bytes, hash } = content else { continue };
             match fs::read(folder.join(path)) {
                 Ok(found)
                     if found.get(..*bytes as usize).is_some_and(|same| xxh3_64(same) == hash.digest()) => {}
@@ -236,8 +240,8 @@ impl Manifest {
     /// Returns whether this folder contains the growing files as far as the stream has them: then
     /// it has every record of the stream.
     pub fn is_within(&self, folder: &Path) -> io::Result<bool> {
-        for (path, held) in &self.files {
-            let Held::Growing { bytes, hash } = held else { continue };
+        for (path, content) in &self.files {
+            let FileContent::Growing { bytes, hash } = content else { continue };
             let found = match fs::read(folder.join(path)) {
                 Ok(found) => found,
                 // The segment was no longer needed, and the stream does not record its removal yet.
@@ -275,30 +279,38 @@ mod tests {
 
     use super::*;
 
-    fn piece(offset: u64, total: u64, bytes: &'static [u8]) -> Piece {
-        Piece { path: "a/b".to_string(), offset, total, bytes: Bytes::from_static(bytes) }
+    fn piece(offset: u64, total: u64, bytes: &'static [u8]) -> FilePiece {
+        FilePiece { path: "a/b".to_string(), offset, total, bytes: Bytes::from_static(bytes) }
     }
 
     #[test]
     fn a_growing_file_is_known_by_its_length() {
         let mut manifest = Manifest::default();
-        assert_eq!(manifest.note(&What::Append(piece(3, 5, b"xx"))), Err(Misfit), "the beginning is missing");
-        manifest.note(&What::Append(piece(0, 3, b"abc"))).unwrap();
-        manifest.note(&What::Append(piece(3, 5, b"de"))).unwrap();
+        assert_eq!(
+            manifest.note(&ReplicationKind::Append(piece(3, 5, b"xx"))),
+            Err(Misfit),
+            "the beginning is missing"
+        );
+        manifest.note(&ReplicationKind::Append(piece(0, 3, b"abc"))).unwrap();
+        manifest.note(&ReplicationKind::Append(piece(3, 5, b"de"))).unwrap();
         assert_eq!(manifest.grown("a/b"), 5);
-        assert_eq!(manifest.note(&What::Append(piece(3, 5, b"de"))), Err(Misfit), "it was there already");
-        manifest.note(&What::Removed("a/b".to_string())).unwrap();
+        assert_eq!(
+            manifest.note(&ReplicationKind::Append(piece(3, 5, b"de"))),
+            Err(Misfit),
+            "it was there already"
+        );
+        manifest.note(&ReplicationKind::Removed("a/b".to_string())).unwrap();
         assert_eq!(manifest.grown("a/b"), 0);
     }
 
     #[test]
     fn a_file_is_complete_with_its_last_piece() {
         let mut manifest = Manifest::default();
-        manifest.note(&What::Whole(piece(0, 5, b"abc"))).unwrap();
+        manifest.note(&ReplicationKind::Whole(piece(0, 5, b"abc"))).unwrap();
         assert!(!manifest.holds_any("a/b"));
-        manifest.note(&What::Whole(piece(3, 5, b"de"))).unwrap();
+        manifest.note(&ReplicationKind::Whole(piece(3, 5, b"de"))).unwrap();
         assert!(manifest.holds("a/b", xxh3_64(b"abcde")));
-        manifest.note(&What::Whole(piece(0, 1, b"x"))).unwrap();
+        manifest.note(&ReplicationKind::Whole(piece(0, 1, b"x"))).unwrap();
         assert!(manifest.holds("a/b", xxh3_64(b"x")));
     }
 
@@ -307,17 +319,17 @@ mod tests {
         let mut manifest = Manifest::default();
         let total = 3 * PAGE_BYTES as u64;
         assert!(manifest.holds_page("a/b", total, 1, &[0; 8]), "nothing is as good as zeroes");
-        manifest.note(&What::Page(piece(PAGE_BYTES as u64, total, b"x"))).unwrap();
+        manifest.note(&ReplicationKind::Page(piece(PAGE_BYTES as u64, total, b"x"))).unwrap();
         assert!(manifest.holds_page("a/b", total, 1, b"x"));
         assert!(!manifest.holds_page("a/b", total, 2, b"x"));
         // The file has grown: existing pages stay valid, and the new length is sent with the first
         // page.
         assert!(manifest.holds_page("a/b", total + 1, 1, b"x"));
         assert!(!manifest.holds_page("a/b", total + 1, 0, &[0; 8]));
-        manifest.note(&What::Page(piece(0, total + PAGE_BYTES as u64, b"y"))).unwrap();
+        manifest.note(&ReplicationKind::Page(piece(0, total + PAGE_BYTES as u64, b"y"))).unwrap();
         assert!(manifest.holds_page("a/b", total + PAGE_BYTES as u64, 1, b"x"));
         for wrong in [piece(1, total, b"x"), piece(total, total, b"")] {
-            assert_eq!(manifest.note(&What::Page(wrong)), Err(Misfit));
+            assert_eq!(manifest.note(&ReplicationKind::Page(wrong)), Err(Misfit));
         }
     }
 
@@ -325,7 +337,7 @@ mod tests {
     fn removed_files_are_remembered_up_to_the_bound_and_the_oldest_are_dropped() {
         let mut manifest = Manifest::default();
         let mut remove = |n: usize| {
-            manifest.note(&What::Removed(format!("notes/{n}"))).unwrap();
+            manifest.note(&ReplicationKind::Removed(format!("notes/{n}"))).unwrap();
             manifest.next_forgotten()
         };
         for n in 0..REMOVED_MAX {

@@ -19,13 +19,13 @@ use crate::journal::scan::segment_number;
 
 pub const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 12;
-const PLACE_BYTES: usize = 16;
+const RANGE_BYTES: usize = 16;
 /// Longest path of a file within the data folder, in bytes.
 const PATH_BYTES_MAX: usize = 240;
 /// Most bytes of a file in one message: half of a broker's default message limit.
 pub const BYTES_MAX: usize = 512 << 10;
 /// Bytes of the largest message that a server sends.
-pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX + PLACE_BYTES + BYTES_MAX;
+pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX + RANGE_BYTES + BYTES_MAX;
 /// Bytes of the largest file that changes in place, as `fix.store_bytes` allows it. A reader keeps
 /// eight bytes for each page, so a message must not announce a larger file.
 const PAGED_BYTES_MAX: u64 = 1 << 32;
@@ -36,11 +36,11 @@ pub const RESERVE_BYTES: usize = 128 << 10;
 pub struct ReplicationMessage {
     /// Epoch of the leader that sent it.
     pub epoch: u64,
-    pub what: What,
+    pub kind: ReplicationKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ReplicationKind {
     /// A server takes the lead: the epoch is its own from here on, and the previous leader is
     /// refused.
     Lead {
@@ -53,23 +53,23 @@ pub enum What {
     /// Heartbeat: the leader is alive.
     Beat,
     /// Reserved space, released when the broker's storage is full so that cancels can still be
-    /// stored. It decodes as a [`What::Beat`], in earlier versions too.
+    /// stored. It decodes as a [`ReplicationKind::Beat`], in earlier versions too.
     Reserve {
         number: u8,
     },
     /// From here on, the messages up to any position produce a usable folder.
     Complete,
     /// Bytes to append to the file.
-    Append(Piece),
+    Append(FilePiece),
     /// A piece of a file that is replaced as a whole: it gets its name with the last piece.
-    Whole(Piece),
+    Whole(FilePiece),
     /// Bytes to write in place.
-    Page(Piece),
+    Page(FilePiece),
     Removed(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct FilePiece {
     /// Path within the data folder, with slashes.
     pub path: String,
     pub offset: u64,
@@ -78,20 +78,24 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-impl What {
+impl ReplicationKind {
     /// Returns the path of the file that the message is about.
     pub fn path(&self) -> Option<&str> {
         match self {
-            What::Append(piece) | What::Whole(piece) | What::Page(piece) => Some(&piece.path),
-            What::Removed(path) => Some(path),
-            What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } | What::Complete => {
-                None
+            ReplicationKind::Append(piece) | ReplicationKind::Whole(piece) | ReplicationKind::Page(piece) => {
+                Some(&piece.path)
             }
+            ReplicationKind::Removed(path) => Some(path),
+            ReplicationKind::Lead { .. }
+            | ReplicationKind::Release { .. }
+            | ReplicationKind::Beat
+            | ReplicationKind::Reserve { .. }
+            | ReplicationKind::Complete => None,
         }
     }
 }
 
-impl Piece {
+impl FilePiece {
     pub fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
@@ -100,36 +104,36 @@ impl Piece {
 impl ReplicationMessage {
     pub fn encode(&self) -> Bytes {
         let node;
-        let mut place: Option<(u64, u64)> = Some((0, 0));
-        let (path, bytes): (&str, &[u8]) = match &self.what {
-            What::Lead { node: of } | What::Release { node: of } => {
+        let mut range: Option<(u64, u64)> = Some((0, 0));
+        let (path, bytes): (&str, &[u8]) = match &self.kind {
+            ReplicationKind::Lead { node: of } | ReplicationKind::Release { node: of } => {
                 node = of.to_le_bytes();
                 ("", &node)
             }
-            What::Beat | What::Complete => {
-                place = None;
+            ReplicationKind::Beat | ReplicationKind::Complete => {
+                range = None;
                 ("", &[])
             }
-            What::Reserve { .. } => {
-                place = None;
+            ReplicationKind::Reserve { .. } => {
+                range = None;
                 ("", &[0; RESERVE_BYTES])
             }
-            What::Append(piece) | What::Whole(piece) | What::Page(piece) => {
-                place = Some((piece.offset, piece.total));
+            ReplicationKind::Append(piece) | ReplicationKind::Whole(piece) | ReplicationKind::Page(piece) => {
+                range = Some((piece.offset, piece.total));
                 (&piece.path, &piece.bytes)
             }
-            What::Removed(path) => {
-                place = None;
+            ReplicationKind::Removed(path) => {
+                range = None;
                 (path, &[])
             }
         };
         assert!(path.len() <= PATH_BYTES_MAX, "a path has its bound");
-        let mut out = BytesMut::with_capacity(HEAD_BYTES + path.len() + PLACE_BYTES + bytes.len());
-        out.put_slice(&[FORMAT, self.kind()]);
+        let mut out = BytesMut::with_capacity(HEAD_BYTES + path.len() + RANGE_BYTES + bytes.len());
+        out.put_slice(&[FORMAT, self.kind_code()]);
         out.put_u64_le(self.epoch);
         out.put_u16_le(path.len() as u16);
         out.put_slice(path.as_bytes());
-        if let Some((offset, total)) = place {
+        if let Some((offset, total)) = range {
             out.put_u64_le(offset);
             out.put_u64_le(total);
         }
@@ -148,43 +152,43 @@ impl ReplicationMessage {
         let path = std::str::from_utf8(message.get(HEAD_BYTES..HEAD_BYTES + length)?).ok()?;
         let rest = message.slice(HEAD_BYTES + length..);
         let piece = |is_expected: fn(&str) -> bool| {
-            let place = rest.first_chunk::<PLACE_BYTES>()?;
-            let offset = u64::from_le_bytes(place[..8].try_into().ok()?);
-            let total = u64::from_le_bytes(place[8..].try_into().ok()?);
-            let bytes = rest.slice(PLACE_BYTES..);
+            let range = rest.first_chunk::<RANGE_BYTES>()?;
+            let offset = u64::from_le_bytes(range[..8].try_into().ok()?);
+            let total = u64::from_le_bytes(range[8..].try_into().ok()?);
+            let bytes = rest.slice(RANGE_BYTES..);
             let end = offset.checked_add(bytes.len() as u64)?;
-            (is_plain(path) && is_expected(path) && end <= total).then(|| Piece {
+            (is_plain(path) && is_expected(path) && end <= total).then(|| FilePiece {
                 path: path.to_string(),
                 offset,
                 total,
                 bytes,
             })
         };
-        let node = || Some(u128::from_le_bytes(rest.get(PLACE_BYTES..)?.try_into().ok()?));
-        let what = match head[1] {
-            1 => What::Lead { node: node()? },
-            2 => What::Release { node: node()? },
-            3 => What::Beat,
-            4 => What::Complete,
-            5 => What::Append(piece(is_segment)?),
-            6 => What::Whole(piece(is_replaced)?),
-            7 => What::Page(piece(is_paged).filter(|piece| piece.total <= PAGED_BYTES_MAX)?),
-            8 if is_plain(path) && is_replicated(path) => What::Removed(path.to_string()),
+        let node = || Some(u128::from_le_bytes(rest.get(RANGE_BYTES..)?.try_into().ok()?));
+        let kind = match head[1] {
+            1 => ReplicationKind::Lead { node: node()? },
+            2 => ReplicationKind::Release { node: node()? },
+            3 => ReplicationKind::Beat,
+            4 => ReplicationKind::Complete,
+            5 => ReplicationKind::Append(piece(is_segment)?),
+            6 => ReplicationKind::Whole(piece(is_replaced)?),
+            7 => ReplicationKind::Page(piece(is_paged).filter(|piece| piece.total <= PAGED_BYTES_MAX)?),
+            8 if is_plain(path) && is_replicated(path) => ReplicationKind::Removed(path.to_string()),
             _ => return None,
         };
-        Some(ReplicationMessage { epoch, what })
+        Some(ReplicationMessage { epoch, kind })
     }
 
-    fn kind(&self) -> u8 {
-        match &self.what {
-            What::Lead { .. } => 1,
-            What::Release { .. } => 2,
-            What::Beat | What::Reserve { .. } => 3,
-            What::Complete => 4,
-            What::Append(_) => 5,
-            What::Whole(_) => 6,
-            What::Page(_) => 7,
-            What::Removed(_) => 8,
+    fn kind_code(&self) -> u8 {
+        match &self.kind {
+            ReplicationKind::Lead { .. } => 1,
+            ReplicationKind::Release { .. } => 2,
+            ReplicationKind::Beat | ReplicationKind::Reserve { .. } => 3,
+            ReplicationKind::Complete => 4,
+            ReplicationKind::Append(_) => 5,
+            ReplicationKind::Whole(_) => 6,
+            ReplicationKind::Page(_) => 7,
+            ReplicationKind::Removed(_) => 8,
         }
     }
 }
@@ -243,46 +247,46 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<ReplicationMessage> {
-        let piece = |path: &str, bytes: &'static [u8]| Piece {
+        let piece = |path: &str, bytes: &'static [u8]| FilePiece {
             path: path.to_string(),
             offset: 7,
             total: 7 + bytes.len() as u64,
             bytes: Bytes::from_static(bytes),
         };
-        let whats = [
-            What::Lead { node: 5 << 100 },
-            What::Release { node: 1 },
-            What::Beat,
-            What::Complete,
-            What::Append(piece("journal/shard-00/000000000001.seg", b"abc")),
-            What::Whole(piece("journal/shard-100/000000000001.snap", b"")),
-            What::Page(piece("fix/A-B.store", b"x")),
-            What::Removed("notes/a.note".to_string()),
+        let kinds = [
+            ReplicationKind::Lead { node: 5 << 100 },
+            ReplicationKind::Release { node: 1 },
+            ReplicationKind::Beat,
+            ReplicationKind::Complete,
+            ReplicationKind::Append(piece("journal/shard-00/000000000001.seg", b"abc")),
+            ReplicationKind::Whole(piece("journal/shard-100/000000000001.snap", b"")),
+            ReplicationKind::Page(piece("fix/A-B.store", b"x")),
+            ReplicationKind::Removed("notes/a.note".to_string()),
         ];
-        whats.into_iter().map(|what| ReplicationMessage { epoch: 9, what }).collect()
+        kinds.into_iter().map(|kind| ReplicationMessage { epoch: 9, kind }).collect()
     }
 
     #[test]
     fn a_written_message_is_read_back() {
-        for parcel in all() {
-            assert_eq!(ReplicationMessage::decode(&parcel.encode()), Some(parcel));
+        for message in all() {
+            assert_eq!(ReplicationMessage::decode(&message.encode()), Some(message));
         }
     }
 
     #[test]
     fn a_reserve_message_is_read_as_a_heartbeat() {
-        let reserve = ReplicationMessage { epoch: 9, what: What::Reserve { number: 3 } }.encode();
+        let reserve = ReplicationMessage { epoch: 9, kind: ReplicationKind::Reserve { number: 3 } }.encode();
         assert!(reserve.len() > RESERVE_BYTES);
         assert_eq!(
             ReplicationMessage::decode(&reserve),
-            Some(ReplicationMessage { epoch: 9, what: What::Beat })
+            Some(ReplicationMessage { epoch: 9, kind: ReplicationKind::Beat })
         );
     }
 
     #[test]
     fn decoding_survives_any_bytes() {
-        for parcel in all() {
-            let bytes = parcel.encode();
+        for message in all() {
+            let bytes = message.encode();
             for length in 0..bytes.len() {
                 let _ = ReplicationMessage::decode(&bytes.slice(..length));
             }
@@ -300,10 +304,14 @@ mod tests {
     fn no_path_leads_outside_the_folder() {
         for path in ["/etc/passwd", "../a/b", "a/../b", "a", "", "a//b", "a/.b", "notes/\n"] {
             let piece =
-                Piece { path: path.to_string(), offset: 0, total: 1, bytes: Bytes::from_static(b"x") };
-            for what in [What::Append(piece.clone()), What::Whole(piece), What::Removed(path.to_string())] {
+                FilePiece { path: path.to_string(), offset: 0, total: 1, bytes: Bytes::from_static(b"x") };
+            for kind in [
+                ReplicationKind::Append(piece.clone()),
+                ReplicationKind::Whole(piece),
+                ReplicationKind::Removed(path.to_string()),
+            ] {
                 assert_eq!(
-                    ReplicationMessage::decode(&ReplicationMessage { epoch: 1, what }.encode()),
+                    ReplicationMessage::decode(&ReplicationMessage { epoch: 1, kind }.encode()),
                     None,
                     "{path:?}"
                 );
@@ -314,21 +322,21 @@ mod tests {
     /// A follower used to write to any path that a message named, even below `audit/`.
     #[test]
     fn a_message_names_only_files_that_a_leader_sends() {
-        let piece = |path: &str| Piece {
+        let piece = |path: &str| FilePiece {
             path: path.to_string(),
             offset: 0,
             total: 1,
             bytes: Bytes::from_static(b"x"),
         };
-        let kinds = |path: &str| {
-            let whats = [
-                What::Append(piece(path)),
-                What::Whole(piece(path)),
-                What::Page(piece(path)),
-                What::Removed(path.to_string()),
+        let accepted = |path: &str| {
+            let kinds = [
+                ReplicationKind::Append(piece(path)),
+                ReplicationKind::Whole(piece(path)),
+                ReplicationKind::Page(piece(path)),
+                ReplicationKind::Removed(path.to_string()),
             ];
-            whats.map(|what| {
-                ReplicationMessage::decode(&ReplicationMessage { epoch: 1, what }.encode()).is_some()
+            kinds.map(|kind| {
+                ReplicationMessage::decode(&ReplicationMessage { epoch: 1, kind }.encode()).is_some()
             })
         };
         for (path, expected) in [
@@ -341,7 +349,7 @@ mod tests {
             ("fix/A-B.store", [false, false, true, true]),
             ("venue/A.store", [false, false, true, true]),
         ] {
-            assert_eq!(kinds(path), expected, "{path}");
+            assert_eq!(accepted(path), expected, "{path}");
         }
         for path in [
             "audit/2026-01-01.log",
@@ -361,16 +369,22 @@ mod tests {
             "fix/a.store.part",
             "fixes/a.store",
         ] {
-            assert_eq!(kinds(path), [false; 4], "{path}");
+            assert_eq!(accepted(path), [false; 4], "{path}");
         }
     }
 
     #[test]
     fn a_paged_file_has_a_size_limit() {
         let page = |total: u64| {
-            let piece =
-                Piece { path: "fix/a.store".to_string(), offset: 0, total, bytes: Bytes::from_static(b"x") };
-            ReplicationMessage::decode(&ReplicationMessage { epoch: 1, what: What::Page(piece) }.encode())
+            let piece = FilePiece {
+                path: "fix/a.store".to_string(),
+                offset: 0,
+                total,
+                bytes: Bytes::from_static(b"x"),
+            };
+            ReplicationMessage::decode(
+                &ReplicationMessage { epoch: 1, kind: ReplicationKind::Page(piece) }.encode(),
+            )
         };
         assert!(page(PAGED_BYTES_MAX).is_some());
         assert!(page(PAGED_BYTES_MAX + 1).is_none() && page(u64::MAX).is_none());
@@ -380,12 +394,12 @@ mod tests {
     fn a_path_has_a_length_limit() {
         let removed = |bytes: usize| {
             let path = format!("notes/{}", "x".repeat(bytes - 6));
-            ReplicationMessage { epoch: 1, what: What::Removed(path) }
+            ReplicationMessage { epoch: 1, kind: ReplicationKind::Removed(path) }
         };
         let longest = removed(PATH_BYTES_MAX);
         let mut bytes = longest.encode().to_vec();
         assert_eq!(ReplicationMessage::decode(&bytes.clone().into()), Some(longest));
-        // One letter more, which no server of the group would send.
+        // One character more, which no server of the group would send.
         bytes.push(b'x');
         bytes[10..12].copy_from_slice(&(PATH_BYTES_MAX as u16 + 1).to_le_bytes());
         assert_eq!(ReplicationMessage::decode(&bytes.into()), None);

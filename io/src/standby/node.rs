@@ -15,9 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::overlap::{self, Extents};
-use super::position::{Acked, POSITION, Position, PositionFile};
+use super::position::{Acked, CopyPosition, POSITION, PositionFile};
 use super::replica;
-use super::verdict::{Choice, Folder};
+use super::verdict::{Choice, FolderState};
 use crate::journal::disk::Disk;
 
 const ADOPT: &str = "adopt";
@@ -30,16 +30,16 @@ const BEFORE: &str = "before";
 pub const REPLICATED: [&str; 4] = ["journal", "notes", "fix", "venue"];
 
 #[derive(Debug)]
-pub struct Member {
+pub struct GroupMember {
     data: PathBuf,
     pub node: u128,
-    pub role: Role,
+    pub role: FolderRole,
     _lock: fs::File,
 }
 
 /// How the lead was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct Takeover {
     /// Whether the folder is a copy.
     pub is_copy: bool,
     /// Whether the folder may contain more than the stream.
@@ -50,7 +50,7 @@ pub struct Taken {
 
 /// The role of the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum FolderRole {
     /// The folder never belonged to a group.
     New,
     /// The folder has been the authoritative journal since this epoch.
@@ -59,66 +59,68 @@ pub enum Role {
     Follows,
 }
 
-impl Member {
-    pub fn open(data: &Path) -> io::Result<Member> {
+impl GroupMember {
+    pub fn open(data: &Path) -> io::Result<GroupMember> {
         let folder = data.join("standby");
         Disk::Real.make_folder(&folder)?;
         let lock = fs::File::create(folder.join("lock"))?;
-        lock.try_lock().map_err(|_| io::Error::other("another process has this data folder"))?;
+        lock.try_lock().map_err(|_| io::Error::other("another process uses this data folder"))?;
         let path = folder.join("member");
         let (node, role) = match fs::read_to_string(&path) {
             Ok(text) => parse(&text).ok_or_else(|| {
                 io::Error::other(format!(
-                    "{}: it is damaged; remove it to let this server begin anew",
+                    "{}: it is damaged; remove it to give this server a new identity",
                     path.display()
                 ))
             })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (Disk::Real.random(), Role::New),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Disk::Real.random(), FolderRole::New),
             Err(error) => return Err(error),
         };
-        let mut member = Member { data: data.to_path_buf(), node, role, _lock: lock };
+        let mut member = GroupMember { data: data.to_path_buf(), node, role, _lock: lock };
         if member.file(ADOPT).exists() {
-            member.go_on_adopting()?;
+            member.continue_adoption()?;
         }
         Ok(member)
     }
 
     /// Returns the state of the folder.
-    pub fn folder(&self) -> Folder {
+    pub fn folder(&self) -> FolderState {
         match (self.role, self.position()) {
-            (Role::New, _) if self.has_journal() => Folder::Foreign,
-            (Role::New, _) => Folder::Empty,
-            (Role::Leads { .. }, _) => Folder::Led,
-            (Role::Follows, Some(position)) => {
-                Folder::Copy { complete: position.complete, sound: position.is_sound() }
+            (FolderRole::New, _) if self.has_journal() => FolderState::Foreign,
+            (FolderRole::New, _) => FolderState::Empty,
+            (FolderRole::Leads { .. }, _) => FolderState::Led,
+            (FolderRole::Follows, Some(position)) => {
+                FolderState::Copy { complete: position.complete, sound: position.is_sound() }
             }
             // An earlier version wrote no position.
-            (Role::Follows, None) => Folder::Copy { complete: self.has_journal(), sound: false },
+            (FolderRole::Follows, None) => FolderState::Copy { complete: self.has_journal(), sound: false },
         }
     }
 
-    pub fn position(&self) -> Option<Position> {
-        Position::read(&self.file(POSITION))
+    pub fn position(&self) -> Option<CopyPosition> {
+        CopyPosition::read(&self.file(POSITION))
     }
 
     /// Returns the records that may have been acknowledged to a client.
-    pub fn told(&self) -> io::Result<Extents> {
+    pub fn acknowledged_extents(&self) -> io::Result<Extents> {
         match (self.role, Acked::read(&self.data)) {
-            (Role::Leads { .. }, Some(acked)) => overlap::acknowledged(&self.data, &acked),
+            (FolderRole::Leads { .. }, Some(acked)) => overlap::acknowledged(&self.data, &acked),
             // A leader of an earlier version did not store them.
-            (Role::Leads { .. }, None) if !Acked::path(&self.data).exists() => Ok(Extents::new()),
-            (Role::New | Role::Leads { .. } | Role::Follows, _) => overlap::extents(&self.data),
+            (FolderRole::Leads { .. }, None) if !Acked::path(&self.data).exists() => Ok(Extents::new()),
+            (FolderRole::New | FolderRole::Leads { .. } | FolderRole::Follows, _) => {
+                overlap::extents(&self.data)
+            }
         }
     }
 
     /// Returns the last epoch that this server led.
-    pub fn led(&self) -> u64 {
-        if let Role::Leads { epoch } = self.role { epoch } else { 0 }
+    pub fn led_epoch(&self) -> u64 {
+        if let FolderRole::Leads { epoch } = self.role { epoch } else { 0 }
     }
 
     /// Returns the highest epoch that this server knows of.
     pub fn epoch(&self) -> u64 {
-        let led = self.led();
+        let led = self.led_epoch();
         self.position().map_or(led, |position| led.max(position.leader.epoch))
     }
 
@@ -151,11 +153,11 @@ impl Member {
     }
 
     pub fn set_choice(&self, choice: Choice) -> io::Result<()> {
-        let word = match choice {
+        let text = match choice {
             Choice::Lead => "lead\n",
             Choice::Follow => "follow\n",
         };
-        Disk::Real.put(&self.file(DECISION), word.as_bytes())
+        Disk::Real.put(&self.file(DECISION), text.as_bytes())
     }
 
     /// Removes the decision, which applies once.
@@ -165,15 +167,16 @@ impl Member {
 
     /// Makes this the folder of the leader of an epoch, which began with message `seq`. The change
     /// is on disk when this returns; if it is interrupted, the folder is a copy as before.
-    pub fn lead(&mut self, epoch: u64, seq: u64, how: Taken) -> io::Result<()> {
-        if how.is_copy {
+    pub fn lead(&mut self, epoch: u64, seq: u64, takeover: Takeover) -> io::Result<()> {
+        if takeover.is_copy {
             if let Some(position) = self.position() {
                 // From here on the folder contains more than was read from the stream, so it must
                 // be compared before it is used as a copy again.
-                PositionFile::open(&self.file(POSITION))?.write(&Position { reach: u64::MAX, ..position })?;
+                PositionFile::open(&self.file(POSITION))?
+                    .write(&CopyPosition { reach: u64::MAX, ..position })?;
             }
-            replica::finish(&self.data, how.released)?;
-            if how.restores {
+            replica::finish(&self.data, takeover.released)?;
+            if takeover.restores {
                 // All records may have been acknowledged, and the stream contains them only after
                 // it is restored.
                 let mut acked = Acked { epoch, lead: seq, seq: u64::MAX, ends: Vec::new() };
@@ -182,7 +185,7 @@ impl Member {
                 Disk::Real.put(&Acked::path(&self.data), acked.encode().as_bytes())?;
             }
         }
-        self.set_role(Role::Leads { epoch })?;
+        self.set_role(FolderRole::Leads { epoch })?;
         self.forget_choice()?;
         self.forget_position()?;
         remove_folder(&self.stage())
@@ -198,11 +201,11 @@ impl Member {
     /// contains something that the staging folder lacks, and is put aside.
     pub fn adopt(&mut self, keep: bool) -> io::Result<()> {
         Disk::Real.put(&self.file(ADOPT), if keep { BEFORE.as_bytes() } else { OLD.as_bytes() })?;
-        self.go_on_adopting()
+        self.continue_adoption()
     }
 
     /// Continues an adoption. Each step may have been done before a crash.
-    fn go_on_adopting(&mut self) -> io::Result<()> {
+    fn continue_adoption(&mut self) -> io::Result<()> {
         let aside = match fs::read_to_string(self.file(ADOPT))?.as_str() {
             BEFORE => self.file(BEFORE),
             _ => self.file(OLD),
@@ -224,7 +227,7 @@ impl Member {
         if self.stage().join(POSITION).exists() {
             fs::rename(self.stage().join(POSITION), self.file(POSITION))?;
         }
-        self.set_role(Role::Follows)?;
+        self.set_role(FolderRole::Follows)?;
         remove_file(&self.file(ADOPT))?;
         remove_file(&self.file(DECISION))?;
         remove_folder(&self.stage())?;
@@ -232,14 +235,14 @@ impl Member {
     }
 
     /// Sets the role, on disk when this returns.
-    pub fn set_role(&mut self, role: Role) -> io::Result<()> {
-        let words = match role {
-            Role::New => "new 0".to_string(),
-            Role::Leads { epoch } => format!("leads {epoch}"),
-            Role::Follows => "follows 0".to_string(),
+    pub fn set_role(&mut self, role: FolderRole) -> io::Result<()> {
+        let text = match role {
+            FolderRole::New => "new 0".to_string(),
+            FolderRole::Leads { epoch } => format!("leads {epoch}"),
+            FolderRole::Follows => "follows 0".to_string(),
         };
-        let text = format!("node {:032x}\n{words}\n", self.node);
-        Disk::Real.put(&self.path(), text.as_bytes())?;
+        let lines = format!("node {:032x}\n{text}\n", self.node);
+        Disk::Real.put(&self.path(), lines.as_bytes())?;
         self.role = role;
         Ok(())
     }
@@ -257,7 +260,7 @@ impl Member {
     /// never complete.
     pub fn clear(&mut self) -> io::Result<()> {
         let aside = self.file(BEFORE);
-        if self.role != Role::Follows {
+        if self.role != FolderRole::Follows {
             // An interrupted call is continued.
             if self.data.join(REPLICATED[0]).exists() {
                 remove_folder(&aside)?;
@@ -269,7 +272,7 @@ impl Member {
                     _ => {}
                 }
             }
-            self.set_role(Role::Follows)?;
+            self.set_role(FolderRole::Follows)?;
         }
         self.forget_position()?;
         REPLICATED.iter().try_for_each(|name| remove_folder(&self.data.join(name)))
@@ -290,15 +293,15 @@ fn remove_file(file: &Path) -> io::Result<()> {
     }
 }
 
-fn parse(text: &str) -> Option<(u128, Role)> {
+fn parse(text: &str) -> Option<(u128, FolderRole)> {
     let (first, second) = text.split_once('\n')?;
     let node = u128::from_str_radix(first.strip_prefix("node ")?, 16).ok()?;
-    let (word, epoch) = second.trim_end().split_once(' ')?;
+    let (text, epoch) = second.trim_end().split_once(' ')?;
     let epoch = epoch.parse().ok()?;
-    let role = match word {
-        "new" => Role::New,
-        "leads" => Role::Leads { epoch },
-        "follows" => Role::Follows,
+    let role = match text {
+        "new" => FolderRole::New,
+        "leads" => FolderRole::Leads { epoch },
+        "follows" => FolderRole::Follows,
         _ => return None,
     };
     Some((node, role))
@@ -316,18 +319,18 @@ mod tests {
             fs::write(data.join("journal/identity"), text).unwrap();
         };
         put("led");
-        let mut member = Member::open(&data).unwrap();
-        assert_eq!(member.role, Role::New);
-        assert!(Member::open(&data).is_err(), "the folder is taken");
-        member.set_role(Role::Leads { epoch: 7 }).unwrap();
+        let mut member = GroupMember::open(&data).unwrap();
+        assert_eq!(member.role, FolderRole::New);
+        assert!(GroupMember::open(&data).is_err(), "the folder is taken");
+        member.set_role(FolderRole::Leads { epoch: 7 }).unwrap();
         let node = member.node;
         drop(member);
-        let mut member = Member::open(&data).unwrap();
-        assert_eq!((member.node, member.role), (node, Role::Leads { epoch: 7 }));
+        let mut member = GroupMember::open(&data).unwrap();
+        assert_eq!((member.node, member.role), (node, FolderRole::Leads { epoch: 7 }));
         for copy in ["one", "two"] {
             member.clear().unwrap();
             assert!(!member.has_journal());
-            assert_eq!(member.role, Role::Follows);
+            assert_eq!(member.role, FolderRole::Follows);
             put(copy);
         }
         assert_eq!(fs::read_to_string(data.join("standby/before/journal/identity")).unwrap(), "led");
@@ -341,8 +344,8 @@ mod tests {
             let name = format!("pitlane-adopt-{}-{interrupted}-{keep}", std::process::id());
             let data = std::env::temp_dir().join(name);
             let _ = fs::remove_dir_all(&data);
-            let mut member = Member::open(&data).unwrap();
-            member.set_role(Role::Leads { epoch: 1 }).unwrap();
+            let mut member = GroupMember::open(&data).unwrap();
+            member.set_role(FolderRole::Leads { epoch: 1 }).unwrap();
             member.clear_stage().unwrap();
             for name in REPLICATED {
                 fs::create_dir_all(data.join(name)).unwrap();
@@ -361,8 +364,8 @@ mod tests {
                 }
             }
             drop(member);
-            let member = Member::open(&data).unwrap();
-            assert_eq!(member.role, Role::Follows);
+            let member = GroupMember::open(&data).unwrap();
+            assert_eq!(member.role, FolderRole::Follows);
             for name in REPLICATED {
                 assert_eq!(fs::read_to_string(data.join(name).join("a")).unwrap(), "new");
                 let before = fs::read_to_string(member.file(BEFORE).join(name).join("a")).ok();

@@ -20,8 +20,8 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::message::{self, ReplicationMessage, What};
-use super::stream::{Stored, subject_of};
+use super::message::{FORMAT, MESSAGE_BYTES_MAX, ReplicationKind, ReplicationMessage};
+use super::stream::{FetchedMessage, subject_of};
 use crate::config::Secret;
 
 /// Prefix of the description of a stream whose servers share a secret.
@@ -33,14 +33,14 @@ const MAC_BYTES: usize = 16;
 
 /// The reason why a message does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Foreign {
+pub enum ForeignReason {
     /// It is larger than any message of the group.
     Oversized,
     /// It has no id in the format of the group's servers.
     NoId,
     /// Its id belongs to another position in the stream.
     Replayed,
-    NotAParcel,
+    NotOurFormat,
     /// It is on a subject on which no server sends such a message.
     WrongSubject,
     /// Its MAC is missing or wrong.
@@ -53,68 +53,78 @@ pub enum Foreign {
     },
 }
 
-impl Foreign {
-    pub fn words(self) -> &'static str {
+impl ForeignReason {
+    pub fn text(self) -> &'static str {
         match self {
-            Foreign::Oversized => "it is larger than any message of ours",
-            Foreign::NoId => "it has no id of ours",
-            Foreign::Replayed => "its id belongs to another place in the stream",
-            Foreign::NotAParcel => "its content is not in our format",
-            Foreign::WrongSubject => "its content does not belong on its subject",
-            Foreign::NotAuthentic => "it was not made with standby.secret",
-            Foreign::WrongSender => "its sender did not lead",
-            Foreign::OtherVersion { .. } => "it was sent by a server of another version",
+            ForeignReason::Oversized => "it is larger than any message of ours",
+            ForeignReason::NoId => "it has no id of ours",
+            ForeignReason::Replayed => "its id belongs to another position in the stream",
+            ForeignReason::NotOurFormat => "its content is not in our format",
+            ForeignReason::WrongSubject => "its content does not belong on its subject",
+            ForeignReason::NotAuthentic => "it was not made with standby.secret",
+            ForeignReason::WrongSender => "its sender did not lead",
+            ForeignReason::OtherVersion { .. } => "it was sent by a server of another version",
         }
     }
 }
 
-/// Into the folder: from this position, or from its beginning.
+/// A message that a server of the group sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sound {
+pub struct VerifiedMessage {
     pub node: u128,
-    pub parcel: ReplicationMessage,
+    pub message: ReplicationMessage,
 }
 
 /// The message at one position of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct StreamMessage {
     pub seq: u64,
     /// Hash of the id and the content; equal messages have equal hashes.
-    pub mark: u64,
+    pub hash: u64,
     pub bytes: usize,
     pub subject: String,
-    pub message: Result<Sound, Foreign>,
+    pub content: Result<VerifiedMessage, ForeignReason>,
 }
 
-impl Found {
+impl StreamMessage {
     /// Returns whether this is a lead message.
     pub fn is_lead(&self) -> bool {
-        matches!(&self.message, Ok(Sound { parcel: ReplicationMessage { what: What::Lead { .. }, .. }, .. }))
+        matches!(
+            &self.content,
+            Ok(VerifiedMessage {
+                message: ReplicationMessage { kind: ReplicationKind::Lead { .. }, .. },
+                ..
+            })
+        )
     }
 
     /// Returns whether this server sent it in this epoch.
     pub fn is_from(&self, sender: u128, epoch: u64) -> bool {
-        matches!(&self.message, Ok(Sound { node, parcel }) if *node == sender && parcel.epoch == epoch)
+        matches!(&self.content, Ok(VerifiedMessage { node, message }) if *node == sender && message.epoch == epoch)
     }
 }
 
 /// Returns the hash of an id and a content.
-pub fn mark(id: &str, payload: &[u8]) -> u64 {
+pub fn content_hash(id: &str, payload: &[u8]) -> u64 {
     xxh3_64(payload) ^ xxh3_64(id.as_bytes()).rotate_left(1)
 }
 
 /// Returns whether a valid message counts, for a reader that knows the leader. `first` is the epoch
 /// of the first leader that the stream remembers: messages of forgotten leaders may remain before
 /// that leader's first message.
-pub fn from_leader(sound: &Sound, leader: Option<(u64, u128)>, first: u64) -> Result<(), Foreign> {
-    let Sound { node, parcel: ReplicationMessage { epoch, what } } = sound;
-    let counts = match (what, leader) {
-        (What::Lead { .. }, Some((led, _))) => *epoch > led,
-        (What::Lead { .. }, None) => true,
+pub fn from_leader(
+    verified: &VerifiedMessage,
+    leader: Option<(u64, u128)>,
+    first: u64,
+) -> Result<(), ForeignReason> {
+    let VerifiedMessage { node, message: ReplicationMessage { epoch, kind } } = verified;
+    let counts = match (kind, leader) {
+        (ReplicationKind::Lead { .. }, Some((led, _))) => *epoch > led,
+        (ReplicationKind::Lead { .. }, None) => true,
         (_, Some(leader)) => (*epoch, *node) == leader,
         (_, None) => *epoch < first,
     };
-    if counts { Ok(()) } else { Err(Foreign::WrongSender) }
+    if counts { Ok(()) } else { Err(ForeignReason::WrongSender) }
 }
 
 /// Creates the ids of messages, and checks stored messages.
@@ -146,9 +156,9 @@ impl Verifier {
     }
 
     /// Returns the id of a message at its position in the stream.
-    pub fn id(&self, parcel: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
-        let bare = format!("{node:x}.{}.{seq}", parcel.epoch);
-        let subject = subject_of(&self.prefix, &parcel.what).0;
+    pub fn id(&self, message: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
+        let bare = format!("{node:x}.{}.{seq}", message.epoch);
+        let subject = subject_of(&self.prefix, &message.kind).0;
         match self.mac(&subject, &bare, bytes) {
             Some(mac) => format!("{bare}.{mac}"),
             None => bare,
@@ -161,54 +171,60 @@ impl Verifier {
         Some(hex(&mac[..MAC_BYTES]))
     }
 
-    pub fn check(&self, stored: Stored) -> Found {
-        let Stored { subject, seq, id, payload } = stored;
-        let mark = mark(&id, &payload);
-        let message = self.judge(&subject, seq, &id, &payload);
-        Found { seq, mark, bytes: payload.len(), subject, message }
+    pub fn check(&self, stored: FetchedMessage) -> StreamMessage {
+        let FetchedMessage { subject, seq, id, payload } = stored;
+        let hash = content_hash(&id, &payload);
+        let content = self.verify(&subject, seq, &id, &payload);
+        StreamMessage { seq, hash, bytes: payload.len(), subject, content }
     }
 
-    fn judge(&self, subject: &str, seq: u64, id: &str, payload: &Bytes) -> Result<Sound, Foreign> {
-        if payload.len() > message::MESSAGE_BYTES_MAX {
-            return Err(Foreign::Oversized);
+    fn verify(
+        &self,
+        subject: &str,
+        seq: u64,
+        id: &str,
+        payload: &Bytes,
+    ) -> Result<VerifiedMessage, ForeignReason> {
+        if payload.len() > MESSAGE_BYTES_MAX {
+            return Err(ForeignReason::Oversized);
         }
-        let Id { node, epoch, seq: meant, bare, mac } = Id::parse(id).ok_or(Foreign::NoId)?;
+        let Id { node, epoch, seq: meant, bare, mac } = Id::parse(id).ok_or(ForeignReason::NoId)?;
         if meant != seq {
-            return Err(Foreign::Replayed);
+            return Err(ForeignReason::Replayed);
         }
         if self.mac(subject, bare, payload).as_deref() != mac {
-            return Err(Foreign::NotAuthentic);
+            return Err(ForeignReason::NotAuthentic);
         }
-        let Some(parcel) = ReplicationMessage::decode(payload) else {
+        let Some(message) = ReplicationMessage::decode(payload) else {
             let is_lead = subject.strip_prefix(&self.prefix) == Some("lead");
-            let is_newer = payload.first().is_some_and(|format| *format > message::FORMAT);
+            let is_newer = payload.first().is_some_and(|format| *format > FORMAT);
             return Err(if is_lead && is_newer {
-                Foreign::OtherVersion { epoch }
+                ForeignReason::OtherVersion { epoch }
             } else {
-                Foreign::NotAParcel
+                ForeignReason::NotOurFormat
             });
         };
-        let says_node = match parcel.what {
-            What::Lead { node } | What::Release { node } => Some(node),
+        let named_node = match message.kind {
+            ReplicationKind::Lead { node } | ReplicationKind::Release { node } => Some(node),
             _ => None,
         };
-        if parcel.epoch != epoch || says_node.is_some_and(|says| says != node) {
-            return Err(Foreign::NotAParcel);
+        if message.epoch != epoch || named_node.is_some_and(|named| named != node) {
+            return Err(ForeignReason::NotOurFormat);
         }
-        if !self.belongs(subject, &parcel.what) {
-            return Err(Foreign::WrongSubject);
+        if !self.is_expected_on(subject, &message.kind) {
+            return Err(ForeignReason::WrongSubject);
         }
-        Ok(Sound { node, parcel })
+        Ok(VerifiedMessage { node, message })
     }
 
     /// Returns whether a server of the group sends this message on that subject. A reserve message
     /// decodes as a heartbeat.
-    fn belongs(&self, subject: &str, what: &What) -> bool {
+    fn is_expected_on(&self, subject: &str, kind: &ReplicationKind) -> bool {
         let is_reserve = || {
             let number = subject.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix("reserve."));
-            *what == What::Beat && number.is_some_and(|number| number.parse::<u8>().is_ok())
+            *kind == ReplicationKind::Beat && number.is_some_and(|number| number.parse::<u8>().is_ok())
         };
-        subject == subject_of(&self.prefix, what).0 || is_reserve()
+        subject == subject_of(&self.prefix, kind).0 || is_reserve()
     }
 }
 
@@ -260,7 +276,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Piece;
+    use super::super::message::FilePiece;
     use super::*;
 
     const PREFIX: &str = "pitlane.pitlane.standby.pair.";
@@ -270,46 +286,46 @@ mod tests {
         Verifier::new(PREFIX, secret.map(Secret::new).as_ref())
     }
 
-    fn whats() -> Vec<What> {
-        let piece = |path: &str| Piece {
+    fn kinds() -> Vec<ReplicationKind> {
+        let piece = |path: &str| FilePiece {
             path: path.to_string(),
             offset: 0,
             total: 3,
             bytes: Bytes::from_static(b"abc"),
         };
         vec![
-            What::Lead { node: NODE },
-            What::Release { node: NODE },
-            What::Beat,
-            What::Complete,
-            What::Append(piece("journal/shard-00/000000000001.seg")),
-            What::Whole(piece("notes/a.note")),
-            What::Page(piece("fix/a.store")),
-            What::Removed("notes/a.note".to_string()),
+            ReplicationKind::Lead { node: NODE },
+            ReplicationKind::Release { node: NODE },
+            ReplicationKind::Beat,
+            ReplicationKind::Complete,
+            ReplicationKind::Append(piece("journal/shard-00/000000000001.seg")),
+            ReplicationKind::Whole(piece("notes/a.note")),
+            ReplicationKind::Page(piece("fix/a.store")),
+            ReplicationKind::Removed("notes/a.note".to_string()),
         ]
     }
 
-    fn judge(
+    fn verify(
         verifier: &Verifier,
-        parcel: &ReplicationMessage,
+        message: &ReplicationMessage,
         seq: u64,
         change: impl Fn(&mut String, &mut String, &mut Vec<u8>),
-    ) -> Result<Sound, Foreign> {
-        let mut bytes = parcel.encode().to_vec();
-        let mut subject = subject_of(PREFIX, &parcel.what).0;
-        let mut id = verifier.id(parcel, &bytes, NODE, 9);
+    ) -> Result<VerifiedMessage, ForeignReason> {
+        let mut bytes = message.encode().to_vec();
+        let mut subject = subject_of(PREFIX, &message.kind).0;
+        let mut id = verifier.id(message, &bytes, NODE, 9);
         change(&mut subject, &mut id, &mut bytes);
-        verifier.judge(&subject, seq, &id, &bytes.into())
+        verifier.verify(&subject, seq, &id, &bytes.into())
     }
 
     #[test]
     fn a_valid_message_counts_only_at_its_own_position() {
         for verifier in [verifier(None), verifier(Some("a secret of the two"))] {
-            for what in whats() {
-                let parcel = ReplicationMessage { epoch: 4, what };
-                let sound = judge(&verifier, &parcel, 9, |_, _, _| {});
-                assert_eq!(sound, Ok(Sound { node: NODE, parcel: parcel.clone() }));
-                assert_eq!(judge(&verifier, &parcel, 10, |_, _, _| {}), Err(Foreign::Replayed));
+            for kind in kinds() {
+                let message = ReplicationMessage { epoch: 4, kind };
+                let verified = verify(&verifier, &message, 9, |_, _, _| {});
+                assert_eq!(verified, Ok(VerifiedMessage { node: NODE, message: message.clone() }));
+                assert_eq!(verify(&verifier, &message, 10, |_, _, _| {}), Err(ForeignReason::Replayed));
             }
         }
     }
@@ -317,10 +333,10 @@ mod tests {
     #[test]
     fn any_changed_or_missing_part_makes_a_message_foreign() {
         for verifier in [verifier(None), verifier(Some("a secret of the two"))] {
-            for what in whats() {
-                let parcel = ReplicationMessage { epoch: 4, what };
+            for kind in kinds() {
+                let message = ReplicationMessage { epoch: 4, kind };
                 let judged = |change: &dyn Fn(&mut String, &mut String, &mut Vec<u8>)| {
-                    judge(&verifier, &parcel, 9, change).is_err()
+                    verify(&verifier, &message, 9, change).is_err()
                 };
                 assert!(judged(&|subject, _, _| *subject = "pitlane.pitlane.generic".to_string()));
                 assert!(judged(&|subject, _, _| subject.push('x')));
@@ -328,7 +344,7 @@ mod tests {
                 assert!(judged(&|_, id, _| *id = id.replace(".4.", ".5.")));
                 assert!(judged(&|_, _, bytes| bytes.clear()));
                 assert!(judged(&|_, _, bytes| bytes[0] = 2));
-                assert!(judged(&|_, _, bytes| bytes.extend(vec![0; message::MESSAGE_BYTES_MAX])));
+                assert!(judged(&|_, _, bytes| bytes.extend(vec![0; MESSAGE_BYTES_MAX])));
                 assert!(judged(&|_, _, bytes| *bytes = br#"{"stream":"PITLANE","seq":1}"#.to_vec()));
             }
         }
@@ -337,17 +353,17 @@ mod tests {
     #[test]
     fn with_a_secret_only_its_holders_can_create_messages() {
         let (ours, none, other) = (verifier(Some("of the two")), verifier(None), verifier(Some("of others")));
-        let parcel = ReplicationMessage { epoch: 4, what: What::Lead { node: NODE } };
-        let bytes = parcel.encode();
-        let subject = subject_of(PREFIX, &parcel.what).0;
+        let message = ReplicationMessage { epoch: 4, kind: ReplicationKind::Lead { node: NODE } };
+        let bytes = message.encode();
+        let subject = subject_of(PREFIX, &message.kind).0;
         for maker in [&none, &other] {
-            let id = maker.id(&parcel, &bytes, NODE, 9);
-            assert_eq!(ours.judge(&subject, 9, &id, &bytes), Err(Foreign::NotAuthentic));
+            let id = maker.id(&message, &bytes, NODE, 9);
+            assert_eq!(ours.verify(&subject, 9, &id, &bytes), Err(ForeignReason::NotAuthentic));
         }
-        let id = ours.id(&parcel, &bytes, NODE, 9);
+        let id = ours.id(&message, &bytes, NODE, 9);
         assert_eq!(
-            none.judge(&subject, 9, &id, &bytes),
-            Err(Foreign::NotAuthentic),
+            none.verify(&subject, 9, &id, &bytes),
+            Err(ForeignReason::NotAuthentic),
             "it must not lead beside them"
         );
         assert_ne!(ours.label(), other.label());
@@ -357,19 +373,28 @@ mod tests {
 
     #[test]
     fn only_the_leader_counts_and_a_new_leader_has_a_higher_epoch() {
-        let sound = |epoch, node, what| Sound { node, parcel: ReplicationMessage { epoch, what } };
-        let lead = |epoch| sound(epoch, 2, What::Lead { node: 2 });
+        let verified =
+            |epoch, node, kind| VerifiedMessage { node, message: ReplicationMessage { epoch, kind } };
+        let lead = |epoch| verified(epoch, 2, ReplicationKind::Lead { node: 2 });
         let known = Some((5, 1));
         assert_eq!(from_leader(&lead(6), known, 1), Ok(()));
         assert!(from_leader(&lead(5), known, 1).is_err() && from_leader(&lead(1), known, 1).is_err());
-        assert_eq!(from_leader(&sound(5, 1, What::Beat), known, 1), Ok(()));
-        for other in [sound(5, 2, What::Beat), sound(6, 2, What::Beat), sound(4, 1, What::Complete)] {
-            assert_eq!(from_leader(&other, known, 1), Err(Foreign::WrongSender));
+        assert_eq!(from_leader(&verified(5, 1, ReplicationKind::Beat), known, 1), Ok(()));
+        for other in [
+            verified(5, 2, ReplicationKind::Beat),
+            verified(6, 2, ReplicationKind::Beat),
+            verified(4, 1, ReplicationKind::Complete),
+        ] {
+            assert_eq!(from_leader(&other, known, 1), Err(ForeignReason::WrongSender));
         }
         assert_eq!(from_leader(&lead(1), None, 0), Ok(()));
-        assert_eq!(from_leader(&sound(2, 9, What::Beat), None, 3), Ok(()), "of a leader that is forgotten");
-        assert!(from_leader(&sound(3, 9, What::Beat), None, 3).is_err());
-        assert!(from_leader(&sound(0, 9, What::Beat), None, 0).is_err(), "nobody ever led");
+        assert_eq!(
+            from_leader(&verified(2, 9, ReplicationKind::Beat), None, 3),
+            Ok(()),
+            "of a leader that is forgotten"
+        );
+        assert!(from_leader(&verified(3, 9, ReplicationKind::Beat), None, 3).is_err());
+        assert!(from_leader(&verified(0, 9, ReplicationKind::Beat), None, 0).is_err(), "no server ever led");
     }
 
     #[test]

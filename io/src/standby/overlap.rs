@@ -11,7 +11,7 @@ use std::path::Path;
 use super::position::Acked;
 use crate::journal::disk::Disk;
 use crate::journal::header::{HEADER_BYTES, Header};
-use crate::journal::record::{Found, Record};
+use crate::journal::record::{DecodedRecord, JournalRecord};
 use crate::journal::scan::segment_number;
 
 /// Segments with their valid bytes, by path within the data folder.
@@ -81,8 +81,8 @@ fn valid_end(bytes: &[u8], number: u64) -> usize {
     let Ok((header, _)) = Header::decode(bytes.get(..HEADER_BYTES).unwrap_or_default()) else { return 0 };
     let salt = header.owner.salt(number);
     let (mut end, mut valid) = (HEADER_BYTES, 0);
-    while let Some(Found::Record { bytes: taken, .. }) =
-        bytes.get(end..).map(|rest| Record::decode(salt, rest))
+    while let Some(DecodedRecord::Record { bytes: taken, .. }) =
+        bytes.get(end..).map(|rest| JournalRecord::decode(salt, rest))
     {
         end += taken;
         valid = end;
@@ -124,7 +124,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::journal::header::{Link, Owner, RULES};
+    use crate::journal::header::{Owner, RULES, SegmentLink};
     use crate::journal::record::{bytes_of, kind};
 
     const SHARD: &str = "journal/shard-00";
@@ -136,13 +136,13 @@ mod tests {
     /// Returns a segment with these payloads, and zeroes behind them.
     fn segment(number: u64, payloads: &[&[u8]]) -> Vec<u8> {
         let owner = Owner { identity: 7, shard: 0, shards: 1 };
-        let after = Link { number: number - 1, end: 0, header_sum: 0, chain: 0 };
+        let after = SegmentLink { number: number - 1, end: 0, header_sum: 0, chain: 0 };
         let (first, time, digest, durable, reference) = (1, 0, 0, 0, 0);
         let header =
             Header { owner, rules: RULES, boot: 1, number, first, time, digest, durable, after, reference };
         let mut bytes = header.encode().0.to_vec();
         for (at, payload) in payloads.iter().enumerate() {
-            let record = Record { seq: at as u64 + 1, time: 0, lag: 0, kind: kind::COMMAND, payload };
+            let record = JournalRecord { seq: at as u64 + 1, time: 0, lag: 0, kind: kind::COMMAND, payload };
             let mut out = vec![0; bytes_of(payload.len())];
             record.encode(owner.salt(number), &mut out);
             bytes.extend(out);
@@ -174,7 +174,7 @@ mod tests {
         assert!(!holds(&[(1, short)], &[(1, long)]), "it is shorter");
         assert!(!holds(&[(1, other)], &[(1, long)]), "it has diverged");
         assert!(!holds(&[(1, long)], &[(1, long), (2, short)]), "a segment is missing at the end");
-        assert!(holds(&[(1, long)], &[(1, long), (2, &[])]), "a segment that was made ahead has nothing");
+        assert!(holds(&[(1, long)], &[(1, long), (2, &[])]), "a segment allocated in advance has no records");
         assert!(!holds(&[], &[(1, short)]));
         assert!(holds(&[(1, short)], &[]));
         // The first was removed after a snapshot; the second shows that it is the same journal.

@@ -22,7 +22,7 @@ pub const ACKED: &str = "acked";
 
 /// The position of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct CopyPosition {
     pub leader: Leader,
     /// Last message up to which the copy contains everything.
     pub done: u64,
@@ -34,17 +34,17 @@ pub struct Position {
     pub boot: u128,
 }
 
-impl Position {
+impl CopyPosition {
     /// Reads the position; returns `None` if there is none, or it is damaged.
-    pub fn read(path: &Path) -> Option<Position> {
+    pub fn read(path: &Path) -> Option<CopyPosition> {
         let text = fs::read_to_string(path).ok()?;
-        let (words, sum) = text.trim_end().rsplit_once(' ')?;
-        if u32::from_str_radix(sum, 16).ok()? != crc32c::crc32c(words.as_bytes()) {
+        let (fields, sum) = text.trim_end().rsplit_once(' ')?;
+        if u32::from_str_radix(sum, 16).ok()? != crc32c::crc32c(fields.as_bytes()) {
             return None;
         }
-        let words: Vec<&str> = words.split(' ').collect();
-        let [epoch, node, lead, done, reach, complete, boot] = words[..] else { return None };
-        Some(Position {
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let [epoch, node, lead, done, reach, complete, boot] = fields[..] else { return None };
+        Some(CopyPosition {
             leader: Leader {
                 epoch: epoch.parse().ok()?,
                 node: u128::from_str_radix(node, 16).ok()?,
@@ -65,12 +65,12 @@ impl Position {
     /// Encodes the position with a fixed length, so that it can be overwritten in place.
     fn encode(&self) -> String {
         let Leader { epoch, node, seq } = self.leader;
-        let Position { done, reach, complete, boot, .. } = *self;
+        let CopyPosition { done, reach, complete, boot, .. } = *self;
         let complete = u8::from(complete);
-        let words =
+        let fields =
             format!("{epoch:020} {node:032x} {seq:020} {done:020} {reach:020} {complete} {boot:032x}");
-        let sum = crc32c::crc32c(words.as_bytes());
-        format!("{words} {sum:08x}\n")
+        let sum = crc32c::crc32c(fields.as_bytes());
+        format!("{fields} {sum:08x}\n")
     }
 }
 
@@ -86,7 +86,7 @@ impl PositionFile {
         Ok(PositionFile { file })
     }
 
-    pub fn write(&self, position: &Position) -> io::Result<()> {
+    pub fn write(&self, position: &CopyPosition) -> io::Result<()> {
         self.file.write_all_at(position.encode().as_bytes(), 0)
     }
 }
@@ -94,10 +94,10 @@ impl PositionFile {
 /// Records that the whole copy in a data folder is on disk; called when it is.
 pub fn mark_synced(data: &Path) -> io::Result<()> {
     let path = data.join("standby").join(POSITION);
-    match Position::read(&path) {
+    match CopyPosition::read(&path) {
         // A copy that was lost before stays lost.
         Some(position) if !position.is_sound() => Ok(()),
-        Some(position) => Disk::Real.put(&path, Position { boot: 0, ..position }.encode().as_bytes()),
+        Some(position) => Disk::Real.put(&path, CopyPosition { boot: 0, ..position }.encode().as_bytes()),
         None => Ok(()),
     }
 }
@@ -128,8 +128,8 @@ impl Acked {
             return None;
         }
         let mut lines = text.lines();
-        let mut words = lines.next()?.split(' ').map(|word| word.parse().ok());
-        let (epoch, lead, seq) = (words.next()??, words.next()??, words.next()??);
+        let mut fields = lines.next()?.split(' ').map(|word| word.parse().ok());
+        let (epoch, lead, seq) = (fields.next()??, fields.next()??, fields.next()??);
         let end = |line: &str| {
             let (path, end) = line.split_once(' ')?;
             Some((path.to_string(), end.parse().ok()?))
@@ -169,7 +169,7 @@ impl Acked {
 mod tests {
     use super::*;
 
-    fn place(name: &str) -> PathBuf {
+    fn test_folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("pitlane-position-{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("standby")).unwrap();
         folder
@@ -177,33 +177,33 @@ mod tests {
 
     #[test]
     fn a_position_is_read_as_written_and_damage_is_noticed() {
-        let folder = place("read");
+        let folder = test_folder("read");
         let path = folder.join("standby").join(POSITION);
-        assert_eq!(Position::read(&path), None);
+        assert_eq!(CopyPosition::read(&path), None);
         let leader = Leader { epoch: 3, node: 5 << 100, seq: 17 };
         let boot = Disk::Real.boot();
-        let first = Position { leader, done: 18, reach: 20, complete: true, boot };
+        let first = CopyPosition { leader, done: 18, reach: 20, complete: true, boot };
         let file = PositionFile::open(&path).unwrap();
         file.write(&first).unwrap();
-        assert_eq!(Position::read(&path), Some(first));
+        assert_eq!(CopyPosition::read(&path), Some(first));
         assert!(first.is_sound());
-        let next = Position { done: u64::MAX, complete: false, boot: 1, ..first };
+        let next = CopyPosition { done: u64::MAX, complete: false, boot: 1, ..first };
         file.write(&next).unwrap();
-        assert_eq!(Position::read(&path), Some(next));
+        assert_eq!(CopyPosition::read(&path), Some(next));
         assert!(!next.is_sound(), "another start of the machine");
         mark_synced(&folder).unwrap();
-        assert!(!Position::read(&path).unwrap().is_sound(), "what was lost stays lost");
+        assert!(!CopyPosition::read(&path).unwrap().is_sound(), "a copy that was lost stays lost");
         file.write(&first).unwrap();
         mark_synced(&folder).unwrap();
-        assert_eq!(Position::read(&path), Some(Position { boot: 0, ..first }));
+        assert_eq!(CopyPosition::read(&path), Some(CopyPosition { boot: 0, ..first }));
         fs::write(&path, fs::read_to_string(&path).unwrap().replace('5', "6")).unwrap();
-        assert_eq!(Position::read(&path), None);
+        assert_eq!(CopyPosition::read(&path), None);
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn the_acknowledged_position_is_the_last_one_of_each_shard() {
-        let folder = place("acked");
+        let folder = test_folder("acked");
         let mut acked = Acked { epoch: 2, lead: 9, seq: 12, ends: Vec::new() };
         acked.note("journal/shard-00/000000000001.seg", 200);
         acked.note("journal/shard-01/000000000001.seg", 300);

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::manifest::Misfit;
-use super::message::{Piece, What};
+use super::message::{FilePiece, ReplicationKind};
 use super::node::REPLICATED;
 use super::scan::STORES;
 use crate::fix::store;
@@ -31,12 +31,14 @@ impl Replica {
         Replica { data: data.to_path_buf(), open: BTreeMap::new() }
     }
 
-    pub fn apply(&mut self, what: &What) -> io::Result<()> {
-        match what {
-            What::Lead { .. } | What::Release { .. } | What::Beat | What::Reserve { .. } | What::Complete => {
-                Ok(())
-            }
-            What::Append(piece) => {
+    pub fn apply(&mut self, kind: &ReplicationKind) -> io::Result<()> {
+        match kind {
+            ReplicationKind::Lead { .. }
+            | ReplicationKind::Release { .. }
+            | ReplicationKind::Beat
+            | ReplicationKind::Reserve { .. }
+            | ReplicationKind::Complete => Ok(()),
+            ReplicationKind::Append(piece) => {
                 let file = self.file(&piece.path)?;
                 // The file starts from its beginning. Otherwise it only grows, so the existing
                 // bytes are right.
@@ -45,15 +47,15 @@ impl Replica {
                 }
                 file.write_all_at(&piece.bytes, piece.offset)
             }
-            What::Page(piece) => {
+            ReplicationKind::Page(piece) => {
                 let file = self.file(&piece.path)?;
                 if file.metadata()?.len() != piece.total {
                     file.set_len(piece.total)?;
                 }
                 file.write_all_at(&piece.bytes, piece.offset)
             }
-            What::Whole(piece) => self.renew(piece),
-            What::Removed(path) => {
+            ReplicationKind::Whole(piece) => self.replace(piece),
+            ReplicationKind::Removed(path) => {
                 self.open.remove(path);
                 match fs::remove_file(self.data.join(path)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -63,7 +65,7 @@ impl Replica {
         }
     }
 
-    fn renew(&mut self, piece: &Piece) -> io::Result<()> {
+    fn replace(&mut self, piece: &FilePiece) -> io::Result<()> {
         let part = format!("{}.{PART}", piece.path);
         let file = self.file(&part)?;
         if piece.offset == 0 {
@@ -96,12 +98,12 @@ impl Replica {
                 .open(&full)?;
             self.open.insert(path.to_string(), file);
         }
-        Ok(self.open.get(path).expect("it was just put there"))
+        Ok(self.open.get(path).expect("the file was just inserted"))
     }
 
     /// Returns the part of a piece that is not yet written, if `held` bytes of the file exist
     /// already. The inner error means that the bytes differ.
-    pub fn trim(&mut self, piece: &Piece, held: u64) -> io::Result<Result<Option<Piece>, Misfit>> {
+    pub fn trim(&mut self, piece: &FilePiece, held: u64) -> io::Result<Result<Option<FilePiece>, Misfit>> {
         if held <= piece.offset {
             return Ok(Ok(Some(piece.clone())));
         }
@@ -111,8 +113,11 @@ impl Replica {
         if found[..] != piece.bytes[..same as usize] {
             return Ok(Err(Misfit));
         }
-        let rest =
-            Piece { offset: piece.offset + same, bytes: piece.bytes.slice(same as usize..), ..piece.clone() };
+        let rest = FilePiece {
+            offset: piece.offset + same,
+            bytes: piece.bytes.slice(same as usize..),
+            ..piece.clone()
+        };
         Ok(Ok((!rest.bytes.is_empty()).then_some(rest)))
     }
 }
@@ -123,9 +128,9 @@ impl Replica {
 pub fn finish(data: &Path, in_good_order: bool) -> io::Result<()> {
     let boot = if in_good_order { Disk::Real.boot() } else { 0 };
     for path in files(data)? {
-        if has_ending(&path, PART) {
+        if has_extension(&path, PART) {
             fs::remove_file(path)?;
-        } else if has_ending(&path, store::ENDING) {
+        } else if has_extension(&path, store::ENDING) {
             store::set_boot(&path, boot)?;
         }
     }
@@ -163,7 +168,7 @@ pub fn files(data: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn has_ending(path: &Path, ending: &str) -> bool {
+fn has_extension(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|found| found == ending)
 }
 
@@ -180,8 +185,8 @@ mod tests {
         let path = |n: usize| format!("venue/{n}");
         let append = |replica: &mut Replica, n: usize, offset: u64| {
             let bytes = Bytes::from(format!("{n:03}"));
-            let piece = Piece { path: path(n), offset, total: offset + 3, bytes };
-            replica.apply(&What::Append(piece)).unwrap();
+            let piece = FilePiece { path: path(n), offset, total: offset + 3, bytes };
+            replica.apply(&ReplicationKind::Append(piece)).unwrap();
         };
         (0..OPEN_MAX).for_each(|n| append(&mut replica, n, 0));
         assert_eq!(replica.open.len(), OPEN_MAX);
@@ -201,13 +206,13 @@ mod tests {
     fn only_the_missing_part_of_a_piece_is_written() {
         let data = std::env::temp_dir().join(format!("pitlane-trim-{}", std::process::id()));
         let mut replica = Replica::new(&data);
-        let piece = |offset: u64, text: &'static str| Piece {
+        let piece = |offset: u64, text: &'static str| FilePiece {
             path: "venue/a".to_string(),
             offset,
             total: offset + text.len() as u64,
             bytes: Bytes::from_static(text.as_bytes()),
         };
-        replica.apply(&What::Append(piece(0, "abcdef"))).unwrap();
+        replica.apply(&ReplicationKind::Append(piece(0, "abcdef"))).unwrap();
         let mut trim = |offset, text| replica.trim(&piece(offset, text), 6).unwrap();
         assert_eq!(trim(0, "abc"), Ok(None));
         assert_eq!(trim(3, "def"), Ok(None));

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::manifest::Manifest;
-use super::message::{BYTES_MAX, Piece};
+use super::message::{BYTES_MAX, FilePiece};
 use crate::fix::store;
 use crate::journal::disk::{Disk, PAGE_BYTES};
 
@@ -28,7 +28,7 @@ const SNAPSHOT: &str = "snap";
 /// Extensions of files that are not complete yet.
 const UNFINISHED: [&str; 2] = ["new", "fresh"];
 /// Bytes of stores examined at once: a millisecond or two. More stores than that take turns.
-const LOOK_BYTES: u64 = 4 << 20;
+const EXAMINE_BYTES: u64 = 4 << 20;
 /// A store whose first page, with its sequence numbers, is unchanged is examined as a whole only
 /// once in this many rounds.
 const ROUNDS_PER_WHOLE: u64 = 20;
@@ -37,7 +37,7 @@ const ROUNDS_PER_WHOLE: u64 = 20;
 pub struct Scan {
     data: PathBuf,
     /// Small files as they were when they were last found to be in the stream.
-    seen: BTreeMap<String, Stamp>,
+    seen: BTreeMap<String, FileStamp>,
     /// Stores that were not in the stream when their folder was last examined.
     new_stores: BTreeSet<String>,
     /// Stores still to be examined in this round.
@@ -51,7 +51,7 @@ pub struct Scan {
 
 /// Identifies a version of a file: a replaced file has another stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     inode: u64,
     modified: (i64, i64),
     bytes: u64,
@@ -80,9 +80,9 @@ impl Scan {
 
     /// Returns the pages of a store that is not in the stream: of a session that has just been
     /// created.
-    pub fn next_new_store(&mut self, sent: &Manifest) -> io::Result<Option<Vec<Piece>>> {
+    pub fn next_new_store(&mut self, sent: &Manifest) -> io::Result<Option<Vec<FilePiece>>> {
         for folder in STORES {
-            let Some(stamp) = found(Stamp::of(&self.data.join(folder)))? else { continue };
+            let Some(stamp) = found(FileStamp::of(&self.data.join(folder)))? else { continue };
             if self.seen.insert(folder.to_string(), stamp) == Some(stamp) {
                 continue;
             }
@@ -99,35 +99,35 @@ impl Scan {
     }
 
     /// Returns a small file that is not in the stream in its current version, in pieces.
-    pub fn next_small(&mut self, sent: &Manifest) -> io::Result<Option<Vec<Piece>>> {
+    pub fn next_small(&mut self, sent: &Manifest) -> io::Result<Option<Vec<FilePiece>>> {
         for folder in SMALL {
             for name in Disk::Real.list(&self.data.join(folder))? {
-                if let Some(pieces) = self.look(&format!("{folder}/{name}"), sent)? {
+                if let Some(pieces) = self.read_if_changed(&format!("{folder}/{name}"), sent)? {
                     return Ok(Some(pieces));
                 }
             }
         }
         for folder in STORES {
-            if let Some(pieces) = self.look(&format!("{folder}/{}", store::TAKEN_OVER), sent)? {
+            if let Some(pieces) = self.read_if_changed(&format!("{folder}/{}", store::TAKEN_OVER), sent)? {
                 return Ok(Some(pieces));
             }
         }
-        self.look(IDENTITY, sent)
+        self.read_if_changed(IDENTITY, sent)
     }
 
-    fn look(&mut self, path: &str, sent: &Manifest) -> io::Result<Option<Vec<Piece>>> {
+    fn read_if_changed(&mut self, path: &str, sent: &Manifest) -> io::Result<Option<Vec<FilePiece>>> {
         let full = self.data.join(path);
         if is_unfinished(&full) {
             return Ok(None);
         }
-        let Some(stamp) = found(Stamp::of(&full))? else { return Ok(None) };
+        let Some(stamp) = found(FileStamp::of(&full))? else { return Ok(None) };
         if self.seen.get(path) == Some(&stamp) {
             return Ok(None);
         }
         let Some(bytes) = found(fs::read(&full))? else { return Ok(None) };
-        let holds = sent.holds(path, xxh3_64(&bytes));
+        let is_sent = sent.holds(path, xxh3_64(&bytes));
         self.seen.insert(path.to_string(), stamp);
-        Ok((!holds).then(|| in_pieces(path, &bytes.into())))
+        Ok((!is_sent).then(|| in_pieces(path, &bytes.into())))
     }
 
     /// Looks for snapshots that are not in the stream.
@@ -138,7 +138,7 @@ impl Scan {
                 let path = format!("{folder}/{name}");
                 let is_sent = sent.holds_any(&path) || self.snapshots.contains(&path);
                 let is_here = self.sending.as_ref().is_some_and(|sending| sending.path == path);
-                if has_ending(Path::new(&name), SNAPSHOT) && !is_sent && !is_here {
+                if has_extension(Path::new(&name), SNAPSHOT) && !is_sent && !is_here {
                     self.snapshots.push_back(path);
                 }
             }
@@ -147,7 +147,7 @@ impl Scan {
     }
 
     /// Returns a piece of a snapshot, if one is to be sent.
-    pub fn next_of_snapshot(&mut self) -> io::Result<Option<Piece>> {
+    pub fn next_of_snapshot(&mut self) -> io::Result<Option<FilePiece>> {
         while self.sending.is_none() {
             let Some(path) = self.snapshots.pop_front() else { return Ok(None) };
             let Some(file) = found(File::open(self.data.join(&path)))? else { continue };
@@ -162,7 +162,7 @@ impl Scan {
         if sending.at == total {
             self.sending = None;
         }
-        Ok(Some(Piece { path, offset, total, bytes: bytes.into() }))
+        Ok(Some(FilePiece { path, offset, total, bytes: bytes.into() }))
     }
 
     pub fn has_snapshots(&self) -> bool {
@@ -181,10 +181,10 @@ impl Scan {
 
     /// Returns changed pages of stores, for as many stores as may be examined at once. The first
     /// page of a store, with its sequence numbers, comes last.
-    pub fn changed_pages(&mut self, sent: &Manifest) -> io::Result<Vec<Piece>> {
+    pub fn changed_pages(&mut self, sent: &Manifest) -> io::Result<Vec<FilePiece>> {
         let mut pages = Vec::new();
-        let mut looked = 0;
-        while looked < LOOK_BYTES {
+        let mut examined = 0;
+        while examined < EXAMINE_BYTES {
             let Some(path) = self.stores.pop_front() else {
                 self.rounds += 1;
                 for folder in STORES {
@@ -193,18 +193,18 @@ impl Scan {
                 }
                 break;
             };
-            if !self.rounds.is_multiple_of(ROUNDS_PER_WHOLE) && self.is_at_rest(&path, sent)? {
-                looked += PAGE_BYTES as u64;
+            if !self.rounds.is_multiple_of(ROUNDS_PER_WHOLE) && self.is_first_page_sent(&path, sent)? {
+                examined += PAGE_BYTES as u64;
                 continue;
             }
-            looked += fs::metadata(self.data.join(&path)).map_or(0, |about| about.len());
+            examined += fs::metadata(self.data.join(&path)).map_or(0, |metadata| metadata.len());
             pages.extend(self.pages_of(&path, sent)?);
         }
         Ok(pages)
     }
 
     /// Returns the changed pages of one store, its first page last.
-    fn pages_of(&self, path: &str, sent: &Manifest) -> io::Result<Vec<Piece>> {
+    fn pages_of(&self, path: &str, sent: &Manifest) -> io::Result<Vec<FilePiece>> {
         let Some(bytes) = found(fs::read(self.data.join(path)))? else { return Ok(Vec::new()) };
         let bytes = Bytes::from(bytes);
         let total = bytes.len() as u64;
@@ -212,7 +212,7 @@ impl Scan {
         let changed = (0..bytes.len().div_ceil(PAGE_BYTES))
             .rev()
             .filter(|&at| !sent.holds_page(path, total, at, &page(at)))
-            .map(|at| Piece {
+            .map(|at| FilePiece {
                 path: path.to_string(),
                 offset: (at * PAGE_BYTES) as u64,
                 total,
@@ -222,7 +222,7 @@ impl Scan {
     }
 
     /// Returns whether the first page of a store is in the stream in its current version.
-    fn is_at_rest(&self, path: &str, sent: &Manifest) -> io::Result<bool> {
+    fn is_first_page_sent(&self, path: &str, sent: &Manifest) -> io::Result<bool> {
         let Some(file) = found(File::open(self.data.join(path)))? else { return Ok(true) };
         let mut page = [0; PAGE_BYTES];
         file.read_exact_at(&mut page, 0)?;
@@ -231,27 +231,27 @@ impl Scan {
 
     fn list_stores(&self, folder: &str) -> io::Result<Vec<String>> {
         let names = Disk::Real.list(&self.data.join(folder))?;
-        let stores = names.iter().filter(|name| has_ending(Path::new(name), store::ENDING));
+        let stores = names.iter().filter(|name| has_extension(Path::new(name), store::ENDING));
         Ok(stores.map(|name| format!("{folder}/{name}")).collect())
     }
 
     /// Returns a file that the stream contains and that no longer exists.
-    pub fn gone<'a>(&self, sent: &'a Manifest) -> Option<&'a str> {
+    pub fn next_removed<'a>(&self, sent: &'a Manifest) -> Option<&'a str> {
         sent.paths().find(|path| !self.data.join(path).exists())
     }
 }
 
-impl Stamp {
-    fn of(path: &Path) -> io::Result<Stamp> {
-        let about = fs::metadata(path)?;
-        let modified = (about.mtime(), about.mtime_nsec());
-        Ok(Stamp { inode: about.ino(), modified, bytes: about.len() })
+impl FileStamp {
+    fn of(path: &Path) -> io::Result<FileStamp> {
+        let metadata = fs::metadata(path)?;
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Ok(FileStamp { inode: metadata.ino(), modified, bytes: metadata.len() })
     }
 }
 
-fn in_pieces(path: &str, bytes: &Bytes) -> Vec<Piece> {
+fn in_pieces(path: &str, bytes: &Bytes) -> Vec<FilePiece> {
     let total = bytes.len();
-    let piece = |start: usize| Piece {
+    let piece = |start: usize| FilePiece {
         path: path.to_string(),
         offset: start as u64,
         total: total as u64,
@@ -271,10 +271,10 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 fn is_unfinished(path: &Path) -> bool {
-    UNFINISHED.iter().any(|ending| has_ending(path, ending))
+    UNFINISHED.iter().any(|ending| has_extension(path, ending))
 }
 
-fn has_ending(path: &Path, ending: &str) -> bool {
+fn has_extension(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|found| found == ending)
 }
 
@@ -293,7 +293,7 @@ mod tests {
             let cut = in_pieces("notes/a.note", &vec![7; bytes].into());
             assert_eq!(cut.iter().map(|piece| piece.bytes.len()).collect::<Vec<_>>(), pieces);
             assert!(cut.iter().all(|piece| piece.total == bytes as u64));
-            assert_eq!(cut.last().map(Piece::end), Some(bytes as u64));
+            assert_eq!(cut.last().map(FilePiece::end), Some(bytes as u64));
         }
     }
 }

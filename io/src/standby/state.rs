@@ -8,36 +8,36 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::origin::{Foreign, Found};
+use super::origin::{ForeignReason, StreamMessage};
 use crate::metrics::Counter;
 use crate::metrics::exposition::{Exposition, MetricKind};
 
 /// Interval between two reports of skipped messages; the metrics have their number.
-const TELL_INTERVAL: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stand {
+pub enum StandbyPhase {
     /// The server looks for the broker, or for the contents of the stream.
     Joining,
     Following,
     Leading,
 }
 
-impl Stand {
-    const ALL: [Stand; 3] = [Stand::Joining, Stand::Following, Stand::Leading];
+impl StandbyPhase {
+    const ALL: [StandbyPhase; 3] = [StandbyPhase::Joining, StandbyPhase::Following, StandbyPhase::Leading];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Stand::Joining => "JOINING",
-            Stand::Following => "FOLLOWING",
-            Stand::Leading => "LEADING",
+            StandbyPhase::Joining => "JOINING",
+            StandbyPhase::Following => "FOLLOWING",
+            StandbyPhase::Leading => "LEADING",
         }
     }
 }
 
 #[derive(Debug, Default)]
-pub struct State {
-    stand: AtomicU8,
+pub struct StandbyState {
+    phase: AtomicU8,
     epoch: AtomicU64,
     /// Whether the stream contains enough to take over.
     complete: AtomicBool,
@@ -49,16 +49,16 @@ pub struct State {
     pub bytes: Counter,
     /// Messages of the stream that no server of the group sent, and that were skipped.
     pub foreign: Counter,
-    foreign_told: Mutex<Option<Instant>>,
+    foreign_logged_at: Mutex<Option<Instant>>,
 }
 
-impl State {
-    pub fn stand(&self) -> Stand {
-        Stand::ALL[self.stand.load(Ordering::Relaxed) as usize]
+impl StandbyState {
+    pub fn phase(&self) -> StandbyPhase {
+        StandbyPhase::ALL[self.phase.load(Ordering::Relaxed) as usize]
     }
 
-    pub fn set_stand(&self, stand: Stand) {
-        self.stand.store(stand as u8, Ordering::Relaxed);
+    pub fn set_phase(&self, phase: StandbyPhase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
     pub fn epoch(&self) -> u64 {
@@ -85,19 +85,19 @@ impl State {
 
     /// Counts a skipped message and logs it: at once, and then at most once per interval, because a
     /// client may send many.
-    pub fn note_foreign(&self, found: &Found, why: Foreign) {
+    pub fn note_foreign(&self, found: &StreamMessage, why: ForeignReason) {
         self.foreign.add(1);
         let now = Instant::now();
-        let mut told = self.foreign_told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_some_and(|told| now.duration_since(told) < TELL_INTERVAL) {
+        let mut logged_at = self.foreign_logged_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged_at.is_some_and(|logged_at| now.duration_since(logged_at) < LOG_INTERVAL) {
             return;
         }
-        *told = Some(now);
+        *logged_at = Some(now);
         tracing::error!(
             sequence = found.seq,
             subject = %found.subject.escape_debug(),
             bytes = found.bytes,
-            reason = why.words(),
+            reason = why.text(),
             skipped = self.foreign.get(),
             "a message in the stream of the standby is not from a server of the group: it is skipped. Check who may publish on this subject"
         );
@@ -105,7 +105,7 @@ impl State {
 
     /// Writes the metrics of the standby.
     pub fn expose(&self, out: &mut Exposition) {
-        let leads = (self.stand() == Stand::Leading) as u8;
+        let leads = (self.phase() == StandbyPhase::Leading) as u8;
         out.single(
             "pitlane_standby_is_leader",
             MetricKind::Gauge,
@@ -145,9 +145,9 @@ pub struct StandbyVO {
 }
 
 impl StandbyVO {
-    pub fn of(state: &State) -> StandbyVO {
+    pub fn of(state: &StandbyState) -> StandbyVO {
         StandbyVO {
-            stand: state.stand().word(),
+            stand: state.phase().name(),
             epoch: state.epoch(),
             complete: state.is_complete(),
             behind: state.behind.get(),

@@ -40,9 +40,9 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
-use super::broker::{AccountUse, Facts};
-use super::message::{ReplicationMessage, What};
-use super::origin::{Found, LABEL, Sound, Verifier};
+use super::broker::{AccountUse, BrokerFacts};
+use super::message::{ReplicationKind, ReplicationMessage};
+use super::origin::{LABEL, StreamMessage, VerifiedMessage, Verifier};
 use crate::config::Secret;
 use crate::nats::subjects::segment;
 
@@ -60,7 +60,7 @@ const OTHER_SECRET: &str = "the stream was made by servers with another standby.
 const IDS_KEPT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct GroupStream {
     context: Context,
     stream: jetstream::stream::Stream,
     name: String,
@@ -70,11 +70,11 @@ pub struct Stream {
 
 /// The end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct StreamEnd {
     pub seq: u64,
     pub is_empty: bool,
     /// Last message; `None` if it was removed since.
-    pub last: Option<Found>,
+    pub last: Option<StreamMessage>,
 }
 
 /// The current leader according to the stream.
@@ -88,7 +88,7 @@ pub struct Leader {
 
 /// The last lead or release message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastLead {
+pub struct LastLeadMessage {
     pub epoch: u64,
     pub node: u128,
     pub seq: u64,
@@ -98,7 +98,7 @@ pub struct LastLead {
 
 /// The only position at which a message may be stored.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ExpectedPosition {
     /// Sequence number that the message must get.
     pub seq: u64,
     pub id: String,
@@ -108,21 +108,21 @@ pub struct Place {
 }
 
 /// The pending acknowledgement of a sent message.
-pub type Kept = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>> + Send>>;
+pub type PendingAck = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>> + Send>>;
 
-impl Stream {
-    /// Opens the stream, and creates it if necessary. `patience` is the timeout of the broker's
-    /// answers.
+impl GroupStream {
+    /// Opens the stream, and creates it if necessary. The broker must answer within
+    /// `answer_timeout`.
     pub async fn open(
         client: &Client,
         (name, prefix): (String, String),
         replicas: usize,
-        patience: Duration,
+        answer_timeout: Duration,
         secret: Option<&Secret>,
-    ) -> Result<Stream, String> {
+    ) -> Result<GroupStream, String> {
         let verifier = Verifier::new(&prefix, secret);
         let mut context = jetstream::new(client.clone());
-        context.set_timeout(patience);
+        context.set_timeout(answer_timeout);
         let config = StreamConfig {
             name,
             subjects: vec![format!("{prefix}>")],
@@ -142,7 +142,7 @@ impl Stream {
         if label != verifier.label() {
             return Err(OTHER_SECRET.to_string());
         }
-        Ok(Stream::of(context, stream, prefix, verifier))
+        Ok(GroupStream::of(context, stream, prefix, verifier))
     }
 
     /// Wraps an existing stream.
@@ -151,9 +151,9 @@ impl Stream {
         stream: jetstream::stream::Stream,
         prefix: String,
         verifier: Verifier,
-    ) -> Stream {
+    ) -> GroupStream {
         let name = stream.cached_info().config.name.clone();
-        Stream { context, stream, name, prefix, verifier }
+        GroupStream { context, stream, name, prefix, verifier }
     }
 
     /// Returns how many of the last `count` messages no server of the group sent.
@@ -164,45 +164,45 @@ impl Stream {
             && let Some(found) = self.next(at).await?
         {
             at = found.seq;
-            foreign += usize::from(found.message.is_err());
+            foreign += usize::from(found.content.is_err());
         }
         Ok(foreign)
     }
 
     /// Returns the id of a message at its position.
-    pub fn id(&self, parcel: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
-        self.verifier.id(parcel, bytes, node, seq)
+    pub fn id(&self, message: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
+        self.verifier.id(message, bytes, node, seq)
     }
 
     /// Sends a message. The returned future resolves to whether it was stored.
     pub async fn send(
         &self,
-        parcel: &ReplicationMessage,
+        message: &ReplicationMessage,
         bytes: Bytes,
-        place: Place,
-    ) -> Result<Kept, PublishError> {
-        let (subject, replaces) = subject_of(&self.prefix, &parcel.what);
+        expected: ExpectedPosition,
+    ) -> Result<PendingAck, PublishError> {
+        let (subject, replaces) = subject_of(&self.prefix, &message.kind);
         // Two servers that ask for the same lead use different ids: otherwise the broker would
         // report the second one as stored.
-        let Place { seq, id, after } = place;
-        let mut message = PublishMessage::build().payload(bytes).message_id(id);
+        let ExpectedPosition { seq, id, after } = expected;
+        let mut publish = PublishMessage::build().payload(bytes).message_id(id);
         if replaces {
-            message = message.header(ROLLUP, "sub");
+            publish = publish.header(ROLLUP, "sub");
         }
         if let Some(after) = after {
-            message = message.expected_last_message_id(after);
+            publish = publish.expected_last_message_id(after);
         }
-        let sent = self.context.send_publish(subject, message.expected_last_sequence(seq - 1)).await?;
+        let sent = self.context.send_publish(subject, publish.expected_last_sequence(seq - 1)).await?;
         Ok(sent.into_future())
     }
 
-    fn file(&self, path: &str) -> String {
+    fn file_subject(&self, path: &str) -> String {
         file_of(&self.prefix, path)
     }
 
     /// Purges the removal message of a file, long after. If it fails, only a little space is lost.
     pub async fn forget(&self, path: &str) {
-        if let Err(error) = self.stream.purge().filter(self.file(path)).await {
+        if let Err(error) = self.stream.purge().filter(self.file_subject(path)).await {
             tracing::debug!(path, %error, "the broker keeps a file that is gone");
         }
     }
@@ -222,10 +222,10 @@ impl Stream {
         }
     }
 
-    /// Returns the broker's facts about the stream.
-    pub async fn facts(&self) -> Result<Facts, String> {
+    /// Returns what the broker reports about the stream.
+    pub async fn facts(&self) -> Result<BrokerFacts, String> {
         let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
-        Ok(Facts::of(Some(&info), AccountUse::of(&self.context).await?))
+        Ok(BrokerFacts::of(Some(&info), AccountUse::of(&self.context).await?))
     }
 
     /// Purges old leaders. Foreign messages on the same subject do not count: otherwise they would
@@ -245,7 +245,7 @@ impl Stream {
             }
         }
         let Some(first) = kept.front().filter(|_| kept.len() == LEADS_MAX) else { return };
-        if let Err(error) = self.stream.purge().filter(self.lead()).sequence(*first).await {
+        if let Err(error) = self.stream.purge().filter(self.lead_subject()).sequence(*first).await {
             tracing::debug!(%error, "the broker keeps old leaders");
         }
     }
@@ -260,31 +260,32 @@ impl Stream {
     }
 
     /// Returns the end of the stream.
-    pub async fn end(&self) -> Result<End, String> {
+    pub async fn end(&self) -> Result<StreamEnd, String> {
         let State { last_sequence: seq, messages, .. } = self.state().await?;
         let is_empty = messages == 0;
         let last = if is_empty { None } else { self.at(seq).await? };
-        Ok(End { seq, is_empty, last })
+        Ok(StreamEnd { seq, is_empty, last })
     }
 
     /// Returns the message at this position; `None` if there is none, or it was removed.
-    pub async fn at(&self, seq: u64) -> Result<Option<Found>, String> {
-        self.get(&Wanted { seq: Some(seq), ..Wanted::default() }).await
+    pub async fn at(&self, seq: u64) -> Result<Option<StreamMessage>, String> {
+        self.get(&MessageRequest { seq: Some(seq), ..MessageRequest::default() }).await
     }
 
     /// Returns the last leader; `None` if there never was one.
-    pub async fn leader(&self) -> Result<Option<LastLead>, String> {
-        let wanted = Wanted { last_by_subj: Some(&self.lead()), ..Wanted::default() };
-        let Some(last) = self.get(&wanted).await? else { return Ok(None) };
-        match lead_in(&last) {
+    pub async fn leader(&self) -> Result<Option<LastLeadMessage>, String> {
+        let request =
+            MessageRequest { last_by_subj: Some(&self.lead_subject()), ..MessageRequest::default() };
+        let Some(last) = self.get(&request).await? else { return Ok(None) };
+        match decode_lead(&last) {
             Some(lead) => Ok(Some(lead)),
-            None => self.last_sound_lead().await,
+            None => self.last_verified_lead().await,
         }
     }
 
     /// Returns the last valid lead before foreign messages on its subject.
-    async fn last_sound_lead(&self) -> Result<Option<LastLead>, String> {
-        let mut last: Option<LastLead> = None;
+    async fn last_verified_lead(&self) -> Result<Option<LastLeadMessage>, String> {
+        let mut last: Option<LastLeadMessage> = None;
         while let Some(next) = self.lead_from(last.map_or(0, |last| last.seq) + 1).await? {
             last = Some(next);
         }
@@ -305,7 +306,7 @@ impl Stream {
             return Ok(false);
         }
         let Some(mut lead) = self.lead_from(leader.seq).await? else { return Ok(false) };
-        let is_same = |lead: LastLead| (lead.epoch, lead.node) == (leader.epoch, leader.node);
+        let is_same = |lead: LastLeadMessage| (lead.epoch, lead.node) == (leader.epoch, leader.node);
         if lead.seq != leader.seq || lead.is_released || !is_same(lead) {
             return Ok(false);
         }
@@ -323,11 +324,11 @@ impl Stream {
 
     /// Returns the first lead or release message from this position on. Foreign messages are
     /// skipped.
-    async fn lead_from(&self, mut seq: u64) -> Result<Option<LastLead>, String> {
+    async fn lead_from(&self, mut seq: u64) -> Result<Option<LastLeadMessage>, String> {
         let last = self.last().await?;
         while seq <= last {
-            let Some(found) = self.first(&self.lead(), seq).await? else { return Ok(None) };
-            match lead_in(&found) {
+            let Some(found) = self.first(&self.lead_subject(), seq).await? else { return Ok(None) };
+            match decode_lead(&found) {
                 Some(lead) => return Ok(Some(lead)),
                 None => seq = found.seq + 1,
             }
@@ -335,7 +336,7 @@ impl Stream {
         Ok(None)
     }
 
-    fn lead(&self) -> String {
+    fn lead_subject(&self) -> String {
         format!("{}lead", self.prefix)
     }
 
@@ -344,40 +345,45 @@ impl Stream {
     /// Messages are read one after the other, by number: a consumer of the broker silently skips
     /// messages that it has not delivered yet when others are purged (seen with nats-server
     /// 2.9.10).
-    pub async fn next(&self, after: u64) -> Result<Option<Found>, String> {
+    pub async fn next(&self, after: u64) -> Result<Option<StreamMessage>, String> {
         self.first(ANY, after + 1).await
     }
 
     /// Returns these messages in order, up to the first that does not exist.
-    pub async fn some(&self, from: u64, count: u64) -> Vec<Found> {
-        let asked = (from..from + count).map(|seq| self.at(seq));
-        join_all(asked).await.into_iter().map_while(|found| found.ok().flatten()).collect()
+    pub async fn fetch_range(&self, from: u64, count: u64) -> Vec<StreamMessage> {
+        let requested = (from..from + count).map(|seq| self.at(seq));
+        join_all(requested).await.into_iter().map_while(|found| found.ok().flatten()).collect()
     }
 
     /// Returns the first message of a subject from this position on.
-    async fn first(&self, subject: &str, from: u64) -> Result<Option<Found>, String> {
-        self.get(&Wanted { seq: Some(from), next_by_subj: Some(subject), ..Wanted::default() }).await
+    async fn first(&self, subject: &str, from: u64) -> Result<Option<StreamMessage>, String> {
+        self.get(&MessageRequest {
+            seq: Some(from),
+            next_by_subj: Some(subject),
+            ..MessageRequest::default()
+        })
+        .await
     }
 
     /// Requests a message as the broker stores it. The client library's own call fails on headers
     /// that it cannot parse, and no reader would get past such a message.
-    async fn get(&self, wanted: &Wanted<'_>) -> Result<Option<Found>, String> {
-        let asked = self.context.request(format!("STREAM.MSG.GET.{}", self.name), wanted);
-        let answer: Answer = asked.await.map_err(|error| error.to_string())?;
-        match answer {
-            Answer { message: Some(message), .. } => {
-                let stored = message.open().ok_or("the broker's answer cannot be read")?;
+    async fn get(&self, request: &MessageRequest<'_>) -> Result<Option<StreamMessage>, String> {
+        let requested = self.context.request(format!("STREAM.MSG.GET.{}", self.name), request);
+        let reply: MessageReply = requested.await.map_err(|error| error.to_string())?;
+        match reply {
+            MessageReply { message: Some(raw), .. } => {
+                let stored = raw.decode().ok_or("the broker's answer cannot be read")?;
                 Ok(Some(self.verifier.check(stored)))
             }
-            Answer { error: Some(error), .. } if error.err_code == NO_MESSAGE_FOUND => Ok(None),
-            Answer { error: Some(error), .. } => Err(error.description),
-            Answer { .. } => Err("the broker's answer holds no message".to_string()),
+            MessageReply { error: Some(error), .. } if error.err_code == NO_MESSAGE_FOUND => Ok(None),
+            MessageReply { error: Some(error), .. } => Err(error.description),
+            MessageReply { .. } => Err("the broker's answer holds no message".to_string()),
         }
     }
 
     /// Subscribes to notifications of messages from this position on, with their numbers but
     /// without contents.
-    pub async fn bell(&self, from: u64) -> Result<Ordered, String> {
+    pub async fn subscribe(&self, from: u64) -> Result<Ordered, String> {
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: from.max(1) };
         let config = OrderedConfig { deliver_policy, headers_only: true, ..OrderedConfig::default() };
         let consumer = self.stream.create_consumer(config).await.map_err(|error| error.to_string())?;
@@ -387,7 +393,7 @@ impl Stream {
 
 /// A message as the broker stores it.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct FetchedMessage {
     pub subject: String,
     pub seq: u64,
     /// Message id; empty if there is none.
@@ -397,7 +403,7 @@ pub struct Stored {
 
 /// A request for one message.
 #[derive(Debug, Default, Serialize)]
-struct Wanted<'a> {
+struct MessageRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -407,7 +413,7 @@ struct Wanted<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct MessageReply {
     message: Option<RawMessage>,
     error: Option<RawError>,
 }
@@ -432,39 +438,45 @@ struct RawMessage {
 }
 
 impl RawMessage {
-    fn open(self) -> Option<Stored> {
+    fn decode(self) -> Option<FetchedMessage> {
         let payload = Base64::decode_vec(&self.data).ok()?;
         let headers = Base64::decode_vec(&self.hdrs).ok()?;
         let id = String::from_utf8_lossy(&headers)
             .split("\r\n")
             .find_map(|line| Some(line.strip_prefix(MESSAGE_ID)?.strip_prefix(':')?.trim().to_string()))
             .unwrap_or_default();
-        Some(Stored { subject: self.subject, seq: self.seq, id, payload: payload.into() })
+        Some(FetchedMessage { subject: self.subject, seq: self.seq, id, payload: payload.into() })
     }
 }
 
 /// Returns the lead or release that a message contains; `None` for any other message.
-fn lead_in(found: &Found) -> Option<LastLead> {
-    let Ok(Sound { node, parcel: ReplicationMessage { epoch, what } }) = &found.message else { return None };
-    let is_released = match what {
-        What::Lead { .. } => false,
-        What::Release { .. } => true,
+fn decode_lead(found: &StreamMessage) -> Option<LastLeadMessage> {
+    let Ok(VerifiedMessage { node, message: ReplicationMessage { epoch, kind } }) = &found.content else {
+        return None;
+    };
+    let is_released = match kind {
+        ReplicationKind::Lead { .. } => false,
+        ReplicationKind::Release { .. } => true,
         _ => return None,
     };
-    Some(LastLead { epoch: *epoch, node: *node, seq: found.seq, is_released })
+    Some(LastLeadMessage { epoch: *epoch, node: *node, seq: found.seq, is_released })
 }
 
 /// Returns the subject of a message, and whether only its last message counts.
-pub fn subject_of(prefix: &str, what: &What) -> (String, bool) {
-    match what {
-        What::Lead { .. } | What::Release { .. } => (format!("{prefix}lead"), false),
-        What::Beat => (format!("{prefix}beat"), true),
-        What::Reserve { number } => (format!("{prefix}reserve.{number}"), false),
-        What::Complete => (format!("{prefix}complete"), true),
+pub fn subject_of(prefix: &str, kind: &ReplicationKind) -> (String, bool) {
+    match kind {
+        ReplicationKind::Lead { .. } | ReplicationKind::Release { .. } => (format!("{prefix}lead"), false),
+        ReplicationKind::Beat => (format!("{prefix}beat"), true),
+        ReplicationKind::Reserve { number } => (format!("{prefix}reserve.{number}"), false),
+        ReplicationKind::Complete => (format!("{prefix}complete"), true),
         // The removal replaces everything that was sent of the file.
-        What::Removed(path) => (file_of(prefix, path), true),
-        What::Append(piece) | What::Whole(piece) => (file_of(prefix, &piece.path), piece.offset == 0),
-        What::Page(piece) => (format!("{prefix}page.{}.{}", segment(&piece.path), piece.offset), true),
+        ReplicationKind::Removed(path) => (file_of(prefix, path), true),
+        ReplicationKind::Append(piece) | ReplicationKind::Whole(piece) => {
+            (file_of(prefix, &piece.path), piece.offset == 0)
+        }
+        ReplicationKind::Page(piece) => {
+            (format!("{prefix}page.{}.{}", segment(&piece.path), piece.offset), true)
+        }
     }
 }
 

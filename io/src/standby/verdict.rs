@@ -16,7 +16,7 @@
 
 /// The state of a server's data folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folder {
+pub enum FolderState {
     /// The folder is empty.
     Empty,
     /// The journal never belonged to the group.
@@ -37,7 +37,7 @@ pub enum Folder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLeader {
     /// The stream is empty.
-    Nobody,
+    Absent,
     Us,
     Other,
     /// Another server, in an epoch before one that this server has led: the stream has lost that
@@ -65,7 +65,7 @@ pub enum Choice {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LeadVerdict {
     /// The folder is authoritative, and no other server can be leading.
     LeadNow,
     /// The folder is authoritative, unless another server shows within a lease that it leads.
@@ -75,11 +75,11 @@ pub enum Verdict {
     /// Neither is sufficient to lead: another server has to start first.
     Wait,
     /// An operator has to decide.
-    Refuse(Refusal),
+    Refuse(LeadRefusal),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum LeadRefusal {
     Foreign,
     Diverged,
     /// The copy is longer than the stream, and may have been damaged by a loss of power.
@@ -87,44 +87,53 @@ pub enum Refusal {
 }
 
 /// Returns the verdict. If the stream has no leader, `overlap` has no meaning and is ignored.
-pub fn decide(folder: Folder, last: LastLeader, overlap: Overlap, choice: Option<Choice>) -> Verdict {
+pub fn decide(
+    folder: FolderState,
+    last: LastLeader,
+    overlap: Overlap,
+    choice: Option<Choice>,
+) -> LeadVerdict {
     let verdict = judge(folder, last, overlap);
     match (verdict, choice) {
-        (Verdict::Refuse(Refusal::Foreign), _) => verdict,
-        (Verdict::Refuse(_), Some(Choice::Lead)) => Verdict::LeadWhenSilent,
+        (LeadVerdict::Refuse(LeadRefusal::Foreign), _) => verdict,
+        (LeadVerdict::Refuse(_), Some(Choice::Lead)) => LeadVerdict::LeadWhenSilent,
         // Without a stream there is nothing to follow.
-        (Verdict::Refuse(_) | Verdict::LeadWhenSilent, Some(Choice::Follow))
-            if last == LastLeader::Nobody =>
+        (LeadVerdict::Refuse(_) | LeadVerdict::LeadWhenSilent, Some(Choice::Follow))
+            if last == LastLeader::Absent =>
         {
-            Verdict::Wait
+            LeadVerdict::Wait
         }
-        (Verdict::Refuse(_) | Verdict::LeadWhenSilent, Some(Choice::Follow)) => Verdict::Follow,
+        (LeadVerdict::Refuse(_) | LeadVerdict::LeadWhenSilent, Some(Choice::Follow)) => LeadVerdict::Follow,
         _ => verdict,
     }
 }
 
-fn judge(folder: Folder, last: LastLeader, overlap: Overlap) -> Verdict {
+fn judge(folder: FolderState, last: LastLeader, overlap: Overlap) -> LeadVerdict {
     let Overlap { folder_has_stream, stream_has_folder } = overlap;
     match (folder, last) {
-        (Folder::Empty | Folder::Foreign | Folder::Led, LastLeader::Nobody) => Verdict::LeadNow,
-        (Folder::Empty, _) => Verdict::Follow,
-        (Folder::Foreign, _) => Verdict::Refuse(Refusal::Foreign),
-        (Folder::Copy { complete: false, .. }, LastLeader::Nobody) => Verdict::Wait,
-        (Folder::Copy { complete: false, .. }, _) => Verdict::Follow,
-        (Folder::Copy { sound, .. }, LastLeader::Nobody) => lead_if(sound),
+        (FolderState::Empty | FolderState::Foreign | FolderState::Led, LastLeader::Absent) => {
+            LeadVerdict::LeadNow
+        }
+        (FolderState::Empty, _) => LeadVerdict::Follow,
+        (FolderState::Foreign, _) => LeadVerdict::Refuse(LeadRefusal::Foreign),
+        (FolderState::Copy { complete: false, .. }, LastLeader::Absent) => LeadVerdict::Wait,
+        (FolderState::Copy { complete: false, .. }, _) => LeadVerdict::Follow,
+        (FolderState::Copy { sound, .. }, LastLeader::Absent) => lead_if(sound),
         // No other server has led since: the own folder may continue even if the stream contains as
         // much.
-        (Folder::Led, LastLeader::Us) if folder_has_stream => Verdict::LeadNow,
-        (Folder::Led, LastLeader::Superseded) if folder_has_stream && !stream_has_folder => Verdict::LeadNow,
-        (Folder::Led | Folder::Copy { .. }, _) if stream_has_folder => Verdict::Follow,
-        (Folder::Led, _) if folder_has_stream => Verdict::LeadWhenSilent,
-        (Folder::Copy { sound, .. }, _) if folder_has_stream => lead_if(sound),
-        (Folder::Led | Folder::Copy { .. }, _) => Verdict::Refuse(Refusal::Diverged),
+        (FolderState::Led, LastLeader::Us) if folder_has_stream => LeadVerdict::LeadNow,
+        (FolderState::Led, LastLeader::Superseded) if folder_has_stream && !stream_has_folder => {
+            LeadVerdict::LeadNow
+        }
+        (FolderState::Led | FolderState::Copy { .. }, _) if stream_has_folder => LeadVerdict::Follow,
+        (FolderState::Led, _) if folder_has_stream => LeadVerdict::LeadWhenSilent,
+        (FolderState::Copy { sound, .. }, _) if folder_has_stream => lead_if(sound),
+        (FolderState::Led | FolderState::Copy { .. }, _) => LeadVerdict::Refuse(LeadRefusal::Diverged),
     }
 }
 
-fn lead_if(sound: bool) -> Verdict {
-    if sound { Verdict::LeadWhenSilent } else { Verdict::Refuse(Refusal::Unsound) }
+fn lead_if(sound: bool) -> LeadVerdict {
+    if sound { LeadVerdict::LeadWhenSilent } else { LeadVerdict::Refuse(LeadRefusal::Unsound) }
 }
 
 /// Returns the epoch of the next leader: higher than every epoch that the stream or this server
@@ -139,15 +148,15 @@ mod tests {
     use super::*;
 
     const LASTS: [LastLeader; 4] =
-        [LastLeader::Nobody, LastLeader::Us, LastLeader::Other, LastLeader::Superseded];
-    const FOLDERS: [Folder; 7] = [
-        Folder::Empty,
-        Folder::Foreign,
-        Folder::Led,
-        Folder::Copy { complete: true, sound: true },
-        Folder::Copy { complete: true, sound: false },
-        Folder::Copy { complete: false, sound: true },
-        Folder::Copy { complete: false, sound: false },
+        [LastLeader::Absent, LastLeader::Us, LastLeader::Other, LastLeader::Superseded];
+    const FOLDERS: [FolderState; 7] = [
+        FolderState::Empty,
+        FolderState::Foreign,
+        FolderState::Led,
+        FolderState::Copy { complete: true, sound: true },
+        FolderState::Copy { complete: true, sound: false },
+        FolderState::Copy { complete: false, sound: true },
+        FolderState::Copy { complete: false, sound: false },
     ];
 
     fn overlaps() -> impl Iterator<Item = Overlap> {
@@ -160,9 +169,9 @@ mod tests {
     /// same, folder longer, stream longer, diverged.
     #[test]
     fn every_pair_of_folder_and_stream_has_its_verdict() {
-        use Verdict::{Follow, LeadNow, LeadWhenSilent, Refuse, Wait};
+        use LeadVerdict::{Follow, LeadNow, LeadWhenSilent, Refuse, Wait};
         let (foreign, diverged, unsound) =
-            (Refuse(Refusal::Foreign), Refuse(Refusal::Diverged), Refuse(Refusal::Unsound));
+            (Refuse(LeadRefusal::Foreign), Refuse(LeadRefusal::Diverged), Refuse(LeadRefusal::Unsound));
         let table = [
             // The lines of a folder: no leader (then the overlap is ignored), this server, another,
             // a superseded one.
@@ -213,11 +222,11 @@ mod tests {
     #[test]
     fn a_longer_folder_never_follows_unless_an_operator_says_so() {
         for folder in FOLDERS {
-            let may_be_needed = matches!(folder, Folder::Led | Folder::Copy { complete: true, .. });
+            let may_be_needed = matches!(folder, FolderState::Led | FolderState::Copy { complete: true, .. });
             for last in LASTS {
                 for overlap in overlaps().filter(|overlap| may_be_needed && !overlap.stream_has_folder) {
                     let verdict = decide(folder, last, overlap, None);
-                    assert_ne!(verdict, Verdict::Follow, "{folder:?} {last:?} {overlap:?}");
+                    assert_ne!(verdict, LeadVerdict::Follow, "{folder:?} {last:?} {overlap:?}");
                 }
             }
         }
@@ -231,7 +240,7 @@ mod tests {
                 for overlap in overlaps().filter(|overlap| !overlap.folder_has_stream) {
                     let verdict = decide(folder, last, overlap, None);
                     assert!(
-                        !matches!(verdict, Verdict::LeadNow | Verdict::LeadWhenSilent),
+                        !matches!(verdict, LeadVerdict::LeadNow | LeadVerdict::LeadWhenSilent),
                         "{folder:?} {last:?}"
                     );
                 }
@@ -248,11 +257,13 @@ mod tests {
                     let lead = decide(folder, last, overlap, Some(Choice::Lead));
                     let follow = decide(folder, last, overlap, Some(Choice::Follow));
                     match verdict {
-                        Verdict::Refuse(Refusal::Foreign) => assert_eq!((lead, follow), (verdict, verdict)),
-                        Verdict::Refuse(_) | Verdict::LeadWhenSilent => {
-                            assert_eq!(lead, Verdict::LeadWhenSilent);
-                            let none = last == LastLeader::Nobody;
-                            assert_eq!(follow, if none { Verdict::Wait } else { Verdict::Follow });
+                        LeadVerdict::Refuse(LeadRefusal::Foreign) => {
+                            assert_eq!((lead, follow), (verdict, verdict))
+                        }
+                        LeadVerdict::Refuse(_) | LeadVerdict::LeadWhenSilent => {
+                            assert_eq!(lead, LeadVerdict::LeadWhenSilent);
+                            let none = last == LastLeader::Absent;
+                            assert_eq!(follow, if none { LeadVerdict::Wait } else { LeadVerdict::Follow });
                         }
                         _ => assert_eq!((lead, follow), (verdict, verdict)),
                     }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::message::{ReplicationMessage, What};
-use super::stream::Kept;
+use super::message::{ReplicationKind, ReplicationMessage};
+use super::stream::PendingAck;
 
 /// Maximum number and bytes of unacknowledged messages: what a 10 Gbit/s link carries in some
 /// milliseconds.
@@ -16,25 +16,25 @@ const WINDOW_BYTES_MAX: usize = 8 << 20;
 /// Unacknowledged messages, oldest first. Files that are sent as a whole may exceed the bounds by
 /// one file.
 #[derive(Default)]
-pub struct Window {
-    pub sent: VecDeque<Sent>,
+pub struct SendWindow {
+    pub sent: VecDeque<SentMessage>,
     bytes: usize,
 }
 
-impl Window {
+impl SendWindow {
     /// Returns whether another message may be sent. A reserve message is sent alone: if the broker
     /// refuses it, no message was sent behind it.
     pub fn has_room(&self) -> bool {
-        let is_alone = self.sent.front().is_some_and(Sent::is_reserve);
+        let is_alone = self.sent.front().is_some_and(SentMessage::is_reserve);
         self.sent.len() < WINDOW_MAX && self.bytes < WINDOW_BYTES_MAX && !is_alone
     }
 
-    pub fn push(&mut self, sent: Sent) {
+    pub fn push(&mut self, sent: SentMessage) {
         self.bytes += sent.bytes.len();
         self.sent.push_back(sent);
     }
 
-    pub fn pop(&mut self) -> Option<Sent> {
+    pub fn pop(&mut self) -> Option<SentMessage> {
         let sent = self.sent.pop_front()?;
         self.bytes -= sent.bytes.len();
         Some(sent)
@@ -42,21 +42,21 @@ impl Window {
 }
 
 /// A message that is under way.
-pub struct Sent {
-    pub parcel: ReplicationMessage,
+pub struct SentMessage {
+    pub message: ReplicationMessage,
     pub bytes: Bytes,
     pub seq: u64,
     pub id: String,
     pub at: Instant,
     /// Shard and number of the last record that it contains.
-    pub mark: Option<(usize, u64)>,
+    pub last_record: Option<(usize, u64)>,
     /// Pending acknowledgement; `None` if the message could not be sent.
-    pub kept: Option<Kept>,
+    pub pending_ack: Option<PendingAck>,
 }
 
-impl Sent {
+impl SentMessage {
     pub fn is_reserve(&self) -> bool {
-        matches!(self.parcel.what, What::Reserve { .. })
+        matches!(self.message.kind, ReplicationKind::Reserve { .. })
     }
 }
 
@@ -64,23 +64,23 @@ impl Sent {
 mod tests {
     use super::*;
 
-    fn sent(bytes: usize) -> Sent {
-        let parcel = ReplicationMessage { epoch: 1, what: What::Beat };
+    fn sent(bytes: usize) -> SentMessage {
+        let message = ReplicationMessage { epoch: 1, kind: ReplicationKind::Beat };
         let (bytes, id) = (vec![0; bytes].into(), String::new());
-        Sent { parcel, bytes, seq: 1, id, at: Instant::now(), mark: None, kept: None }
+        SentMessage { message, bytes, seq: 1, id, at: Instant::now(), last_record: None, pending_ack: None }
     }
 
     #[test]
     fn the_window_is_bounded_in_messages_and_bytes() {
         for (bytes, count) in [(0, WINDOW_MAX), (WINDOW_BYTES_MAX / 16, 16)] {
-            let mut window = Window::default();
+            let mut window = SendWindow::default();
             for _ in 0..count {
                 assert!(window.has_room());
                 window.push(sent(bytes));
             }
             assert!(!window.has_room());
             window.pop();
-            assert!(window.has_room(), "what was acknowledged makes room");
+            assert!(window.has_room(), "an acknowledged message makes room");
             while window.pop().is_some() {}
             assert_eq!(window.bytes, 0);
         }

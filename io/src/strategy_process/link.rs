@@ -21,9 +21,9 @@ use tokio::net::UnixStream as Signals;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::record::Record;
-use super::runner::{Broken, RemoteRunner, RunnerParts};
-use super::{StrategyProcessError, StrategyProcessSettings, host, say, system};
+use super::record::EventRecord;
+use super::runner::{RemoteRunner, RunnerFailure, RunnerParts};
+use super::{StrategyProcessError, StrategyProcessSettings, host, print_line, system};
 use crate::clock::Clock;
 use crate::nats::generic::{self, Generic};
 use crate::nats::link::{self, BrokerHealth};
@@ -31,7 +31,7 @@ use crate::nats::subjects::Subjects;
 
 /// Timeout of an answer during the handshake, and pause between two attempts.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
-const AGAIN: Duration = Duration::from_millis(100);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// Longest time of an orderly shutdown.
 const END_MAX: Duration = Duration::from_secs(3);
 /// Longest wait of the loop if nothing is due.
@@ -44,110 +44,112 @@ const GENERICS_MAX: usize = 256;
 const ACKS: &str = "$JS.ACK.";
 
 /// The connections of one process to the broker.
-struct Wire<'a> {
+struct ProcessConnection<'a> {
     settings: &'a StrategyProcessSettings,
     client: Client,
-    weather: Arc<BrokerHealth>,
+    broker_health: Arc<BrokerHealth>,
     subjects: Subjects,
     events: Subscriber,
     market: Subscriber,
     replies: Subscriber,
     inbox: String,
     signals: Signals,
-    said: mpsc::Sender<Generic>,
+    generics: mpsc::Sender<Generic>,
     heard: mpsc::Receiver<jetstream::Message>,
     clock: Clock,
 }
 
 /// The result of a handshake.
-struct Greeted {
+struct Handshake {
     welcome: Box<Welcome>,
-    props: RunnerParts,
+    parts: RunnerParts,
 }
 
-enum End {
-    Asked,
-    Anew,
+enum RunEnd {
+    Signal,
+    Restart,
 }
 
 pub async fn run(
     settings: &StrategyProcessSettings,
     signals: UnixStream,
 ) -> Result<(), StrategyProcessError> {
-    signals.set_nonblocking(true).map_err(system("cannot hear signals"))?;
-    let signals = Signals::from_std(signals).map_err(system("cannot hear signals"))?;
+    signals.set_nonblocking(true).map_err(system("cannot receive signals"))?;
+    let signals = Signals::from_std(signals).map_err(system("cannot receive signals"))?;
     let config = &settings.config;
     let subjects = Subjects::of(&config.nats, &config.service);
-    let (client, weather) =
+    let (client, broker_health) =
         link::open(&config.nats, &subjects.ask(&settings.name), subjects.inbox(&settings.name)).await?;
     let inbox = client.new_inbox();
     let refused = |error: async_nats::SubscribeError| StrategyProcessError::Refused(error.to_string());
-    let (said, to_say) = mpsc::channel(GENERICS_MAX);
-    let (to_hear, heard) = mpsc::channel(GENERICS_MAX);
-    let mut wire = Wire {
+    let (generics, outgoing) = mpsc::channel(GENERICS_MAX);
+    let (incoming_sender, heard) = mpsc::channel(GENERICS_MAX);
+    let mut connection = ProcessConnection {
         events: client.subscribe(subjects.events(&settings.name)).await.map_err(refused)?,
         market: client.subscribe(subjects.market()).await.map_err(refused)?,
         replies: client.subscribe(format!("{inbox}.*")).await.map_err(refused)?,
         settings,
         client: client.clone(),
-        weather,
+        broker_health,
         subjects: subjects.clone(),
         inbox,
         signals,
-        said,
+        generics,
         heard,
         clock: Clock::new(),
     };
-    let life = wire.clock.now().0;
+    let life = connection.clock.now().0;
     // Events between strategies use a separate connection: one with unreadable headers would end
     // this one.
     let (generics, _) = link::open(&config.nats, &subjects.generic(), subjects.inbox(&settings.name)).await?;
-    tokio::spawn(say_generics(client.clone(), subjects.clone(), to_say, life));
-    tokio::spawn(hear_generics(generics, subjects.clone(), settings.name.clone(), to_hear));
-    tokio::spawn(try_canary(client, wire.weather.clone(), subjects.canary(&settings.name)));
+    tokio::spawn(publish_generics(client.clone(), subjects.clone(), outgoing, life));
+    tokio::spawn(receive_generics(generics, subjects.clone(), settings.name.clone(), incoming_sender));
+    tokio::spawn(try_canary(client, connection.broker_health.clone(), subjects.canary(&settings.name)));
     let (mut record, mut heard) = match &config.remote_strategies.record_dir {
         Some(folder) => {
             let opened =
-                Record::open(folder, &settings.name).map_err(system("remote_strategies.record_dir"))?;
+                EventRecord::open(folder, &settings.name).map_err(system("remote_strategies.record_dir"))?;
             (Some(opened.0), opened.1)
         }
         None => (None, Vec::new()),
     };
     loop {
-        let Some(greeted) = wire.greet(record.take(), &heard).await? else { return Ok(()) };
-        let mut stage = RemoteRunner::new(wire.clock.now(), &greeted.welcome, greeted.props);
-        stage.set_broker(wire.clock.now(), wire.weather.is_up());
-        say(&format!("ready strategy={} server={}", settings.name, config.service.name));
-        match wire.play(&mut stage).await? {
-            End::Asked => return Ok(()),
-            End::Anew => {
-                tracing::warn!("what was missed is no longer kept by the server: the strategy begins anew");
-                (record, heard) = stage.take_record();
+        let Some(handshake) = connection.shake_hands(record.take(), &heard).await? else { return Ok(()) };
+        let mut runner = RemoteRunner::new(connection.clock.now(), &handshake.welcome, handshake.parts);
+        runner.set_broker(connection.clock.now(), connection.broker_health.is_up());
+        print_line(&format!("ready strategy={} server={}", settings.name, config.service.name));
+        match connection.run_until_end(&mut runner).await? {
+            RunEnd::Signal => return Ok(()),
+            RunEnd::Restart => {
+                tracing::warn!(
+                    "the server no longer has the missed events: the strategy restarts from the current state"
+                );
+                (record, heard) = runner.take_record();
             }
         }
     }
 }
 
 /// The handshake.
-impl Wire<'_> {
+impl ProcessConnection<'_> {
     /// Repeats the handshake until the server accepts; returns `None` if a signal comes first.
-    async fn greet(
+    async fn shake_hands(
         &mut self,
-        mut record: Option<Record>,
+        mut record: Option<EventRecord>,
         heard: &[u64],
-    ) -> Result<Option<Greeted>, StrategyProcessError> {
+    ) -> Result<Option<Handshake>, StrategyProcessError> {
         let mut waits_for = String::new();
         loop {
             let life = self.clock.now().0;
-            let letter = RemoteRequest::Hello { life, host: host(), heard: heard.to_vec() };
+            let request = RemoteRequest::Hello { life, host: host(), heard: heard.to_vec() };
             let reply = tokio::select! {
-                reply = self.ask(&letter) => reply,
+                reply = self.ask(&request) => reply,
                 _ = self.signals.readable() => return Ok(None),
             };
             match reply {
                 Some(RemoteReply::Welcome(welcome)) => {
-                    if let Some(greeted) = self.unpack(life, welcome, &mut record, heard).await? {
-                        return Ok(Some(greeted));
+                    if let Some(handshake) = self.fetch_state(life, welcome, &mut record, heard).await? {
+                        return Ok(Some(handshake));
                     }
                 }
                 Some(RemoteReply::Refused { text }) => return Err(StrategyProcessError::Refused(text)),
@@ -157,16 +159,16 @@ impl Wire<'_> {
                 }
                 _ => {}
             }
-            sleep(AGAIN).await;
+            sleep(RETRY_PAUSE).await;
         }
     }
 
-    async fn ask(&self, letter: &RemoteRequest) -> Option<RemoteReply> {
+    async fn ask(&self, request: &RemoteRequest) -> Option<RemoteReply> {
         let name = &self.settings.name;
-        let answered = match self.request(self.subjects.ask(name), letter).await? {
+        let answered = match self.request(self.subjects.ask(name), request).await? {
             // The requests have no responder: the server is away, or does not know the strategy.
             Err(error) if error.kind() == RequestErrorKind::NoResponders => {
-                self.request(self.subjects.hello(name), letter).await?
+                self.request(self.subjects.hello(name), request).await?
             }
             answered => answered,
         };
@@ -181,24 +183,24 @@ impl Wire<'_> {
     async fn request(
         &self,
         subject: String,
-        letter: &RemoteRequest,
+        request: &RemoteRequest,
     ) -> Option<Result<Message, RequestError>> {
-        timeout(ANSWER_MAX, self.client.request(subject, letter.encode().into())).await.ok()
+        timeout(ANSWER_MAX, self.client.request(subject, request.encode().into())).await.ok()
     }
 
     /// Fetches the announced data; returns `None` if the server went away in the meantime.
-    async fn unpack(
+    async fn fetch_state(
         &self,
         life: u64,
         welcome: Box<Welcome>,
-        record: &mut Option<Record>,
+        record: &mut Option<EventRecord>,
         heard: &[u64],
-    ) -> Result<Option<Greeted>, StrategyProcessError> {
+    ) -> Result<Option<Handshake>, StrategyProcessError> {
         let damaged = |what: &str, damage| StrategyProcessError::Refused(format!("{what}: {damage}"));
-        let Some(reference) = self.parcel(life, Blob::Reference, welcome.reference_bytes).await else {
+        let Some(reference) = self.fetch_blob(life, Blob::Reference, welcome.reference_bytes).await else {
             return Ok(None);
         };
-        let Some(state) = self.parcel(life, Blob::State, welcome.state_bytes).await else {
+        let Some(state) = self.fetch_blob(life, Blob::State, welcome.state_bytes).await else {
             return Ok(None);
         };
         let reference = RefData::load(&reference).map_err(|damage| damaged("its reference data", damage))?;
@@ -216,11 +218,11 @@ impl Wire<'_> {
         }
         let host = host_settings(self.settings, &welcome.section, &reference, welcome.strategy)?;
         let seed = self.settings.config.service.seed;
-        let props = RunnerParts { life, reference: Arc::new(reference), host, state, missed, record, seed };
-        Ok(Some(Greeted { welcome, props }))
+        let parts = RunnerParts { life, reference: Arc::new(reference), host, state, missed, record, seed };
+        Ok(Some(Handshake { welcome, parts }))
     }
 
-    async fn parcel(&self, life: u64, of: Blob, total: u32) -> Option<Vec<u8>> {
+    async fn fetch_blob(&self, life: u64, of: Blob, total: u32) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         while bytes.len() < total as usize {
             match self.ask(&RemoteRequest::Piece { life, of, at: bytes.len() as u32 }).await? {
@@ -240,15 +242,15 @@ impl Wire<'_> {
             else {
                 return None;
             };
-            for told in events {
-                let shard = told.shard.0 as usize;
+            for numbered in events {
+                let shard = numbered.shard.0 as usize;
                 let (Some(heard), Some(head)) = (heard.get_mut(shard), welcome.heads.get(shard)) else {
                     return None;
                 };
-                *heard = told.event.seq;
+                *heard = numbered.event.seq;
                 // Events after the state are delivered later.
-                if told.event.seq <= head.seen {
-                    all.push(told);
+                if numbered.event.seq <= head.seen {
+                    all.push(numbered);
                 }
             }
             if !more {
@@ -286,18 +288,20 @@ fn host_settings(
 }
 
 /// The loop.
-impl Wire<'_> {
-    async fn play(&mut self, stage: &mut RemoteRunner) -> Result<End, StrategyProcessError> {
+impl ProcessConnection<'_> {
+    async fn run_until_end(&mut self, runner: &mut RemoteRunner) -> Result<RunEnd, StrategyProcessError> {
         let mut ends_at = None;
         loop {
             let now = self.clock.now();
-            stage.poll(now);
-            self.send_all(stage).await;
-            match stage.broken() {
-                Some(Broken::Anew) => return Ok(End::Anew),
-                Some(Broken::Refused(words)) => return Err(StrategyProcessError::Refused(words.clone())),
-                Some(Broken::Record(words)) => {
-                    let error = std::io::Error::other(words.clone());
+            runner.poll(now);
+            self.send_all(runner).await;
+            match runner.broken() {
+                Some(RunnerFailure::Restart) => return Ok(RunEnd::Restart),
+                Some(RunnerFailure::Refused(text)) => {
+                    return Err(StrategyProcessError::Refused(text.clone()));
+                }
+                Some(RunnerFailure::Record(text)) => {
+                    let error = std::io::Error::other(text.clone());
                     return Err(StrategyProcessError::System(
                         "remote_strategies.record_dir".to_string(),
                         error,
@@ -305,57 +309,62 @@ impl Wire<'_> {
                 }
                 None => {}
             }
-            if ends_at.is_some_and(|at| now >= at || stage.has_left()) {
-                self.leave(stage).await;
-                return Ok(End::Asked);
+            if ends_at.is_some_and(|at| now >= at || runner.has_left()) {
+                self.leave(runner).await;
+                return Ok(RunEnd::Signal);
             }
-            let wait = Duration::from_nanos(stage.deadline().since(now)).min(LONG);
-            if self.hear(stage, wait, ends_at.is_none()).await {
+            let wait = Duration::from_nanos(runner.deadline().since(now)).min(LONG);
+            if self.handle_input(runner, wait, ends_at.is_none()).await {
                 let now = self.clock.now();
                 ends_at = Some(now.plus(END_MAX.as_nanos() as u64));
-                stage.wind_down(now);
+                runner.wind_down(now);
             }
         }
     }
 
     /// Handles the first input; returns true if it is a signal.
-    async fn hear(&mut self, stage: &mut RemoteRunner, wait: Duration, minds_signals: bool) -> bool {
+    async fn handle_input(
+        &mut self,
+        runner: &mut RemoteRunner,
+        wait: Duration,
+        accepts_signals: bool,
+    ) -> bool {
         tokio::select! {
             Some(message) = self.replies.next() => {
                 let now = self.clock.now();
-                let number = message.subject.rsplit('.').next().and_then(|word| word.parse().ok());
+                let number = message.subject.rsplit('.').next().and_then(|token| token.parse().ok());
                 if message.status == Some(StatusCode::NO_RESPONDERS) {
-                    stage.handle_silence(now);
+                    runner.handle_silence(now);
                 } else if let (Some(number), Ok(reply)) = (number, RemoteReply::decode(&message.payload)) {
-                    stage.handle_reply(now, number, reply);
+                    runner.handle_reply(now, number, reply);
                 }
             }
             // The server's messages expect no reply: one that does was put here by the broker for
             // another client.
             Some(message) = self.events.next() => {
-                if message.reply.is_none() && let Ok(post) = EventBatch::decode(&message.payload) {
-                    stage.handle_post(self.clock.now(), &post);
+                if message.reply.is_none() && let Ok(batch) = EventBatch::decode(&message.payload) {
+                    runner.handle_events(self.clock.now(), &batch);
                 }
             }
             Some(message) = self.market.next() => {
                 if message.reply.is_none() && let Ok(prices) = PriceBatch::decode(&message.payload) {
-                    stage.handle_prices(self.clock.now(), &prices);
+                    runner.handle_prices(self.clock.now(), &prices);
                 }
             }
-            Some(message) = self.heard.recv() => self.hear_generic(stage, message).await,
-            () = self.weather.changed() => stage.set_broker(self.clock.now(), self.weather.is_up()),
-            _ = self.signals.readable(), if minds_signals => return true,
+            Some(message) = self.heard.recv() => self.deliver_generic(runner, message).await,
+            () = self.broker_health.changed() => runner.set_broker(self.clock.now(), self.broker_health.is_up()),
+            _ = self.signals.readable(), if accepts_signals => return true,
             () = sleep(wait) => {}
         }
         false
     }
 
     /// Delivers an event between strategies, then acknowledges it to the broker.
-    async fn hear_generic(&mut self, stage: &mut RemoteRunner, message: jetstream::Message) {
-        if let Some(said) = Generic::of(&message)
-            && said.from != self.settings.name
+    async fn deliver_generic(&mut self, runner: &mut RemoteRunner, message: jetstream::Message) {
+        if let Some(generics) = Generic::of(&message)
+            && generics.from != self.settings.name
         {
-            stage.handle_generic(self.clock.now(), &said.name, &said.body);
+            runner.handle_generic(self.clock.now(), &generics.name, &generics.body);
         }
         // An acknowledgement is sent to the subject that the message names, so that must be
         // JetStream's.
@@ -364,14 +373,14 @@ impl Wire<'_> {
         }
     }
 
-    async fn send_all(&mut self, stage: &mut RemoteRunner) {
+    async fn send_all(&mut self, runner: &mut RemoteRunner) {
         let subject = self.subjects.ask(&self.settings.name);
-        while let Some((number, letter)) = stage.poll_letter() {
+        while let Some((number, request)) = runner.poll_request() {
             // Messages that cannot be sent now are requested again later.
-            if !self.weather.is_up() {
+            if !self.broker_health.is_up() {
                 continue;
             }
-            let bytes = Bytes::from(letter.encode());
+            let bytes = Bytes::from(request.encode());
             let _ = match number {
                 0 => self.client.publish(subject.clone(), bytes).await,
                 _ => {
@@ -380,50 +389,55 @@ impl Wire<'_> {
                 }
             };
         }
-        while let Some((name, body)) = stage.poll_generic() {
-            let said = Generic::new(&name, Bytes::copy_from_slice(&body), &self.settings.name);
-            let Some(said) = said else {
-                tracing::warn!("an event for other strategies was dropped: its name or its body is none");
+        while let Some((name, body)) = runner.poll_generic() {
+            let generics = Generic::new(&name, Bytes::copy_from_slice(&body), &self.settings.name);
+            let Some(generics) = generics else {
+                tracing::warn!("an event for other strategies was dropped: its name or its body is invalid");
                 continue;
             };
-            hand_on(&self.said, said);
+            enqueue(&self.generics, generics);
         }
     }
 
-    async fn leave(&self, stage: &RemoteRunner) {
-        let _ = self.ask(&RemoteRequest::Bye { life: stage.life() }).await;
+    async fn leave(&self, runner: &RemoteRunner) {
+        let _ = self.ask(&RemoteRequest::Bye { life: runner.life() }).await;
         let _ = timeout(ANSWER_MAX, self.client.flush()).await;
     }
 }
 
 /// Queues an event; returns false if the queue is full and the event is dropped.
-fn hand_on(said: &mpsc::Sender<Generic>, generic: Generic) -> bool {
-    let taken = said.try_send(generic).is_ok();
+fn enqueue(generics: &mpsc::Sender<Generic>, generic: Generic) -> bool {
+    let taken = generics.try_send(generic).is_ok();
     if !taken {
-        tracing::warn!("an event for other strategies was dropped: the broker takes none");
+        tracing::warn!("an event for other strategies was dropped: the queue to the broker is full");
     }
     taken
 }
 
 /// Publishes events in order, each until it is stored.
-async fn say_generics(client: Client, subjects: Subjects, mut said: mpsc::Receiver<Generic>, life: u64) {
+async fn publish_generics(
+    client: Client,
+    subjects: Subjects,
+    mut generics: mpsc::Receiver<Generic>,
+    life: u64,
+) {
     let context = generic::context(&client);
     let mut number: u64 = 0;
-    while let Some(said) = said.recv().await {
-        let id = format!("{}-{life}-{number}", said.from);
-        while said.say(&context, &subjects, &id).await.is_err() {
-            sleep(AGAIN).await;
+    while let Some(generics) = generics.recv().await {
+        let id = format!("{}-{life}-{number}", generics.from);
+        while generics.publish(&context, &subjects, &id).await.is_err() {
+            sleep(RETRY_PAUSE).await;
         }
         number += 1;
     }
 }
 
 /// Tries after each connect what the broker should refuse: see [`Subjects::canary`].
-async fn try_canary(client: Client, weather: Arc<BrokerHealth>, subject: String) {
+async fn try_canary(client: Client, broker_health: Arc<BrokerHealth>, subject: String) {
     let mut tried = 0;
     loop {
-        if weather.is_up() && weather.risen() != tried {
-            tried = weather.risen();
+        if broker_health.is_up() && broker_health.connection_count() != tried {
+            tried = broker_health.connection_count();
             let _ = client.publish(subject.clone(), Bytes::new()).await;
         }
         sleep(LONG).await;
@@ -432,7 +446,7 @@ async fn try_canary(client: Client, weather: Arc<BrokerHealth>, subject: String)
 
 /// Receives the events of others, from the strategy's last acknowledged one; reconnects, because
 /// streams end with their broker.
-async fn hear_generics(
+async fn receive_generics(
     client: Client,
     subjects: Subjects,
     strategy: String,
@@ -449,7 +463,7 @@ async fn hear_generics(
                 }
             }
         }
-        sleep(AGAIN * 5).await;
+        sleep(RETRY_PAUSE * 5).await;
     }
 }
 
@@ -459,13 +473,17 @@ mod tests {
 
     #[test]
     fn events_for_others_are_queued_up_to_the_bound_and_the_newest_are_dropped() {
-        let (said, mut to_say) = mpsc::channel(GENERICS_MAX);
+        let (generics, mut outgoing) = mpsc::channel(GENERICS_MAX);
         let generic = |n: usize| Generic::new("a", n.to_string().into(), "A").unwrap();
         for n in 0..GENERICS_MAX {
-            assert!(hand_on(&said, generic(n)));
+            assert!(enqueue(&generics, generic(n)));
         }
-        assert!(!hand_on(&said, generic(GENERICS_MAX)));
-        assert_eq!(to_say.try_recv().map(|said| said.body), Ok("0".into()), "the first is still the first");
-        assert!(hand_on(&said, generic(GENERICS_MAX + 1)));
+        assert!(!enqueue(&generics, generic(GENERICS_MAX)));
+        assert_eq!(
+            outgoing.try_recv().map(|generics| generics.body),
+            Ok("0".into()),
+            "the first is still the first"
+        );
+        assert!(enqueue(&generics, generic(GENERICS_MAX + 1)));
     }
 }

@@ -24,15 +24,15 @@ use pitlane_engine::strategy::remote_protocol::NumberedEvent;
 use crate::nats::subjects::segment;
 
 #[derive(Debug)]
-pub struct Record {
+pub struct EventRecord {
     file: File,
     line: String,
 }
 
-impl Record {
+impl EventRecord {
     /// Opens the record, and returns it with the last event received by shard; empty if there is no
     /// record, or it contains none.
-    pub fn open(folder: &Path, strategy: &str) -> io::Result<(Record, Vec<u64>)> {
+    pub fn open(folder: &Path, strategy: &str) -> io::Result<(EventRecord, Vec<u64>)> {
         fs::create_dir_all(folder)?;
         let path: PathBuf = folder.join(segment(strategy) + ".told");
         let text = match fs::read_to_string(&path) {
@@ -46,7 +46,7 @@ impl Record {
         if whole < text.len() {
             file.set_len(whole as u64)?;
         }
-        Ok((Record { file, line: String::new() }, heard_of(&text[..whole])))
+        Ok((EventRecord { file, line: String::new() }, received_in(&text[..whole])))
     }
 
     pub fn event(&mut self, told: &NumberedEvent) -> io::Result<()> {
@@ -73,22 +73,22 @@ impl Record {
         self.numbers('B', heard)
     }
 
-    fn numbers(&mut self, letter: char, numbers: &[u64]) -> io::Result<()> {
+    fn numbers(&mut self, tag: char, numbers: &[u64]) -> io::Result<()> {
         self.line.clear();
-        self.line.push(letter);
+        self.line.push(tag);
         numbers.iter().for_each(|number| _ = write!(self.line, " {number}"));
         self.line.push('\n');
         self.file.write_all(self.line.as_bytes())
     }
 }
 
-fn heard_of(text: &str) -> Vec<u64> {
+fn received_in(text: &str) -> Vec<u64> {
     let mut heard: Vec<u64> = Vec::new();
     for line in text.lines() {
-        let mut words = line.split(' ');
-        let letter = words.next();
-        let mut numbers = words.map_while(|word| word.parse::<u64>().ok());
-        match letter {
+        let mut fields = line.split(' ');
+        let tag = fields.next();
+        let mut numbers = fields.map_while(|field| field.parse::<u64>().ok());
+        match tag {
             Some("H" | "B") => heard = numbers.collect(),
             Some("E") => {
                 let (Some(shard), Some(number)) = (numbers.next(), numbers.next()) else { continue };
@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn the_last_entry_about_each_shard_counts() {
-        assert_eq!(heard_of(""), Vec::<u64>::new());
+        assert_eq!(received_in(""), Vec::<u64>::new());
         let text = "B 10 20\nE 0 12 order s1 Entered\nE 1 25 phase Init\nH 15 25\nE 0 17 forgotten s1\n";
-        assert_eq!(heard_of(text), [17, 25]);
-        assert_eq!(heard_of("E 0 5 x\n"), Vec::<u64>::new(), "without a beginning nothing is known");
+        assert_eq!(received_in(text), [17, 25]);
+        assert_eq!(received_in("E 0 5 x\n"), Vec::<u64>::new(), "without a beginning nothing is known");
     }
 }

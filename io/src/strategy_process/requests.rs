@@ -24,16 +24,16 @@ const NUMBERS_MAX: usize = 16_384;
 
 /// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RequestOutcome {
     Done,
     Declined(Reason),
     Busy,
 }
 
 #[derive(Debug, Default)]
-pub struct Requests {
+pub struct PendingRequests {
     /// Requests about orders, by their ids.
-    orders: BTreeMap<IntId, Sent>,
+    orders: BTreeMap<IntId, PendingRequest>,
     /// Other requests; the first of them is under way.
     rest: VecDeque<RemoteRequest>,
     rest_sent: Option<(u64, Timestamp)>,
@@ -44,24 +44,24 @@ pub struct Requests {
 }
 
 #[derive(Debug)]
-struct Sent {
-    letter: RemoteRequest,
+struct PendingRequest {
+    request: RemoteRequest,
     command: Command,
     /// Time at which it is to be sent, again or for the first time.
     due: Timestamp,
 }
 
-impl Requests {
+impl PendingRequests {
     /// Adds an order, or a request about one. The bound is that of the strategy's orders.
     pub fn order(&mut self, life: u64, command: Command) {
         let Some(id) = id_of(&command) else { return };
-        let letter = RemoteRequest::Command { life, command };
-        self.orders.insert(id, Sent { letter, command, due: Timestamp::ZERO });
+        let request = RemoteRequest::Command { life, command };
+        self.orders.insert(id, PendingRequest { request, command, due: Timestamp::ZERO });
     }
 
     /// Adds any other request.
-    pub fn ask(&mut self, letter: RemoteRequest) {
-        self.rest.push_back(letter);
+    pub fn ask(&mut self, request: RemoteRequest) {
+        self.rest.push_back(request);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -69,7 +69,7 @@ impl Requests {
     }
 
     /// Removes a request that an event has answered.
-    pub fn is_answered(&mut self, id: &IntId) {
+    pub fn mark_answered(&mut self, id: &IntId) {
         self.orders.remove(id);
     }
 
@@ -102,7 +102,7 @@ impl Requests {
             let number = number();
             sent.due = again;
             self.numbers.insert(number, *id);
-            out.push_back((number, sent.letter.clone()));
+            out.push_back((number, sent.request.clone()));
         }
         if self.numbers.len() > NUMBERS_MAX {
             let orders = &self.orders;
@@ -112,10 +112,10 @@ impl Requests {
             self.numbers.pop_first();
         }
         let is_due = self.rest_sent.is_none_or(|(_, due)| due <= now);
-        if let Some(letter) = self.rest.front().filter(|_| is_due) {
+        if let Some(request) = self.rest.front().filter(|_| is_due) {
             let number = number();
             self.rest_sent = Some((number, again));
-            out.push_back((number, letter.clone()));
+            out.push_back((number, request.clone()));
         }
     }
 
@@ -125,12 +125,12 @@ impl Requests {
         &mut self,
         now: Timestamp,
         number: u64,
-        answer: Answer,
+        answer: RequestOutcome,
     ) -> Option<(Command, Reason)> {
         if let Some((_, due)) = self.rest_sent.as_mut().filter(|(sent, _)| *sent == number) {
             match answer {
-                Answer::Busy => *due = now.plus(BUSY_NS),
-                Answer::Done | Answer::Declined(_) => {
+                RequestOutcome::Busy => *due = now.plus(BUSY_NS),
+                RequestOutcome::Done | RequestOutcome::Declined(_) => {
                     self.rest_sent = None;
                     self.rest.pop_front();
                 }
@@ -139,15 +139,15 @@ impl Requests {
         }
         let id = self.numbers.remove(&number)?;
         match answer {
-            Answer::Busy => {
+            RequestOutcome::Busy => {
                 self.orders.get_mut(&id)?.due = now.plus(BUSY_NS);
                 None
             }
-            Answer::Done => {
+            RequestOutcome::Done => {
                 self.orders.remove(&id);
                 None
             }
-            Answer::Declined(reason) => self.orders.remove(&id).map(|sent| (sent.command, reason)),
+            RequestOutcome::Declined(reason) => self.orders.remove(&id).map(|sent| (sent.command, reason)),
         }
     }
 
@@ -214,8 +214,8 @@ mod tests {
     use super::*;
 
     /// Returns a strategy's requests, with `count` of them under way.
-    fn requests(count: u64) -> Requests {
-        let mut requests = Requests::default();
+    fn requests(count: u64) -> PendingRequests {
+        let mut requests = PendingRequests::default();
         for n in 0..count {
             let body = CommandKind::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'c', n) };
             requests.order(1, Command::new(Default::default(), 0, body));
@@ -227,9 +227,9 @@ mod tests {
     fn the_number_of_awaited_answers_is_bounded_however_often_requests_are_repeated() {
         const COUNT: u64 = 1_000;
         let (mut requests, mut out, mut last) = (requests(COUNT), VecDeque::new(), 0);
-        let turns = NUMBERS_MAX as u64 / COUNT + 1;
-        for turn in 1..=2 * turns {
-            let (now, again) = (Timestamp(turn), Timestamp(turn + 1));
+        let polls = NUMBERS_MAX as u64 / COUNT + 1;
+        for poll_number in 1..=2 * polls {
+            let (now, again) = (Timestamp(poll_number), Timestamp(poll_number + 1));
             requests.poll(
                 now,
                 again,
@@ -239,11 +239,11 @@ mod tests {
                 },
                 &mut out,
             );
-            assert_eq!(last, turn * COUNT, "each is sent again");
+            assert_eq!(last, poll_number * COUNT, "each is sent again");
             assert_eq!(requests.numbers.len() as u64, last.min(NUMBERS_MAX as u64));
         }
         let first_kept = last - NUMBERS_MAX as u64 + 1;
-        let declined = Answer::Declined(Reason::OwnerAway);
+        let declined = RequestOutcome::Declined(Reason::OwnerAway);
         assert!(requests.handle_answer(Timestamp(9), first_kept - 1, declined).is_none(), "forgotten");
         assert!(requests.handle_answer(Timestamp(9), first_kept, declined).is_some());
         assert!(requests.handle_answer(Timestamp(9), last, declined).is_some());
@@ -253,10 +253,10 @@ mod tests {
     #[test]
     fn messages_of_answered_requests_are_forgotten_before_awaited_ones() {
         let (mut requests, mut out, mut last) = (requests(2), VecDeque::new(), 0);
-        let mut poll = |requests: &mut Requests, turn: u64| {
+        let mut poll = |requests: &mut PendingRequests, poll_number: u64| {
             requests.poll(
-                Timestamp(turn),
-                Timestamp(turn + 1),
+                Timestamp(poll_number),
+                Timestamp(poll_number + 1),
                 || {
                     last += 1;
                     last
@@ -265,14 +265,14 @@ mod tests {
             )
         };
         poll(&mut requests, 1);
-        requests.is_answered(&IntId::numbered(b'c', 0));
-        (2..=NUMBERS_MAX as u64).for_each(|turn| poll(&mut requests, turn));
+        requests.mark_answered(&IntId::numbered(b'c', 0));
+        (2..=NUMBERS_MAX as u64).for_each(|poll_number| poll(&mut requests, poll_number));
         assert_eq!(
             requests.numbers.len(),
             NUMBERS_MAX,
-            "letter 1 is of a request that was answered, and gone"
+            "message 1 belongs to a request that was answered, and is forgotten"
         );
-        let declined = Answer::Declined(Reason::OwnerAway);
+        let declined = RequestOutcome::Declined(Reason::OwnerAway);
         assert!(requests.handle_answer(Timestamp(9), 1, declined).is_none());
         assert!(requests.handle_answer(Timestamp(9), 2, declined).is_some());
     }

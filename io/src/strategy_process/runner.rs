@@ -2,9 +2,9 @@
 //! communicates with a remote server. Time is an argument, and there is no socket.
 //!
 //! ```text
-//! Post, Prices, Reply ─► handle_* ─► lanes ─► Runner ─► Strategy
-//!                                                │ commands
-//! Letter ◄─ poll_letter ◄─ requests ◄─ lanes ◄───┘
+//! Events, Prices, Reply ─► handle_* ─► lanes ─► Runner ─► Strategy
+//!                                                  │ commands
+//! Request ◄─ poll_request ◄─ requests ◄─ lanes ◄───┘
 //! ```
 //!
 //! **The link to the server** is up, lost, or being restored:
@@ -40,8 +40,8 @@ use pitlane_engine::strategy::remote_protocol::{
 use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
-use super::record::Record;
-use super::requests::{Answer, Requests};
+use super::record::EventRecord;
+use super::requests::{PendingRequests, RequestOutcome};
 use crate::strategies;
 
 /// Pause between two attempts to reach the server again.
@@ -66,9 +66,9 @@ enum LinkState {
 
 /// The reason why a runner cannot continue as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum RunnerFailure {
     /// Missed events are no longer available: the strategy restarts from the state.
-    Anew,
+    Restart,
     /// The server refuses the strategy; the text is its reason.
     Refused(String),
     /// The record could not be written.
@@ -86,9 +86,9 @@ pub struct RemoteRunner {
     state: Vec<Vec<Event>>,
     /// Last event received by shard; nothing before it is missing.
     heard: Vec<u64>,
-    requests: Requests,
+    requests: PendingRequests,
     follows: Vec<SecurityId>,
-    way: LinkState,
+    link: LinkState,
     broker_up: bool,
     /// Request for missed events that is under way while the link is up: its number and timeout.
     fetching: Option<(u64, Timestamp)>,
@@ -97,12 +97,12 @@ pub struct RemoteRunner {
     number: u64,
     prices: u64,
     paced: bool,
-    told: (u64, Vec<u64>, bool),
-    spoke_at: Timestamp,
+    last_beat: (u64, Vec<u64>, bool),
+    last_message_at: Timestamp,
     beat_at: Timestamp,
     noted: (Timestamp, Vec<u64>),
-    record: Option<Record>,
-    broken: Option<Broken>,
+    record: Option<EventRecord>,
+    broken: Option<RunnerFailure>,
 }
 
 /// The parts of a runner, beside the welcome.
@@ -113,21 +113,21 @@ pub struct RunnerParts {
     pub state: Vec<StateItem>,
     /// Events between the last one received before and the state.
     pub missed: Vec<NumberedEvent>,
-    pub record: Option<Record>,
+    pub record: Option<EventRecord>,
     pub seed: u64,
 }
 
 impl RemoteRunner {
-    pub fn new(now: Timestamp, welcome: &Welcome, props: RunnerParts) -> RemoteRunner {
+    pub fn new(now: Timestamp, welcome: &Welcome, parts: RunnerParts) -> RemoteRunner {
         let Welcome { epoch, shards, port, numbers, lease_ms, heads, .. } = welcome;
-        let RunnerParts { life, reference, host, state, missed, record, seed } = props;
+        let RunnerParts { life, reference, host, state, missed, record, seed } = parts;
         // The port has the same number as at the server, because orders are identified by it.
         let classes = vec![PortClass::Client; port.0 as usize + 1];
         let (mut ports, ends) = mesh(&classes, *shards, Depths::default());
         let own = ports.pop().expect("there is one for each class");
         let numbers = IdBlock { next: numbers.0, end: numbers.1 };
         let run = strategies::runner_settings(Operation::RealTime, numbers, seed);
-        let mut stage = RemoteRunner {
+        let mut remote = RemoteRunner {
             life,
             epoch: *epoch,
             port: *port,
@@ -136,9 +136,9 @@ impl RemoteRunner {
             ends,
             state: vec![Vec::new(); *shards as usize],
             heard: heads.iter().map(|head| head.seen).collect(),
-            requests: Requests::default(),
+            requests: PendingRequests::default(),
             follows: Vec::new(),
-            way: LinkState::Up,
+            link: LinkState::Up,
             broker_up: true,
             fetching: None,
             out: VecDeque::new(),
@@ -146,24 +146,24 @@ impl RemoteRunner {
             number: 0,
             prices: 0,
             paced: false,
-            told: (0, Vec::new(), false),
-            spoke_at: now,
+            last_beat: (0, Vec::new(), false),
+            last_message_at: now,
             beat_at: now,
             noted: (now, Vec::new()),
             record,
             broken: None,
         };
-        stage.keep_record(|record| record.life(life));
-        for told in missed {
-            stage.write_down(&told);
-            stage.tell(now, told.shard, told.event);
+        remote.keep_record(|record| record.life(life));
+        for numbered in missed {
+            remote.record_event(&numbered);
+            remote.deliver(now, numbered.shard, numbered.event);
         }
         for StateItem { shard, event } in state {
-            if let Some(state) = stage.state.get_mut(shard.0 as usize) {
+            if let Some(state) = remote.state.get_mut(shard.0 as usize) {
                 state.push(event);
             }
         }
-        stage
+        remote
     }
 
     pub fn runner(&self) -> &Runner {
@@ -171,19 +171,19 @@ impl RemoteRunner {
     }
 
     pub fn is_up(&self) -> bool {
-        self.way == LinkState::Up && self.broker_up
+        self.link == LinkState::Up && self.broker_up
     }
 
-    pub fn broken(&self) -> Option<&Broken> {
+    pub fn broken(&self) -> Option<&RunnerFailure> {
         self.broken.as_ref()
     }
 
     /// Returns the record, for the next runner.
-    pub fn take_record(&mut self) -> (Option<Record>, Vec<u64>) {
+    pub fn take_record(&mut self) -> (Option<EventRecord>, Vec<u64>) {
         (self.record.take(), std::mem::take(&mut self.heard))
     }
 
-    pub fn poll_letter(&mut self) -> Option<(u64, RemoteRequest)> {
+    pub fn poll_request(&mut self) -> Option<(u64, RemoteRequest)> {
         self.out.pop_front()
     }
 
@@ -194,13 +194,13 @@ impl RemoteRunner {
 
     /// Returns when it must be polled even if nothing arrives.
     pub fn deadline(&self) -> Timestamp {
-        let way = match self.way {
+        let link = match self.link {
             LinkState::Up => self.beat_at.min(self.requests.deadline()),
             LinkState::Lost { again } => again,
             LinkState::Asking { until, .. } | LinkState::Catching { until, .. } => until,
         };
         let fetch = self.fetching.map_or(Timestamp::MAX, |(_, until)| until);
-        way.min(fetch).min(self.runner.deadline())
+        link.min(fetch).min(self.runner.deadline())
     }
 
     /// Makes every strategy stop and exit.
@@ -225,8 +225,8 @@ impl RemoteRunner {
         self.broker_up = up;
         if !up {
             self.lose(now, "the broker is away");
-        } else if let LinkState::Lost { .. } = self.way {
-            self.way = LinkState::Lost { again: now };
+        } else if let LinkState::Lost { .. } = self.link {
+            self.link = LinkState::Lost { again: now };
         }
     }
 
@@ -235,16 +235,16 @@ impl RemoteRunner {
         self.lose(now, "the server is away");
     }
 
-    pub fn handle_post(&mut self, now: Timestamp, post: &EventBatch) {
-        if post.life != self.life || post.epoch != self.epoch {
+    pub fn handle_events(&mut self, now: Timestamp, batch: &EventBatch) {
+        if batch.life != self.life || batch.epoch != self.epoch {
             return;
         }
-        self.spoke_at = now;
+        self.last_message_at = now;
         let mut lacks = false;
-        for told in &post.events {
-            lacks |= !self.take_in(now, told);
+        for numbered in &batch.events {
+            lacks |= !self.receive_event(now, numbered);
         }
-        self.advance(now, &post.heads, lacks);
+        self.advance(now, &batch.heads, lacks);
     }
 
     fn advance(&mut self, now: Timestamp, heads: &[ShardHead], lacks: bool) {
@@ -260,30 +260,30 @@ impl RemoteRunner {
 
     /// Delivers an event, unless it was delivered before; returns false if an event before it is
     /// missing.
-    fn take_in(&mut self, now: Timestamp, told: &NumberedEvent) -> bool {
-        let Some(heard) = self.heard.get_mut(told.shard.0 as usize) else { return true };
-        if told.event.seq <= *heard {
+    fn receive_event(&mut self, now: Timestamp, numbered: &NumberedEvent) -> bool {
+        let Some(heard) = self.heard.get_mut(numbered.shard.0 as usize) else { return true };
+        if numbered.event.seq <= *heard {
             return true;
         }
-        if told.before > *heard {
+        if numbered.before > *heard {
             return false;
         }
-        *heard = told.event.seq;
-        self.write_down(told);
-        if let Some(id) = remote_protocol::answers(&told.event) {
-            self.requests.is_answered(&id);
+        *heard = numbered.event.seq;
+        self.record_event(numbered);
+        if let Some(id) = remote_protocol::answers(&numbered.event) {
+            self.requests.mark_answered(&id);
         }
-        self.tell(now, told.shard, told.event);
+        self.deliver(now, numbered.shard, numbered.event);
         true
     }
 
-    fn write_down(&mut self, told: &NumberedEvent) {
-        self.keep_record(|record| record.event(told));
+    fn record_event(&mut self, numbered: &NumberedEvent) {
+        self.keep_record(|record| record.event(numbered));
     }
 
-    fn keep_record(&mut self, write: impl FnOnce(&mut Record) -> io::Result<()>) {
+    fn keep_record(&mut self, write: impl FnOnce(&mut EventRecord) -> io::Result<()>) {
         if let Some(Err(error)) = self.record.as_mut().map(write) {
-            self.broken = Some(Broken::Record(error.to_string()));
+            self.broken = Some(RunnerFailure::Record(error.to_string()));
         }
     }
 
@@ -297,13 +297,13 @@ impl RemoteRunner {
     }
 
     /// Passes an event to the runner, as its shard would.
-    fn tell(&mut self, now: Timestamp, shard: ShardId, event: Event) {
+    fn deliver(&mut self, now: Timestamp, shard: ShardId, event: Event) {
         let Some(end) = self.ends.get_mut(shard.0 as usize) else { return };
         self.requests.note(&event);
         if end.send(self.port, event).is_err() {
             self.runner.drain_events(now, EVENTS_PER_POLL_MAX);
             let sent = self.ends[shard.0 as usize].send(self.port, event);
-            sent.expect("the lane was emptied just now");
+            sent.expect("the lane was just emptied");
         }
     }
 
@@ -317,20 +317,20 @@ impl RemoteRunner {
             // it.
             let known = self.runner.market().tick(tick.security);
             if known.is_none_or(|known| known.at <= tick.at) {
-                self.tell_tick(now, tick);
+                self.deliver_tick(now, tick);
             }
         }
     }
 
     /// Passes a tick of a followed security to the runner, whose subscriptions decide which
     /// strategy receives it.
-    fn tell_tick(&mut self, now: Timestamp, tick: &Tick) {
+    fn deliver_tick(&mut self, now: Timestamp, tick: &Tick) {
         if !self.follows.contains(&tick.security) {
             return;
         }
         let shard = pitlane_engine::shard::shard_of(tick.security, self.ends.len() as u8);
         let seq = self.heard[shard.0 as usize];
-        self.tell(now, shard, Event { seq, at: tick.at, body: EventKind::Tick(*tick) });
+        self.deliver(now, shard, Event { seq, at: tick.at, body: EventKind::Tick(*tick) });
         self.runner.drain_events(now, EVENTS_PER_POLL_MAX);
     }
 
@@ -339,19 +339,19 @@ impl RemoteRunner {
     }
 
     pub fn handle_reply(&mut self, now: Timestamp, number: u64, reply: RemoteReply) {
-        self.spoke_at = now;
-        match (self.way, reply) {
-            (_, RemoteReply::Refused { text }) => self.broken = Some(Broken::Refused(text)),
+        self.last_message_at = now;
+        match (self.link, reply) {
+            (_, RemoteReply::Refused { text }) => self.broken = Some(RunnerFailure::Refused(text)),
             (LinkState::Asking { number: asked, .. }, RemoteReply::Welcome(welcome)) if asked == number => {
                 self.epoch = welcome.epoch;
                 let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
-                self.way = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
+                self.link = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
             }
             (
                 LinkState::Asking { number: asked, .. } | LinkState::Catching { number: asked, .. },
                 RemoteReply::Gone,
             ) if asked == number => {
-                self.broken = Some(Broken::Anew);
+                self.broken = Some(RunnerFailure::Restart);
             }
             (LinkState::Catching { number: asked, .. }, RemoteReply::Missed { events, more })
                 if asked == number =>
@@ -360,15 +360,17 @@ impl RemoteRunner {
             }
             (LinkState::Up, RemoteReply::Missed { events, more }) if self.is_fetch(number) => {
                 self.fetching = None;
-                events.iter().for_each(|told| _ = self.take_in(now, told));
+                events.iter().for_each(|numbered| _ = self.receive_event(now, numbered));
                 if more {
                     self.fetch(now);
                 }
             }
-            (LinkState::Up, RemoteReply::Gone) if self.is_fetch(number) => self.broken = Some(Broken::Anew),
+            (LinkState::Up, RemoteReply::Gone) if self.is_fetch(number) => {
+                self.broken = Some(RunnerFailure::Restart)
+            }
             (LinkState::Up, RemoteReply::UnknownSession) => {
-                self.lose(now, "the server has started anew, or has given us up");
-                self.way = LinkState::Lost { again: now };
+                self.lose(now, "the server has restarted, or no longer knows this process");
+                self.link = LinkState::Lost { again: now };
             }
             (_, reply) => self.handle_answer(now, number, &reply),
         }
@@ -379,14 +381,14 @@ impl RemoteRunner {
     }
 
     fn catch_up(&mut self, now: Timestamp, events: &[NumberedEvent], more: bool) {
-        events.iter().for_each(|told| _ = self.take_in(now, told));
+        events.iter().for_each(|numbered| _ = self.receive_event(now, numbered));
         if more {
             let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
-            self.way = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
+            self.link = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
             return;
         }
-        tracing::info!("the way to the server is up again");
-        self.way = LinkState::Up;
+        tracing::info!("the connection to the server is up again");
+        self.link = LinkState::Up;
         self.beat_at = now;
         for security in self.follows.clone() {
             self.requests.ask(RemoteRequest::Follow { life: self.life, security, on: true });
@@ -396,16 +398,16 @@ impl RemoteRunner {
 
     fn handle_answer(&mut self, now: Timestamp, number: u64, reply: &RemoteReply) {
         let answer = match reply {
-            RemoteReply::Accepted => Answer::Done,
+            RemoteReply::Accepted => RequestOutcome::Done,
             RemoteReply::Follows { tick } => {
                 // The current tick is used unless newer prices have arrived.
                 if let Some(tick) = tick.filter(|tick| self.runner.market().tick(tick.security).is_none()) {
-                    self.tell_tick(now, &tick);
+                    self.deliver_tick(now, &tick);
                 }
-                Answer::Done
+                RequestOutcome::Done
             }
-            RemoteReply::Declined { reason } => Answer::Declined(*reason),
-            RemoteReply::Busy => Answer::Busy,
+            RemoteReply::Declined { reason } => RequestOutcome::Declined(*reason),
+            RemoteReply::Busy => RequestOutcome::Busy,
             RemoteReply::Welcome(_)
             | RemoteReply::Refused { .. }
             | RemoteReply::Wait { .. }
@@ -444,7 +446,7 @@ impl RemoteRunner {
                 }
             }
         }
-        self.find_way(now);
+        self.check_link(now);
         if self.is_up() {
             let number = &mut self.number;
             self.requests.poll(
@@ -477,10 +479,10 @@ impl RemoteRunner {
         match command.body {
             CommandKind::Snapshot { port } => {
                 for event in std::mem::take(&mut self.state[shard.0 as usize]) {
-                    self.tell(now, shard, event);
+                    self.deliver(now, shard, event);
                 }
                 let seq = self.heard[shard.0 as usize];
-                self.tell(now, shard, Event { seq, at: now, body: EventKind::SnapshotEnd { port } });
+                self.deliver(now, shard, Event { seq, at: now, body: EventKind::SnapshotEnd { port } });
             }
             CommandKind::Watch { what: Watch::Ticks(security), on, .. } => {
                 self.follows.retain(|followed| *followed != security);
@@ -512,17 +514,17 @@ impl RemoteRunner {
             return;
         };
         let seq = self.heard[shard.0 as usize];
-        self.tell(now, shard, Event { seq, at: now, body });
+        self.deliver(now, shard, Event { seq, at: now, body });
     }
 
-    fn send(&mut self, letter: RemoteRequest) -> u64 {
+    fn send(&mut self, request: RemoteRequest) -> u64 {
         self.number += 1;
-        self.out.push_back((self.number, letter));
+        self.out.push_back((self.number, request));
         self.number
     }
 
     fn fetch(&mut self, now: Timestamp) {
-        if self.way == LinkState::Up && self.fetching.is_none_or(|(_, until)| until <= now) {
+        if self.link == LinkState::Up && self.fetching.is_none_or(|(_, until)| until <= now) {
             let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
             self.fetching = Some((number, now.plus(ANSWER_NS)));
         }
@@ -531,36 +533,37 @@ impl RemoteRunner {
     /// Sends a heartbeat; at once, if the server waits for what the strategy has received.
     fn beat(&mut self, now: Timestamp) {
         let idle = self.has_left();
-        let is_news = (self.told.0, self.told.2) != (self.prices, idle) || self.told.1 != self.heard;
+        let is_news =
+            (self.last_beat.0, self.last_beat.2) != (self.prices, idle) || self.last_beat.1 != self.heard;
         if now < self.beat_at && !(self.paced && is_news) {
             return;
         }
-        self.told = (self.prices, self.heard.clone(), idle);
+        self.last_beat = (self.prices, self.heard.clone(), idle);
         let (prices, heard) = (self.prices, self.heard.clone());
-        let letter = RemoteRequest::Heartbeat { life: self.life, prices, heard, idle };
+        let request = RemoteRequest::Heartbeat { life: self.life, prices, heard, idle };
         if now >= self.beat_at {
             self.beat_at = now.plus(self.lease_ns / BEATS_PER_LEASE);
-            self.send(letter);
+            self.send(request);
         } else {
-            self.out.push_back((0, letter));
+            self.out.push_back((0, request));
         }
     }
 
     fn lose(&mut self, now: Timestamp, why: &str) {
-        if let LinkState::Lost { .. } = self.way {
+        if let LinkState::Lost { .. } = self.link {
             return;
         }
-        if self.way == LinkState::Up {
-            tracing::warn!(why, "the way to the server is lost: orders are refused until it is found again");
+        if self.link == LinkState::Up {
+            tracing::warn!(why, "the connection to the server is lost: orders are refused until it is back");
         }
-        self.way = LinkState::Lost { again: now.plus(RESUME_NS) };
+        self.link = LinkState::Lost { again: now.plus(RESUME_NS) };
         self.fetching = None;
     }
 
     /// Detects a silent server, and tries to reach it again if the link is lost.
-    fn find_way(&mut self, now: Timestamp) {
-        match self.way {
-            LinkState::Up if now.since(self.spoke_at) > self.lease_ns => {
+    fn check_link(&mut self, now: Timestamp) {
+        match self.link {
+            LinkState::Up if now.since(self.last_message_at) > self.lease_ns => {
                 self.lose(now, "the server is silent")
             }
             LinkState::Up => {
@@ -570,13 +573,13 @@ impl RemoteRunner {
             }
             LinkState::Lost { again } if again <= now && self.broker_up => {
                 let number = self.send(RemoteRequest::Resume { life: self.life, heard: self.heard.clone() });
-                self.way = LinkState::Asking { number, until: now.plus(ANSWER_NS) };
+                self.link = LinkState::Asking { number, until: now.plus(ANSWER_NS) };
             }
             LinkState::Lost { again } if again <= now => {
-                self.way = LinkState::Lost { again: now.plus(RESUME_NS) }
+                self.link = LinkState::Lost { again: now.plus(RESUME_NS) }
             }
             LinkState::Asking { until, .. } | LinkState::Catching { until, .. } if until <= now => {
-                self.way = LinkState::Lost { again: now };
+                self.link = LinkState::Lost { again: now };
             }
             LinkState::Lost { .. } | LinkState::Asking { .. } | LinkState::Catching { .. } => {}
         }

@@ -23,15 +23,15 @@ mod made;
 const NOW: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
 
 /// A folder for one test, removed when it is dropped.
-struct Folder(PathBuf);
+struct TlsFolder(PathBuf);
 
-impl Folder {
-    fn new() -> Folder {
+impl TlsFolder {
+    fn new() -> TlsFolder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("pitlane-tls-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        TlsFolder(path)
     }
 
     fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -41,32 +41,32 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TlsFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-fn self_signed(folder: &Folder) -> TlsSettings {
+fn self_signed(folder: &TlsFolder) -> TlsSettings {
     let certificate = Certificate::SelfSigned { folder: folder.0.join("data") };
     TlsSettings { certificate, client_ca: None }
 }
 
 /// Returns the certificate of a self-signed server, which is its own authority.
-fn authority(folder: &Folder) -> Vec<CertificateDer<'static>> {
+fn authority(folder: &TlsFolder) -> Vec<CertificateDer<'static>> {
     certificates(&folder.0.join("data/self-signed.pem")).unwrap()
 }
 
-struct Client {
+struct TlsClient {
     trusts: Vec<CertificateDer<'static>>,
     identity: Option<Identity>,
     versions: &'static [&'static SupportedProtocolVersion],
     provider: Arc<CryptoProvider>,
 }
 
-impl Client {
-    fn trusting(trusts: Vec<CertificateDer<'static>>) -> Client {
-        Client { trusts, identity: None, versions: rustls::ALL_VERSIONS, provider: provider() }
+impl TlsClient {
+    fn trusting(trusts: Vec<CertificateDer<'static>>) -> TlsClient {
+        TlsClient { trusts, identity: None, versions: rustls::ALL_VERSIONS, provider: provider() }
     }
 
     fn config(self) -> ClientConfig {
@@ -84,7 +84,7 @@ impl Client {
 }
 
 /// Sends four bytes each way; returns the certificate that the server presented.
-fn talk(tls: &Tls, client: Client, name: &str) -> Result<CertificateDer<'static>, String> {
+fn talk(tls: &Tls, client: TlsClient, name: &str) -> Result<CertificateDer<'static>, String> {
     let connection = connect(tls, Arc::new(client.config()), name)?;
     Ok(connection.peer_certificates().unwrap()[0].clone().into_owned())
 }
@@ -117,12 +117,12 @@ fn connect(tls: &Tls, client: Arc<ClientConfig>, name: &str) -> Result<ClientCon
 
 #[test]
 fn a_first_start_creates_a_certificate_for_this_machine_and_protects_its_key() {
-    let folder = Folder::new();
+    let folder = TlsFolder::new();
     let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
     for name in ["localhost", "127.0.0.1", "::1"] {
-        talk(&tls, Client::trusting(authority(&folder)), name).unwrap();
+        talk(&tls, TlsClient::trusting(authority(&folder)), name).unwrap();
     }
-    assert!(talk(&tls, Client::trusting(authority(&folder)), "example.com").is_err());
+    assert!(talk(&tls, TlsClient::trusting(authority(&folder)), "example.com").is_err());
     let mode =
         |name: &str| fs::metadata(folder.0.join("data").join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("self-signed.key"), 0o600);
@@ -137,27 +137,27 @@ fn real_now() -> Timestamp {
 
 #[test]
 fn both_tls_versions_are_supported() {
-    let folder = Folder::new();
+    let folder = TlsFolder::new();
     let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
     assert_eq!(rustls::ALL_VERSIONS.len(), 2);
     for versions in rustls::ALL_VERSIONS.chunks(1) {
-        let client = Client { versions, ..Client::trusting(authority(&folder)) };
+        let client = TlsClient { versions, ..TlsClient::trusting(authority(&folder)) };
         talk(&tls, client, "localhost").unwrap();
     }
 }
 
 #[test]
 fn the_key_exchange_is_post_quantum_unless_the_client_lacks_it() {
-    let folder = Folder::new();
+    let folder = TlsFolder::new();
     let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
-    let group_with = |client: Client| {
+    let group_with = |client: TlsClient| {
         let connection = connect(&tls, Arc::new(client.config()), "localhost").unwrap();
         connection.negotiated_key_exchange_group().map(|group| group.name())
     };
-    assert_eq!(group_with(Client::trusting(authority(&folder))), Some(NamedGroup::X25519MLKEM768));
+    assert_eq!(group_with(TlsClient::trusting(authority(&folder))), Some(NamedGroup::X25519MLKEM768));
     for group in [aws_lc_rs::kx_group::X25519, aws_lc_rs::kx_group::SECP256R1] {
         let older = CryptoProvider { kx_groups: vec![group], ..aws_lc_rs::default_provider() };
-        let client = Client { provider: Arc::new(older), ..Client::trusting(authority(&folder)) };
+        let client = TlsClient { provider: Arc::new(older), ..TlsClient::trusting(authority(&folder)) };
         assert_eq!(group_with(client), Some(group.name()));
     }
 }
@@ -166,10 +166,10 @@ fn the_key_exchange_is_post_quantum_unless_the_client_lacks_it() {
 /// arrives.
 #[test]
 fn sessions_are_not_resumed_and_no_ticket_follows_a_handshake() {
-    let folder = Folder::new();
+    let folder = TlsFolder::new();
     let tls = Tls::open(self_signed(&folder), real_now()).unwrap();
     for versions in rustls::ALL_VERSIONS.chunks(1) {
-        let client = Arc::new(Client { versions, ..Client::trusting(authority(&folder)) }.config());
+        let client = Arc::new(TlsClient { versions, ..TlsClient::trusting(authority(&folder)) }.config());
         for _ in 0..2 {
             let connection = connect(&tls, client.clone(), "localhost").unwrap();
             assert_ne!(connection.handshake_kind(), Some(rustls::HandshakeKind::Resumed));
@@ -180,7 +180,7 @@ fn sessions_are_not_resumed_and_no_ticket_follows_a_handshake() {
 
 #[test]
 fn a_certificate_is_kept_until_it_is_about_to_expire() {
-    let folder = Folder::new();
+    let folder = TlsFolder::new();
     let open = |now| Tls::open(self_signed(&folder), now).unwrap().not_after();
     let first = open(NOW);
     assert_eq!(first.since(NOW) / NS_PER_DAY, 363, "some hours of the first day are over");
@@ -192,7 +192,7 @@ fn a_certificate_is_kept_until_it_is_about_to_expire() {
 
 #[test]
 fn an_interrupted_start_is_repaired_by_the_next() {
-    let folder = Folder::new();
+    let folder = TlsFolder::new();
     Tls::open(self_signed(&folder), NOW).unwrap();
     for spoil in ["self-signed.key", "self-signed.pem"] {
         fs::remove_file(folder.0.join("data").join(spoil)).unwrap();
@@ -204,12 +204,12 @@ fn an_interrupted_start_is_repaired_by_the_next() {
 
 #[test]
 fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
-    let (folder, authority) = (Folder::new(), Authority::new());
+    let (folder, authority) = (TlsFolder::new(), Authority::new());
     let (chain, key) = authority.sign("localhost");
     let files =
         Certificate::Files { chain: folder.write("chain.pem", &chain), key: folder.write("key.pem", &key) };
     let tls = Tls::open(TlsSettings { certificate: files, client_ca: None }, real_now()).unwrap();
-    let see = || talk(&tls, Client::trusting(authority.trusted()), "localhost").unwrap();
+    let see = || talk(&tls, TlsClient::trusting(authority.trusted()), "localhost").unwrap();
     let first = see();
     assert_eq!(see(), first);
 
@@ -226,13 +226,13 @@ fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
 
 #[test]
 fn only_clients_of_the_authority_in_force_are_accepted() {
-    let folder = Folder::new();
+    let folder = TlsFolder::new();
     let (ours, others) = (Authority::new(), Authority::new());
     let ca = folder.write("ca.pem", &ours.pem);
     let settings = TlsSettings { client_ca: Some(ca), ..self_signed(&folder) };
     let tls = Tls::open(settings, real_now()).unwrap();
     let come = |identity| {
-        let client = Client { identity, ..Client::trusting(super::tests::authority(&folder)) };
+        let client = TlsClient { identity, ..TlsClient::trusting(super::tests::authority(&folder)) };
         talk(&tls, client, "localhost").is_ok()
     };
     assert!(come(Some(ours.identity())));
@@ -246,7 +246,7 @@ fn only_clients_of_the_authority_in_force_are_accepted() {
 
 #[test]
 fn errors_for_the_operator_name_the_file() {
-    let (folder, authority) = (Folder::new(), Authority::new());
+    let (folder, authority) = (TlsFolder::new(), Authority::new());
     let (chain, key) = authority.sign("localhost");
     let (chain, key) = (folder.write("chain.pem", &chain), folder.write("key.pem", &key));
     let (empty, rubbish) = (folder.write("empty.pem", ""), folder.write("bad.pem", BAD));

@@ -187,7 +187,7 @@ fn anchors_reveal_removed_and_recomputed_lines_of_the_log() {
     }
     let cases = [
         (lines[..6].concat(), "missing: lines 7 to 8: the file audit-anchor", true),
-        (lines[2..].concat(), "missing: lines 1 to 2; if these were put away", false),
+        (lines[2..].concat(), "missing: lines 1 to 2; if these were archived", false),
         (again, "rewritten: line 8 has hash", true),
     ];
     for (text, expected, is_refused) in cases {

@@ -110,7 +110,7 @@ fn a_service_without_any_login_does_not_start() {
     assert!(missing.complaints.contains("users: No such file"), "{}", missing.complaints);
     fs::write(&users, "# nobody yet\n").unwrap();
     let nobody = Service::start(&data, &settings, None).end();
-    assert!(nobody.complaints.contains("nobody could log in"), "{}", nobody.complaints);
+    assert!(nobody.complaints.contains("no user can log in"), "{}", nobody.complaints);
     fs::write(&users, "alice admin * secret\n").unwrap();
     let wrong = Service::start(&data, &settings, None).end();
     assert!(wrong.complaints.contains("users:1: password: it must begin with"), "{}", wrong.complaints);

@@ -85,7 +85,7 @@ impl Server {
             service_status: standing.clone(),
             stages: Box::new(|| vec![stage()]),
             report: None,
-            auth_client: Auth::open(AuthSettings::off()).unwrap().seat(remote.wakeup().clone()),
+            auth_client: Auth::open(AuthSettings::off()).unwrap().client(remote.wakeup().clone()),
             notification_channels: Vec::new(),
             log: None,
             audit: None,

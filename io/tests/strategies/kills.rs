@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use pitlane::config::{self, Machine, Sources};
 use pitlane::journal::disk::Disk;
-use pitlane::journal::{self, JournalSettings, Level, Setup, Unheard};
+use pitlane::journal::{self, EventReceivers, JournalSettings, JournalSetup, Level};
 use pitlane::platform::{HTTP, PlatformSettings};
 use pitlane::refdata;
 use pitlane::strategy_process::record::write_event;
@@ -261,7 +261,7 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
         })
         .collect();
     let disk = Disk::Real;
-    let setup = Setup {
+    let setup = JournalSetup {
         disk: &disk,
         data: place,
         journal: JournalSettings {
@@ -275,7 +275,11 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
         shards: SHARDS,
         reference: (*reference).clone(),
         settings: PlatformSettings::of(&config, &reference).shard,
-        unheard: Unheard { elsewhere: sources.clone(), elsewhere_max: usize::MAX, ..Unheard::default() },
+        receivers: EventReceivers {
+            elsewhere: sources.clone(),
+            elsewhere_max: usize::MAX,
+            ..EventReceivers::default()
+        },
     };
     let opened = journal::open(setup, Timestamp(u64::MAX / 2), &mut |_| {}).unwrap();
     let lines_of = |source| {

@@ -9,7 +9,7 @@ use super::{
     SHARDS_MAX, SLOT_AT, SLOT_BYTES, record_bytes,
 };
 use crate::journal::disk::PAGE_BYTES;
-use crate::journal::{Fault, What};
+use crate::journal::{Fault, FaultKind};
 
 fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
@@ -23,7 +23,7 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 /// without an intact slot, or of another session, is an error.
 pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
     let damaged = |at: usize, words: &str| {
-        Err(Fault::new(&place.path, at, What::StateDamaged(format!("the FIX store {words}"))))
+        Err(Fault::new(&place.path, at, FaultKind::StateDamaged(format!("the FIX store {words}"))))
     };
     if bytes.len() <= RING_AT || bytes[..8] != MAGIC {
         return damaged(0, "is none");

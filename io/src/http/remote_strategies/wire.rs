@@ -120,9 +120,9 @@ async fn create_stream(
     client: Client,
     broker_health: Arc<BrokerHealth>,
 ) {
-    let (context, risen) = (generic::context(&client), broker_health.risen());
+    let (context, risen) = (generic::context(&client), broker_health.connection_count());
     let mut has_logged = false;
-    while broker_health.is_up() && broker_health.risen() == risen {
+    while broker_health.is_up() && broker_health.connection_count() == risen {
         match create_all(&context, &remote_strategies).await {
             Ok(()) => return,
             Err(error) if !has_logged => {
@@ -136,9 +136,9 @@ async fn create_stream(
 }
 
 async fn create_all(context: &Context, remote_strategies: &RemoteStrategies) -> Result<(), String> {
-    generic::keep(context, &remote_strategies.subjects, &remote_strategies.settings).await?;
+    generic::ensure_stream(context, &remote_strategies.subjects, &remote_strategies.settings).await?;
     for name in remote_strategies.names() {
-        generic::keep_consumer(context, &remote_strategies.subjects, &name).await?;
+        generic::ensure_consumer(context, &remote_strategies.subjects, &name).await?;
     }
     Ok(())
 }
@@ -214,22 +214,21 @@ async fn receive_unknown(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategi
     };
     loop {
         tokio::select! {
-            Some(Message { subject, reply: Some(reply), .. }) = hellos.next() => {
-                match remote_strategies.subjects.greeter(&subject, &reply) {
-                    Some(segment) if !remote_strategies.has_segment(segment) => remote_strategies.refuse(reply),
-                    Some(_) => {}
-                    None => remote_strategies.record_misrouted(app.now(), &subject, Some(&reply)),
+                    Some(Message { subject, reply: Some(reply), .. }) = hellos.next() => {
+        match remote_strategies.subjects.hello_sender ( & subject , & reply ) { Some ( segment ) if ! remote_strategies.has_segment ( segment ) => remote_strategies.refuse ( reply ) ,
+                            Some(_) => {}
+                            None => remote_strategies.record_misrouted(app.now(), &subject, Some(&reply)),
+                        }
+                    }
+                    Some(Message { subject, .. }) = canaries.next() => {
+                        let segment = subject.rsplit('.').next().unwrap_or_default();
+                        if remote_strategies.has_segment(segment) {
+                            remote_strategies.record_wide_login(segment, client.server_info().auth_required);
+                        }
+                    }
+                    Some(_) = servers.next() => remote_strategies.record_wide_login(SERVERS, client.server_info().auth_required),
+                    else => return,
                 }
-            }
-            Some(Message { subject, .. }) = canaries.next() => {
-                let segment = subject.rsplit('.').next().unwrap_or_default();
-                if remote_strategies.has_segment(segment) {
-                    remote_strategies.record_wide_login(segment, client.server_info().auth_required);
-                }
-            }
-            Some(_) = servers.next() => remote_strategies.record_wide_login(SERVERS, client.server_info().auth_required),
-            else => return,
-        }
     }
 }
 
@@ -298,7 +297,7 @@ async fn publish_generics(remote_strategies: Rc<RemoteStrategies>, client: Clien
             continue;
         };
         match generic_event
-            .say(&context, &remote_strategies.subjects, &format!("{SERVER}-{epoch}-{number}"))
+            .publish(&context, &remote_strategies.subjects, &format!("{SERVER}-{epoch}-{number}"))
             .await
         {
             Ok(()) => {

@@ -8,11 +8,11 @@ use async_nats::jetstream::publish::PublishAck;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::{AGAIN, NOT_HEARD, Shipper, TICKS_PER_SWEEP};
+use super::{NO_ANSWER, RETRY_PAUSE, Shipper, TICKS_PER_SWEEP};
 use crate::journal::disk::Disk;
-use crate::standby::message::What;
+use crate::standby::message::ReplicationKind;
 use crate::standby::position::Acked;
-use crate::standby::window::Sent;
+use crate::standby::window::SentMessage;
 
 /// Number of messages that reserve space for cancels: two megabytes, enough for some thousands of
 /// cancels.
@@ -56,7 +56,7 @@ impl Shipper {
             // disk.
             Err(error) if error.kind() == PublishErrorKind::Other => {
                 if self.refused.is_none() && !self.is_full {
-                    tracing::error!(%error, "the broker cannot store the journal for the standby: cancels only, until it can");
+                    tracing::error!(%error, "the broker cannot store the journal for the standby: only cancels are accepted until it can");
                 }
                 self.refused = Some(error.to_string());
                 self.set_full(true);
@@ -68,8 +68,8 @@ impl Shipper {
 
     pub(super) fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;
-        if let Some(cargo) = &self.cargo {
-            cargo.healths.iter().for_each(|health| health.set_broker_full(is_full));
+        if let Some(changes) = &self.changes {
+            changes.healths.iter().for_each(|health| health.set_broker_full(is_full));
         }
     }
 
@@ -87,10 +87,10 @@ impl Shipper {
             self.stream.release_reserve().await;
         }
         if self.reserved < RESERVE_MAX {
-            self.send(What::Reserve { number: self.reserved }, None).await;
+            self.send(ReplicationKind::Reserve { number: self.reserved }, None).await;
         } else if self.is_full {
             self.set_full(false);
-            tracing::warn!("the broker has room again: orders are taken");
+            tracing::warn!("the broker has space again: orders are accepted");
         }
     }
 
@@ -102,18 +102,18 @@ impl Shipper {
         }
         self.stream.release_reserve().await;
         self.reserved = 0;
-        if self.window.sent.front().is_some_and(Sent::is_reserve) && self.window.sent.len() == 1 {
+        if self.window.sent.front().is_some_and(SentMessage::is_reserve) && self.window.sent.len() == 1 {
             self.window.pop();
             self.seq -= 1;
         }
-        sleep(AGAIN).await;
+        sleep(RETRY_PAUSE).await;
     }
 
     /// Returns why this server must not lead any longer, when nothing was stored for a lease.
-    pub(super) fn silence(&self) -> String {
+    pub(super) fn silence_reason(&self) -> String {
         match &self.refused {
             Some(error) => format!("the broker has stored nothing for a lease: {error}"),
-            None => NOT_HEARD.to_string(),
+            None => NO_ANSWER.to_string(),
         }
     }
 }

@@ -12,11 +12,11 @@
 
 use tokio::time::{Instant, sleep};
 
-use super::{AGAIN, Shipper};
-use crate::standby::message::{ReplicationMessage, What};
-use crate::standby::origin::{self, Foreign, Found, mark};
-use crate::standby::stream::{End, Place};
-use crate::standby::window::Sent;
+use super::{RETRY_PAUSE, Shipper};
+use crate::standby::message::{ReplicationKind, ReplicationMessage};
+use crate::standby::origin::{self, ForeignReason, StreamMessage, content_hash};
+use crate::standby::stream::{ExpectedPosition, StreamEnd};
+use crate::standby::window::SentMessage;
 
 const LOST: &str = "the broker has lost what it had acknowledged: it is sent again from this server's folder";
 
@@ -25,7 +25,7 @@ enum Unresolved {
     /// The broker does not answer.
     Broker,
     /// This server must not lead any longer.
-    Over(String),
+    Deposed(String),
 }
 
 /// The end of the stream, as far as it is known.
@@ -46,17 +46,17 @@ impl Shipper {
                     self.send_rest(reached).await;
                     return Ok(());
                 }
-                Err(Unresolved::Broker) => sleep(AGAIN).await,
-                Err(Unresolved::Over(why)) => return Err(why),
+                Err(Unresolved::Broker) => sleep(RETRY_PAUSE).await,
+                Err(Unresolved::Deposed(why)) => return Err(why),
             }
         }
-        Err(self.silence())
+        Err(self.silence_reason())
     }
 
     async fn settle_stored(&mut self) -> Result<Reached, Unresolved> {
         let end = self.stream.end().await.map_err(|_| Unresolved::Broker)?;
         if end.is_empty || end.seq < self.acked.seq {
-            return Err(Unresolved::Over(LOST.to_string()));
+            return Err(Unresolved::Deposed(LOST.to_string()));
         }
         // Each message is stored directly behind its predecessor or not at all, so the last one
         // covers all.
@@ -65,7 +65,7 @@ impl Shipper {
             return Ok(Reached { seq: end.seq, is_ours: true });
         }
         if !self.has_acknowledged().await? {
-            return Err(Unresolved::Over(LOST.to_string()));
+            return Err(Unresolved::Deposed(LOST.to_string()));
         }
         self.look_behind_acknowledged(&end).await
     }
@@ -82,7 +82,7 @@ impl Shipper {
     }
 
     /// Examines each message behind the acknowledged ones.
-    async fn look_behind_acknowledged(&mut self, end: &End) -> Result<Reached, Unresolved> {
+    async fn look_behind_acknowledged(&mut self, end: &StreamEnd) -> Result<Reached, Unresolved> {
         let mut reached = Reached { seq: self.acked.seq.max(self.passed), is_ours: false };
         // The loop never asks for a message behind the end: nats-server 2.9.10 was seen to crash on
         // that.
@@ -98,31 +98,34 @@ impl Shipper {
     }
 
     /// Examines a message behind the acknowledged ones; returns whether it is ours.
-    fn look_at(&mut self, found: &Found) -> Result<bool, Unresolved> {
+    fn look_at(&mut self, found: &StreamMessage) -> Result<bool, Unresolved> {
         let leader = Some((self.epoch, self.node));
-        let judged = found.message.as_ref().map_err(|why| *why);
-        let why = match judged.and_then(|sound| origin::from_leader(sound, leader, 0).map(|()| sound)) {
-            Ok(sound) if found.is_from(self.node, self.epoch) => {
-                let is_expected =
-                    |sent: &Sent| sent.seq == found.seq && mark(&sent.id, &sent.bytes) == found.mark;
+        let checked = found.content.as_ref().map_err(|why| *why);
+        let why = match checked
+            .and_then(|verified| origin::from_leader(verified, leader, 0).map(|()| verified))
+        {
+            Ok(verified) if found.is_from(self.node, self.epoch) => {
+                let is_expected = |sent: &SentMessage| {
+                    sent.seq == found.seq && content_hash(&sent.id, &sent.bytes) == found.hash
+                };
                 if !self.window.sent.iter().any(is_expected) {
                     // The broker stored an earlier transmission of a message that has another
                     // position by now.
-                    return Err(Unresolved::Over(format!(
-                        "the broker has stored something of epoch {} at another place than meant: the stream is compared again",
-                        sound.parcel.epoch
+                    return Err(Unresolved::Deposed(format!(
+                        "the broker has stored a message of epoch {} at another position than expected: the stream is compared again",
+                        verified.message.epoch
                     )));
                 }
                 self.settle_up_to(found.seq)?;
                 return Ok(true);
             }
-            Ok(sound) => return Err(Unresolved::Over(taken(sound.parcel.epoch))),
-            Err(Foreign::OtherVersion { epoch }) if epoch > self.epoch => {
-                return Err(Unresolved::Over(taken(epoch)));
+            Ok(verified) => return Err(Unresolved::Deposed(taken(verified.message.epoch))),
+            Err(ForeignReason::OtherVersion { epoch }) if epoch > self.epoch => {
+                return Err(Unresolved::Deposed(taken(epoch)));
             }
             // The sender knows of a later leader.
-            Err(_) if judged.is_ok_and(|sound| sound.parcel.epoch > self.epoch) => {
-                return Err(Unresolved::Over(taken(judged.map_or(0, |sound| sound.parcel.epoch))));
+            Err(_) if checked.is_ok_and(|verified| verified.message.epoch > self.epoch) => {
+                return Err(Unresolved::Deposed(taken(checked.map_or(0, |verified| verified.message.epoch))));
             }
             Err(why) => why,
         };
@@ -134,7 +137,7 @@ impl Shipper {
     fn settle_up_to(&mut self, seq: u64) -> Result<(), Unresolved> {
         while self.window.sent.front().is_some_and(|sent| sent.seq <= seq) {
             if !self.settle(true) {
-                return Err(Unresolved::Over(self.silence()));
+                return Err(Unresolved::Deposed(self.silence_reason()));
             }
         }
         Ok(())
@@ -145,18 +148,26 @@ impl Shipper {
         if !reached.is_ours && self.window.sent.is_empty() {
             // The messages that follow name the id of their predecessor, which a foreign one may
             // lack, so the next one must be ours.
-            let parcel = ReplicationMessage { epoch: self.epoch, what: What::Beat };
-            let bytes = parcel.encode();
+            let message = ReplicationMessage { epoch: self.epoch, kind: ReplicationKind::Beat };
+            let bytes = message.encode();
             let (seq, at) = (reached.seq, Instant::now());
-            self.window.push(Sent { parcel, bytes, seq, id: String::new(), at, mark: None, kept: None });
+            self.window.push(SentMessage {
+                message,
+                bytes,
+                seq,
+                id: String::new(),
+                at,
+                last_record: None,
+                pending_ack: None,
+            });
         }
         let (mut seq, mut after) = (reached.seq, None);
         for sent in &mut self.window.sent {
             seq += 1;
-            let id = self.stream.id(&sent.parcel, &sent.bytes, self.node, seq);
+            let id = self.stream.id(&sent.message, &sent.bytes, self.node, seq);
             (sent.seq, sent.id) = (seq, id.clone());
-            let place = Place { seq, id: id.clone(), after: after.replace(id) };
-            sent.kept = self.stream.send(&sent.parcel, sent.bytes.clone(), place).await.ok();
+            let expected = ExpectedPosition { seq, id: id.clone(), after: after.replace(id) };
+            sent.pending_ack = self.stream.send(&sent.message, sent.bytes.clone(), expected).await.ok();
         }
         self.seq = seq;
         self.last_id = after.unwrap_or_else(|| self.acked_id.clone());

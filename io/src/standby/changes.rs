@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::cursor::Cursor;
 use super::manifest::Manifest;
-use super::message::Piece;
+use super::message::FilePiece;
 use super::scan::Scan;
 use crate::journal::Health;
 
@@ -18,12 +18,12 @@ use crate::journal::Health;
 const TICK: Duration = Duration::from_millis(50);
 
 /// The data that a leader sends.
-pub struct Cargo {
+pub struct FolderChanges {
     pub healths: Vec<Arc<Health>>,
     pub cursors: Vec<Cursor>,
     pub scan: Scan,
     /// Changed pages. They are sent after the records that they may refer to.
-    pub pages: VecDeque<Piece>,
+    pub pages: VecDeque<FilePiece>,
     pub pages_after: Vec<u64>,
     /// Whether the window had no room for a file that others depend on.
     pub is_held_up: bool,
@@ -31,9 +31,9 @@ pub struct Cargo {
     pub ticks: u64,
 }
 
-impl Cargo {
-    pub fn new(data: &Path, healths: Vec<Arc<Health>>) -> Cargo {
-        Cargo {
+impl FolderChanges {
+    pub fn new(data: &Path, healths: Vec<Arc<Health>>) -> FolderChanges {
+        FolderChanges {
             cursors: (0..healths.len()).map(|shard| Cursor::new(data, shard)).collect(),
             healths,
             scan: Scan::new(data),
@@ -59,7 +59,7 @@ impl Cargo {
     }
 
     /// Returns whether the whole round that was started at shutdown is done.
-    pub fn is_all_looked_at(&self) -> bool {
+    pub fn is_whole_round_done(&self) -> bool {
         self.scan.is_whole_round_over() && self.pages.is_empty() && !self.scan.has_snapshots()
     }
 
