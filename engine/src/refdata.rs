@@ -272,23 +272,23 @@ impl RefData {
         self
     }
 
-    /// The family of a security of this reference data.
+    /// Returns the family of a security of this reference data.
     pub fn family_of(&self, security: &Security) -> &Family {
         self.family(security.family).expect("references were checked")
     }
 
-    /// The exchange of a security of this reference data.
+    /// Returns the exchange of a security of this reference data.
     pub fn exchange_of(&self, security: &Security) -> &Exchange {
         self.exchange(self.family_of(security).exchange).expect("references were checked")
     }
 
-    /// Whether an account may trade on an exchange.
+    /// Returns whether an account may trade on an exchange.
     pub fn admits(&self, account: &Account, exchange: &Exchange) -> bool {
         account.adapter_type == exchange.adapter_type
             && (account.exchanges.is_empty() || account.exchanges.contains(&exchange.id))
     }
 
-    /// Whether a strategy may use an account.
+    /// Returns whether a strategy may use an account.
     pub fn permits(&self, account: &Account, strategy: StrategyId) -> bool {
         account.strategies.is_empty() || account.strategies.contains(&strategy)
     }

@@ -1,7 +1,9 @@
 //! Pre-trade limits of strategies and accounts. They come from settings and are checked in a fixed
 //! order; each refusal names its rule. This module knows nothing about the lifecycle of orders.
 
-use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest};
+mod codec;
+
+use crate::codec::{Codec, Digest};
 use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
@@ -417,60 +419,6 @@ impl Guard {
         }
         self.recent_at += 1;
         self.newest = now;
-    }
-}
-
-/// Half of the granted amount follows from the other fields.
-impl Codec for Share {
-    fn encode(&self, out: &mut impl ByteSink) {
-        self.limited.encode(out);
-        self.granted.encode(out);
-        self.used.encode(out);
-    }
-
-    fn decode(from: &mut ByteReader<'_>) -> Result<Share, DecodeError> {
-        let mut share = Share::default();
-        let (limited, granted) = Codec::decode(from)?;
-        share.grant(limited, granted);
-        share.used = Codec::decode(from)?;
-        Ok(share)
-    }
-}
-
-impl Codec for Guard {
-    fn encode(&self, out: &mut impl ByteSink) {
-        self.scope.encode(out);
-        self.limits.encode(out);
-        self.killed.encode(out);
-        self.restricted.encode(out);
-        [self.open_orders, self.rate, self.credit].encode(out);
-        self.credit_sum.encode(out);
-        self.second_ns.encode(out);
-        self.newest.encode(out);
-        self.recent.encode(out);
-        self.recent_at.encode(out);
-    }
-
-    fn decode(from: &mut ByteReader<'_>) -> Result<Guard, DecodeError> {
-        let mut guard = Guard::new(Codec::decode(from)?);
-        guard.limits = Codec::decode(from)?;
-        guard.killed = Codec::decode(from)?;
-        guard.restricted = Codec::decode(from)?;
-        [guard.open_orders, guard.rate, guard.credit] = Codec::decode(from)?;
-        guard.credit_sum = Codec::decode(from)?;
-        guard.second_ns = Codec::decode(from)?;
-        guard.newest = Codec::decode(from)?;
-        let recent: Vec<(Timestamp, Terms)> = Codec::decode(from)?;
-        guard.recent_at = Codec::decode(from)?;
-        let sound = guard.restricted.is_sorted_by(|a, b| a < b)
-            && recent.len() <= RECENT_MAX
-            && guard.recent_at <= recent.len();
-        from.check(sound, DecodeProblem::Contradiction)?;
-        if guard.limits.duplicate_window_ms > 0 {
-            guard.recent.reserve_exact(RECENT_MAX);
-        }
-        guard.recent.extend(recent);
-        Ok(guard)
     }
 }
 

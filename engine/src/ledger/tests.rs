@@ -1,6 +1,7 @@
 //! Positions, cash and recounts, booking by booking.
 
 use super::*;
+use crate::terms::Side;
 
 fn qty(text: &str) -> Qty {
     Qty::parse(text.as_bytes()).unwrap()

@@ -13,13 +13,14 @@
 //! leaves before every shard would accept it. A strategy that fails is stopped here at once, and
 //! the shards are informed.
 
+mod phases;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::context::{Operation, StrategyRequest};
 use super::dispatcher::{DispatchedEvent, Dispatcher};
 use super::host::{HostEnvironment, HostSettings, PanicGuard, StrategyHost};
-use super::lifecycle;
 use super::market::MarketCache;
 use super::orders::{Refused, StrategyRequestKind};
 use crate::command::{CommandKind, Phase, Watch};
@@ -345,85 +346,6 @@ impl Runner {
     }
 }
 
-/// Phases.
-impl Runner {
-    /// Starts every strategy, once all snapshots are complete; in real time those that should run
-    /// are moved to RUNNING. A second call does nothing.
-    pub fn begin(&mut self) {
-        if !self.is_ready() || self.begun {
-            return;
-        }
-        self.begun = true;
-        for at in 0..self.hosts.len() {
-            let runs = self.hosts[at].starts() && self.shared.operation == Operation::RealTime;
-            self.push_path(at, Phase::Exit, if runs { Phase::Running } else { Phase::Init });
-        }
-    }
-
-    /// Requests a phase for a strategy. The request goes through the shards, so it takes a while.
-    pub fn request_phase(&mut self, strategy: StrategyId, to: Phase) -> Result<(), lifecycle::WrongPhase> {
-        let Some(at) = self.place(strategy) else { return Ok(()) };
-        let from = self.hosts[at].phase();
-        lifecycle::path(from, to)?;
-        self.push_path(at, from, to);
-        Ok(())
-    }
-
-    fn push_path(&mut self, at: usize, from: Phase, to: Phase) {
-        let strategy = self.hosts[at].id();
-        for phase in lifecycle::path(from, to).unwrap_or_default() {
-            self.pending_commands.push_all(CommandKind::Phase { strategy, phase });
-        }
-    }
-
-    fn handle_phase(&mut self, now: Timestamp, shard: ShardId, strategy: StrategyId, phase: Phase) {
-        let Some(at) = self.place(strategy).filter(|_| self.begun) else { return };
-        self.phases[at][shard.0 as usize] = Some(phase);
-        if self.phases[at].iter().any(|said| *said != Some(phase)) {
-            return;
-        }
-        let is_over = matches!(phase, Phase::Stop | Phase::Exit);
-        // Phases from before a failure are ignored.
-        if (self.stopping[at] || self.hosts[at].has_failed()) && !is_over {
-            return;
-        }
-        self.stopping[at] = false;
-        self.hosts[at].transition_to(&mut self.shared.environment(now), phase);
-    }
-
-    /// Stops every strategy at once before the end, and informs the shards.
-    pub fn stop_all(&mut self, now: Timestamp) {
-        for at in 0..self.hosts.len() {
-            let from = self.hosts[at].phase();
-            self.hosts[at].transition_to(&mut self.shared.environment(now), Phase::Exit);
-            self.stopping[at] = true;
-            self.push_path(at, from, Phase::Exit);
-        }
-    }
-
-    /// Reports strategies that have failed.
-    fn report_failures(&mut self, now: Timestamp) {
-        for at in 0..self.hosts.len() {
-            let Some(reason) = self.hosts[at].take_failure() else { continue };
-            self.stopping[at] = true;
-            let (strategy, name) = (self.hosts[at].id(), Arc::from(self.hosts[at].name()));
-            self.pending_commands.push_all(CommandKind::Phase { strategy, phase: Phase::Stop });
-            let terms_event =
-                DispatchedEvent::LifeCycle { strategy, phase: Phase::Stop, reason: Some(&reason) };
-            self.dispatcher.dispatch(now, &terms_event);
-            self.notify(Notice::Failed { strategy, name, reason });
-        }
-    }
-
-    fn notify(&mut self, notice: Notice) {
-        if self.notices.len() < NOTICES_MAX {
-            self.notices.push_back(notice);
-        } else {
-            self.dropped += 1;
-        }
-    }
-}
-
 /// Requests out.
 impl Runner {
     /// Fires timers and sends requests, as far as there is room. Returns the amount of work done.
@@ -517,37 +439,4 @@ impl Runner {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mesh::{Depths, PortClass, mesh};
-    use crate::refdata::Rows;
-    use crate::strategy::host::unguarded;
-
-    #[test]
-    fn notices_beyond_the_bound_are_dropped_and_counted() {
-        let (mut ports, _ends) = mesh(&[PortClass::Client], 1, Depths::default());
-        let settings = RunnerSettings {
-            operation: Operation::RealTime,
-            guard: unguarded,
-            orders_max: 10,
-            finished_max: 10,
-            numbers: IdBlock { next: 1, end: 10 },
-            seed: 1,
-            pages: LargePages::NONE,
-        };
-        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
-        let mut runner = Runner::new(ports.remove(0), reference, settings, Vec::new());
-        let notice = |n: usize| Notice::Generic { name: n.to_string().into(), body: Arc::default() };
-        let name = |notice: Option<Notice>| match notice {
-            Some(Notice::Generic { name, .. }) => name.to_string(),
-            other => panic!("{other:?}"),
-        };
-        (0..NOTICES_MAX).for_each(|n| runner.notify(notice(n)));
-        assert_eq!((runner.notices.len(), runner.dropped()), (NOTICES_MAX, 0));
-        runner.notify(notice(NOTICES_MAX));
-        assert_eq!((runner.notices.len(), runner.dropped()), (NOTICES_MAX, 1));
-        assert_eq!(name(runner.poll_notice()), "0");
-        runner.notify(notice(NOTICES_MAX + 1));
-        assert_eq!((name(runner.notices.pop_back()), runner.dropped()), ((NOTICES_MAX + 1).to_string(), 1));
-    }
-}
+mod tests;

@@ -64,7 +64,7 @@ impl View {
         lowest(&self.control.limits, scope)
     }
 
-    /// All limits, by scope.
+    /// Returns all limits, by scope.
     pub fn all_limits(&self) -> impl Iterator<Item = (Scope, &Limits)> {
         let keys = distinct(self.control.limits.iter().map(|((scope, _), _)| scope));
         keys.filter_map(|scope| self.limits(scope).map(|limits| (scope, limits)))
@@ -91,13 +91,13 @@ impl View {
         }
     }
 
-    /// The newest directive for each key, by key.
+    /// Returns the newest directive for each key, by key.
     pub fn directives(&self) -> impl Iterator<Item = (Directive, Version)> {
         let keys = distinct(self.control.directives.iter().map(|((key, _), _)| key));
         keys.filter_map(|key| self.directive(key))
     }
 
-    /// The newest directive for a key that any shard has applied.
+    /// Returns the newest directive for a key that any shard has applied.
     pub fn directive(&self, key: DirectiveKey) -> Option<(Directive, Version)> {
         let rows = self.control.directives.from((key, ShardId(0)));
         let rows = rows.take_while(|((other, _), _)| *other == key);
@@ -119,7 +119,7 @@ impl View {
         self.control.directives_seen
     }
 
-    /// The last alerts, newest first.
+    /// Returns the last alerts, newest first.
     pub fn alerts(&self) -> impl Iterator<Item = &AlertRecord> {
         self.control.alerts.iter().rev()
     }

@@ -139,7 +139,7 @@ impl IdChains {
         self.entries[entry].id
     }
 
-    /// The id before this one in its chain.
+    /// Returns the id before this one in its chain.
     pub(super) fn older(&self, entry: u32) -> Option<IntId> {
         let older = self.entries[entry].older;
         (older != NONE).then(|| self.id(older))

@@ -69,7 +69,7 @@ impl View {
         self.ledger.positions.iter().map(|(_, position)| *position)
     }
 
-    /// All balances, by strategy and currency.
+    /// Returns all balances, by strategy and currency.
     pub fn cash_balances(&self) -> impl Iterator<Item = CashBalance> {
         let mut parts = self.ledger.cash.iter().peekable();
         std::iter::from_fn(move || {
@@ -87,7 +87,7 @@ impl View {
         self.cash_balances().find(|cash| (cash.strategy, cash.currency) == (strategy, currency))
     }
 
-    /// The shards' parts of a strategy's cash.
+    /// Returns the shards' parts of a strategy's cash.
     pub fn cash_parts(&self, strategy: StrategyId) -> impl Iterator<Item = (Currency, ShardId, Money)> {
         let parts = self.ledger.cash.iter().filter(move |((owner, _, _), _)| *owner == strategy);
         parts.map(|((_, currency, shard), part)| (currency, shard, *part))

@@ -125,7 +125,7 @@ fn entered(order: OrderHandle, text: &str) -> OrderTerms {
     }
 }
 
-/// The status that goes with an order's terms.
+/// Returns the status that goes with an order's terms.
 fn report_of(order: &OrderTerms) -> OrderReport {
     let body = EventKind::Order(OrderTerms { what: ExecType::Entered, ..*order });
     let report = Event { seq: 1, at: Timestamp::ZERO, body }.report().unwrap();
@@ -136,7 +136,7 @@ fn booked(security: u32, number: u32, part: &str) -> EventKind {
     EventKind::Booked(booking(security, number, part))
 }
 
-/// A buy of 10 at 12.5 by the strategy with the number of the security.
+/// Returns a buy of 10 at 12.5 by the strategy with the number of the security.
 fn booking(security: u32, number: u32, part: &str) -> Booking {
     Booking {
         id: TransactionId::of_security(SecurityId(security), number),

@@ -98,7 +98,7 @@ fn close(bench: &mut Bench) -> Vec<EventKind> {
     bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: Qty::ZERO })
 }
 
-/// A position of ten, and an order to sell six.
+/// Returns a position of ten, and an order to sell six.
 fn position_and_order(bench: &mut Bench) -> OrderHandle {
     let (bought, _) = bench.submit(outside("10"));
     bench.report(bought, filled(1, "10", "9"));

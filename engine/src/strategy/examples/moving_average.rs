@@ -164,7 +164,8 @@ impl Strategy for MovingAverage {
         self.price(bar.security, bar.close, context)
     }
 
-    /// A strategy whose orders are rejected does not know its position: it stops rather than guess.
+    /// Returns a strategy whose orders are rejected does not know its position: it stops rather
+    /// than guess.
     fn on_order_status(
         &mut self,
         _: &IntId,

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Securities 1 and 2 in USD with contract size 10, 3 in EUR, 4 in CHF, 5 = EUR/USD, 6 = USD/CHF, 7
-/// = EUR/USD elsewhere.
+/// Returns securities 1 and 2 in USD with contract size 10, 3 in EUR, 4 in CHF, 5 = EUR/USD, 6 =
+/// USD/CHF, 7 = EUR/USD elsewhere.
 fn reference() -> RefData {
     let mut rows = Rows::default();
     rows.exchanges.push(Exchange {
