@@ -49,8 +49,8 @@ pub struct Depths {
 }
 
 impl Default for Depths {
-    /// Returns a thousand commands are 128 KiB per lane, the events four times that: bursts fit,
-    /// and the caches hold them.
+    /// A thousand commands are 128 KiB per lane, the events four times that: bursts fit, and the
+    /// caches hold them.
     fn default() -> Depths {
         Depths { commands: 1_024, events: 4_096 }
     }

@@ -103,7 +103,7 @@ impl Outbox {
         self.seq += 1;
     }
 
-    /// Returns number of the last event.
+    /// Returns the number of the last event.
     pub fn seq(&self) -> u64 {
         self.seq
     }

@@ -6,7 +6,7 @@
 //!            ┌ entry ───► gate ──► route ─┐          ┌► reports ─► ledger
 //!  apply ────┼ requests ──────────────────┼► venue ──┤
 //!            ├ market ────────────────────┘          └► stops ──► route
-//!            └ control, books, snapshot      continuation: what is left goes on in the next step
+//!            └ control, bookkeeping, snapshot   continuation: remaining work, done in the next step
 //! ```
 //!
 //! This module holds the state and dispatches commands; each kind of work has its own file.

@@ -22,7 +22,7 @@ struct Row {
 }
 
 impl MarketCache {
-    /// Returns the newest picture; None before the first.
+    /// Returns the newest tick; `None` before the first.
     pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
         let row = self.rows.get(self.place(security)?)?;
         (row.tick.security == security && !row.is_blank()).then_some(&row.tick)

@@ -36,7 +36,7 @@ impl View {
         self.market.halts.get(&security).is_some()
     }
 
-    /// Returns securities that are halted, by id.
+    /// Returns the halted securities, by id.
     pub fn halts(&self) -> impl Iterator<Item = SecurityId> {
         self.market.halts.iter().map(|(security, ())| security)
     }

@@ -45,7 +45,7 @@ impl<T> Slab<T> {
         self.free.push(place);
     }
 
-    /// Returns how many values there are.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         let places = self.pages.last().map_or(0, |page| (self.pages.len() - 1) * PAGE + page.len());
         places - self.free.len()

@@ -107,7 +107,7 @@ impl Strategy for MarketMaker {
         Ok(())
     }
 
-    /// Returns a quote that ended while it was being moved is no problem; the next tick sends
+    /// A quote that ended while it was being moved is no problem; the next tick sends
     /// another.
     fn on_refused(&mut self, refused: &Refused, _: &mut Context<'_>) -> Result<(), Failure> {
         if refused.request == StrategyRequestKind::Submit {

@@ -164,7 +164,7 @@ impl Strategy for MovingAverage {
         self.price(bar.security, bar.close, context)
     }
 
-    /// Returns a strategy whose orders are rejected does not know its position: it stops rather
+    /// A strategy whose orders are rejected does not know its position: it stops rather
     /// than guess.
     fn on_order_status(
         &mut self,
