@@ -22,7 +22,7 @@ mod order_table;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use self::names::{NIL, Names};
+use self::names::{NIL, NameTable};
 use self::order_table::{DeskEntry, OrderStage, OrderTable};
 use crate::command::{Command, CommandKind};
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
@@ -137,7 +137,7 @@ impl From<Reason> for Declined {
 #[derive(Debug)]
 pub struct Desk {
     settings: DeskSettings,
-    names: Names,
+    names: NameTable,
     /// Ids of this day that no longer name an order, or were used before a restart.
     used: UsedIdSet,
     order_table: OrderTable,
@@ -175,7 +175,7 @@ impl Desk {
         assert!(settings.ids_max >= settings.orders_max, "an order has an id");
         Desk {
             settings,
-            names: Names::new(settings.ids_max, settings.seed, settings.pages),
+            names: NameTable::new(settings.ids_max, settings.seed, settings.pages),
             used: UsedIdSet::new(used_ids_max(&settings), settings.seed),
             order_table: OrderTable::new(settings.orders_max, settings.pages),
             numbers,

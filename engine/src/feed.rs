@@ -20,7 +20,7 @@ use crate::refdata::{RefData, Security, SecurityKind};
 use crate::rng::Rng;
 use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
-use schedule::Schedule;
+use schedule::StreamSchedule;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedSettings {
@@ -77,16 +77,16 @@ impl FeedSettings {
 pub struct Feed {
     settings: FeedSettings,
     /// By security id.
-    streams: Vec<Stream>,
-    schedule: Schedule,
+    streams: Vec<PriceStream>,
+    schedule: StreamSchedule,
 }
 
 impl Feed {
     /// Creates a feed of every security that can have one. All streams are switched off.
     pub fn new(reference: &RefData, settings: FeedSettings) -> Feed {
-        let of = |security| Stream::new(reference, security, &settings);
-        let streams: Vec<Stream> = reference.securities().iter().filter_map(of).collect();
-        Feed { schedule: Schedule::new(streams.len()), streams, settings }
+        let of = |security| PriceStream::new(reference, security, &settings);
+        let streams: Vec<PriceStream> = reference.securities().iter().filter_map(of).collect();
+        Feed { schedule: StreamSchedule::new(streams.len()), streams, settings }
     }
 
     /// Applies new reference data: new securities get a stream, still off; existing streams
@@ -95,16 +95,17 @@ impl Feed {
         let is_new =
             |row: &&Security| self.streams.binary_search_by_key(&row.id, |stream| stream.security).is_err();
         let new = reference.securities().iter().filter(is_new);
-        let new: Vec<Stream> = new.filter_map(|row| Stream::new(reference, row, &self.settings)).collect();
+        let new: Vec<PriceStream> =
+            new.filter_map(|row| PriceStream::new(reference, row, &self.settings)).collect();
         if new.is_empty() {
             return;
         }
         let old = std::mem::take(&mut self.streams).into_iter().enumerate();
-        let mut all: Vec<(Stream, Timestamp)> =
+        let mut all: Vec<(PriceStream, Timestamp)> =
             old.map(|(at, stream)| (stream, self.schedule.at(at))).collect();
         all.extend(new.into_iter().map(|stream| (stream, Timestamp::MAX)));
         all.sort_by_key(|(stream, _)| stream.security);
-        self.schedule = Schedule::new(all.len());
+        self.schedule = StreamSchedule::new(all.len());
         for (at, (stream, next)) in all.into_iter().enumerate() {
             self.streams.push(stream);
             self.schedule.set(at, next);
@@ -155,7 +156,7 @@ impl Feed {
 /// The market of one security. Invariant: `lowest <= bid <= highest`, and every price up to
 /// `highest` and a spread fits.
 #[derive(Debug)]
-struct Stream {
+struct PriceStream {
     security: SecurityId,
     on: bool,
     /// Whether there has been an event; the first one carries both a quote and a trade.
@@ -173,9 +174,9 @@ struct Stream {
     ask_size: Qty,
 }
 
-impl Stream {
+impl PriceStream {
     /// Returns `None` if the security never moves, or has no valid prices.
-    fn new(reference: &RefData, security: &Security, settings: &FeedSettings) -> Option<Stream> {
+    fn new(reference: &RefData, security: &Security, settings: &FeedSettings) -> Option<PriceStream> {
         let interval_ns = *settings.intervals.get(&security.id).unwrap_or(&settings.interval_ns);
         let family = reference.family_of(security);
         let (tick, lot) = (family.tick_size, family.lot_size);
@@ -191,7 +192,7 @@ impl Stream {
         let bid = (start.raw() / tick.raw()).clamp(1, top);
         // Seeds that differ only in the low bits give unrelated streams.
         let seed = Rng::new(settings.seed).next_u64() ^ security.id.0 as u64;
-        Some(Stream {
+        Some(PriceStream {
             security: security.id,
             on: false,
             begun: false,

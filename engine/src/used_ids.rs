@@ -169,8 +169,8 @@ impl UsedIds {
 /// becomes the newer.
 #[derive(Debug)]
 pub struct UsedIdSet {
-    newer: Table,
-    older: Table,
+    newer: TaggedHashTable,
+    older: TaggedHashTable,
     max: usize,
     /// Seed of the places in the tables; clients should not know it.
     seed: u64,
@@ -183,8 +183,8 @@ impl UsedIdSet {
     pub fn new(max: usize, seed: u64) -> UsedIdSet {
         assert!(max > 0, "a set without room remembers nothing");
         UsedIdSet {
-            newer: Table::new(max),
-            older: Table::new(max),
+            newer: TaggedHashTable::new(max),
+            older: TaggedHashTable::new(max),
             max,
             seed,
             hasher: Hasher::new(),
@@ -251,7 +251,7 @@ impl UsedIdSet {
 /// Open addressing without removal. A slot holds a tag of 16 bits and 48 bits of the hash. Slots
 /// with another tag than the table's are empty, so the table is cleared by using the next tag.
 #[derive(Debug)]
-struct Table {
+struct TaggedHashTable {
     slots: Vec<u64>,
     tag: u64,
     len: usize,
@@ -260,11 +260,11 @@ struct Table {
 const TAG_SHIFT: u32 = 48;
 const TAG_MAX: u64 = u16::MAX as u64;
 
-impl Table {
+impl TaggedHashTable {
     /// Creates a table for this many hashes, which take at most half of its slots. It uses small
     /// pages: with large ones a hundred ids would already touch all of its memory.
-    fn new(max: usize) -> Table {
-        Table { slots: vec![0; (max * 2).next_power_of_two()], tag: 1, len: 0 }
+    fn new(max: usize) -> TaggedHashTable {
+        TaggedHashTable { slots: vec![0; (max * 2).next_power_of_two()], tag: 1, len: 0 }
     }
 
     fn contains(&self, home: u64, hash: u64) -> bool {

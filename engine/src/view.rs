@@ -72,7 +72,7 @@ impl Default for ViewSettings {
 /// See the module's comment; the queries of each part are in its module.
 #[derive(Debug)]
 pub struct View {
-    shards: Vec<Progress>,
+    shards: Vec<ShardProgress>,
     orders: orders::OrderStore,
     ledger: ledger::LedgerView,
     market: market::MarketView,
@@ -82,7 +82,7 @@ pub struct View {
 
 /// Progress of the view with one shard.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+struct ShardProgress {
     /// Number of the last event.
     seq: u64,
     /// Snapshots begun and not ended.
@@ -98,7 +98,7 @@ impl View {
         assert!(shards > 0, "there is at least one shard");
         assert!(shards - 1 <= ShardId::MAX, "a shard has its number");
         View {
-            shards: vec![Progress::default(); shards as usize],
+            shards: vec![ShardProgress::default(); shards as usize],
             orders: orders::OrderStore::new(shards, &settings),
             ledger: ledger::LedgerView::new(settings.transactions_max as usize),
             market: market::MarketView::default(),

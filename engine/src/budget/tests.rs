@@ -15,7 +15,7 @@ const SCOPE: Scope = Scope::Strategy(StrategyId(1));
 
 /// A shard that keeps the promises of the module's comment, with its lanes.
 #[derive(Default)]
-struct Naive {
+struct NaiveShard {
     limited: bool,
     granted: i64,
     used: i64,
@@ -23,7 +23,7 @@ struct Naive {
     events: VecDeque<Event>,
 }
 
-impl Naive {
+impl NaiveShard {
     fn say(&mut self, returned: i64, wanting: i64) {
         let (granted, used) = (self.granted, self.used);
         let kind = BudgetKind::OpenOrders;
@@ -69,13 +69,13 @@ impl Naive {
 
 struct BudgetBench {
     budget: BudgetPool,
-    shards: Vec<Naive>,
+    shards: Vec<NaiveShard>,
     rng: u64,
 }
 
 impl BudgetBench {
     fn new(shards: u8, seed: u64) -> BudgetBench {
-        let shards_made = (0..shards).map(|_| Naive::default()).collect();
+        let shards_made = (0..shards).map(|_| NaiveShard::default()).collect();
         BudgetBench { budget: BudgetPool::new(shards, SOURCE), shards: shards_made, rng: seed }
     }
 
@@ -109,7 +109,7 @@ impl BudgetBench {
     /// Delivers everything and returns the number of deliveries.
     fn settle(&mut self) -> usize {
         for round in 0..10_000 {
-            let quiet = |shard: &Naive| shard.commands.is_empty() && shard.events.is_empty();
+            let quiet = |shard: &NaiveShard| shard.commands.is_empty() && shard.events.is_empty();
             if self.shards.iter().all(quiet) {
                 return round;
             }
@@ -144,7 +144,7 @@ impl BudgetBench {
 
     /// Returns what all shards have, and will have.
     fn granted(&self) -> i64 {
-        let coming = |shard: &Naive| {
+        let coming = |shard: &NaiveShard| {
             shard.commands.iter().fold(shard.granted, |sum, command| match command.body {
                 CommandKind::Budget(Budget { act: BudgetAct::Set(to), .. }) => to,
                 CommandKind::Budget(Budget { act: BudgetAct::Grant(more), .. }) => sum + more,

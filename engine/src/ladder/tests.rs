@@ -7,9 +7,9 @@ use crate::terms::Side;
 
 /// A reference implementation of a ladder, without regard to speed.
 #[derive(Default)]
-struct Naive(BTreeMap<i64, VecDeque<(u32, i64)>>);
+struct NaiveLadder(BTreeMap<i64, VecDeque<(u32, i64)>>);
 
-impl Naive {
+impl NaiveLadder {
     fn levels(&self, direction: Direction) -> Vec<(i64, Vec<(u32, i64)>)> {
         let mut all: Vec<_> =
             self.0.iter().map(|(&ticks, line)| (ticks, line.iter().copied().collect())).collect();
@@ -50,7 +50,7 @@ fn put(ladder: &mut Ladder, nodes: &mut Nodes, slot: u32, ticks: i64, qty: i64) 
 /// `spread` around.
 fn check(direction: Direction, seed: u64, walk: u64, spread: u64) {
     let (mut ladder, mut nodes) = (Ladder::new(direction), Nodes::with_capacity(16, LargePages::NONE));
-    let (mut naive, mut chance) = (Naive::default(), Rng::new(seed));
+    let (mut naive, mut chance) = (NaiveLadder::default(), Rng::new(seed));
     let (mut open, mut mid): (Vec<(u32, i64)>, i64) = (Vec::new(), 0);
     for step in 0..20_000 {
         mid += chance.below(2 * walk + 1) as i64 - walk as i64;

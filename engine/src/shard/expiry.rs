@@ -11,7 +11,7 @@
 //! late fills: a settled position is not settled twice, because then no position is left.
 
 use super::Shard;
-use super::continuation::{ROWS_PER_STEP, Sweep};
+use super::continuation::{BulkOperation, ROWS_PER_STEP};
 use crate::command::Session;
 use crate::event::{Alert, EventKind, VenueRequest};
 use crate::id::{ExchangeId, OrderHandle};
@@ -70,12 +70,12 @@ impl Shard {
         local: u32,
         cursor: u32,
         out: &mut Outbox,
-    ) -> Option<Sweep> {
+    ) -> Option<BulkOperation> {
         let next = (local..self.directory.locals.len() as u32)
             .find(|&at| self.directory.locals[at as usize].exchange == place);
         if let Some(local) = next {
             self.enter_session(local, session);
-            return Some(Sweep::Session { place, session, local: local + 1, cursor });
+            return Some(BulkOperation::Session { place, session, local: local + 1, cursor });
         }
         if session != Session::Closed {
             return None;
@@ -95,10 +95,10 @@ impl Shard {
             out,
         );
         let local = self.directory.locals.len() as u32;
-        (cursor < self.orders.len()).then_some(Sweep::Session { place, session, local, cursor })
+        (cursor < self.orders.len()).then_some(BulkOperation::Session { place, session, local, cursor })
     }
 
-    pub(super) fn sweep_day(&mut self, day: Day, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
+    pub(super) fn sweep_day(&mut self, day: Day, cursor: u32, out: &mut Outbox) -> Option<BulkOperation> {
         let cursor = self.visit(
             cursor,
             |shard, order| {
@@ -115,9 +115,9 @@ impl Shard {
             out,
         );
         if cursor < self.orders.len() {
-            return Some(Sweep::Day { day, cursor });
+            return Some(BulkOperation::Day { day, cursor });
         }
-        Some(Sweep::Forget { day })
+        Some(BulkOperation::Forget { day })
     }
 
     pub(super) fn sweep_expire(
@@ -127,7 +127,7 @@ impl Shard {
         cursor: u32,
         position: u16,
         out: &mut Outbox,
-    ) -> Option<Sweep> {
+    ) -> Option<BulkOperation> {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
@@ -135,13 +135,13 @@ impl Shard {
                 |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
                 out,
             );
-            return Some(Sweep::Expire { local, price, cursor, position });
+            return Some(BulkOperation::Expire { local, price, cursor, position });
         }
         let end = self.ledger.positions(local).len().min(position as usize + ROWS_PER_STEP);
         for at in position as usize..end {
             self.expire_position(local, at as u16, price, out);
         }
-        (end < self.ledger.positions(local).len()).then_some(Sweep::Expire {
+        (end < self.ledger.positions(local).len()).then_some(BulkOperation::Expire {
             local,
             price,
             cursor,
@@ -155,7 +155,7 @@ impl Shard {
         cursor: u32,
         local: u32,
         out: &mut Outbox,
-    ) -> Option<Sweep> {
+    ) -> Option<BulkOperation> {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
@@ -163,7 +163,7 @@ impl Shard {
                 |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
                 out,
             );
-            return Some(Sweep::Expired { place, cursor, local });
+            return Some(BulkOperation::Expired { place, cursor, local });
         }
         let end = (self.directory.locals.len() as u32).min(local.saturating_add(ROWS_PER_STEP as u32));
         for at in local..end {
@@ -172,7 +172,7 @@ impl Shard {
             }
         }
         let left = (end as usize) < self.directory.locals.len();
-        left.then_some(Sweep::Expired { place, cursor, local: end })
+        left.then_some(BulkOperation::Expired { place, cursor, local: end })
     }
 
     /// Expires an order on its date. An order in transit to the simulated venue ends as soon as it

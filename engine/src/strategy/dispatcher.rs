@@ -122,13 +122,13 @@ pub struct Registration(u64);
 /// Calls listeners in order of registration.
 #[derive(Default)]
 pub struct Dispatcher {
-    listeners: Vec<Row>,
+    listeners: Vec<ListenerEntry>,
     /// Classes with at least one listener.
     wanted: u16,
     registered: u64,
 }
 
-struct Row {
+struct ListenerEntry {
     registration: Registration,
     classes: u16,
     listener: EventListener,
@@ -149,7 +149,7 @@ impl Dispatcher {
         self.registered += 1;
         let registration = Registration(self.registered);
         let classes = classes.iter().fold(0, |mask, class| mask | class.bit());
-        self.listeners.push(Row { registration, classes, listener });
+        self.listeners.push(ListenerEntry { registration, classes, listener });
         self.wanted |= classes;
         Some(registration)
     }

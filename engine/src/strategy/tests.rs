@@ -49,7 +49,7 @@ fn reference() -> Arc<RefData> {
 }
 
 /// Two shards, a feed, and a runner.
-struct Rig {
+struct RunnerRig {
     workers: Vec<Worker>,
     feed: PortEnd,
     runner: Runner,
@@ -58,8 +58,8 @@ struct Rig {
     order_events: Consumer<String>,
 }
 
-impl Rig {
-    fn new(hosts: Vec<HostSettings>, operation: Operation) -> Rig {
+impl RunnerRig {
+    fn new(hosts: Vec<HostSettings>, operation: Operation) -> RunnerRig {
         let reference = reference();
         let depths = Depths { commands: 64, events: 256 };
         let (mut ports, ends) = mesh(&[PortClass::Client, PortClass::Feed], 2, depths);
@@ -85,7 +85,7 @@ impl Rig {
             }
         });
         runner.dispatcher_mut().register(&[dispatcher::EventClass::OrderStatus], listener).unwrap();
-        let mut rig = Rig { workers, feed, runner, now: Timestamp(NS_PER_S), order_events };
+        let mut rig = RunnerRig { workers, feed, runner, now: Timestamp(NS_PER_S), order_events };
         rig.pump();
         rig.runner.begin();
         rig.pump();
@@ -154,7 +154,7 @@ fn host(id: StrategyId, make: StrategyFactory) -> HostSettings {
 }
 
 /// Action of a scripted strategy.
-type Act = fn(&mut Script, ScriptEvent<'_>, &mut Context<'_>) -> Result<(), Failure>;
+type ScriptAction = fn(&mut Script, ScriptEvent<'_>, &mut Context<'_>) -> Result<(), Failure>;
 
 enum ScriptEvent<'a> {
     Phase(Phase),
@@ -168,7 +168,7 @@ enum ScriptEvent<'a> {
 }
 
 struct Script {
-    act: Act,
+    act: ScriptAction,
     order: Option<IntId>,
     ticks: u32,
 }
@@ -211,7 +211,7 @@ impl Strategy for Script {
     }
 }
 
-fn script(act: Act) -> StrategyFactory {
+fn script(act: ScriptAction) -> StrategyFactory {
     Box::new(move || Box::new(Script { act, order: None, ticks: 0 }))
 }
 
@@ -223,7 +223,7 @@ fn a_strategy_goes_through_its_phases_and_starts_again() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.output().join(" "), "Init Prefeed Start Running");
     rig.transition_to(FIRST, Phase::Stop);
     rig.transition_to(FIRST, Phase::Running);
@@ -262,7 +262,7 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
     rig.quote(STOCK, "10.00", "10.03");
     let text = rig.output();
@@ -307,7 +307,7 @@ fn refused_requests_are_reported_to_the_strategy() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
     let mut text = rig.output();
     text.sort();
@@ -339,7 +339,7 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
     for ask in ["10.02", "10.03", "10.04"] {
         rig.quote(STOCK, "10.00", ask);
     }
@@ -369,7 +369,7 @@ fn a_strategy_that_fails_at_its_start_does_not_start() {
         }
         _ => Ok(()),
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.output(), ["Init", "Prefeed", "failed: no"]);
     assert_eq!(rig.phase(FIRST), Phase::Stop);
 }
@@ -389,7 +389,7 @@ fn prefeed_replays_the_past_and_accepts_no_orders() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::Simulation);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::Simulation);
     assert_eq!(rig.phase(FIRST), Phase::Init);
     rig.quote(STOCK, "10.00", "10.02");
     rig.transition_to(FIRST, Phase::Prefeed);
@@ -423,7 +423,7 @@ fn timers_fire_in_order_and_once() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.runner.deadline(), rig.now.plus(10));
     rig.now = rig.now.plus(25);
     rig.pump();
@@ -450,7 +450,7 @@ fn an_event_between_strategies_reaches_the_others() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
     assert_eq!(rig.output(), [r#"{"wide":true}"#, r#"spread {"wide":true}"#]);
 }

@@ -36,10 +36,10 @@ fn a_decimal_is_read_exactly_or_refused() {
 }
 
 /// A number and its bytes.
-type Read<T> = Option<(T, usize)>;
+type ParsedPrefix<T> = Option<(T, usize)>;
 
 /// Checks that the fast parsers agree with the general ones.
-fn read_ahead(text: &str) -> (Read<i64>, Read<u64>) {
+fn read_ahead(text: &str) -> (ParsedPrefix<i64>, ParsedPrefix<u64>) {
     let (scaled, number) = (scaled_ahead(text.as_bytes()), u64_ahead(text.as_bytes()));
     if let Some((value, length)) = scaled {
         assert_eq!(parse_scaled(&text.as_bytes()[..length]), Ok(value), "{text}");

@@ -11,7 +11,7 @@
 
 use super::ids::IdChains;
 use super::order::{LiveOrder, Order, OrderRecord};
-use super::slab::{NONE, Slab};
+use super::slab::{NONE, PagedSlab};
 use super::walk::{Walk, Walks};
 use super::{SnapshotMark, ViewSettings};
 use crate::event::{ExecType, OrderReport, OrderTerms, Refusal};
@@ -22,36 +22,36 @@ use crate::terms::Status;
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct ViewSlot {
     generation: u32,
     record: u32,
 }
 
-const EMPTY: Slot = Slot { generation: 0, record: NONE };
+const EMPTY: ViewSlot = ViewSlot { generation: 0, record: NONE };
 
 /// Both ends of a list of records, and its length.
 #[derive(Clone, Copy, Debug)]
-struct List {
+struct RecordList {
     head: u32,
     tail: u32,
     len: usize,
 }
 
-impl List {
-    const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+impl RecordList {
+    const EMPTY: RecordList = RecordList { head: NONE, tail: NONE, len: 0 };
 }
 
 #[derive(Debug)]
 pub(super) struct OrderStore {
     /// Both halves of an order have the same index.
-    live: Slab<LiveOrder>,
-    records: Slab<OrderRecord>,
+    live: PagedSlab<LiveOrder>,
+    records: PagedSlab<OrderRecord>,
     ids: IdChains,
     /// By shard, then slot.
-    slots: Vec<Vec<Slot>>,
+    slots: Vec<Vec<ViewSlot>>,
     /// By shard, in order of submission.
-    open: Vec<List>,
-    finished: List,
+    open: Vec<RecordList>,
+    finished: RecordList,
     finished_max: usize,
     versions_max: u32,
     walks: Walks,
@@ -60,12 +60,12 @@ pub(super) struct OrderStore {
 impl OrderStore {
     pub(super) fn new(shards: u8, settings: &ViewSettings) -> OrderStore {
         OrderStore {
-            live: Slab::new(),
-            records: Slab::new(),
+            live: PagedSlab::new(),
+            records: PagedSlab::new(),
             ids: IdChains::new(settings.seed),
             slots: vec![Vec::new(); shards as usize],
-            open: vec![List::EMPTY; shards as usize],
-            finished: List::EMPTY,
+            open: vec![RecordList::EMPTY; shards as usize],
+            finished: RecordList::EMPTY,
             finished_max: settings.finished_max as usize,
             versions_max: settings.versions_max.max(2),
             walks: Walks::default(),
@@ -301,7 +301,7 @@ impl OrderStore {
         self.live[index].current = first;
         self.rename(index, event.id);
         let slot = &mut self.slots[event.order.shard().0 as usize][event.order.slot() as usize];
-        *slot = Slot { generation: event.order.generation(), record: index };
+        *slot = ViewSlot { generation: event.order.generation(), record: index };
         self.join(index);
     }
 
@@ -380,7 +380,7 @@ impl OrderStore {
     }
 
     /// Returns the list for the status of an order.
-    fn list_of(&mut self, index: u32) -> &mut List {
+    fn list_of(&mut self, index: u32) -> &mut RecordList {
         match self.live[index].status.is_finished() {
             true => &mut self.finished,
             false => &mut self.open[self.records[index].handle.shard().0 as usize],
@@ -413,7 +413,7 @@ impl OrderStore {
             return;
         }
         sorted.sort_by_key(|&index| self.age(index));
-        self.open[shard] = List::EMPTY;
+        self.open[shard] = RecordList::EMPTY;
         sorted.into_iter().for_each(|index| self.join(index));
     }
 
@@ -425,11 +425,11 @@ impl OrderStore {
             return;
         }
         sorted.sort_by_key(ended);
-        self.finished = List::EMPTY;
+        self.finished = RecordList::EMPTY;
         sorted.into_iter().for_each(|index| self.join(index));
     }
 
-    fn in_list(&self, list: &List) -> Vec<u32> {
+    fn in_list(&self, list: &RecordList) -> Vec<u32> {
         let mut found = Vec::with_capacity(list.len);
         let mut index = list.head;
         while index != NONE {

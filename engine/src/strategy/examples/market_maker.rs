@@ -22,7 +22,7 @@ use crate::terms::{Changes, Side, Status};
 
 pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["qty", "half_spread_ticks", "position_max", "loss_max"])?;
-    let settings = Settings {
+    let settings = MarketMakerSettings {
         qty: parameters.qty("qty")?,
         half_spread_ticks: parameters.count("half_spread_ticks", 1..=1_000_000)? as i64,
         position_max: parameters.qty("position_max")?,
@@ -37,7 +37,7 @@ pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<Strate
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
+struct MarketMakerSettings {
     qty: Qty,
     half_spread_ticks: i64,
     position_max: Qty,
@@ -45,21 +45,24 @@ struct Settings {
 }
 
 struct MarketMaker {
-    settings: Settings,
-    pairs: Vec<Pair>,
+    settings: MarketMakerSettings,
+    pairs: Vec<QuotePair>,
 }
 
 /// Its quotes in one security, by side.
-struct Pair {
+struct QuotePair {
     security: SecurityId,
     tick_size: Price,
     quotes: [Option<IntId>; 2],
 }
 
 impl MarketMaker {
-    fn new(settings: Settings, securities: &[SecurityId]) -> MarketMaker {
-        let pair =
-            |security: &SecurityId| Pair { security: *security, tick_size: Price::ZERO, quotes: [None; 2] };
+    fn new(settings: MarketMakerSettings, securities: &[SecurityId]) -> MarketMaker {
+        let pair = |security: &SecurityId| QuotePair {
+            security: *security,
+            tick_size: Price::ZERO,
+            quotes: [None; 2],
+        };
         MarketMaker { settings, pairs: securities.iter().map(pair).collect() }
     }
 }
@@ -133,13 +136,13 @@ impl MarketMaker {
     }
 }
 
-impl Pair {
+impl QuotePair {
     /// Sends, moves or withdraws one of the two quotes.
     fn quote(
         &mut self,
         side: Side,
         tick: &Tick,
-        settings: &Settings,
+        settings: &MarketMakerSettings,
         context: &mut Context<'_>,
     ) -> Result<(), Failure> {
         let held = context.position(self.security).qty;
@@ -163,7 +166,7 @@ impl Pair {
 
     /// Returns the price: half a spread from the middle, and one tick further for each quote size
     /// of position that this side would add to.
-    fn price(&self, side: Side, tick: &Tick, held: Qty, settings: &Settings) -> Option<Price> {
+    fn price(&self, side: Side, tick: &Tick, held: Qty, settings: &MarketMakerSettings) -> Option<Price> {
         let middle = tick.bid.raw().midpoint(tick.ask.raw()).div_euclid(self.tick_size.raw());
         let lean = held.raw() / settings.qty.raw();
         let ticks = match side {

@@ -11,7 +11,7 @@ fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
 }
 
 /// Runs a walk of trades with a quote of one tick to each side.
-fn walk(rig: &mut Rig, steps: u32, mut look: impl FnMut(&Rig)) {
+fn walk(rig: &mut RunnerRig, steps: u32, mut look: impl FnMut(&RunnerRig)) {
     let mut chance = Rng::new(3);
     let mut at = price("10").raw();
     for _ in 0..steps {
@@ -26,7 +26,7 @@ fn the_moving_average_holds_what_the_averages_say() {
     let texts = [("fast", "3"), ("slow", "12"), ("bar_s", "0"), ("qty", "10"), ("short", "true")];
     let run = || {
         let mut rig =
-            Rig::new(vec![host(FIRST, example("moving-average-cross", &texts))], Operation::RealTime);
+            RunnerRig::new(vec![host(FIRST, example("moving-average-cross", &texts))], Operation::RealTime);
         let mut held = Vec::new();
         walk(&mut rig, 500, |rig| {
             held.push(rig.runner.hosts()[0].book.positions.get(&STOCK).map_or(0, |state| state.qty.raw()));
@@ -42,7 +42,7 @@ fn the_moving_average_holds_what_the_averages_say() {
 #[test]
 fn the_market_maker_quotes_both_sides_within_its_bounds() {
     let texts = [("qty", "10"), ("half_spread_ticks", "2"), ("position_max", "30"), ("loss_max", "0")];
-    let mut rig = Rig::new(vec![host(FIRST, example("market-maker", &texts))], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, example("market-maker", &texts))], Operation::RealTime);
     let (mut both, mut held_most) = (0, 0);
     walk(&mut rig, 500, |rig| {
         let book = &rig.runner.hosts()[0].book;
@@ -68,7 +68,7 @@ fn the_market_maker_quotes_both_sides_within_its_bounds() {
 #[test]
 fn the_market_maker_gives_up_at_its_loss() {
     let texts = [("qty", "10"), ("half_spread_ticks", "1"), ("position_max", "100"), ("loss_max", "0.01")];
-    let mut rig = Rig::new(vec![host(FIRST, example("market-maker", &texts))], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, example("market-maker", &texts))], Operation::RealTime);
     for cents in (0..200).map(|step| 1_000 - step * 2).chain((0..200).map(|step| 600 + step * 2)) {
         rig.trade(STOCK, Price::from_raw(price("0.01").raw() * cents));
     }

@@ -160,7 +160,7 @@ fn random_calls_never_panic_and_every_order_ends_once() {
 }
 
 fn is_open(venue: &Venue, book: u32) -> bool {
-    !venue.books[book as usize].mode.has(Mode::COLLECTING)
+    !venue.books[book as usize].mode.has(BookMode::COLLECTING)
 }
 
 /// Follows the remaining quantity of an order by its outcomes.
