@@ -85,7 +85,7 @@ struct Contra {
 
 /// A transaction of a security.
 #[derive(Clone, Copy, Debug)]
-pub struct Deal {
+pub struct SecurityTransaction {
     pub kind: MovementKind,
     pub account: AccountId,
     /// Signed.
@@ -300,7 +300,7 @@ impl Ledger {
         now: Timestamp,
         instrument: &Instrument,
         position: u16,
-        deal: &Deal,
+        deal: &SecurityTransaction,
     ) -> Option<Option<u16>> {
         let local = instrument.local;
         let held = self.position(local, position);

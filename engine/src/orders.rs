@@ -15,7 +15,7 @@ use crate::sender::{SenderId, SentBy};
 use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
-pub use executions::Execution;
+pub use executions::RecordedExecution;
 
 /// Former ids of a modified order.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +65,7 @@ pub struct Orders {
     orig_ids_free: Vec<u32>,
     requests: Vec<Requests>,
     requests_free: u32,
-    executions: Vec<Execution>,
+    executions: Vec<RecordedExecution>,
     executions_free: u32,
     executions_held: u32,
     executions_max: u32,

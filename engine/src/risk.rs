@@ -4,7 +4,7 @@
 mod codec;
 
 use crate::codec::{Codec, Digest};
-use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
+use crate::command::{BudgetAct, BudgetChange, BudgetKind, RiskLimits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
 use crate::ledger::OpenQty;
@@ -42,14 +42,14 @@ pub struct HeldQty {
 
 /// The limits of one strategy or account, and what it has used of them in this shard.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub struct RiskGuard {
     scope: Scope,
-    pub limits: Limits,
+    pub limits: RiskLimits,
     pub killed: bool,
     restricted: Vec<SecurityId>,
-    open_orders: Share,
-    rate: Share,
-    credit: Share,
+    open_orders: BudgetShare,
+    rate: BudgetShare,
+    credit: BudgetShare,
     /// Credit in use, exact; `credit` holds it clamped to its type.
     credit_sum: i128,
     /// Start of the second that `rate` counts.
@@ -63,7 +63,7 @@ pub struct Guard {
 
 /// This shard's part of a limit that spans securities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct BudgetShare {
     /// Whether there is a limit at all.
     limited: bool,
     pub granted: i64,
@@ -73,13 +73,13 @@ pub struct Share {
     half: i64,
 }
 
-impl Default for Share {
-    fn default() -> Share {
-        Share { limited: false, granted: 0, used: 0, half: i64::MAX }
+impl Default for BudgetShare {
+    fn default() -> BudgetShare {
+        BudgetShare { limited: false, granted: 0, used: 0, half: i64::MAX }
     }
 }
 
-impl Share {
+impl BudgetShare {
     fn admits(&self, more: i64) -> bool {
         !self.limited || more <= 0 || self.used.checked_add(more).is_some_and(|used| used <= self.granted)
     }
@@ -99,7 +99,7 @@ impl Share {
 
     fn grant(&mut self, limited: bool, granted: i64) {
         let half = if limited { granted / 2 } else { i64::MAX };
-        *self = Share { limited, granted, used: self.used, half };
+        *self = BudgetShare { limited, granted, used: self.used, half };
     }
 
     fn act(&mut self, act: BudgetAct) -> i64 {
@@ -128,16 +128,16 @@ impl Share {
     }
 }
 
-impl Guard {
-    pub fn new(scope: Scope) -> Guard {
-        Guard {
+impl RiskGuard {
+    pub fn new(scope: Scope) -> RiskGuard {
+        RiskGuard {
             scope,
-            limits: Limits::default(),
+            limits: RiskLimits::default(),
             killed: false,
             restricted: Vec::new(),
-            open_orders: Share::default(),
-            rate: Share::default(),
-            credit: Share::default(),
+            open_orders: BudgetShare::default(),
+            rate: BudgetShare::default(),
+            credit: BudgetShare::default(),
             credit_sum: 0,
             second_ns: 0,
             newest: Timestamp::ZERO,
@@ -156,7 +156,7 @@ impl Guard {
         self.scope == scope
     }
 
-    pub fn set_limits(&mut self, limits: Limits, shard: u8, shards: u8) {
+    pub fn set_limits(&mut self, limits: RiskLimits, shard: u8, shards: u8) {
         self.open_orders.limit(limits.max_open_orders as i64, shard, shards);
         self.rate.limit(limits.max_orders_per_s as i64, shard, shards);
         self.credit.limit(limits.credit.raw(), shard, shards);
@@ -192,8 +192,8 @@ impl Guard {
     }
 
     /// Returns whether a new order or a change is clear of every switch and limit of this scope, by
-    /// a few comparisons. One that is not clear may still pass: then [`Guard::check_switches`] and
-    /// [`Guard::check_limits`] check rule by rule.
+    /// a few comparisons. One that is not clear may still pass: then [`RiskGuard::check_switches`]
+    /// and [`RiskGuard::check_limits`] check rule by rule.
     #[inline]
     pub fn clears(&self, now: Timestamp, request: &RiskRequest<'_>, held: &HeldQty) -> bool {
         let limits = &self.limits;
@@ -215,7 +215,7 @@ impl Guard {
     }
 
     /// Checks the limits, in the order of the engine's README. It uses nothing up yet: see
-    /// [`Guard::take_order`].
+    /// [`RiskGuard::take_order`].
     pub fn check_limits(
         &mut self,
         now: Timestamp,
@@ -290,7 +290,7 @@ impl Guard {
         self.credit_sum
     }
 
-    pub fn budget(&mut self, budget: &Budget) -> BudgetUse {
+    pub fn budget(&mut self, budget: &BudgetChange) -> BudgetUse {
         let share = self.share_mut(budget.kind);
         let returned = share.act(budget.act);
         BudgetUse { returned, ..self.usage(budget.kind) }
@@ -308,7 +308,7 @@ impl Guard {
         }
     }
 
-    pub fn share(&self, kind: BudgetKind) -> &Share {
+    pub fn share(&self, kind: BudgetKind) -> &BudgetShare {
         match kind {
             BudgetKind::OpenOrders => &self.open_orders,
             BudgetKind::OrdersPerSecond => &self.rate,
@@ -316,7 +316,7 @@ impl Guard {
         }
     }
 
-    fn share_mut(&mut self, kind: BudgetKind) -> &mut Share {
+    fn share_mut(&mut self, kind: BudgetKind) -> &mut BudgetShare {
         match kind {
             BudgetKind::OpenOrders => &mut self.open_orders,
             BudgetKind::OrdersPerSecond => &mut self.rate,
@@ -430,7 +430,7 @@ fn is_within(magnitude: u64, limit: i64) -> bool {
 }
 
 impl RiskRequest<'_> {
-    /// Returns whether its limit is surely within a collar, see [`Guard::collar_bp`].
+    /// Returns whether its limit is surely within a collar, see [`RiskGuard::collar_bp`].
     #[inline]
     pub fn is_near(&self, collar_bp: u32) -> bool {
         let terms = self.terms;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, encode_list};
-use crate::command::Report;
+use crate::command::VenueReport;
 use crate::event::{Tick, VenueRequest};
 use crate::id::OrderHandle;
 use crate::rng::Rng;
@@ -25,7 +25,7 @@ pub enum Timed {
     },
     FromVenue {
         order: OrderHandle,
-        report: Report,
+        report: VenueReport,
     },
     /// A delayed tick to publish.
     Shown(Tick),

@@ -23,7 +23,7 @@ mod matching;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{Quote, Session, Trade};
+use crate::command::{Quote, Trade, TradingSession};
 use crate::id::{AccountId, SecurityId};
 use crate::number::{Price, Qty};
 use crate::order_nodes::{NodePlace, NodeQueue, Nodes};
@@ -111,7 +111,7 @@ pub struct Venue {
 #[derive(Debug)]
 struct BookDetail {
     spec: BookSpec,
-    session: Session,
+    session: TradingSession,
     halted: bool,
     /// The feed's quote: bid, ask.
     shown: [QuoteSide; 2],
@@ -205,7 +205,7 @@ impl Venue {
         self.details.push(BookDetail {
             rng: Rng::named(spec.settings.seed, spec.security.0 as u64),
             spec,
-            session: Session::Continuous,
+            session: TradingSession::Continuous,
             halted: false,
             shown: [QuoteSide::default(); 2],
             queues: [None; 2],
@@ -369,7 +369,7 @@ impl Venue {
     }
 
     /// Moves the exchange to another session.
-    pub fn session(&mut self, book: u32, session: Session) {
+    pub fn session(&mut self, book: u32, session: TradingSession) {
         if self.is_idle(book) {
             self.watched.touch(book);
             self.change_session(book, session);

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use pitlane_engine::command::{MovementKind, Phase, Session};
+use pitlane_engine::command::{MovementKind, StrategyPhase, TradingSession};
 use pitlane_engine::event::{ExecType, RequestKind};
 use pitlane_engine::id::Origin;
 use pitlane_engine::reason::Reason;
@@ -106,7 +106,7 @@ words! {
         Refund "REFUND",
         Rebalance "REBALANCE",
     }
-    Phase {
+    StrategyPhase {
         Init "INIT",
         Prefeed "PREFEED",
         Start "START",
@@ -114,7 +114,7 @@ words! {
         Stop "STOP",
         Exit "EXIT",
     }
-    Session {
+    TradingSession {
         Closed "CLOSED",
         OpeningAuction "OPENING_AUCTION",
         Continuous "CONTINUOUS",

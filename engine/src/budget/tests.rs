@@ -85,7 +85,7 @@ impl BudgetBench {
     }
 
     fn limit(&mut self, max_open_orders: u32) {
-        let limits = Limits { max_open_orders, ..Limits::default() };
+        let limits = RiskLimits { max_open_orders, ..RiskLimits::default() };
         let shards = &mut self.shards;
         self.budget.set_limits(SCOPE, &limits, |shard, command| {
             shards[shard.0 as usize].commands.push_back(command);
@@ -146,8 +146,8 @@ impl BudgetBench {
     fn granted(&self) -> i64 {
         let coming = |shard: &NaiveShard| {
             shard.commands.iter().fold(shard.granted, |sum, command| match command.body {
-                CommandKind::Budget(Budget { act: BudgetAct::Set(to), .. }) => to,
-                CommandKind::Budget(Budget { act: BudgetAct::Grant(more), .. }) => sum + more,
+                CommandKind::Budget(BudgetChange { act: BudgetAct::Set(to), .. }) => to,
+                CommandKind::Budget(BudgetChange { act: BudgetAct::Grant(more), .. }) => sum + more,
                 _ => sum,
             })
         };
@@ -169,14 +169,14 @@ fn a_new_limit_is_split_evenly_and_the_rest_goes_to_the_lowest() {
 #[test]
 fn every_kind_of_limit_has_its_own_allocation() {
     let mut budget = BudgetPool::new(1, SOURCE);
-    let limits = Limits {
+    let limits = RiskLimits {
         max_open_orders: 5,
         max_orders_per_s: 7,
         credit: Money::from_raw(900),
         credit_currency: Currency::parse(b"EUR").unwrap(),
-        ..Limits::default()
+        ..RiskLimits::default()
     };
-    let mut sent = |scope: Scope, limits: &Limits| {
+    let mut sent = |scope: Scope, limits: &RiskLimits| {
         let mut sent = Vec::new();
         budget.set_limits(scope, limits, |shard, command| {
             let CommandKind::Budget(budget) = command.body else { panic!("{command:?}") };
@@ -192,9 +192,9 @@ fn every_kind_of_limit_has_its_own_allocation() {
     assert_eq!(sent(account, &limits)[2], (BudgetKind::Credit, set(900)));
     assert_eq!(sent(Scope::Security(SecurityId(1)), &limits), []);
     assert_eq!(sent(account, &limits), [], "nothing new");
-    assert_eq!(sent(account, &Limits::default()).len(), 3);
-    assert_eq!(sent(account, &Limits::default()), [], "lifted already");
-    let negative = Limits { credit: Money::from_raw(-1), ..Limits::default() };
+    assert_eq!(sent(account, &RiskLimits::default()).len(), 3);
+    assert_eq!(sent(account, &RiskLimits::default()), [], "lifted already");
+    let negative = RiskLimits { credit: Money::from_raw(-1), ..RiskLimits::default() };
     assert_eq!(sent(account, &negative), [(BudgetKind::Credit, set(0))]);
 }
 
@@ -341,7 +341,7 @@ fn after_a_restart_the_shards_keep_what_they_had() {
     }
     let shards = &mut bench.shards;
     bench.budget.ask(SCOPE, |shard, command| {
-        if matches!(command.body, CommandKind::Budget(Budget { kind: BudgetKind::OpenOrders, .. })) {
+        if matches!(command.body, CommandKind::Budget(BudgetChange { kind: BudgetKind::OpenOrders, .. })) {
             shards[shard.0 as usize].commands.push_back(command);
         }
     });

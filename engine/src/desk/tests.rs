@@ -3,7 +3,7 @@
 mod bounds;
 
 use super::*;
-use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, Refusal, RequestKind};
+use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use crate::id::Origin;
 use crate::mesh::{Depths, PortClass, ShardEnd, mesh};
 use crate::time::Timestamp;
@@ -143,7 +143,7 @@ impl DeskBench {
     }
 
     fn refuse(&mut self, order: OrderHandle, ids: (&str, &str), request: RequestKind, status: Status) {
-        let refusal = Refusal {
+        let refusal = RequestRefusal {
             order,
             id: id(ids.0),
             request_id: id(ids.1),

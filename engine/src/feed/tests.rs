@@ -1,7 +1,7 @@
 use super::*;
 use crate::id::{AdapterId, Currency, ExchangeId, FamilyId};
 use crate::number::{ContractSize, Grid, Money};
-use crate::refdata::{Exchange, Family, OptionKind, Rows};
+use crate::refdata::{Exchange, OptionKind, RefDataRows, SecurityFamily};
 use crate::time::{Day, TimeOfDay};
 
 const START: Timestamp = Timestamp(1_000 * NS_PER_S);
@@ -12,7 +12,7 @@ fn price(text: &str) -> Price {
 
 /// One family per security, so that each has its own tick.
 fn reference(plan: &[(u32, &str, Option<&str>)]) -> RefData {
-    let mut rows = Rows::default();
+    let mut rows = RefDataRows::default();
     rows.exchanges.push(Exchange {
         id: ExchangeId(1),
         name: "one".into(),
@@ -27,7 +27,7 @@ fn reference(plan: &[(u32, &str, Option<&str>)]) -> RefData {
     for &(number, tick, start) in plan {
         let kind = SecurityKind::ALL[number as usize % SecurityKind::ALL.len()];
         let is_option = kind == SecurityKind::Option;
-        rows.families.push(Family {
+        rows.families.push(SecurityFamily {
             id: FamilyId(number),
             name: format!("F{number}"),
             symbol_root: String::new(),

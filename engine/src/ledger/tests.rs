@@ -24,10 +24,10 @@ fn instrument() -> Instrument {
     }
 }
 
-fn deal(q: &str, p: &str) -> Deal {
+fn deal(q: &str, p: &str) -> SecurityTransaction {
     let qty = qty(q);
     let kind = if qty.is_negative() { MovementKind::Sell } else { MovementKind::Buy };
-    Deal {
+    SecurityTransaction {
         kind,
         account: AccountId(1),
         qty,

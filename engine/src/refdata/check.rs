@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use super::{Account, Exchange, Family, Flaw, RefData, Rows, Security, SecurityKind, Strategy, Table};
+use super::{
+    Exchange, RefData, RefDataRows, RefDataTable, RowError, Security, SecurityFamily, SecurityKind,
+    StrategyInfo, TradingAccount,
+};
 use crate::id::{ExchangeId, FamilyId, SecurityId, StrategyId};
 
 /// The name of [`StrategyId::SERVER`].
@@ -13,7 +16,7 @@ const SERVER: &str = "SERVER";
 impl RefData {
     /// Sorts and checks rows, and adds SERVER if it is missing. It returns all flaws at once, in
     /// the order of the tables.
-    pub fn check(mut rows: Rows) -> Result<RefData, Vec<Flaw>> {
+    pub fn check(mut rows: RefDataRows) -> Result<RefData, Vec<RowError>> {
         let mut flaws = Flaws::default();
         let index = Index::of(&rows);
         check_exchanges(&rows.exchanges, &mut flaws);
@@ -27,7 +30,7 @@ impl RefData {
         }
 
         if rows.strategies.iter().all(|row| row.id != StrategyId::SERVER) {
-            rows.strategies.push(Strategy {
+            rows.strategies.push(StrategyInfo {
                 id: StrategyId::SERVER,
                 name: SERVER.to_string(),
                 auto_activate: true,
@@ -47,15 +50,15 @@ impl RefData {
 }
 
 fn check_exchanges(rows: &[Exchange], flaws: &mut Flaws) {
-    flaws.repeated(Table::Exchanges, "id", rows.iter().map(|row| row.id));
-    flaws.names(Table::Exchanges, "name", rows.iter().map(|row| row.name.as_str()));
+    flaws.repeated(RefDataTable::Exchanges, "id", rows.iter().map(|row| row.id));
+    flaws.names(RefDataTable::Exchanges, "name", rows.iter().map(|row| row.name.as_str()));
 }
 
-fn check_families(rows: &[Family], index: &Index<'_>, flaws: &mut Flaws) {
-    flaws.repeated(Table::Families, "id", rows.iter().map(|row| row.id));
-    flaws.names(Table::Families, "name", rows.iter().map(|row| row.name.as_str()));
+fn check_families(rows: &[SecurityFamily], index: &Index<'_>, flaws: &mut Flaws) {
+    flaws.repeated(RefDataTable::Families, "id", rows.iter().map(|row| row.id));
+    flaws.names(RefDataTable::Families, "name", rows.iter().map(|row| row.name.as_str()));
     for (at, row) in rows.iter().enumerate() {
-        let mut flaw = |column, problem| flaws.add(Table::Families, at, column, problem);
+        let mut flaw = |column, problem| flaws.add(RefDataTable::Families, at, column, problem);
         if !index.exchanges.contains_key(&row.exchange) {
             flaw("exchangeId", format!("there is no exchange {}", row.exchange));
         }
@@ -75,10 +78,10 @@ fn check_families(rows: &[Family], index: &Index<'_>, flaws: &mut Flaws) {
 }
 
 fn check_securities(rows: &[Security], index: &Index<'_>, flaws: &mut Flaws) {
-    flaws.repeated(Table::Securities, "id", rows.iter().map(|row| row.id));
+    flaws.repeated(RefDataTable::Securities, "id", rows.iter().map(|row| row.id));
     check_symbols(rows, index, flaws);
     for (at, row) in rows.iter().enumerate() {
-        let mut flaw = |column, problem| flaws.add(Table::Securities, at, column, problem);
+        let mut flaw = |column, problem| flaws.add(RefDataTable::Securities, at, column, problem);
         if row.id.0 > SecurityId::MAX {
             flaw("id", format!("{} is above {}", row.id, SecurityId::MAX));
         }
@@ -108,7 +111,7 @@ fn check_symbols(rows: &[Security], index: &Index<'_>, flaws: &mut Flaws) {
         if let Some(first) = seen.insert((family.exchange, &row.symbol), row.id) {
             let problem =
                 format!("{:?} is security {first} on exchange {} already", row.symbol, family.exchange);
-            flaws.add(Table::Securities, at, "symbol", problem);
+            flaws.add(RefDataTable::Securities, at, "symbol", problem);
         }
     }
 }
@@ -140,7 +143,7 @@ fn check_option(row: &Security, flaw: &mut impl FnMut(&'static str, String)) {
 
 /// Checks what a security needs because of its family: a date, a base currency, a price on the
 /// grid.
-fn check_in_family(row: &Security, family: &Family, flaw: &mut impl FnMut(&'static str, String)) {
+fn check_in_family(row: &Security, family: &SecurityFamily, flaw: &mut impl FnMut(&'static str, String)) {
     if row.kind.expires() && !family.expirable {
         flaw("securityFamilyId", format!("family {} does not expire, but this does", family.id));
     }
@@ -169,16 +172,16 @@ fn check_in_family(row: &Security, family: &Family, flaw: &mut impl FnMut(&'stat
     }
 }
 
-fn check_accounts(rows: &[Account], index: &Index<'_>, flaws: &mut Flaws) {
-    flaws.repeated(Table::Accounts, "id", rows.iter().map(|row| row.id));
-    flaws.names(Table::Accounts, "name", rows.iter().map(|row| row.name.as_str()));
+fn check_accounts(rows: &[TradingAccount], index: &Index<'_>, flaws: &mut Flaws) {
+    flaws.repeated(RefDataTable::Accounts, "id", rows.iter().map(|row| row.id));
+    flaws.names(RefDataTable::Accounts, "name", rows.iter().map(|row| row.name.as_str()));
     for (at, row) in rows.iter().enumerate() {
-        check_homes(row, index, &mut |problem| flaws.add(Table::Accounts, at, "exchangeIds", problem));
+        check_homes(row, index, &mut |problem| flaws.add(RefDataTable::Accounts, at, "exchangeIds", problem));
     }
 }
 
 /// Checks that the strategies that may use an account exist. SERVER always does.
-fn check_permitted(rows: &Rows, flaws: &mut Flaws) {
+fn check_permitted(rows: &RefDataRows, flaws: &mut Flaws) {
     for (at, row) in rows.accounts.iter().enumerate() {
         for (place, &id) in row.strategies.iter().enumerate() {
             let problem = if row.strategies[..place].contains(&id) {
@@ -188,12 +191,12 @@ fn check_permitted(rows: &Rows, flaws: &mut Flaws) {
             } else {
                 continue;
             };
-            flaws.add(Table::Accounts, at, "strategyIds", problem);
+            flaws.add(RefDataTable::Accounts, at, "strategyIds", problem);
         }
     }
 }
 
-fn check_homes(account: &Account, index: &Index<'_>, flaw: &mut impl FnMut(String)) {
+fn check_homes(account: &TradingAccount, index: &Index<'_>, flaw: &mut impl FnMut(String)) {
     for (at, &id) in account.exchanges.iter().enumerate() {
         if account.exchanges[..at].contains(&id) {
             flaw(format!("exchange {id} is named twice"));
@@ -210,11 +213,11 @@ fn check_homes(account: &Account, index: &Index<'_>, flaw: &mut impl FnMut(Strin
     }
 }
 
-fn check_strategies(rows: &[Strategy], flaws: &mut Flaws) {
-    flaws.repeated(Table::Strategies, "id", rows.iter().map(|row| row.id));
-    flaws.names(Table::Strategies, "name", rows.iter().map(|row| row.name.as_str()));
+fn check_strategies(rows: &[StrategyInfo], flaws: &mut Flaws) {
+    flaws.repeated(RefDataTable::Strategies, "id", rows.iter().map(|row| row.id));
+    flaws.names(RefDataTable::Strategies, "name", rows.iter().map(|row| row.name.as_str()));
     for (at, row) in rows.iter().enumerate() {
-        let mut flaw = |column, problem| flaws.add(Table::Strategies, at, column, problem);
+        let mut flaw = |column, problem| flaws.add(RefDataTable::Strategies, at, column, problem);
         // A strategy's name is a segment of topics, where these characters have a meaning.
         if row.name.contains(['.', '*', '>', ' ']) {
             flaw("name", format!("{:?} has a dot, star, angle or space in it", row.name));
@@ -232,12 +235,12 @@ fn check_strategies(rows: &[Strategy], flaws: &mut Flaws) {
 /// Rows by id, before they are known to be unique: of several with one id, the last one counts.
 struct Index<'a> {
     exchanges: BTreeMap<ExchangeId, &'a Exchange>,
-    families: BTreeMap<FamilyId, &'a Family>,
+    families: BTreeMap<FamilyId, &'a SecurityFamily>,
     securities: BTreeSet<SecurityId>,
 }
 
 impl Index<'_> {
-    fn of(rows: &Rows) -> Index<'_> {
+    fn of(rows: &RefDataRows) -> Index<'_> {
         Index {
             exchanges: rows.exchanges.iter().map(|row| (row.id, row)).collect(),
             families: rows.families.iter().map(|row| (row.id, row)).collect(),
@@ -247,17 +250,17 @@ impl Index<'_> {
 }
 
 #[derive(Default)]
-struct Flaws(Vec<Flaw>);
+struct Flaws(Vec<RowError>);
 
 impl Flaws {
-    fn add(&mut self, table: Table, row: usize, column: &'static str, problem: String) {
-        self.0.push(Flaw { table, row, column, problem });
+    fn add(&mut self, table: RefDataTable, row: usize, column: &'static str, problem: String) {
+        self.0.push(RowError { table, row, column, problem });
     }
 
     /// Reports every row whose key occurred in an earlier one.
     fn repeated<K: Ord + Display>(
         &mut self,
-        table: Table,
+        table: RefDataTable,
         column: &'static str,
         keys: impl Iterator<Item = K>,
     ) {
@@ -273,7 +276,7 @@ impl Flaws {
     /// Reports rows whose name is invalid or repeated.
     fn names<'a>(
         &mut self,
-        table: Table,
+        table: RefDataTable,
         column: &'static str,
         names: impl Iterator<Item = &'a str> + Clone,
     ) {

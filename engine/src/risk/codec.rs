@@ -1,20 +1,20 @@
 //! Bytes of the guards.
 
-use super::{Guard, RECENT_MAX, Share};
+use super::{BudgetShare, RECENT_MAX, RiskGuard};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
 use crate::terms::Terms;
 use crate::time::Timestamp;
 
 /// Half of the granted amount follows from the other fields.
-impl Codec for Share {
+impl Codec for BudgetShare {
     fn encode(&self, out: &mut impl ByteSink) {
         self.limited.encode(out);
         self.granted.encode(out);
         self.used.encode(out);
     }
 
-    fn decode(from: &mut ByteReader<'_>) -> Result<Share, DecodeError> {
-        let mut share = Share::default();
+    fn decode(from: &mut ByteReader<'_>) -> Result<BudgetShare, DecodeError> {
+        let mut share = BudgetShare::default();
         let (limited, granted) = Codec::decode(from)?;
         share.grant(limited, granted);
         share.used = Codec::decode(from)?;
@@ -22,7 +22,7 @@ impl Codec for Share {
     }
 }
 
-impl Codec for Guard {
+impl Codec for RiskGuard {
     fn encode(&self, out: &mut impl ByteSink) {
         self.scope.encode(out);
         self.limits.encode(out);
@@ -36,8 +36,8 @@ impl Codec for Guard {
         self.recent_at.encode(out);
     }
 
-    fn decode(from: &mut ByteReader<'_>) -> Result<Guard, DecodeError> {
-        let mut guard = Guard::new(Codec::decode(from)?);
+    fn decode(from: &mut ByteReader<'_>) -> Result<RiskGuard, DecodeError> {
+        let mut guard = RiskGuard::new(Codec::decode(from)?);
         guard.limits = Codec::decode(from)?;
         guard.killed = Codec::decode(from)?;
         guard.restricted = Codec::decode(from)?;

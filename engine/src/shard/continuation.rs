@@ -4,7 +4,7 @@
 
 use super::Shard;
 use super::closing::PendingClose;
-use crate::command::{Quote, Session};
+use crate::command::{Quote, TradingSession};
 use crate::event::{Adjustment, EventKind, VenueRequest};
 use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
 use crate::number::Price;
@@ -61,7 +61,7 @@ pub(super) enum BulkOperation {
     /// the day.
     Session {
         place: u16,
-        session: Session,
+        session: TradingSession,
         local: u32,
         cursor: u32,
     },
@@ -189,7 +189,7 @@ impl Continuation {
             Some(BulkOperation::Cancel { filter, reason: Reason::Requested, cursor: 0, then: Some(closing) });
     }
 
-    pub fn begin_session(&mut self, place: u16, session: Session) {
+    pub fn begin_session(&mut self, place: u16, session: TradingSession) {
         self.sweep = Some(BulkOperation::Session { place, session, local: 0, cursor: 0 });
     }
 

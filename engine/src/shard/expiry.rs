@@ -12,7 +12,7 @@
 
 use super::Shard;
 use super::continuation::{BulkOperation, ROWS_PER_STEP};
-use crate::command::Session;
+use crate::command::TradingSession;
 use crate::event::{Alert, EventKind, VenueRequest};
 use crate::id::{ExchangeId, OrderHandle};
 use crate::number::Price;
@@ -66,7 +66,7 @@ impl Shard {
     pub(super) fn sweep_session(
         &mut self,
         place: u16,
-        session: Session,
+        session: TradingSession,
         local: u32,
         cursor: u32,
         out: &mut Outbox,
@@ -77,7 +77,7 @@ impl Shard {
             self.enter_session(local, session);
             return Some(BulkOperation::Session { place, session, local: local + 1, cursor });
         }
-        if session != Session::Closed {
+        if session != TradingSession::Closed {
             return None;
         }
         let cursor = self.visit(
@@ -107,7 +107,7 @@ impl Shard {
                 // result again.
                 let ends_with_day = shard.exchange_of(order).is_some_and(|place| {
                     let place = &shard.directory.exchanges[place as usize];
-                    !place.has_hours && place.session != Session::Closed
+                    !place.has_hours && place.session != TradingSession::Closed
                 });
                 ends_with_day && order.terms.tif == Tif::Day
             },
@@ -194,7 +194,7 @@ impl Shard {
         let order = self.orders.get(slot);
         let (terms, local) = (&order.terms, order.local);
         let place = self.directory.locals[local as usize].exchange;
-        let is_closed = self.directory.exchanges[place as usize].session == Session::Closed;
+        let is_closed = self.directory.exchanges[place as usize].session == TradingSession::Closed;
         let reason = match terms.tif {
             _ if self.is_expired(local) => Reason::SecurityExpired,
             Tif::Gtd if terms.tif_date <= self.now => Reason::ExpiredGtd,

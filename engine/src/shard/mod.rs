@@ -56,7 +56,7 @@ use closing::PendingClose;
 use continuation::Continuation;
 pub use control::SessionState;
 use depth::DepthWatches;
-pub use routing::{Route, route, shard_of, shard_of_cash};
+pub use routing::{CommandRoute, route, shard_of, shard_of_cash};
 use snapshot::Snapshots;
 use stops::Stops;
 

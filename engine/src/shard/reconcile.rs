@@ -7,9 +7,9 @@
 //! ```
 
 use super::Shard;
-use crate::command::{ExecRef, Report, VenueState};
+use crate::command::{ExecRef, VenueReport, VenueState};
 use crate::event::{Alert, EventKind, ExecType, VenueRequest};
-use crate::ledger::Deal;
+use crate::ledger::SecurityTransaction;
 use crate::number::{Notional, Price, Qty};
 use crate::order::{Base, Order, Step};
 use crate::outbox::Outbox;
@@ -30,11 +30,13 @@ pub(super) struct Amendment {
 
 impl Amendment {
     /// Converts a report. `is_open` says whether the order works, where the report does not.
-    pub fn of(report: &Report, is_open: bool) -> Amendment {
+    pub fn of(report: &VenueReport, is_open: bool) -> Amendment {
         let (exec_ref, exec, qty, price, is_open) = match *report {
-            Report::Amended { exec_ref, exec, qty, price, is_open } => (exec_ref, exec, qty, price, is_open),
-            Report::Corrected { exec, qty, price } => (exec, ExecRef(0), qty, price, is_open),
-            Report::Busted { exec } => (exec, ExecRef(0), Qty::ZERO, Price::ZERO, is_open),
+            VenueReport::Amended { exec_ref, exec, qty, price, is_open } => {
+                (exec_ref, exec, qty, price, is_open)
+            }
+            VenueReport::Corrected { exec, qty, price } => (exec, ExecRef(0), qty, price, is_open),
+            VenueReport::Busted { exec } => (exec, ExecRef(0), Qty::ZERO, Price::ZERO, is_open),
             _ => unreachable!("only these amend a fill"),
         };
         let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
@@ -109,7 +111,7 @@ impl Shard {
         let sums = order.cum.checked_sub(qty).zip(order.notional.checked_sub(Notional::of(price, qty)));
         let deal = self.deal_of(slot, exec, negative, price).and_then(|deal| {
             // The commission comes back as well.
-            Some(Deal { commission: deal.commission.checked_neg()?, ..deal })
+            Some(SecurityTransaction { commission: deal.commission.checked_neg()?, ..deal })
         });
         let (Some((cum, notional)), Some(deal)) = (sums, deal) else { return false };
         if !order.base.is_finished() && !self.has_open_room(&order, qty) {

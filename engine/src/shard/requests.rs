@@ -3,7 +3,7 @@
 use super::Shard;
 use super::credit::CreditRequest;
 use super::order_entry::limit_ticks;
-use crate::event::{EventKind, ExecType, Refusal, RequestKind, VenueRequest};
+use crate::event::{EventKind, ExecType, RequestKind, RequestRefusal, VenueRequest};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::{Money, Qty};
 use crate::order::{Base, CancelRequest, NIL, Order, Replace, Step};
@@ -353,7 +353,7 @@ impl Shard {
             return;
         }
         self.orders.get_mut(slot).updated = self.now;
-        let refusal = Refusal {
+        let refusal = RequestRefusal {
             order: self.orders.handle(slot),
             id: self.orders.get(slot).id,
             request_id: *request_id,
@@ -375,12 +375,12 @@ impl Shard {
         request_id: IntId,
         source: Source,
         reason: Reason,
-    ) -> Refusal {
+    ) -> RequestRefusal {
         let found = self.orders.find(order);
         let (id, status) = found.map_or((IntId::NONE, Status::Rejected), |slot| {
             (self.orders.get(slot).id, self.orders.status(slot))
         });
-        Refusal { order, id, request_id, source, request, status, reason }
+        RequestRefusal { order, id, request_id, source, request, status, reason }
     }
 
     fn refuse_unknown(
@@ -391,7 +391,7 @@ impl Shard {
         request: RequestKind,
         out: &mut Outbox,
     ) {
-        let refusal = Refusal {
+        let refusal = RequestRefusal {
             order,
             id: IntId::NONE,
             request_id: *request_id,

@@ -16,29 +16,29 @@ pub fn shard_of_cash(strategy: StrategyId, shards: u8) -> ShardId {
 
 /// Destination of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum CommandRoute {
     One(ShardId),
     /// Every shard applies it.
     All,
 }
 
 /// Returns the destination of a command.
-pub fn route(body: &CommandKind, shards: u8) -> Route {
+pub fn route(body: &CommandKind, shards: u8) -> CommandRoute {
     match body {
         CommandKind::Submit { terms, .. } | CommandKind::Validate { terms } => {
-            Route::One(shard_of(terms.security, shards))
+            CommandRoute::One(shard_of(terms.security, shards))
         }
         CommandKind::Modify { order, .. }
         | CommandKind::Cancel { order, .. }
-        | CommandKind::Report { order, .. } => Route::One(order.shard()),
+        | CommandKind::Report { order, .. } => CommandRoute::One(order.shard()),
         CommandKind::Close { security, .. }
         | CommandKind::Subscribe { security, .. }
         | CommandKind::Quote { security, .. }
         | CommandKind::Trade { security, .. }
         | CommandKind::Tick { security, .. }
         | CommandKind::Expire { security, .. }
-        | CommandKind::Halt { security, .. } => Route::One(shard_of(*security, shards)),
-        CommandKind::Transaction(movement) => Route::One(match movement.security {
+        | CommandKind::Halt { security, .. } => CommandRoute::One(shard_of(*security, shards)),
+        CommandKind::Transaction(movement) => CommandRoute::One(match movement.security {
             Some(security) => shard_of(security, shards),
             None => shard_of_cash(movement.strategy, shards),
         }),
@@ -60,6 +60,6 @@ pub fn route(body: &CommandKind, shards: u8) -> Route {
         | CommandKind::Snapshot { .. }
         | CommandKind::Reference { .. }
         | CommandKind::Sender { .. }
-        | CommandKind::AuditAnchor(_) => Route::All,
+        | CommandKind::AuditAnchor(_) => CommandRoute::All,
     }
 }

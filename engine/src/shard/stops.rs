@@ -2,7 +2,7 @@
 //! book: buy stops lowest first, sell stops highest first; equal prices in order of arrival.
 
 use super::Shard;
-use crate::command::Session;
+use crate::command::TradingSession;
 use crate::event::{ExecType, VenueRequest};
 use crate::id::AdapterId;
 use crate::ladder::{Direction, Ladder};
@@ -102,7 +102,8 @@ impl Shard {
             return None;
         }
         let security = &self.directory.locals[local as usize];
-        let continuous = self.directory.exchanges[security.exchange as usize].session == Session::Continuous;
+        let continuous =
+            self.directory.exchanges[security.exchange as usize].session == TradingSession::Continuous;
         // A stop whose venue is disconnected continues to wait: it cannot be sent.
         let adapter = &self.adapters[security.adapter.0 as usize];
         if !continuous || security.halted || !adapter.connected || security.suspect {

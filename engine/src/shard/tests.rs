@@ -11,7 +11,9 @@ mod money;
 mod outside;
 
 use super::*;
-use crate::command::{Limits, Movement, MovementKind, Quote, Report, Scope, Session, Trade, Watch};
+use crate::command::{
+    Movement, MovementKind, Quote, RiskLimits, Scope, Trade, TradingSession, VenueReport, WatchTarget,
+};
 use crate::event::{ExecType, OrderReport, VenueRequest};
 use crate::id::{
     AccountId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId, Source,
@@ -19,7 +21,9 @@ use crate::id::{
 };
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::reason::Reason;
-use crate::refdata::{Account, Exchange, Family, Rows, Security, SecurityKind, Strategy};
+use crate::refdata::{
+    Exchange, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+};
 use crate::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
 use crate::time::{Day, TimeOfDay};
 
@@ -29,7 +33,7 @@ const SIM_OTHER: SecurityId = SecurityId(3);
 const ADAPTER: AdapterId = AdapterId(1);
 const CLIENT: Source = Source { origin: Origin::Fix, port: PortId(0), session: 7 };
 
-fn rows() -> Rows {
+fn rows() -> RefDataRows {
     let exchange = |id: u16, adapter: AdapterId, adapter_type: &str| Exchange {
         id: ExchangeId(id),
         name: format!("X{id}"),
@@ -41,7 +45,7 @@ fn rows() -> Rows {
         adapter,
         adapter_type: adapter_type.into(),
     };
-    let family = |id: u32| Family {
+    let family = |id: u32| SecurityFamily {
         id: FamilyId(id),
         name: format!("F{id}"),
         symbol_root: String::new(),
@@ -69,7 +73,7 @@ fn rows() -> Rows {
         start_price: None,
         tradeable: true,
     };
-    let account = |id: u16, adapter_type: &str| Account {
+    let account = |id: u16, adapter_type: &str| TradingAccount {
         id: AccountId(id),
         name: format!("A{id}"),
         active: true,
@@ -77,12 +81,12 @@ fn rows() -> Rows {
         exchanges: Vec::new(),
         strategies: Vec::new(),
     };
-    Rows {
+    RefDataRows {
         exchanges: vec![exchange(1, AdapterId::SIM, "SIM"), exchange(2, ADAPTER, "FIX")],
         families: vec![family(1), family(2)],
         securities: vec![security(1, 1), security(2, 2), security(3, 1)],
         accounts: vec![account(1, "SIM"), account(2, "SIM"), account(3, "FIX")],
-        strategies: vec![Strategy { id: StrategyId(0), name: "SERVER".into(), auto_activate: true }],
+        strategies: vec![StrategyInfo { id: StrategyId(0), name: "SERVER".into(), auto_activate: true }],
     }
 }
 
@@ -119,9 +123,9 @@ impl Bench {
         let reference = Arc::new(RefData::check(rows()).unwrap());
         let shard = Shard::new(ShardId(0), 1, reference, settings);
         let mut bench = Bench { shard, out: Outbox::new(0), now: 0, ids: 0 };
-        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
-        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Venue(ADAPTER), on: true });
-        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Budgets, on: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: WatchTarget::Venue(ADAPTER), on: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: WatchTarget::Budgets, on: true });
         bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
         bench
     }
@@ -167,7 +171,7 @@ impl Bench {
         self.send(CommandKind::Cancel { order, id })
     }
 
-    fn report(&mut self, order: OrderHandle, report: Report) -> Vec<EventKind> {
+    fn report(&mut self, order: OrderHandle, report: VenueReport) -> Vec<EventKind> {
         self.send(CommandKind::Report { order, report })
     }
 }
@@ -296,11 +300,12 @@ fn an_outside_venue_gets_instructions_and_sends_reports() {
         events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::New))
     );
     assert_eq!(reason(&bench.modify(order, Changes::default())), Reason::NotAcknowledged);
-    bench.report(order, Report::Accepted);
+    bench.report(order, VenueReport::Accepted);
     let exec = |n| crate::command::ExecRef(n);
-    let events = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
+    let events =
+        bench.report(order, VenueReport::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
     assert_eq!(reports(&events), [(ExecType::Filled, Status::PartiallyFilled, qty("4"))]);
-    let again = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
+    let again = bench.report(order, VenueReport::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
     assert_eq!(reports(&again), []);
     let events = bench.modify(order, Changes::default().with_qty(qty("12")));
     assert!(
@@ -312,17 +317,19 @@ fn an_outside_venue_gets_instructions_and_sends_reports() {
         !events.iter().any(|body| matches!(body, EventKind::ToVenue(_))),
         "a cancel waits behind a replace"
     );
-    let events = bench.report(order, Report::Replaced);
+    let events = bench.report(order, VenueReport::Replaced);
     assert!(
         events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
     );
-    let events = bench.report(order, Report::Canceled(Reason::Requested));
+    let events = bench.report(order, VenueReport::Canceled(Reason::Requested));
     assert_eq!(reports(&events), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
-    let events = bench.report(order, Report::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
+    let events =
+        bench.report(order, VenueReport::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
     assert_eq!(reports(&events), [(ExecType::Filled, Status::Filled, qty("12"))]);
-    let events = bench.report(order, Report::Busted { exec: exec(2) });
+    let events = bench.report(order, VenueReport::Busted { exec: exec(2) });
     assert_eq!(reports(&events), [(ExecType::Corrected, Status::Filled, qty("4"))]);
-    let events = bench.report(order, Report::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
+    let events =
+        bench.report(order, VenueReport::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
     let last =
         events.iter().rev().find_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None });
     assert_eq!(last.unwrap().position.qty, qty("3"));
@@ -346,8 +353,8 @@ fn pending_requests_are_in_doubt_after_a_disconnect_until_the_venue_reports() {
     assert!(
         events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Query))
     );
-    bench.report(order, Report::Accepted);
-    let events = bench.report(order, Report::Reconciled);
+    bench.report(order, VenueReport::Accepted);
+    let events = bench.report(order, VenueReport::Reconciled);
     assert_eq!(in_doubt(&events), Some(false));
     assert!(
         events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
@@ -383,7 +390,8 @@ fn the_day_ends_what_lives_for_the_day() {
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { tif: Tif::Gtc, ..limit(Side::Sell, 1, "1", "10") });
     bench.submit(Terms { tif: Tif::Gtd, tif_date: Timestamp(1_000), ..limit(Side::Sell, 1, "1", "10") });
-    let events = bench.send(CommandKind::Session { exchange: ExchangeId(1), session: Session::Closed });
+    let events =
+        bench.send(CommandKind::Session { exchange: ExchangeId(1), session: TradingSession::Closed });
     assert_eq!(reports(&events), [(ExecType::Expired, Status::Expired, Qty::ZERO)]);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
     assert_eq!(bench.shard.deadline(), Some(Timestamp(1_000)));

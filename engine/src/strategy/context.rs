@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::bars::BarMaker;
 use super::market::MarketCache;
 use super::orders::{OpenOrder, OpenOrders};
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::desk::IdBlock;
 use crate::event::{PositionState, Tick};
 use crate::id::{AccountId, Currency, IntId, SecurityId, ShardId, StrategyId};
@@ -90,7 +90,7 @@ impl StrategyState {
 #[derive(Debug)]
 pub struct Context<'a> {
     pub(super) now: Timestamp,
-    pub(super) phase: Phase,
+    pub(super) phase: StrategyPhase,
     pub(super) operation: Operation,
     pub(super) book: &'a mut StrategyState,
     pub(super) market: &'a MarketCache,
@@ -105,7 +105,7 @@ impl Context<'_> {
         self.now
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> StrategyPhase {
         self.phase
     }
 
@@ -193,7 +193,7 @@ impl Context<'_> {
     /// Sends any order. The strategy is set to this one; without an account it uses the one that
     /// trades on the security's exchange.
     pub fn submit(&mut self, terms: Terms) -> Result<IntId, Reason> {
-        if self.phase != Phase::Running {
+        if self.phase != StrategyPhase::Running {
             return Err(Reason::StrategyNotRunning);
         }
         if !self.book.orders.has_room() {
@@ -213,7 +213,7 @@ impl Context<'_> {
     /// Modifies an order; it keeps the id under which it was submitted.
     pub fn modify(&mut self, id: &IntId, changes: Changes) -> Result<(), Reason> {
         self.book.orders.find(id).ok_or(Reason::UnknownOrder)?;
-        if self.phase != Phase::Running {
+        if self.phase != StrategyPhase::Running {
             return Err(Reason::StrategyNotRunning);
         }
         self.book.ask(StrategyRequest::Modify { id: *id, changes })
@@ -305,7 +305,7 @@ mod tests {
         let reference = RefData::check(sample::sound()).unwrap();
         look(&mut Context {
             now: Timestamp(1),
-            phase: Phase::Running,
+            phase: StrategyPhase::Running,
             operation: Operation::RealTime,
             book: &mut book,
             market: &MarketCache::default(),

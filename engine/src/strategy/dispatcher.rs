@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::event::{
     Adjustment, Booking, Depth, Event, EventKind, OrderReport, OrderTerms, PositionState, Tick,
 };
@@ -83,7 +83,7 @@ pub enum DispatchedEvent<'a> {
     /// A shard reports the phase of a strategy; `reason` is set if it failed.
     LifeCycle {
         strategy: StrategyId,
-        phase: Phase,
+        phase: StrategyPhase,
         reason: Option<&'a str>,
     },
     Log {
@@ -273,7 +273,11 @@ mod tests {
                 state: &PositionState::default(),
             },
             DispatchedEvent::ExternalSession { peer: SessionPeer::Session("A"), connected: true },
-            DispatchedEvent::LifeCycle { strategy: StrategyId(1), phase: Phase::Stop, reason: Some("why") },
+            DispatchedEvent::LifeCycle {
+                strategy: StrategyId(1),
+                phase: StrategyPhase::Stop,
+                reason: Some("why"),
+            },
             DispatchedEvent::Log { level: "WARN", text: "look" },
             DispatchedEvent::Generic { name: "spread", body: b"{}" },
         ];

@@ -23,9 +23,9 @@ use super::dispatcher::{DispatchedEvent, Dispatcher};
 use super::host::{HostEnvironment, HostSettings, PanicGuard, StrategyHost};
 use super::market::MarketCache;
 use super::orders::{Refused, StrategyRequestKind};
-use crate::command::{CommandKind, Phase, Watch};
+use crate::command::{CommandKind, StrategyPhase, WatchTarget};
 use crate::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
-use crate::event::{Event, EventKind, OrderReport, OrderTerms, Refusal, RequestKind};
+use crate::event::{Event, EventKind, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
 use crate::mesh::{PortEnd, ShardMask};
 use crate::pages::LargePages;
@@ -77,7 +77,7 @@ pub struct Runner {
     desk: Desk,
     hosts: Vec<StrategyHost>,
     /// By host, by shard: the phase that a shard last reported.
-    phases: Vec<Vec<Option<Phase>>>,
+    phases: Vec<Vec<Option<StrategyPhase>>>,
     /// By host: whether it has failed and not all shards know it yet.
     stopping: Vec<bool>,
     shared: SharedState,
@@ -119,7 +119,7 @@ impl Runner {
         let (id, shards) = (port.id(), port.shards());
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Orders, on: true });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: WatchTarget::Orders, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: id });
         let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed, pages } = settings;
         let desk = DeskSettings {
@@ -301,7 +301,7 @@ impl Runner {
         }
     }
 
-    fn handle_refusal(&mut self, now: Timestamp, refusal: &Refusal) {
+    fn handle_refusal(&mut self, now: Timestamp, refusal: &RequestRefusal) {
         let session = refusal.source.session;
         let known = self.desk.order(session, &refusal.id);
         let request = match refusal.request {
@@ -414,7 +414,7 @@ impl Runner {
                 if self.shared.market.follow(security, at as u16, on) {
                     let port: PortId = self.port.id();
                     self.pending_commands
-                        .push(shard, CommandKind::Watch { port, what: Watch::Ticks(security), on });
+                        .push(shard, CommandKind::Watch { port, what: WatchTarget::Ticks(security), on });
                 }
                 return Ok(());
             }

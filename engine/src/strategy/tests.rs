@@ -125,12 +125,12 @@ impl RunnerRig {
         self.tell(security, CommandKind::Tick { security, quote, trade });
     }
 
-    fn transition_to(&mut self, strategy: StrategyId, phase: Phase) {
+    fn transition_to(&mut self, strategy: StrategyId, phase: StrategyPhase) {
         self.runner.request_phase(strategy, phase).unwrap();
         self.pump();
     }
 
-    fn phase(&self, strategy: StrategyId) -> Phase {
+    fn phase(&self, strategy: StrategyId) -> StrategyPhase {
         self.runner.hosts().iter().find(|host| host.id() == strategy).unwrap().phase()
     }
 
@@ -157,7 +157,7 @@ fn host(id: StrategyId, make: StrategyFactory) -> HostSettings {
 type ScriptAction = fn(&mut Script, ScriptEvent<'_>, &mut Context<'_>) -> Result<(), Failure>;
 
 enum ScriptEvent<'a> {
-    Phase(Phase),
+    Phase(StrategyPhase),
     Tick,
     Bar(&'a Bar),
     Status(&'a IntId, &'a OrderReport),
@@ -179,7 +179,7 @@ fn print_line(context: &mut Context<'_>, text: impl ToString) {
 }
 
 impl Strategy for Script {
-    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+    fn on_phase(&mut self, phase: StrategyPhase, context: &mut Context<'_>) -> Result<(), Failure> {
         (self.act)(self, ScriptEvent::Phase(phase), context)
     }
     fn on_tick(&mut self, _: &Tick, context: &mut Context<'_>) -> Result<(), Failure> {
@@ -225,20 +225,20 @@ fn a_strategy_goes_through_its_phases_and_starts_again() {
     });
     let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.output().join(" "), "Init Prefeed Start Running");
-    rig.transition_to(FIRST, Phase::Stop);
-    rig.transition_to(FIRST, Phase::Running);
+    rig.transition_to(FIRST, StrategyPhase::Stop);
+    rig.transition_to(FIRST, StrategyPhase::Running);
     assert_eq!(rig.output().join(" "), "Stop Init Prefeed Start Running");
-    assert!(rig.runner.request_phase(FIRST, Phase::Init).is_err());
+    assert!(rig.runner.request_phase(FIRST, StrategyPhase::Init).is_err());
     rig.runner.stop_all(rig.now);
     rig.pump();
-    assert_eq!((rig.output().join(" ").as_str(), rig.phase(FIRST)), ("Stop Exit", Phase::Exit));
+    assert_eq!((rig.output().join(" ").as_str(), rig.phase(FIRST)), ("Stop Exit", StrategyPhase::Exit));
 }
 
 #[test]
 fn an_order_keeps_its_id_and_the_position_is_known() {
     let make = script(|script, heard, context| {
         match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick if script.ticks == 1 => {
                 script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
             }
@@ -284,7 +284,7 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
 fn refused_requests_are_reported_to_the_strategy() {
     let make = script(|script, heard, context| {
         match heard {
-            ScriptEvent::Phase(Phase::Init) => {
+            ScriptEvent::Phase(StrategyPhase::Init) => {
                 context.subscribe(STOCK)?;
                 assert_eq!(context.subscribe(SecurityId(99)), Err(Reason::UnknownSecurity));
                 let early = context.market(STOCK, Side::Buy, qty(1));
@@ -318,7 +318,7 @@ fn refused_requests_are_reported_to_the_strategy() {
 fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     let make = script(|script, heard, context| {
         match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick if script.ticks == 1 => {
                 script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
             }
@@ -333,7 +333,7 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     });
     let other = script(|script, heard, context| {
         match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick => print_line(context, script.ticks),
             _ => {}
         }
@@ -343,7 +343,7 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     for ask in ["10.02", "10.03", "10.04"] {
         rig.quote(STOCK, "10.00", ask);
     }
-    assert_eq!((rig.phase(FIRST), rig.phase(SECOND)), (Phase::Stop, Phase::Running));
+    assert_eq!((rig.phase(FIRST), rig.phase(SECOND)), (StrategyPhase::Stop, StrategyPhase::Running));
     assert_eq!(rig.output(), ["1", "2", "failed: no idea what to do", "3"]);
     assert_eq!(rig.runner.hosts()[0].reason().map(|reason| &**reason), Some("no idea what to do"));
     let order_events = rig.order_events();
@@ -355,14 +355,14 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
         "what was asked in the failed call is not sent"
     );
     // It is created again, without the reason of its failure.
-    rig.transition_to(FIRST, Phase::Running);
-    assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (Phase::Running, None));
+    rig.transition_to(FIRST, StrategyPhase::Running);
+    assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (StrategyPhase::Running, None));
 }
 
 #[test]
 fn a_strategy_that_fails_at_its_start_does_not_start() {
     let make = script(|_, heard, context| match heard {
-        ScriptEvent::Phase(Phase::Start) => Err(Failure::new("no")),
+        ScriptEvent::Phase(StrategyPhase::Start) => Err(Failure::new("no")),
         ScriptEvent::Phase(phase) => {
             print_line(context, format!("{phase:?}"));
             Ok(())
@@ -371,14 +371,14 @@ fn a_strategy_that_fails_at_its_start_does_not_start() {
     });
     let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.output(), ["Init", "Prefeed", "failed: no"]);
-    assert_eq!(rig.phase(FIRST), Phase::Stop);
+    assert_eq!(rig.phase(FIRST), StrategyPhase::Stop);
 }
 
 #[test]
 fn prefeed_replays_the_past_and_accepts_no_orders() {
     let make = script(|_, heard, context| {
         match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
             ScriptEvent::Tick => {
                 let asked =
                     context.market(STOCK, Side::Buy, qty(1)).map(|_| "sent").unwrap_or_else(Reason::code);
@@ -390,14 +390,14 @@ fn prefeed_replays_the_past_and_accepts_no_orders() {
         Ok(())
     });
     let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::Simulation);
-    assert_eq!(rig.phase(FIRST), Phase::Init);
+    assert_eq!(rig.phase(FIRST), StrategyPhase::Init);
     rig.quote(STOCK, "10.00", "10.02");
-    rig.transition_to(FIRST, Phase::Prefeed);
+    rig.transition_to(FIRST, StrategyPhase::Prefeed);
     let shown = rig.output();
     assert!(shown.is_empty(), "in INIT there are no events: {shown:?}");
     rig.quote(STOCK, "10.00", "10.02");
     rig.quote(STOCK, "10.00", "10.03");
-    rig.transition_to(FIRST, Phase::Running);
+    rig.transition_to(FIRST, StrategyPhase::Running);
     rig.quote(STOCK, "10.00", "10.02");
     let text = rig.output();
     let expected =
@@ -410,7 +410,7 @@ fn prefeed_replays_the_past_and_accepts_no_orders() {
 fn timers_fire_in_order_and_once() {
     let make = script(|_, heard, context| {
         match heard {
-            ScriptEvent::Phase(Phase::Running) => {
+            ScriptEvent::Phase(StrategyPhase::Running) => {
                 let now = context.now();
                 context.set_timer(1, now.plus(30))?;
                 context.set_timer(2, now.plus(20))?;
@@ -437,7 +437,7 @@ fn timers_fire_in_order_and_once() {
 fn an_event_between_strategies_reaches_the_others() {
     let make = script(|_, heard, context| {
         match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick => context.send_generic("spread", b"{\"wide\":true}")?,
             ScriptEvent::Generic(name, _) => assert_ne!(name, "spread", "it does not receive its own event"),
             _ => {}

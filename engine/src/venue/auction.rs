@@ -1,6 +1,6 @@
 //! Sessions and halts: orders collect, trade at one price, and some of them end.
 
-use crate::command::Session;
+use crate::command::TradingSession;
 use crate::number::Qty;
 use crate::order::NIL;
 use crate::order_nodes::NodePlace;
@@ -57,8 +57,8 @@ impl Venue {
     pub(super) fn auction_ahead(&self, book: u32, tif: Tif) -> bool {
         let detail = &self.details[book as usize];
         let collects = match detail.session {
-            Session::Closed | Session::OpeningAuction => true,
-            Session::Continuous | Session::ClosingAuction => false,
+            TradingSession::Closed | TradingSession::OpeningAuction => true,
+            TradingSession::Continuous | TradingSession::ClosingAuction => false,
         };
         detail.spec.auctions && (tif == Tif::Atc || collects)
     }
@@ -76,7 +76,7 @@ impl Venue {
         detail.atc |= tif == Tif::Atc;
     }
 
-    pub(super) fn change_session(&mut self, book: u32, session: Session) {
+    pub(super) fn change_session(&mut self, book: u32, session: TradingSession) {
         let detail = &mut self.details[book as usize];
         let old = std::mem::replace(&mut detail.session, session);
         if old == session {
@@ -84,9 +84,10 @@ impl Venue {
         }
         let halted = detail.halted;
         self.update_collecting(book);
-        if session == Session::ClosingAuction {
+        if session == TradingSession::ClosingAuction {
             self.set_work(book, BookWork::Join);
-        } else if !halted && (session == Session::Continuous || old == Session::ClosingAuction) {
+        } else if !halted && (session == TradingSession::Continuous || old == TradingSession::ClosingAuction)
+        {
             self.start_uncross(book);
         } else {
             self.start_pass(book, Some(ExpiryPass::Ato));
@@ -96,7 +97,7 @@ impl Venue {
     pub(super) fn change_halt(&mut self, book: u32, on: bool) {
         let detail = &mut self.details[book as usize];
         let old = std::mem::replace(&mut detail.halted, on);
-        let reopens = old && !on && detail.session == Session::Continuous;
+        let reopens = old && !on && detail.session == TradingSession::Continuous;
         self.update_collecting(book);
         if reopens {
             self.start_uncross(book);
@@ -105,7 +106,7 @@ impl Venue {
 
     pub(super) fn update_collecting(&mut self, book: u32) {
         let detail = &self.details[book as usize];
-        let collecting = detail.session != Session::Continuous || detail.halted;
+        let collecting = detail.session != TradingSession::Continuous || detail.halted;
         self.books[book as usize].mode.set(BookMode::COLLECTING, collecting);
     }
 
@@ -272,7 +273,7 @@ impl Venue {
         match pass {
             ExpiryPass::Ato => open && std::mem::take(&mut detail.ato),
             ExpiryPass::Atc => std::mem::take(&mut detail.atc),
-            ExpiryPass::Day | ExpiryPass::Parked => detail.session == Session::Closed,
+            ExpiryPass::Day | ExpiryPass::Parked => detail.session == TradingSession::Closed,
         }
     }
 

@@ -63,8 +63,8 @@ impl Venue {
         }
     }
 
-    /// Does one part of [`BookWork::Through`]: orders that the opposite quote has traded through fill
-    /// at their limit, out of the shown size.
+    /// Does one part of [`BookWork::Through`]: orders that the opposite quote has traded through
+    /// fill at their limit, out of the shown size.
     pub(super) fn work_through(&mut self, book: u32, side: Side) -> u32 {
         let (front, detail) = (&mut self.books[book as usize], &mut self.details[book as usize]);
         let ladder = &front.sides[side as usize];

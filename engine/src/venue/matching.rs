@@ -1,7 +1,7 @@
 //! Taking: an order trades with clients, waiting market orders, and the quote's portions, the best
 //! price first.
 
-use crate::command::Session;
+use crate::command::TradingSession;
 use crate::number::{Price, Qty};
 use crate::order::NIL;
 use crate::order_nodes::{Node, NodePlace};
@@ -33,7 +33,7 @@ impl Venue {
     #[cold]
     pub(super) fn arrive_slow(&mut self, entry: &OrderEntry) {
         let book = entry.book;
-        if entry.tif == Tif::Atc && self.details[book as usize].session != Session::ClosingAuction {
+        if entry.tif == Tif::Atc && self.details[book as usize].session != TradingSession::ClosingAuction {
             return self.park(entry);
         }
         self.remember_auction(book, entry.tif);
@@ -83,8 +83,8 @@ impl Venue {
         EFFORT_REPORTED
     }
 
-    /// Does one part of [`BookWork::MarketQueue`]: waiting market orders trade as if they arrived now,
-    /// the oldest first.
+    /// Does one part of [`BookWork::MarketQueue`]: waiting market orders trade as if they arrived
+    /// now, the oldest first.
     pub(super) fn work_market_queue(&mut self, book: u32, taking: u32, mut next: [u32; 2]) -> u32 {
         if taking == NIL {
             let Some(slot) = self.older_of(next) else {

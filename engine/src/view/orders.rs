@@ -10,11 +10,11 @@
 //! arrives or ends.
 
 use super::ids::IdChains;
-use super::order::{LiveOrder, Order, OrderRecord};
+use super::order::{LiveOrder, OrderRecord, OrderView};
 use super::slab::{NONE, PagedSlab};
-use super::walk::{Walk, Walks};
+use super::walk::{WalkHandle, Walks};
 use super::{SnapshotMark, ViewSettings};
-use crate::event::{ExecType, OrderReport, OrderTerms, Refusal};
+use crate::event::{ExecType, OrderReport, OrderTerms, RequestRefusal};
 use crate::id::{IntId, OrderHandle, ShardId};
 use crate::reason::Reason;
 use crate::sender::SentBy;
@@ -143,7 +143,7 @@ impl OrderStore {
     }
 
     /// Applies the refusal of a request: the order no longer shows it as pending.
-    pub(super) fn refused(&mut self, at: Timestamp, event: &Refusal, mark: SnapshotMark) {
+    pub(super) fn refused(&mut self, at: Timestamp, event: &RequestRefusal, mark: SnapshotMark) {
         // The shard does not know this order. A venue may give the same reason for an order that
         // has its id.
         if event.reason == Reason::UnknownOrder && event.id.is_none() {
@@ -202,19 +202,19 @@ impl OrderStore {
 
 /// Queries.
 impl OrderStore {
-    pub(super) fn order(&self, handle: OrderHandle) -> Option<Order> {
+    pub(super) fn order(&self, handle: OrderHandle) -> Option<OrderView> {
         self.mapped(handle).map(|index| self.read(index))
     }
 
-    pub(super) fn with_id(&self, id: &IntId) -> Vec<Order> {
-        let mut found: Vec<Order> = self.ids.find(id).map(|index| self.read(index)).collect();
+    pub(super) fn with_id(&self, id: &IntId) -> Vec<OrderView> {
+        let mut found: Vec<OrderView> = self.ids.find(id).map(|index| self.read(index)).collect();
         found.sort_by_key(|order| (order.submitted, order.handle));
         found
     }
 
     /// Returns the open orders: each shard's are already sorted, so the oldest of their heads is
     /// the next.
-    pub(super) fn open(&self) -> impl Iterator<Item = Order> {
+    pub(super) fn open(&self) -> impl Iterator<Item = OrderView> {
         let mut heads: Vec<u32> = self.open.iter().map(|list| list.head).collect();
         std::iter::from_fn(move || {
             let heads_left = heads.iter_mut().filter(|head| **head != NONE);
@@ -230,7 +230,7 @@ impl OrderStore {
     }
 
     /// Returns the finished orders, the last ended first.
-    pub(super) fn finished(&self) -> impl Iterator<Item = Order> {
+    pub(super) fn finished(&self) -> impl Iterator<Item = OrderView> {
         let mut index = self.finished.tail;
         std::iter::from_fn(move || {
             let order = (index != NONE).then(|| self.read(index))?;
@@ -244,16 +244,16 @@ impl OrderStore {
     }
 
     /// Begins to walk over the orders that are open now.
-    pub(super) fn walk_open(&mut self, until: Timestamp) -> Option<Walk> {
+    pub(super) fn walk_open(&mut self, until: Timestamp) -> Option<WalkHandle> {
         self.walks.begin(self.open.iter().map(|list| list.head).collect(), until)
     }
 
     /// Begins to walk over the orders that are finished now, from the last ended.
-    pub(super) fn walk_finished(&mut self) -> Option<Walk> {
+    pub(super) fn walk_finished(&mut self) -> Option<WalkHandle> {
         self.walks.begin(vec![self.finished.tail], Timestamp::MAX)
     }
 
-    pub(super) fn walk_next(&mut self, walk: Walk) -> Option<Order> {
+    pub(super) fn walk_next(&mut self, walk: WalkHandle) -> Option<OrderView> {
         let (places, until) = self.walks.places(walk)?;
         let left = places.iter().enumerate().filter(|(_, place)| **place != NONE);
         let (at, index) = left.map(|(at, place)| (at, *place)).min_by_key(|(_, place)| self.age(*place))?;
@@ -265,7 +265,7 @@ impl OrderStore {
         Some(self.read(index))
     }
 
-    pub(super) fn walk_end(&mut self, walk: Walk) {
+    pub(super) fn walk_end(&mut self, walk: WalkHandle) {
         self.walks.end(walk);
     }
 
@@ -278,8 +278,8 @@ impl OrderStore {
         }
     }
 
-    fn read(&self, index: u32) -> Order {
-        Order::of(&self.live[index], &self.records[index], &self.ids)
+    fn read(&self, index: u32) -> OrderView {
+        OrderView::of(&self.live[index], &self.records[index], &self.ids)
     }
 
     fn age(&self, index: u32) -> (Timestamp, OrderHandle) {

@@ -10,10 +10,10 @@ mod snapshots;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::command::{ExecRef, Limits, MovementKind, Phase, Scope, Session};
+use crate::command::{ExecRef, MovementKind, RiskLimits, Scope, StrategyPhase, TradingSession};
 use crate::event::{
-    Alert, Booking, BudgetUse, ExecType, Instruction, OrderReport, OrderTerms, PositionState, Refusal,
-    RequestKind, Tick, VenueRequest,
+    Alert, Booking, BudgetUse, ExecType, Instruction, OrderReport, OrderTerms, PositionState, RequestKind,
+    RequestRefusal, Tick, VenueRequest,
 };
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, Origin, PortId, PositionId, SecurityId,
@@ -21,7 +21,7 @@ use crate::id::{
 };
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::reason::Reason;
-use crate::refdata::{Exchange, Family, RefData, Rows, Security, SecurityKind};
+use crate::refdata::{Exchange, RefData, RefDataRows, Security, SecurityFamily, SecurityKind};
 use crate::rng::Rng;
 use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{TimeOfDay, Timestamp};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Position, View};
+use super::{PositionView, View};
 use crate::id::{Currency, SecurityId, StrategyId};
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::refdata::RefData;
@@ -62,7 +62,7 @@ pub enum Missing {
 
 impl View {
     /// Returns a position at market prices; `None` if the reference data do not know its security.
-    pub fn valuation(&self, position: &Position, reference: &RefData) -> Option<Valuation> {
+    pub fn valuation(&self, position: &PositionView, reference: &RefData) -> Option<Valuation> {
         let security = reference.security(position.id.security())?;
         let family = reference.family_of(security);
         let state = position.state;

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::command::{Budget, BudgetAct, BudgetKind, Scope, Watch};
+use crate::command::{BudgetAct, BudgetChange, BudgetKind, Scope, WatchTarget};
 use crate::event::EventKind;
 use crate::id::{ShardId, Uuid};
 use crate::mesh::{Depths, PortClass, PortEnd, mesh};
 use crate::outbox::EVENTS_WAITING_MAX;
-use crate::refdata::{RefData, Rows};
+use crate::refdata::{RefData, RefDataRows};
 use crate::settings::ShardSettings;
 
 fn platform(ports: usize, depths: Depths) -> (Vec<PortEnd>, Worker) {
@@ -15,7 +15,7 @@ fn platform(ports: usize, depths: Depths) -> (Vec<PortEnd>, Worker) {
 }
 
 fn shard() -> Shard {
-    let reference = RefData::check(Rows::default()).unwrap();
+    let reference = RefData::check(RefDataRows::default()).unwrap();
     Shard::new(ShardId(0), 1, Arc::new(reference), ShardSettings::default())
 }
 
@@ -27,7 +27,7 @@ fn depths(commands: usize, events: usize) -> Depths {
 fn command(port: u8, token: u32) -> Command {
     let port = PortId(port);
     let source = Source { port, ..Source::default() };
-    Command::new(source, token, CommandKind::Watch { port, what: Watch::Budgets, on: false })
+    Command::new(source, token, CommandKind::Watch { port, what: WatchTarget::Budgets, on: false })
 }
 
 fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
@@ -241,7 +241,8 @@ fn facts_are_queued_while_the_journal_is_closed() {
         ports[1].send(ShardId(0), told(1, token, adapter(token % 2 == 0))).unwrap();
     }
     // A budget that the pool has taken from one shard and gives to another must arrive.
-    let budget = Budget { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
+    let budget =
+        BudgetChange { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
     ports[1].send(ShardId(0), told(1, 3, CommandKind::Budget(budget))).unwrap();
     let mut offered = 0;
     let mut deferred = |worker: &mut Worker| {

@@ -11,7 +11,7 @@ use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Status, Terms};
-use pitlane_engine::view::Order;
+use pitlane_engine::view::OrderView;
 use pitlane_protocols::rest::{
     self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
     OrderRequest, OrderVO, SentByVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
@@ -221,7 +221,7 @@ async fn replay_response(
 fn modified_before(
     house: &AppState,
     ask: &RequestContext<'_>,
-    order: &Order,
+    order: &OrderView,
     change: &OrderChange,
 ) -> Result<Answer, Problem> {
     if check_fixed(order, change).is_err() || change.changes.applied_to(&order.terms) != order.terms {
@@ -240,14 +240,14 @@ fn answer(house: &AppState, ask: &RequestContext<'_>, id: &OwnId, reason: Reason
 }
 
 /// Returns an order in the response, for a client that wants it.
-fn shown(house: &AppState, order: Option<&Order>) -> Answer {
+fn shown(house: &AppState, order: Option<&OrderView>) -> Answer {
     let Some(order) = order else { return Answer::empty() };
     let sent = SentByVO::of(&order.sent, &house.floor.view());
     Answer::json(&OrderVO::of(order, None, sent, &house.floor.reference()))
 }
 
 /// Returns the order that this request was about: a pending modification is not yet among its ids.
-fn own_order(house: &AppState, (strategy, id): &OwnId) -> Option<Order> {
+fn own_order(house: &AppState, (strategy, id): &OwnId) -> Option<OrderView> {
     let view = house.floor.view();
     let mut found = view.orders_with_id(id);
     if let Some(Asked::Modify(handle, _)) = house.floor.receipt(*strategy, id).map(|receipt| receipt.asked) {
@@ -359,7 +359,7 @@ pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> 
 
 /// Returns the orders that the caller selects by an id and may access; at least one. Orders of
 /// other strategies are as unknown as orders that never existed.
-fn orders_in_scope(house: &AppState, ask: &RequestContext<'_>, id: &str) -> Result<Vec<Order>, Problem> {
+fn orders_in_scope(house: &AppState, ask: &RequestContext<'_>, id: &str) -> Result<Vec<OrderView>, Problem> {
     let sight = ask.sight(&house.floor.reference());
     let mut found = orders::with_id(house, id)?;
     found.retain(|order| sight.sees(order.terms.strategy));
@@ -371,7 +371,7 @@ fn orders_in_scope(house: &AppState, ask: &RequestContext<'_>, id: &str) -> Resu
 
 /// Returns the one order that is open, of all orders that have had an id; with an account, only
 /// among that account's.
-fn single_open_order(mut found: Vec<Order>, account: Option<u16>) -> Result<Order, Problem> {
+fn single_open_order(mut found: Vec<OrderView>, account: Option<u16>) -> Result<OrderView, Problem> {
     if let Some(account) = account {
         found.retain(|order| order.terms.account == AccountId(account));
         if found.is_empty() {
@@ -399,7 +399,7 @@ fn single_open_order(mut found: Vec<Order>, account: Option<u16>) -> Result<Orde
 }
 
 /// Checks that fields which cannot be changed have their current values, if they are given.
-fn check_fixed(order: &Order, change: &OrderChange) -> Result<(), Problem> {
+fn check_fixed(order: &OrderView, change: &OrderChange) -> Result<(), Problem> {
     let fixed = |detail| Err(Problem::unprocessable("cannot-change", detail));
     if order.terms.kind != change.kind {
         return fixed("the type of an order cannot change; this order has another one");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::view::{Order, View, Walk};
+use pitlane_engine::view::{OrderView, View, WalkHandle};
 use pitlane_protocols::rest::{OrderVO, SentByVO};
 use tokio::time::timeout;
 
@@ -62,7 +62,7 @@ pub fn one(house: &AppState, ask: &RequestContext<'_>) -> Result<Answer, Problem
 }
 
 /// Returns the orders with an id, without a check of the caller's scope; at least one.
-pub fn with_id(house: &AppState, text: &str) -> Result<Vec<Order>, Problem> {
+pub fn with_id(house: &AppState, text: &str) -> Result<Vec<OrderView>, Problem> {
     let id = IntId::parse(text.as_bytes()).ok();
     let found = id.map(|id| house.floor.view().orders_with_id(&id)).unwrap_or_default();
     if found.is_empty() {
@@ -71,15 +71,15 @@ pub fn with_id(house: &AppState, text: &str) -> Result<Vec<Order>, Problem> {
     Ok(found)
 }
 
-fn at_once(house: &AppState, orders: impl Iterator<Item = Order>) -> Answer {
+fn at_once(house: &AppState, orders: impl Iterator<Item = OrderView>) -> Answer {
     Answer::made(rendered(house, orders))
 }
 
-fn rendered(house: &AppState, orders: impl Iterator<Item = Order>) -> Bytes {
+fn rendered(house: &AppState, orders: impl Iterator<Item = OrderView>) -> Bytes {
     let reference = house.floor.reference();
-    let orders: Vec<Order> = orders.collect();
+    let orders: Vec<OrderView> = orders.collect();
     let (names, view) = (house.switchboard.names(), house.floor.view());
-    let sent = |order: &Order| SentByVO::of(&order.sent, &view);
+    let sent = |order: &OrderView| SentByVO::of(&order.sent, &view);
     let shown =
         orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
     let mut bytes = Vec::with_capacity(ORDER_BYTES * orders.len() + 2);
@@ -94,7 +94,7 @@ async fn in_portions(
     ask: &RequestContext<'_>,
     limit: usize,
     sight: StrategyScope,
-    begin: impl FnOnce(&mut View) -> Option<Walk>,
+    begin: impl FnOnce(&mut View) -> Option<WalkHandle>,
 ) -> Result<Answer, Problem> {
     let under_way = UnderWay::begin(house, ask, begin).await?;
     let reader = under_way.reader.clone();
@@ -103,7 +103,7 @@ async fn in_portions(
         let floor = &under_way.house.floor;
         under_way.house.readers.step(&under_way.reader);
         let mut is_over = false;
-        let orders: Vec<Order> = {
+        let orders: Vec<OrderView> = {
             let mut view = floor.view_mut();
             let mut next = || {
                 let order = view.walk_next(under_way.reader.walk());
@@ -116,7 +116,7 @@ async fn in_portions(
         left -= orders.len();
         let (goes_on, reference) = (!is_over && left > 0, floor.reference());
         let (names, view) = (under_way.house.switchboard.names(), floor.view());
-        let sent = |order: &Order| SentByVO::of(&order.sent, &view);
+        let sent = |order: &OrderView| SentByVO::of(&order.sent, &view);
         let shown =
             orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
         rows.push(bytes, shown, !goes_on);
@@ -135,7 +135,7 @@ impl UnderWay {
     async fn begin(
         house: &Rc<AppState>,
         ask: &RequestContext<'_>,
-        begin: impl FnOnce(&mut View) -> Option<Walk>,
+        begin: impl FnOnce(&mut View) -> Option<WalkHandle>,
     ) -> Result<UnderWay, Problem> {
         let login = match ask.who {
             Who::Known(identity) => identity.name.clone(),

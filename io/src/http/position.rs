@@ -5,7 +5,7 @@ use pitlane_engine::desk::CloseRequest;
 use pitlane_engine::id::{AccountId, PositionId};
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::view::Position;
+use pitlane_engine::view::PositionView;
 use pitlane_protocols::rest::{self, PositionVO};
 
 use super::app_state::AppState;
@@ -76,7 +76,7 @@ async fn send(
 }
 
 /// Returns the position of the path, if the caller may act for its strategy.
-fn find(house: &AppState, ask: &RequestContext<'_>) -> Result<Position, Problem> {
+fn find(house: &AppState, ask: &RequestContext<'_>) -> Result<PositionView, Problem> {
     let found = ask.id().and_then(|id| house.floor.view().position(PositionId(id)));
     let found = found.ok_or_else(|| Problem::refused(Reason::UnknownPosition))?;
     ask.sight(&house.floor.reference()).touch(found.id.strategy())?;
@@ -84,7 +84,7 @@ fn find(house: &AppState, ask: &RequestContext<'_>) -> Result<Position, Problem>
 }
 
 /// Returns the account that traded the position last; else the only one that can.
-fn account_of(house: &AppState, position: &Position) -> Option<AccountId> {
+fn account_of(house: &AppState, position: &PositionView) -> Option<AccountId> {
     let (strategy, security) = (position.id.strategy(), position.id.security());
     let view = house.floor.view();
     let last = view.transactions(Some(strategy)).find(|row| row.security == Some(security));

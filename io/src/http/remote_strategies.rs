@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use async_nats::Subject;
 use bytes::Bytes;
-use pitlane_engine::command::Phase;
+use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, PortId, ShardId, StrategyId};
@@ -362,8 +362,8 @@ impl RemoteStrategies {
         let view = floor.view();
         let is_settled = |seat: &StrategySlot| {
             let phase = view.phase(seat.strategy()).unwrap_or_default();
-            !seat.section.start || matches!(phase, Phase::Stop | Phase::Exit) || {
-                phase == Phase::Running && seat.is_present() && seat.is_quiet(inner.prices)
+            !seat.section.start || matches!(phase, StrategyPhase::Stop | StrategyPhase::Exit) || {
+                phase == StrategyPhase::Running && seat.is_present() && seat.is_quiet(inner.prices)
             }
         };
         let is_calm = floor.is_complete() && inner.board.is_idle() && inner.seats.iter().all(is_settled);
@@ -454,7 +454,7 @@ impl Inner {
         has_work
     }
 
-    fn tell_phase(&mut self, strategy: StrategyId, phase: Phase) {
+    fn tell_phase(&mut self, strategy: StrategyId, phase: StrategyPhase) {
         let Some(seat) = self.seats.iter().find(|seat| seat.strategy() == strategy) else { return };
         let words = pitlane_protocols::codes::WireName::wire_name(phase);
         let told = serde_json::json!({ "strategyName": &*seat.name, "phase": words });

@@ -7,7 +7,7 @@ use pitlane_engine::command::{CommandKind, Movement, MovementKind};
 use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, TransactionId, Uuid};
 use pitlane_engine::number::Qty;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::view::Transaction;
+use pitlane_engine::view::TransactionView;
 use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_uuid};
 
 use super::app_state::AppState;
@@ -39,13 +39,13 @@ pub fn daily(house: &Rc<AppState>, ask: &RequestContext<'_>) -> Result<Answer, P
     let sight = ask.sight(&reference);
     let strategy = strategy_named(query.get("strategy"), &sight, &reference)?;
     let house = house.clone();
-    let (mut last, mut left, mut rows) = (None::<Transaction>, limit, Rows::default());
+    let (mut last, mut left, mut rows) = (None::<TransactionView>, limit, Rows::default());
     Ok(Answer::portions(StreamedList::new(move |bytes| {
         let (reference, view) = (house.floor.reference(), house.floor.view());
-        let found: Vec<&Transaction> =
+        let found: Vec<&TransactionView> =
             view.transactions_before(last.as_ref(), strategy).take(ROWS_PER_PORTION).collect();
         let seen = found.iter().filter(|row| sight.sees(row.strategy)).take(left);
-        let seen: Vec<&&Transaction> = seen.collect();
+        let seen: Vec<&&TransactionView> = seen.collect();
         left -= seen.len();
         let goes_on = found.len() == ROWS_PER_PORTION && left > 0;
         let shown = seen.iter().map(|row| TransactionVO::of(row, house.settings.instance, &reference));
@@ -94,7 +94,7 @@ fn recorded(house: &AppState, movement: &Movement) -> Result<Option<Answer>, Pro
 }
 
 /// Returns whether a transaction is the result of a movement.
-fn is_of(row: &Transaction, movement: &Movement) -> bool {
+fn is_of(row: &TransactionView, movement: &Movement) -> bool {
     let Movement { kind, strategy, account, security, qty, price, commission, currency, uuid } = *movement;
     // Cash is booked with the sign by which it changes the balance.
     let takes = security.is_none() && matches!(kind, MovementKind::Debit | MovementKind::Fees);

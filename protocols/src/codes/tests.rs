@@ -35,8 +35,8 @@ fn every_name_is_read_back_as_written() {
     check_words::<RequestKind>();
     check_words::<Origin>();
     check_words::<MovementKind>();
-    check_words::<Phase>();
-    check_words::<Session>();
+    check_words::<StrategyPhase>();
+    check_words::<TradingSession>();
     check_words::<OptionKind>();
     assert_eq!(OrderKind::from_wire_name("STOP_LIMIT"), Some(OrderKind::StopLimit));
 }
@@ -48,7 +48,7 @@ fn every_value_has_a_name() {
     assert_eq!(Tif::VALUES, Tif::ALL);
     assert_eq!(Status::VALUES, Status::ALL);
     assert_eq!(MovementKind::VALUES, MovementKind::ALL);
-    assert_eq!(Session::VALUES, Session::ALL);
+    assert_eq!(TradingSession::VALUES, TradingSession::ALL);
 }
 
 #[test]

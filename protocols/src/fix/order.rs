@@ -12,7 +12,7 @@ use super::tag;
 use super::timestamp::{parse_date, parse_timestamp};
 
 /// A well-formed decimal that may be beyond our range.
-pub type Decimal<T> = Result<T, TextError>;
+pub type ParsedDecimal<T> = Result<T, TextError>;
 
 /// Fields of D, F and G; `None` for a field that is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub struct OrderFields<'a> {
     pub side: Option<u8>,
     pub ord_type: Option<u8>,
     pub time_in_force: Option<u8>,
-    pub order_qty: Option<Decimal<Qty>>,
-    pub price: Option<Decimal<Price>>,
-    pub stop_px: Option<Decimal<Price>>,
+    pub order_qty: Option<ParsedDecimal<Qty>>,
+    pub price: Option<ParsedDecimal<Price>>,
+    pub stop_px: Option<ParsedDecimal<Price>>,
     pub transact_time: Option<Timestamp>,
     pub expire_time: Option<Timestamp>,
     pub expire_date: Option<Day>,
@@ -117,7 +117,7 @@ fn code(value: &[u8]) -> Result<u8, SessionRejectReason> {
 }
 
 #[inline]
-fn decimal<T>(parsed: Decimal<T>) -> Result<Decimal<T>, SessionRejectReason> {
+fn decimal<T>(parsed: ParsedDecimal<T>) -> Result<ParsedDecimal<T>, SessionRejectReason> {
     match parsed {
         Err(TextError::Character | TextError::Empty) => Err(SessionRejectReason::IncorrectFormat),
         other => Ok(other),

@@ -3,7 +3,7 @@
 use pitlane_engine::id::Origin;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
-use pitlane_engine::view::Order;
+use pitlane_engine::view::OrderView;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -89,7 +89,7 @@ pub struct OrderVO<'a> {
 impl<'a> OrderVO<'a> {
     /// Returns the value object. `session` is the name of the order's FIX session, if known.
     pub fn of(
-        order: &'a Order,
+        order: &'a OrderView,
         session: Option<&'a str>,
         sent: SentByVO,
         reference: &'a RefData,

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use pitlane_engine::command::{MovementKind, Phase};
+use pitlane_engine::command::{MovementKind, StrategyPhase};
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type};
@@ -43,7 +43,7 @@ described! {
     OrderKindWord, "OrderType", words::<OrderKind>("The type of an order.");
     TifWord, "TimeInForce", words::<Tif>("How long an order is good.");
     StatusWord, "OrderStatus", words::<Status>("Where an order is in its life.");
-    PhaseWord, "Phase", words::<Phase>("Where a strategy is in its life.");
+    PhaseWord, "Phase", words::<StrategyPhase>("Where a strategy is in its life.");
     MovementWord, "TransactionType", words::<MovementKind>("What a transaction is.");
     Decimal, "Decimal", decimal();
     Moment, "Moment", instant();

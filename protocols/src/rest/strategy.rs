@@ -1,7 +1,7 @@
 //! Strategies.
 
-use pitlane_engine::command::Phase;
-use pitlane_engine::refdata::Strategy;
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::refdata::StrategyInfo;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,7 +18,7 @@ pub struct StrategyVO<'a> {
     pub auto_activate: bool,
     /// Its phase in the life cycle.
     #[schema(value_type = PhaseWord)]
-    pub phase: NamedValue<Phase>,
+    pub phase: NamedValue<StrategyPhase>,
     /// REAL_TIME or SIMULATION.
     pub mode: &'static str,
     /// Why it was stopped, if it failed.
@@ -29,14 +29,19 @@ pub struct StrategyVO<'a> {
 impl<'a> StrategyVO<'a> {
     /// Returns the value object. `failure` is the last failure; it is shown while the strategy is
     /// stopped.
-    pub fn of(row: &'a Strategy, phase: Phase, is_simulation: bool, failure: Option<&str>) -> StrategyVO<'a> {
+    pub fn of(
+        row: &'a StrategyInfo,
+        phase: StrategyPhase,
+        is_simulation: bool,
+        failure: Option<&str>,
+    ) -> StrategyVO<'a> {
         StrategyVO {
             id: row.id.0,
             name: &row.name,
             auto_activate: row.auto_activate,
             phase: NamedValue(phase),
             mode: if is_simulation { "SIMULATION" } else { "REAL_TIME" },
-            reason: failure.filter(|_| phase == Phase::Stop).map(str::to_string),
+            reason: failure.filter(|_| phase == StrategyPhase::Stop).map(str::to_string),
         }
     }
 }
@@ -46,5 +51,5 @@ impl<'a> StrategyVO<'a> {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PhaseVO {
     #[schema(value_type = PhaseWord)]
-    pub phase: NamedValue<Phase>,
+    pub phase: NamedValue<StrategyPhase>,
 }

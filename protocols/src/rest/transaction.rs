@@ -6,7 +6,7 @@ use pitlane_engine::command::{ExecRef, MovementKind};
 use pitlane_engine::id::{Currency, IntId, SecurityId, TransactionId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::view::Transaction;
+use pitlane_engine::view::TransactionView;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -51,7 +51,7 @@ pub struct TransactionVO<'a> {
 
 impl<'a> TransactionVO<'a> {
     /// Returns the value object. `instance` is the installation's id, from which UUIDs are derived.
-    pub fn of(row: &'a Transaction, instance: u64, reference: &'a RefData) -> TransactionVO<'a> {
+    pub fn of(row: &'a TransactionView, instance: u64, reference: &'a RefData) -> TransactionVO<'a> {
         TransactionVO {
             id: row.id.0,
             uuid: uuid_of(row.id, row.order_id, row.exec, instance).to_string(),

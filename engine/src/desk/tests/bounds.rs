@@ -207,7 +207,7 @@ fn events_of_others_are_not_ours() {
     };
     let theirs = OrderReport { source: Source { port: PortId(0), ..ours.source }, ..ours };
     table.desk.handle_event(&event(EventKind::Status(theirs)));
-    let refusal = Refusal {
+    let refusal = RequestRefusal {
         order,
         id: id("A"),
         request_id: id("A"),

@@ -7,11 +7,11 @@ use crate::time::Day;
 
 /// Checks that a change to a valid set causes exactly these flaws: table, row (from 1), column,
 /// part of the problem.
-fn check(change: impl FnOnce(&mut Rows), expected: &[(Table, usize, &str, &str)]) {
+fn check(change: impl FnOnce(&mut RefDataRows), expected: &[(RefDataTable, usize, &str, &str)]) {
     let mut rows = sound();
     change(&mut rows);
     let flaws = RefData::check(rows).err().unwrap_or_default();
-    let said: Vec<String> = flaws.iter().map(Flaw::to_string).collect();
+    let said: Vec<String> = flaws.iter().map(RowError::to_string).collect();
     assert_eq!(flaws.len(), expected.len(), "{said:#?}");
     for (flaw, &(table, row, column, problem)) in flaws.iter().zip(expected) {
         assert_eq!((flaw.table, flaw.row + 1, flaw.column), (table, row, column), "{said:#?}");
@@ -19,7 +19,7 @@ fn check(change: impl FnOnce(&mut Rows), expected: &[(Table, usize, &str, &str)]
     }
 }
 
-use Table::{Accounts, Exchanges, Families, Securities, Strategies};
+use RefDataTable::{Accounts, Exchanges, Families, Securities, Strategies};
 
 #[test]
 fn a_sound_set_is_sorted_and_found_by_id_name_and_symbol() {
@@ -54,7 +54,7 @@ fn the_server_is_added_where_it_is_missing() {
     let data = RefData::check(rows).unwrap();
     assert_eq!(data.strategy(StrategyId::SERVER).unwrap().name, "SERVER");
     assert_eq!(data.strategies().len(), 2);
-    assert_eq!(RefData::check(Rows::default()).unwrap().strategies().len(), 1);
+    assert_eq!(RefData::check(RefDataRows::default()).unwrap().strategies().len(), 1);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn all_flaws_are_reported_at_once() {
             (Strategies, 2, "name", "dot"),
         ],
     );
-    let flaw = Flaw { table: Families, row: 4, column: "tickSize", problem: "it is odd".into() };
+    let flaw = RowError { table: Families, row: 4, column: "tickSize", problem: "it is odd".into() };
     assert_eq!(flaw.to_string(), "families row 5: tickSize: it is odd");
 }
 
@@ -251,7 +251,7 @@ fn kinds_have_words() {
         assert_eq!(OptionKind::from_name(kind.name()), Some(kind));
     }
     assert_eq!(SecurityKind::from_name("stock"), None);
-    let mut words: Vec<_> = Table::ALL.iter().map(|table| table.name()).collect();
+    let mut words: Vec<_> = RefDataTable::ALL.iter().map(|table| table.name()).collect();
     words.dedup();
     assert_eq!(words.len(), 5);
 }

@@ -7,7 +7,7 @@ fn a_snapshot_contains_everything_and_uses_no_number() {
     let mut bench = Bench::new();
     bench.submit(limit(Side::Sell, 1, "4", "12"));
     bench.submit(limit(Side::Buy, 2, "3", "12"));
-    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits: Limits::default() });
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits: RiskLimits::default() });
     bench.send(CommandKind::Subscribe { strategy: StrategyId(0), security: SIM_STOCK, on: true });
     let seq = bench.out.seq();
     let events = bench.send(CommandKind::Snapshot { port: PortId(0) });
@@ -48,7 +48,7 @@ fn delays_keep_the_order_of_messages() {
 #[test]
 fn credit_is_set_aside_spent_and_given_back() {
     let mut bench = Bench::new();
-    let limits = Limits { credit: money("100"), credit_currency: usd(), ..Limits::default() };
+    let limits = RiskLimits { credit: money("100"), credit_currency: usd(), ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(2)), limits });
     let (first, _) = bench.submit(limit(Side::Buy, 2, "9", "10"));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "10")).1), Reason::InsufficientFunds);
@@ -65,8 +65,8 @@ fn credit_is_set_aside_spent_and_given_back() {
 #[test]
 fn routes_lead_to_the_owner() {
     let body = CommandKind::Halt { security: SecurityId(9), on: true };
-    assert_eq!(route(&body, 4), Route::One(ShardId(1)));
-    assert_eq!(route(&CommandKind::Timer, 4), Route::All);
+    assert_eq!(route(&body, 4), CommandRoute::One(ShardId(1)));
+    assert_eq!(route(&CommandKind::Timer, 4), CommandRoute::All);
     let order = OrderHandle::new(ShardId(3), 0, 0);
-    assert_eq!(route(&CommandKind::Cancel { order, id: IntId::NONE }, 4), Route::One(ShardId(3)));
+    assert_eq!(route(&CommandKind::Cancel { order, id: IntId::NONE }, 4), CommandRoute::One(ShardId(3)));
 }

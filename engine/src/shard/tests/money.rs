@@ -61,7 +61,7 @@ fn credit_that_a_modification_sets_free_is_free_at_once() {
         let mut settings = ShardSettings::default();
         settings.venue.delays.response_ns = response_ns;
         let mut bench = Bench::with(settings);
-        let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
+        let limits = RiskLimits { credit: money("1000"), credit_currency: usd(), ..RiskLimits::default() };
         bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
         let (order, _) = bench.submit(limit(Side::Buy, 1, "10", "90"));
         let wait = |bench: &mut Bench| {

@@ -59,8 +59,8 @@ fn busy() -> Bench {
     });
     bench.modify(dated, Changes::default().with_qty(qty("2")));
     let (order, _) = bench.submit(outside("10"));
-    bench.report(order, Report::Accepted);
-    bench.report(order, Report::Filled { exec: ExecRef(5), qty: qty("2"), price: price("10") });
+    bench.report(order, VenueReport::Accepted);
+    bench.report(order, VenueReport::Filled { exec: ExecRef(5), qty: qty("2"), price: price("10") });
     bench.modify(order, Changes::default().with_qty(qty("7")));
     bench.submit(outside("1"));
     bench.submit(limit(Side::Buy, 1, "1", "0.001"));
@@ -68,7 +68,7 @@ fn busy() -> Bench {
         security: SIM_OTHER,
         quote: Quote { bid: price("9"), bid_size: qty("5"), ..Quote::default() },
     });
-    let limits = Limits { max_open_orders: 50, duplicate_window_ms: 9, ..Limits::default() };
+    let limits = RiskLimits { max_open_orders: 50, duplicate_window_ms: 9, ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
     bench.submit(limit(Side::Buy, 1, "2", "7"));
     bench.send(CommandKind::Kill { scope: Scope::Security(SIM_OTHER), on: true });
@@ -151,7 +151,7 @@ fn a_restart_forgets_ports_and_marks_pending_orders_in_doubt() {
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
     // Orders that the shard holds continue.
     assert_eq!(reports(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, ExecType::Filled);
-    bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Ticks(SIM_STOCK), on: true });
+    bench.send(CommandKind::Watch { port: PortId(0), what: WatchTarget::Ticks(SIM_STOCK), on: true });
     let events = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     assert!(events.iter().any(|body| matches!(body, EventKind::Tick(_))), "a strategy is still subscribed");
 }

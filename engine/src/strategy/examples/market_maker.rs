@@ -13,7 +13,7 @@ use super::super::host::StrategyFactory;
 use super::super::orders::{Refused, StrategyRequestKind};
 use super::super::parameters::{BadParameter, Parameters};
 use super::super::{Failure, Strategy};
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::event::{Booking, OrderReport, Tick};
 use crate::id::{IntId, SecurityId};
 use crate::number::{Money, Price, Qty};
@@ -68,24 +68,24 @@ impl MarketMaker {
 }
 
 impl Strategy for MarketMaker {
-    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+    fn on_phase(&mut self, phase: StrategyPhase, context: &mut Context<'_>) -> Result<(), Failure> {
         match phase {
-            Phase::Init => {
+            StrategyPhase::Init => {
                 for pair in &mut self.pairs {
                     let row = context.reference().security(pair.security).ok_or(Reason::UnknownSecurity)?;
                     pair.tick_size = context.reference().family_of(row).tick_size;
                     context.subscribe(pair.security)?;
                 }
             }
-            Phase::Stop => context.cancel_all(),
-            Phase::Prefeed | Phase::Start | Phase::Running | Phase::Exit => {}
+            StrategyPhase::Stop => context.cancel_all(),
+            StrategyPhase::Prefeed | StrategyPhase::Start | StrategyPhase::Running | StrategyPhase::Exit => {}
         }
         Ok(())
     }
 
     fn on_tick(&mut self, tick: &Tick, context: &mut Context<'_>) -> Result<(), Failure> {
         let is_quoted = tick.bid_size.is_positive() && tick.ask_size.is_positive();
-        if context.phase() != Phase::Running || !is_quoted {
+        if context.phase() != StrategyPhase::Running || !is_quoted {
             return Ok(());
         }
         let settings = self.settings;

@@ -13,7 +13,7 @@ use super::super::context::Context;
 use super::super::host::StrategyFactory;
 use super::super::parameters::{BadParameter, Parameters};
 use super::super::{Failure, Strategy};
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::event::{OrderReport, Tick};
 use crate::id::{IntId, SecurityId};
 use crate::number::{Price, Qty};
@@ -84,7 +84,7 @@ impl MovingAverage {
         let settings = self.settings;
         let Some(line) = self.series.iter_mut().find(|line| line.security == security) else { return Ok(()) };
         let Some(above) = line.add(price.raw(), &settings) else { return Ok(()) };
-        if line.above.replace(above) == Some(above) || context.phase() != Phase::Running {
+        if line.above.replace(above) == Some(above) || context.phase() != StrategyPhase::Running {
             return Ok(());
         }
         settings.trade(security, above, context)
@@ -137,9 +137,9 @@ impl PriceSeries {
 }
 
 impl Strategy for MovingAverage {
-    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+    fn on_phase(&mut self, phase: StrategyPhase, context: &mut Context<'_>) -> Result<(), Failure> {
         match phase {
-            Phase::Init => {
+            StrategyPhase::Init => {
                 for line in &self.series {
                     match self.settings.bar_ns {
                         0 => context.subscribe(line.security)?,
@@ -147,8 +147,8 @@ impl Strategy for MovingAverage {
                     }
                 }
             }
-            Phase::Stop => context.cancel_all(),
-            Phase::Prefeed | Phase::Start | Phase::Running | Phase::Exit => {}
+            StrategyPhase::Stop => context.cancel_all(),
+            StrategyPhase::Prefeed | StrategyPhase::Start | StrategyPhase::Running | StrategyPhase::Exit => {}
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::super::context::Operation;
 use super::super::dispatcher::DispatchedEvent;
 use super::super::lifecycle;
 use super::{NOTICES_MAX, Notice, Runner};
-use crate::command::{CommandKind, Phase};
+use crate::command::{CommandKind, StrategyPhase};
 use crate::id::{ShardId, StrategyId};
 use crate::time::Timestamp;
 
@@ -20,12 +20,20 @@ impl Runner {
         self.begun = true;
         for at in 0..self.hosts.len() {
             let runs = self.hosts[at].starts() && self.shared.operation == Operation::RealTime;
-            self.push_path(at, Phase::Exit, if runs { Phase::Running } else { Phase::Init });
+            self.push_path(
+                at,
+                StrategyPhase::Exit,
+                if runs { StrategyPhase::Running } else { StrategyPhase::Init },
+            );
         }
     }
 
     /// Requests a phase for a strategy. The request goes through the shards, so it takes a while.
-    pub fn request_phase(&mut self, strategy: StrategyId, to: Phase) -> Result<(), lifecycle::WrongPhase> {
+    pub fn request_phase(
+        &mut self,
+        strategy: StrategyId,
+        to: StrategyPhase,
+    ) -> Result<(), lifecycle::WrongPhase> {
         let Some(at) = self.place(strategy) else { return Ok(()) };
         let from = self.hosts[at].phase();
         lifecycle::path(from, to)?;
@@ -33,7 +41,7 @@ impl Runner {
         Ok(())
     }
 
-    pub(super) fn push_path(&mut self, at: usize, from: Phase, to: Phase) {
+    pub(super) fn push_path(&mut self, at: usize, from: StrategyPhase, to: StrategyPhase) {
         let strategy = self.hosts[at].id();
         for phase in lifecycle::path(from, to).unwrap_or_default() {
             self.pending_commands.push_all(CommandKind::Phase { strategy, phase });
@@ -45,14 +53,14 @@ impl Runner {
         now: Timestamp,
         shard: ShardId,
         strategy: StrategyId,
-        phase: Phase,
+        phase: StrategyPhase,
     ) {
         let Some(at) = self.place(strategy).filter(|_| self.begun) else { return };
         self.phases[at][shard.0 as usize] = Some(phase);
         if self.phases[at].iter().any(|said| *said != Some(phase)) {
             return;
         }
-        let is_over = matches!(phase, Phase::Stop | Phase::Exit);
+        let is_over = matches!(phase, StrategyPhase::Stop | StrategyPhase::Exit);
         // Phases from before a failure are ignored.
         if (self.stopping[at] || self.hosts[at].has_failed()) && !is_over {
             return;
@@ -65,9 +73,9 @@ impl Runner {
     pub fn stop_all(&mut self, now: Timestamp) {
         for at in 0..self.hosts.len() {
             let from = self.hosts[at].phase();
-            self.hosts[at].transition_to(&mut self.shared.environment(now), Phase::Exit);
+            self.hosts[at].transition_to(&mut self.shared.environment(now), StrategyPhase::Exit);
             self.stopping[at] = true;
-            self.push_path(at, from, Phase::Exit);
+            self.push_path(at, from, StrategyPhase::Exit);
         }
     }
 
@@ -77,9 +85,9 @@ impl Runner {
             let Some(reason) = self.hosts[at].take_failure() else { continue };
             self.stopping[at] = true;
             let (strategy, name) = (self.hosts[at].id(), Arc::from(self.hosts[at].name()));
-            self.pending_commands.push_all(CommandKind::Phase { strategy, phase: Phase::Stop });
+            self.pending_commands.push_all(CommandKind::Phase { strategy, phase: StrategyPhase::Stop });
             let terms_event =
-                DispatchedEvent::LifeCycle { strategy, phase: Phase::Stop, reason: Some(&reason) };
+                DispatchedEvent::LifeCycle { strategy, phase: StrategyPhase::Stop, reason: Some(&reason) };
             self.dispatcher.dispatch(now, &terms_event);
             self.notify(Notice::Failed { strategy, name, reason });
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::mesh::{Depths, PortClass, mesh};
-use crate::refdata::Rows;
+use crate::refdata::RefDataRows;
 use crate::strategy::host::unguarded;
 
 #[test]
@@ -15,7 +15,7 @@ fn notices_beyond_the_bound_are_dropped_and_counted() {
         seed: 1,
         pages: LargePages::NONE,
     };
-    let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+    let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
     let mut runner = Runner::new(ports.remove(0), reference, settings, Vec::new());
     let notice = |n: usize| Notice::Generic { name: n.to_string().into(), body: Arc::default() };
     let name = |notice: Option<Notice>| match notice {

@@ -61,7 +61,7 @@ fn the_market_maker_quotes_both_sides_within_its_bounds() {
     assert!(both > 250, "{both}");
     assert!(rig.order_events().iter().any(|line| line.contains(&format!("{:?}", ExecType::Filled))));
     // After the stop no order is left in the market.
-    rig.transition_to(FIRST, Phase::Stop);
+    rig.transition_to(FIRST, StrategyPhase::Stop);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
 }
 
@@ -74,5 +74,5 @@ fn the_market_maker_gives_up_at_its_loss() {
     }
     let host = &rig.runner.hosts()[0];
     let reason = host.reason().map(|reason| reason.to_string()).unwrap_or_default();
-    assert!(host.phase() == Phase::Stop && reason.contains("loss_max"), "{host:?}");
+    assert!(host.phase() == StrategyPhase::Stop && reason.contains("loss_max"), "{host:?}");
 }

@@ -126,7 +126,7 @@ fn an_invalid_order_is_rejected() {
     assert_eq!(bench.outcomes(), [(3, Canceled(Reason::Overflow))], "the sum at a price must be countable");
     for (book, on) in [(9, true), (9, false)] {
         bench.venue.halt(book, on);
-        bench.venue.session(book, Session::Closed);
+        bench.venue.session(book, TradingSession::Closed);
         bench.venue.quote(book, &Quote::default());
         bench.venue.trade(book, &Trade::default());
         assert!(!bench.venue.work(book));

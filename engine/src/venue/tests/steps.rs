@@ -54,9 +54,9 @@ fn feeds_uncrosses_lines_and_ends_of_day_take_small_steps_too() {
     assert!(steps(&mut bench).0 > 1);
     bench.quote(80, 500, 90, 500);
     assert!(steps(&mut bench).0 > 1);
-    bench.venue.session(0, Session::ClosingAuction);
+    bench.venue.session(0, TradingSession::ClosingAuction);
     assert!(steps(&mut bench).0 > 30);
-    bench.venue.session(0, Session::Closed);
+    bench.venue.session(0, TradingSession::Closed);
     assert!(steps(&mut bench).0 > 30);
     assert!((0..1200).all(|slot| bench.venue.remaining(slot).is_none_or(|_| (600..900).contains(&slot))));
 }
@@ -106,7 +106,7 @@ fn any_call(venue: &mut Venue, rng: &mut Rng) -> Qty {
             venue.trade(book, &Trade { price, size, at: Timestamp(2) });
         }
         94..97 => venue.halt(book, rng.below(3) == 0),
-        _ => venue.session(book, Session::ALL[rng.below(4).max(rng.below(3)) as usize]),
+        _ => venue.session(book, TradingSession::ALL[rng.below(4).max(rng.below(3)) as usize]),
     }
     qty
 }

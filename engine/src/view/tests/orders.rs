@@ -108,7 +108,7 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
     let mut bench = ViewBench::new(1);
     bench.enter(A(), "a");
     bench.report(A(), ExecType::CancelPending, Status::PendingCancel);
-    let refusal = Refusal {
+    let refusal = RequestRefusal {
         order: A(),
         id: id("a"),
         request_id: id("x"),
@@ -121,13 +121,13 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
     assert_eq!(bench.view.order(A()).unwrap().status, Status::New);
     // For another source the order is unknown, and its status is not exposed.
     let stranger =
-        Refusal { id: IntId::NONE, status: Status::Rejected, reason: Reason::UnknownOrder, ..refusal };
+        RequestRefusal { id: IntId::NONE, status: Status::Rejected, reason: Reason::UnknownOrder, ..refusal };
     bench.emit(0, EventKind::Refused(stranger));
-    bench.emit(0, EventKind::Refused(Refusal { order: handle(0, 9, 9), ..refusal }));
+    bench.emit(0, EventKind::Refused(RequestRefusal { order: handle(0, 9, 9), ..refusal }));
     assert_eq!(bench.view.order(A()).unwrap().status, Status::New);
     // A venue may not know it either, and then the order's own status is reported.
     bench.report(A(), ExecType::CancelPending, Status::PendingCancel);
-    bench.emit(0, EventKind::Refused(Refusal { reason: Reason::UnknownOrder, ..refusal }));
+    bench.emit(0, EventKind::Refused(RequestRefusal { reason: Reason::UnknownOrder, ..refusal }));
     assert_eq!(bench.view.order(A()).unwrap().status, Status::New);
 }
 

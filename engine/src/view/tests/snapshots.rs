@@ -134,10 +134,13 @@ fn fill_everything(bench: &mut ViewBench, shard: u8) {
     bench.emit(shard, EventKind::Tick(Tick { security, ..Tick::default() }));
     bench.emit(shard, EventKind::Subscription { strategy, security, on: true, subscribers: 1 });
     bench.emit(shard, EventKind::Halt { security, on: true });
-    bench.emit(shard, EventKind::Session { exchange: ExchangeId(shard as u16), session: Session::Closed });
-    bench.emit(shard, EventKind::Phase { strategy, phase: Phase::Running });
+    bench.emit(
+        shard,
+        EventKind::Session { exchange: ExchangeId(shard as u16), session: TradingSession::Closed },
+    );
+    bench.emit(shard, EventKind::Phase { strategy, phase: StrategyPhase::Running });
     bench.emit(shard, EventKind::Adapter { adapter: AdapterId(shard), connected: true });
-    bench.emit(shard, EventKind::Limits { scope, limits: Limits::default() });
+    bench.emit(shard, EventKind::Limits { scope, limits: RiskLimits::default() });
     bench.emit(shard, EventKind::Restrict { scope, security, on: true });
     bench.emit(shard, EventKind::Kill { scope, on: true });
 }

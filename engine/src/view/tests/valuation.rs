@@ -3,7 +3,7 @@ use super::*;
 /// Returns securities 1 and 2 in USD with contract size 10, 3 in EUR, 4 in CHF, 5 = EUR/USD, 6 =
 /// USD/CHF, 7 = EUR/USD elsewhere.
 fn reference() -> RefData {
-    let mut rows = Rows::default();
+    let mut rows = RefDataRows::default();
     rows.exchanges.push(Exchange {
         id: ExchangeId(1),
         name: "one".into(),
@@ -16,7 +16,7 @@ fn reference() -> RefData {
         adapter_type: "SIM".into(),
     });
     for (number, code, size) in [(1, "USD", 10), (2, "EUR", 1), (3, "CHF", 1), (4, "USD", 1)] {
-        rows.families.push(Family {
+        rows.families.push(SecurityFamily {
             id: FamilyId(number),
             name: format!("{code} {size}"),
             symbol_root: code.into(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::cluster::source_of;
-use pitlane_engine::command::Watch;
+use pitlane_engine::command::WatchTarget;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, PortMask, SecurityId};
 
@@ -22,18 +22,18 @@ pub struct Audience {
 
 impl Audience {
     /// Changes a subscription. Returns whether the set of wanted market data has changed.
-    pub fn watch(&mut self, port: PortId, what: Watch, on: bool) -> bool {
+    pub fn watch(&mut self, port: PortId, what: WatchTarget, on: bool) -> bool {
         let one = PortMask::one(port);
         let turn = |mask: &mut PortMask| {
             *mask = if on { mask.with(one) } else { mask.without(one) };
         };
         match what {
-            Watch::Everything => turn(&mut self.everything),
-            Watch::Orders => turn(&mut self.orders),
+            WatchTarget::Everything => turn(&mut self.everything),
+            WatchTarget::Orders => turn(&mut self.orders),
             // Venues and limits of another server are its own.
-            Watch::Venue(_) | Watch::Budgets => {}
-            Watch::Ticks(security) => return turn_row(&mut self.ticks, security, turn),
-            Watch::Depth(security) => return turn_row(&mut self.depths, security, turn),
+            WatchTarget::Venue(_) | WatchTarget::Budgets => {}
+            WatchTarget::Ticks(security) => return turn_row(&mut self.ticks, security, turn),
+            WatchTarget::Depth(security) => return turn_row(&mut self.depths, security, turn),
         }
         false
     }

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberIdentity, remote_port};
-use pitlane_engine::command::{Command, CommandKind, Watch};
-use pitlane_engine::event::{Event, EventKind, Refusal, RequestKind};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
+use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::reason::Reason;
@@ -71,7 +71,7 @@ fn member(card: MemberIdentity) -> (Peer, PortEnd) {
     let mut asker = ports.remove(1);
     let port = asker.id();
     for body in
-        [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }]
+        [CommandKind::Watch { port, what: WatchTarget::Everything, on: true }, CommandKind::Snapshot { port }]
     {
         asker.send(SHARD, Command::new(ASKER, u32::MAX, body)).expect("there is room");
     }
@@ -144,7 +144,7 @@ impl World {
         let source = Source { origin: Origin::Fix, port: remote_port(0, ASKER.port), session: 1 };
         let (order, id) = (OrderHandle::NONE, IntId::NONE);
         let (request, status, reason) = (RequestKind::Cancel, Status::Rejected, Reason::None);
-        let refusal = Refusal { order, id, request_id: id, source, request, status, reason };
+        let refusal = RequestRefusal { order, id, request_id: id, source, request, status, reason };
         self.shard.say(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
     }
 

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::command::Phase;
+use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::id::{SecurityId, Source, StrategyId};
 use pitlane_engine::strategy::remote_protocol::StrategySetup;
 use pitlane_engine::time::Timestamp;
@@ -147,9 +147,9 @@ impl StrategySlot {
     }
 
     /// Handles the phase of the strategy that a shard reports.
-    pub fn note_phase(&mut self, phase: Phase) {
+    pub fn note_phase(&mut self, phase: StrategyPhase) {
         self.silence = match (self.silence, phase) {
-            (Silence::Stopping, Phase::Stop) => Silence::Stopped,
+            (Silence::Stopping, StrategyPhase::Stop) => Silence::Stopped,
             // A phase from before the stop took effect.
             (Silence::Stopping, _) => Silence::Stopping,
             (Silence::Nothing | Silence::Stopped, _) => Silence::Nothing,
@@ -211,16 +211,16 @@ mod tests {
         let mut seat = seat();
         seat.sit_down(1, Timestamp(10));
         assert!(!seat.take_return());
-        seat.note_phase(Phase::Stop);
+        seat.note_phase(StrategyPhase::Stop);
         assert!(!seat.take_return(), "an operator has stopped it");
         seat.begin_stop();
-        seat.note_phase(Phase::Running);
+        seat.note_phase(StrategyPhase::Running);
         assert!(!seat.take_return(), "it is not stopped yet");
-        seat.note_phase(Phase::Stop);
+        seat.note_phase(StrategyPhase::Stop);
         assert!(seat.take_return() && !seat.take_return());
         seat.begin_stop();
-        seat.note_phase(Phase::Stop);
-        seat.note_phase(Phase::Init);
+        seat.note_phase(StrategyPhase::Stop);
+        seat.note_phase(StrategyPhase::Init);
         assert!(!seat.take_return(), "an operator has started it");
     }
 

@@ -1,11 +1,11 @@
 //! Tests of the bounds of the output queues.
 
-use pitlane_engine::refdata::Rows;
+use pitlane_engine::refdata::RefDataRows;
 
 use super::*;
 
 fn outposts() -> RemoteStrategies {
-    let reference = RefData::check(Rows::default()).unwrap();
+    let reference = RefData::check(RefDataRows::default()).unwrap();
     let strategy = Strategy {
         name: reference.strategies()[0].name.clone(),
         kind: String::new(),
@@ -53,7 +53,7 @@ fn waiting_events_and_phases_are_bounded_and_dropped_ones_are_counted() {
     say(GENERICS_MAX);
     assert_eq!(outposts.dropped(), 1, "there is room again");
     for n in 0..=GENERICS_MAX {
-        let phase = if n == 0 { Phase::Stop } else { Phase::Running };
+        let phase = if n == 0 { StrategyPhase::Stop } else { StrategyPhase::Running };
         outposts.inner.borrow_mut().tell_phase(StrategyId::SERVER, phase);
     }
     assert_eq!(outposts.dropped(), 2);

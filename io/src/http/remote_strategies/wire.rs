@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_nats::jetstream::Context;
 use async_nats::{Client, Message, Subject, Subscriber};
 use futures_util::StreamExt;
-use pitlane_engine::command::{CommandKind, Watch};
+use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::reason::Reason;
 use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 use tokio::task::spawn_local;
@@ -219,7 +219,7 @@ async fn hear_strangers(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
 /// command that changes nothing: a shard that has answered it has sent everything before it. If
 /// none of that was new, the processes are idle indeed.
 async fn keep_pace(house: Rc<AppState>, outposts: Rc<RemoteStrategies>) {
-    let question = CommandKind::Watch { port: house.floor.port(), what: Watch::Everything, on: true };
+    let question = CommandKind::Watch { port: house.floor.port(), what: WatchTarget::Everything, on: true };
     let mut last = None;
     loop {
         outposts.stirred.notified().await;

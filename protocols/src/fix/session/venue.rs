@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::command::Report;
+use pitlane_engine::command::VenueReport;
 use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 
-use super::initiator::{Initiator, VenueReport};
+use super::initiator::{InboundReport, Initiator};
 use super::{FixSession, OUTPUT_BYTES_HIGH};
 use crate::decoded::Decoded;
 use crate::fix::fields::{FixMessage, read};
@@ -63,13 +63,13 @@ impl FixSession {
         let room =
             self.initiator.as_ref().is_some_and(|initiator| initiator.known_orders.len() < KNOWN_ORDERS_MAX);
         if self.is_synchronized() && (self.output.len() >= OUTPUT_BYTES_HIGH || !room) {
-            return self.reject_instruction(order, Report::Rejected(Reason::LaneFull));
+            return self.reject_instruction(order, VenueReport::Rejected(Reason::LaneFull));
         }
         if !self.is_synchronized() {
-            return self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
+            return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
         if !self.send(now, msg_type::NEW_ORDER_SINGLE, instruction, &instruction.id, None) {
-            return self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
+            return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
         if let Some(initiator) = &mut self.initiator {
             initiator.known_orders.insert(order);
@@ -85,11 +85,12 @@ impl FixSession {
         }
         let Instruction { order, ask, .. } = *instruction;
         let (msg_type, refused) = match ask {
-            VenueRequest::Replace => {
-                (msg_type::ORDER_CANCEL_REPLACE_REQUEST, Report::ReplaceRefused(Reason::VenueUnavailable))
-            }
+            VenueRequest::Replace => (
+                msg_type::ORDER_CANCEL_REPLACE_REQUEST,
+                VenueReport::ReplaceRefused(Reason::VenueUnavailable),
+            ),
             VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
-                (msg_type::ORDER_CANCEL_REQUEST, Report::CancelRefused(Reason::VenueUnavailable))
+                (msg_type::ORDER_CANCEL_REQUEST, VenueReport::CancelRefused(Reason::VenueUnavailable))
             }
         };
         let Some(initiator) = &self.initiator else { return };
@@ -122,10 +123,10 @@ impl FixSession {
         let order = instruction.order;
         let Some(initiator) = &mut self.initiator else { return };
         if initiator.known_orders.contains(&order) {
-            return self.queue_report(order, Report::Reconciled);
+            return self.queue_report(order, VenueReport::Reconciled);
         }
         // Messages of the venue were lost since the order was sent.
-        self.queue_report(order, Report::Unsure);
+        self.queue_report(order, VenueReport::Unsure);
         self.request_status(now, instruction);
     }
 
@@ -157,7 +158,7 @@ impl FixSession {
     pub fn reject_never_sent(&mut self) {
         let Some(initiator) = &mut self.initiator else { return };
         for order in std::mem::take(&mut initiator.never_sent) {
-            self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
+            self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
     }
 
@@ -191,7 +192,7 @@ impl FixSession {
         self.sequence.next_sender() > before
     }
 
-    fn reject_instruction(&mut self, order: OrderHandle, report: Report) {
+    fn reject_instruction(&mut self, order: OrderHandle, report: VenueReport) {
         if let Some(initiator) = &mut self.initiator {
             initiator.counts.refused += 1;
         }
@@ -199,9 +200,9 @@ impl FixSession {
     }
 
     /// Queues a report for the shard of the order.
-    pub(super) fn queue_report(&mut self, order: OrderHandle, report: Report) {
+    pub(super) fn queue_report(&mut self, order: OrderHandle, report: VenueReport) {
         if let Some(initiator) = &mut self.initiator {
-            initiator.reports.push_back(VenueReport { order, report, token: 0 });
+            initiator.reports.push_back(InboundReport { order, report, token: 0 });
         }
     }
 
@@ -286,7 +287,7 @@ mod tests {
     use std::sync::Arc;
 
     use pitlane_engine::id::{AdapterId, Origin, PortId, Source};
-    use pitlane_engine::refdata::{RefData, Rows};
+    use pitlane_engine::refdata::{RefData, RefDataRows};
     use pitlane_engine::terms::Terms;
 
     use super::super::initiator::SyncState;
@@ -302,7 +303,7 @@ mod tests {
         let source = Source { origin: Origin::Server, port: PortId(1), session: 1 };
         let settings = FixSessionSettings::new("PITLANE", "VENUE", source);
         let (venue, store) = (InitiatorSettings::new(1), Box::new(MemoryStore::new(NOW)));
-        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
         let mut session = FixSession::initiator(settings, venue, store, reference, BTreeSet::new());
         session.state = FixSessionState::LoggedOn;
         initiator(&mut session).sync = SyncState::Synchronized;
@@ -319,7 +320,7 @@ mod tests {
 
     /// Returns how many messages were sent to the venue, and the report to the shard, because of an
     /// instruction.
-    fn ask(session: &mut FixSession, ask: VenueRequest, slot: usize) -> (u64, Option<Report>) {
+    fn ask(session: &mut FixSession, ask: VenueRequest, slot: usize) -> (u64, Option<VenueReport>) {
         let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
         let terms = Terms::default();
         let instruction =
@@ -337,7 +338,7 @@ mod tests {
         let mut session = session();
         initiator(&mut session).known_orders.extend((1..KNOWN_ORDERS_MAX).map(order));
         assert_eq!(ask(&mut session, VenueRequest::New, 0), (1, None));
-        let refused = Some(Report::Rejected(Reason::LaneFull));
+        let refused = Some(VenueReport::Rejected(Reason::LaneFull));
         assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (0, refused));
         assert_eq!(initiator(&mut session).known_orders.len(), KNOWN_ORDERS_MAX);
         // Known orders continue, and a finished order makes room.
@@ -353,8 +354,8 @@ mod tests {
             assert_eq!(ask(&mut session, VenueRequest::Cancel, slot), (1, None));
         }
         let refused = |ask| match ask {
-            VenueRequest::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
-            _ => Some(Report::CancelRefused(Reason::VenueUnavailable)),
+            VenueRequest::Replace => Some(VenueReport::ReplaceRefused(Reason::VenueUnavailable)),
+            _ => Some(VenueReport::CancelRefused(Reason::VenueUnavailable)),
         };
         for kind in [VenueRequest::Cancel, VenueRequest::Replace] {
             assert_eq!(ask(&mut session, kind, PENDING_CHANGES_MAX), (0, refused(kind)));

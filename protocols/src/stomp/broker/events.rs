@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::Phase;
+use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{
     Adjustment, Booking, Event, EventKind, ExecType, OrderReport, OrderTerms, PositionState,
 };
@@ -256,7 +256,7 @@ impl StompBroker {
         now: Timestamp,
         stamp: EventStamp,
         strategy: StrategyId,
-        phase: Phase,
+        phase: StrategyPhase,
     ) {
         if self.phases.insert(strategy, phase) == Some(phase) {
             return;
@@ -274,11 +274,13 @@ impl StompBroker {
     pub fn publish_failure(&mut self, now: Timestamp, name: &str, reason: &str) {
         let reference = self.reference.clone();
         let Some(row) = reference.strategies().iter().find(|row| row.name == name) else { return };
-        self.phases.insert(row.id, Phase::Stop);
+        self.phases.insert(row.id, StrategyPhase::Stop);
         let stamp = EventStamp { seq: self.next_seq(), at: now };
         let topic = Topic::Lifecycle { strategy: name };
         let why = Some(reason);
-        self.publish(now, &topic, now, |out| system::lifecycle(out, stamp, row.id, name, Phase::Stop, why));
+        self.publish(now, &topic, now, |out| {
+            system::lifecycle(out, stamp, row.id, name, StrategyPhase::Stop, why)
+        });
     }
 
     /// Publishes when an adapter's state changes. An adapter is connected when every shard that
