@@ -138,7 +138,7 @@ fn render(events: &[Event]) -> Vec<String> {
             }
             EventKind::Booked(b) => rest.push((0, format!("booked {}@{}", b.qty, b.price))),
             EventKind::Alert { alert, .. } => rest.push((1, format!("alert {alert:?}"))),
-            EventKind::ToVenue(i) => rest.push((2, format!("venue {:?} {}", i.ask, i.id))),
+            EventKind::ToVenue(i) => rest.push((2, format!("venue {:?} {}", i.request, i.id))),
             _ => {}
         }
     }

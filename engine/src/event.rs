@@ -443,7 +443,7 @@ pub enum Alert {
 pub struct Instruction {
     pub adapter: AdapterId,
     pub order: OrderHandle,
-    pub ask: VenueRequest,
+    pub request: VenueRequest,
     pub id: IntId,
     /// Id of a cancel or replace request.
     pub request_id: IntId,

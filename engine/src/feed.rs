@@ -183,8 +183,8 @@ impl PriceStream {
         if interval_ns == 0 || !tick.is_positive() || !lot.is_positive() {
             return None;
         }
-        let told = security.start_price.filter(|price| price.is_positive());
-        let start = told.unwrap_or_else(|| usual_price(security.kind));
+        let start_price = security.start_price.filter(|price| price.is_positive());
+        let start = start_price.unwrap_or_else(|| usual_price(security.kind));
         let top = i64::MAX / tick.raw() - settings.spread_ticks_max.max(1) as i64;
         if top < 1 {
             return None;
@@ -223,14 +223,14 @@ impl PriceStream {
 
     fn step(&mut self, at: Timestamp, settings: &FeedSettings) -> CommandKind {
         let security = self.security;
-        let dice = self.rng.below(1_000) as u32;
+        let draw = self.rng.below(1_000) as u32;
         let begun = std::mem::replace(&mut self.begun, true);
-        if begun && dice < settings.trade_permille {
+        if begun && draw < settings.trade_permille {
             return CommandKind::Trade { security, trade: self.trade(at, settings) };
         }
         self.walk(settings);
         let quote = self.quote(at);
-        if begun && dice >= settings.trade_permille.saturating_add(settings.tick_permille) {
+        if begun && draw >= settings.trade_permille.saturating_add(settings.tick_permille) {
             return CommandKind::Quote { security, quote };
         }
         CommandKind::Tick { security, quote, trade: self.trade(at, settings) }

@@ -21,7 +21,7 @@ pub enum Timed {
     Date(OrderHandle),
     ToVenue {
         order: OrderHandle,
-        ask: VenueRequest,
+        request: VenueRequest,
     },
     FromVenue {
         order: OrderHandle,
@@ -118,7 +118,7 @@ impl Timers {
 }
 
 codec!(TimerEntry { at, seq, what });
-codec!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
+codec!(enum Timed { 0 = Date(order), 1 = ToVenue { order, request }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
 codec!(DelayLine { last, rng });
 
 /// In due order, whatever the layout of the heap.

@@ -235,7 +235,7 @@ impl View {
 }
 
 fn assert_home(shard: ShardId, order: OrderHandle) {
-    assert!(order == OrderHandle::NONE || order.shard() == shard, "a shard tells of its own orders");
+    assert!(order == OrderHandle::NONE || order.shard() == shard, "a shard reports only its own orders");
 }
 
 /// Orders.

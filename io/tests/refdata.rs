@@ -264,7 +264,7 @@ fn faults_between_rows_have_their_line_too() {
         Families,
         "\n2,Options",
         "\n\n2,Stocks",
-        &["families.csv:4: name: Stocks stands in an earlier row"],
+        &["families.csv:4: name: Stocks is already used in an earlier row"],
     );
     check(Securities, "STOCK,1", "STOCK,7", &["securities.csv:2: securityFamilyId: there is no family 7"]);
     check(Securities, "9,CALL", ",CALL", &["securities.csv:3: strike: an option has a strike"]);

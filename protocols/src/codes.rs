@@ -21,26 +21,26 @@ pub trait WireName: Copy + Sized + 'static {
     fn wire_name(self) -> &'static str;
 
     /// Returns the value of a name. Names must match exactly; `buy` is not one.
-    fn from_wire_name(word: &str) -> Option<Self> {
-        Self::VALUES.iter().copied().find(|value| value.wire_name() == word)
+    fn from_wire_name(name: &str) -> Option<Self> {
+        Self::VALUES.iter().copied().find(|value| value.wire_name() == name)
     }
 }
 
-macro_rules! words {
-    ($($kind:ident { $($name:ident $word:literal,)* })*) => {$(
+macro_rules! wire_names {
+    ($($kind:ident { $($name:ident $text:literal,)* })*) => {$(
         impl WireName for $kind {
             const VALUES: &'static [$kind] = &[$($kind::$name,)*];
 
             fn wire_name(self) -> &'static str {
                 match self {
-                    $($kind::$name => $word,)*
+                    $($kind::$name => $text,)*
                 }
             }
         }
     )*};
 }
 
-words! {
+wire_names! {
     Side {
         Buy "BUY",
         Sell "SELL",

@@ -151,7 +151,7 @@ impl Outside {
 
     fn obey(&mut self, instruction: &Instruction) {
         let order = instruction.order;
-        match instruction.ask {
+        match instruction.request {
             VenueRequest::New if self.chaos && self.dice.percent(10) => {
                 self.say(order, VenueReport::Rejected(Reason::VenueRejected));
             }

@@ -266,7 +266,7 @@ impl Stage {
             let EventKind::ToVenue(instruction) = &event.body else { continue };
             if self.hears {
                 self.session.handle_instruction(self.now, shard, event.seq, instruction);
-            } else if instruction.ask == VenueRequest::New {
+            } else if instruction.request == VenueRequest::New {
                 self.never_sent.insert(instruction.order);
             }
         }

@@ -24,7 +24,7 @@ struct NaiveShard {
 }
 
 impl NaiveShard {
-    fn say(&mut self, returned: i64, wanting: i64) {
+    fn report_use(&mut self, returned: i64, wanting: i64) {
         let (granted, used) = (self.granted, self.used);
         let kind = BudgetKind::OpenOrders;
         let usage = BudgetUse { scope: SCOPE, kind, granted, used, returned, wanting };
@@ -38,14 +38,14 @@ impl NaiveShard {
     /// Uses this much more, or is refused.
     fn take(&mut self, more: i64) -> bool {
         if self.limited && self.used + more > self.granted {
-            self.say(0, more);
+            self.report_use(0, more);
             return false;
         }
         let half = self.granted / 2;
         let below = self.used <= half;
         self.used += more;
         if self.limited && below && self.used > half {
-            self.say(0, 0);
+            self.report_use(0, 0);
         }
         true
     }
@@ -60,7 +60,7 @@ impl NaiveShard {
             BudgetAct::Recall(wanted) => {
                 let returned = wanted.clamp(0, (self.granted - self.used).max(0));
                 self.granted -= returned;
-                self.say(returned, 0);
+                self.report_use(returned, 0);
             }
         }
         self.push(EventKind::Done { source, token, reason: Reason::None });

@@ -182,7 +182,7 @@ codec!(enum Alert {
     8 = ExecutionsFull,
     9 = Unsettled,
 });
-codec!(Instruction { adapter, order, ask, id, request_id, terms });
+codec!(Instruction { adapter, order, request, id, request_id, terms });
 codec!(BudgetUse { scope, kind, granted, used, returned, wanting });
 
 /// Encodes only the levels in use.

@@ -105,7 +105,7 @@ impl DeskBench {
         self.desk.cancel(&mut self.port, ticket, &id(order)).map(|id| id.to_string())
     }
 
-    fn told(&mut self) -> Vec<CommandKind> {
+    fn sent_commands(&mut self) -> Vec<CommandKind> {
         let shards = self.shards.iter_mut();
         shards.flat_map(|shard| std::iter::from_fn(|| shard.poll_command())).map(|c| c.body).collect()
     }
@@ -138,7 +138,7 @@ impl DeskBench {
         self.submit(text).unwrap();
         let order = self.enter(text);
         self.handle_report(order, (text, ""), ExecType::Accepted, Status::New);
-        self.told();
+        self.sent_commands();
         order
     }
 
@@ -186,7 +186,7 @@ fn a_closing_order_is_an_order() {
     let ticket = table.ticket("");
     let closing = CloseRequest { security: SecurityId(2), qty: Qty::from_raw(5), ..CloseRequest::default() };
     let sent = table.desk.close(&mut table.port, ticket, closing).unwrap();
-    let [CommandKind::Close { id, security, qty, .. }] = table.told()[..] else { panic!() };
+    let [CommandKind::Close { id, security, qty, .. }] = table.sent_commands()[..] else { panic!() };
     assert_eq!((id, security, qty), (sent, closing.security, closing.qty));
     assert!(table.known("n1").is_some());
 }
@@ -214,9 +214,12 @@ fn a_declined_request_leaves_no_trace() {
     assert_eq!(reason(table.modify("A", "X")), Reason::LaneFull);
     assert_eq!(reason(table.cancel("A", "X")), Reason::LaneFull);
     assert_eq!((table.known("X"), table.desk.len()), (None, 2));
-    assert_eq!(table.told().len(), 1);
+    assert_eq!(table.sent_commands().len(), 1);
     assert_eq!(table.modify("A", "X").as_deref(), Ok("X"));
-    assert_eq!(table.told(), [CommandKind::Modify { order, id: id("X"), changes: Changes::default() }]);
+    assert_eq!(
+        table.sent_commands(),
+        [CommandKind::Modify { order, id: id("X"), changes: Changes::default() }]
+    );
 }
 
 #[test]
@@ -230,7 +233,7 @@ fn a_request_about_an_unknown_or_finished_order_is_declined() {
         assert_eq!(declined.reason, Reason::OrderFinished);
         assert_eq!(declined.order.unwrap().status, Status::Filled);
     }
-    assert_eq!(table.told(), []);
+    assert_eq!(table.sent_commands(), []);
 }
 
 #[test]
@@ -247,9 +250,9 @@ fn every_id_of_the_chain_finds_the_order_and_the_newest_is_shown() {
     for text in ["A", "B", "C"] {
         assert_eq!(table.known(text).unwrap(), ("A".into(), "C".into(), Status::PartiallyFilled, false));
     }
-    table.told();
+    table.sent_commands();
     assert_eq!(table.cancel("A", "D").as_deref(), Ok("D"));
-    assert_eq!(table.told(), [CommandKind::Cancel { order, id: id("D") }]);
+    assert_eq!(table.sent_commands(), [CommandKind::Cancel { order, id: id("D") }]);
     table.handle_report(order, ("D", "C"), ExecType::CancelPending, Status::PendingCancel);
     assert_eq!(table.known("D"), None, "a cancel gives the order no name");
     table.handle_report(order, ("D", "C"), ExecType::Canceled, Status::Canceled);
@@ -276,14 +279,14 @@ fn the_id_of_a_refused_modification_stays_used() {
 fn an_order_in_flight_holds_one_cancel_and_no_modification() {
     let mut table = table();
     table.submit("A").unwrap();
-    table.told();
+    table.sent_commands();
     assert_eq!(reason(table.modify("A", "B")), Reason::NotAcknowledged);
     assert_eq!(table.cancel("A", "C").as_deref(), Ok("C"));
     assert_eq!(reason(table.cancel("A", "D")), Reason::RequestPending);
-    assert_eq!((table.desk.poll(&mut table.port), table.told()), (0, vec![]));
+    assert_eq!((table.desk.poll(&mut table.port), table.sent_commands()), (0, vec![]));
     let order = table.enter("A");
     assert_eq!(table.desk.poll(&mut table.port), 1);
-    assert_eq!(table.told(), [CommandKind::Cancel { order, id: id("C") }]);
+    assert_eq!(table.sent_commands(), [CommandKind::Cancel { order, id: id("C") }]);
     assert_eq!(table.desk.poll(&mut table.port), 0);
 }
 
@@ -291,12 +294,12 @@ fn an_order_in_flight_holds_one_cancel_and_no_modification() {
 fn a_held_cancel_waits_for_room_too() {
     let mut table = table_with(settings(), 1);
     table.submit("A").unwrap();
-    table.told();
+    table.sent_commands();
     table.cancel("A", "C").unwrap();
     table.submit("B").unwrap();
     table.enter("A");
     assert_eq!(table.desk.poll(&mut table.port), 0);
-    assert_eq!(table.told().len(), 1);
+    assert_eq!(table.sent_commands().len(), 1);
     assert_eq!(table.desk.poll(&mut table.port), 1);
 }
 
@@ -367,7 +370,7 @@ fn one_order_keeps_its_first_current_and_latest_ids() {
         let request = format!("m{n}");
         assert_eq!(table.modify("A", &request).as_deref(), Ok(&*request));
         table.refuse(order, ("B", &request), RequestKind::Replace, Status::New);
-        table.told();
+        table.sent_commands();
     }
     assert_eq!(table.known("A"), table.known("B"));
     assert_eq!(table.submit("m199"), Err(Reason::DuplicateId));

@@ -52,11 +52,11 @@ mod tests {
 
     #[test]
     fn the_schedule_agrees_with_a_sorted_list() {
-        let mut chance = Rng::new(4);
+        let mut rng = Rng::new(4);
         let mut schedule = StreamSchedule::new(13);
         let mut twin = [Timestamp::MAX; 13];
         for _ in 0..2_000 {
-            let (stream, at) = (chance.below(13) as usize, Timestamp(chance.below(50)));
+            let (stream, at) = (rng.below(13) as usize, Timestamp(rng.below(50)));
             schedule.set(stream, at);
             twin[stream] = at;
             let first = (0..13).min_by_key(|&stream| (twin[stream], stream)).unwrap();

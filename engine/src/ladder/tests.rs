@@ -50,22 +50,22 @@ fn put(ladder: &mut Ladder, nodes: &mut Nodes, slot: u32, ticks: i64, qty: i64) 
 /// `spread` around.
 fn check(direction: Direction, seed: u64, walk: u64, spread: u64) {
     let (mut ladder, mut nodes) = (Ladder::new(direction), Nodes::with_capacity(16, LargePages::NONE));
-    let (mut naive, mut chance) = (NaiveLadder::default(), Rng::new(seed));
+    let (mut naive, mut rng) = (NaiveLadder::default(), Rng::new(seed));
     let (mut open, mut mid): (Vec<(u32, i64)>, i64) = (Vec::new(), 0);
     for step in 0..20_000 {
-        mid += chance.below(2 * walk + 1) as i64 - walk as i64;
+        mid += rng.below(2 * walk + 1) as i64 - walk as i64;
         let busy = open.len() as u64 > 20 + step / 100;
-        match chance.below(if busy { 8 } else { 4 }) {
+        match rng.below(if busy { 8 } else { 4 }) {
             0..3 => {
                 let slot = (0..).find(|slot| open.iter().all(|(other, _)| other != slot)).unwrap();
-                let ticks = mid + chance.below(2 * spread + 1) as i64 - spread as i64;
-                let qty = chance.below(100) as i64 + 1;
+                let ticks = mid + rng.below(2 * spread + 1) as i64 - spread as i64;
+                let qty = rng.below(100) as i64 + 1;
                 assert!(put(&mut ladder, &mut nodes, slot, ticks, qty));
                 naive.0.entry(ticks).or_default().push_back((slot, qty));
                 open.push((slot, ticks));
             }
             3 if !open.is_empty() => {
-                let (slot, ticks) = open[chance.below(open.len() as u64) as usize];
+                let (slot, ticks) = open[rng.below(open.len() as u64) as usize];
                 if nodes[slot].qty > Qty::from_raw(1) {
                     ladder.reduce(&mut nodes, slot, Qty::from_raw(1));
                     let line = naive.0.get_mut(&ticks).unwrap();
@@ -80,7 +80,7 @@ fn check(direction: Direction, seed: u64, walk: u64, spread: u64) {
                 naive.remove(ticks, slot);
             }
             _ if !open.is_empty() => {
-                let (slot, ticks) = open.swap_remove(chance.below(open.len() as u64) as usize);
+                let (slot, ticks) = open.swap_remove(rng.below(open.len() as u64) as usize);
                 ladder.remove(&mut nodes, slot);
                 naive.remove(ticks, slot);
             }

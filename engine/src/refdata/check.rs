@@ -267,7 +267,7 @@ impl Flaws {
         let mut seen = BTreeSet::new();
         for (row, key) in keys.enumerate() {
             if seen.contains(&key) {
-                self.add(table, row, column, format!("{key} stands in an earlier row"));
+                self.add(table, row, column, format!("{key} is already used in an earlier row"));
             }
             seen.insert(key);
         }

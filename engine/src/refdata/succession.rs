@@ -136,8 +136,8 @@ mod tests {
     /// Checks that the next set is refused with exactly these flaws: table, row (from 1), column.
     fn check(change: impl FnOnce(&mut RefDataRows), expected: &[(RefDataTable, usize, &str)]) {
         let flaws = data(change).succeed(&data(|_| {})).err().unwrap_or_default();
-        let said: Vec<_> = flaws.iter().map(|flaw| (flaw.table, flaw.row + 1, flaw.column)).collect();
-        assert_eq!(said, expected, "{flaws:#?}");
+        let found: Vec<_> = flaws.iter().map(|flaw| (flaw.table, flaw.row + 1, flaw.column)).collect();
+        assert_eq!(found, expected, "{flaws:#?}");
     }
 
     #[test]

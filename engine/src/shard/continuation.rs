@@ -317,9 +317,9 @@ impl Shard {
                     self.expire_dated(slot, order, out);
                 }
             }
-            Timed::ToVenue { order, ask } => {
+            Timed::ToVenue { order, request } => {
                 if let Some(slot) = self.orders.find(order) {
-                    self.arrive(slot, ask, out);
+                    self.arrive(slot, request, out);
                 }
             }
             Timed::FromVenue { order, report } => {
@@ -365,7 +365,8 @@ impl Shard {
         for _ in 0..FORGOTTEN_PER_STEP {
             if !self.forget_aged(out) {
                 // Readers archive finished orders when the day changes.
-                self.era = self.era.wrapping_add(self.published_day.is_some_and(|told| told != day) as u8);
+                self.era =
+                    self.era.wrapping_add(self.published_day.is_some_and(|published| published != day) as u8);
                 self.published_day = Some(day);
                 self.emit(EventKind::TradingDay { day }, out);
                 return None;

@@ -255,13 +255,13 @@ impl Shard {
 
     /// Returns the session of each exchange, as known to this shard.
     pub fn session_states(&self) -> Vec<SessionState> {
-        let standing = |place: &ExchangeEntry| SessionState {
+        let state_of = |place: &ExchangeEntry| SessionState {
             exchange: place.id,
             session: place.session,
             since: place.since,
             has_hours: place.has_hours,
         };
-        self.directory.exchanges.iter().map(standing).collect()
+        self.directory.exchanges.iter().map(state_of).collect()
     }
 
     /// Sets whether an exchange has a calendar, and the session by that calendar.

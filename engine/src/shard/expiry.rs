@@ -56,11 +56,11 @@ impl Shard {
 
     /// Handles a request that arrives at the simulated venue. An order for a security that expired
     /// meanwhile ends there.
-    pub(super) fn arrive(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
-        if ask == VenueRequest::New && self.is_expired(self.orders.get(slot).local) {
+    pub(super) fn arrive(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
+        if request == VenueRequest::New && self.is_expired(self.orders.get(slot).local) {
             return self.ended(slot, Step::Expire, Reason::SecurityExpired, out);
         }
-        self.reach_venue(slot, ask);
+        self.reach_venue(slot, request);
     }
 
     pub(super) fn sweep_session(

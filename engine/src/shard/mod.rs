@@ -368,9 +368,9 @@ impl Shard {
         self.handle_outcomes(out);
         self.finish_step(out);
         if self.snapshots.is_running() {
-            let said = out.waiting().len() - before;
+            let emitted = out.waiting().len() - before;
             self.snapshot_step(
-                snapshot::SNAPSHOT_EVENTS_PER_STEP_MAX.min(EVENTS_PER_COMMAND_MAX.saturating_sub(said)),
+                snapshot::SNAPSHOT_EVENTS_PER_STEP_MAX.min(EVENTS_PER_COMMAND_MAX.saturating_sub(emitted)),
                 out,
             );
         }

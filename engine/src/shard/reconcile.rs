@@ -269,7 +269,7 @@ impl Shard {
     /// Handles the status of an order at its venue. It books what the venue has filled beyond the
     /// known fills; then the order ends as it did there, or continues. Where the venue contradicts
     /// itself or the shard, the order stays unknown.
-    pub(super) fn standing(
+    pub(super) fn order_state_reported(
         &mut self,
         slot: u32,
         cum: Qty,
@@ -375,9 +375,9 @@ impl Shard {
         self.emit_status(slot, ExecType::Snapshot, Reason::None, out);
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         if let Some(replace) = requests.replace {
-            let ask =
+            let request =
                 if replace.terms.qty <= order.cum { VenueRequest::Cancel } else { VenueRequest::Replace };
-            self.send_request(slot, ask, out);
+            self.send_request(slot, request, out);
         } else if requests.cancel.is_some() && order.base == Base::Working {
             self.send_request(slot, VenueRequest::Cancel, out);
         }

@@ -97,7 +97,9 @@ impl Shard {
             VenueReport::FilledTo { exec, qty, price, cum } => {
                 self.filled_to(slot, exec, qty, price, cum, out)
             }
-            VenueReport::Standing { cum, average, state } => self.standing(slot, cum, average, state, out),
+            VenueReport::Standing { cum, average, state } => {
+                self.order_state_reported(slot, cum, average, state, out)
+            }
             VenueReport::Unsure => self.mark_unsure(slot, out),
         }
     }

@@ -146,12 +146,12 @@ impl Shard {
             }
             return;
         }
-        let ask = if stop_here && !self.is_simulated(order.local) {
+        let request = if stop_here && !self.is_simulated(order.local) {
             VenueRequest::Cancel
         } else {
             VenueRequest::Replace
         };
-        self.send_request(slot, ask, out);
+        self.send_request(slot, request, out);
     }
 
     pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: &IntId, out: &mut Outbox) {
@@ -235,10 +235,10 @@ impl Shard {
     }
 
     /// Sends a request; without a connection it waits for the reconciliation, in doubt.
-    pub(super) fn send_request(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
+    pub(super) fn send_request(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         if self.is_connected(self.directory.locals[local as usize].adapter) {
-            return self.ask_venue(slot, ask, out);
+            return self.send_to_venue(slot, request, out);
         }
         self.orders.get_mut(slot).in_doubt = true;
     }

@@ -138,7 +138,7 @@ impl Shard {
         let order = self.orders.get_mut(slot);
         (order.triggered, order.acknowledged) = (true, false);
         self.emit_status(slot, ExecType::Triggered, Reason::Triggered, out);
-        self.ask_venue(slot, VenueRequest::New, out);
+        self.send_to_venue(slot, VenueRequest::New, out);
     }
 
     /// Clears the suspicion against an adapter that has reported its connection: the report holds

@@ -296,9 +296,9 @@ fn a_large_order_takes_several_steps_and_loses_nothing() {
 fn an_outside_venue_gets_instructions_and_sends_reports() {
     let mut bench = Bench::new();
     let (order, events) = bench.submit(outside("10"));
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::New))
-    );
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::New)
+    ));
     assert_eq!(reason(&bench.modify(order, Changes::default())), Reason::NotAcknowledged);
     bench.report(order, VenueReport::Accepted);
     let exec = |n| crate::command::ExecRef(n);
@@ -308,9 +308,9 @@ fn an_outside_venue_gets_instructions_and_sends_reports() {
     let again = bench.report(order, VenueReport::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
     assert_eq!(reports(&again), []);
     let events = bench.modify(order, Changes::default().with_qty(qty("12")));
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Replace))
-    );
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::Replace)
+    ));
     let events = bench.cancel(order);
     assert_eq!(reports(&events), [(ExecType::CancelPending, Status::PendingCancel, qty("4"))]);
     assert!(
@@ -318,9 +318,9 @@ fn an_outside_venue_gets_instructions_and_sends_reports() {
         "a cancel waits behind a replace"
     );
     let events = bench.report(order, VenueReport::Replaced);
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
-    );
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::Cancel)
+    ));
     let events = bench.report(order, VenueReport::Canceled(Reason::Requested));
     assert_eq!(reports(&events), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
     let events =
@@ -350,15 +350,15 @@ fn pending_requests_are_in_doubt_after_a_disconnect_until_the_venue_reports() {
     let events = bench.cancel(order);
     assert_eq!(reports(&events)[0].1, Status::PendingCancel);
     let events = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Query))
-    );
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::Query)
+    ));
     bench.report(order, VenueReport::Accepted);
     let events = bench.report(order, VenueReport::Reconciled);
     assert_eq!(in_doubt(&events), Some(false));
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
-    );
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::Cancel)
+    ));
 }
 
 #[test]

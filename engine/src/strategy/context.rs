@@ -77,11 +77,11 @@ impl StrategyState {
         self.timers.iter().map(|(at, _)| *at).min().unwrap_or(Timestamp::MAX)
     }
 
-    fn ask(&mut self, ask: StrategyRequest) -> Result<(), Reason> {
+    fn push_request(&mut self, request: StrategyRequest) -> Result<(), Reason> {
         if self.requests.len() >= REQUESTS_MAX {
             return Err(Reason::LaneFull);
         }
-        self.requests.push_back(ask);
+        self.requests.push_back(request);
         Ok(())
     }
 }
@@ -205,7 +205,7 @@ impl Context<'_> {
         };
         let terms = Terms { strategy: self.book.strategy, account, ..terms };
         let id = self.new_id()?;
-        self.book.ask(StrategyRequest::Submit { id, terms })?;
+        self.book.push_request(StrategyRequest::Submit { id, terms })?;
         self.book.orders.submit(id, &terms);
         Ok(id)
     }
@@ -216,13 +216,13 @@ impl Context<'_> {
         if self.phase != StrategyPhase::Running {
             return Err(Reason::StrategyNotRunning);
         }
-        self.book.ask(StrategyRequest::Modify { id: *id, changes })
+        self.book.push_request(StrategyRequest::Modify { id: *id, changes })
     }
 
     /// Cancels an order, in every phase.
     pub fn cancel(&mut self, id: &IntId) -> Result<(), Reason> {
         self.book.orders.find(id).ok_or(Reason::UnknownOrder)?;
-        self.book.ask(StrategyRequest::Cancel { id: *id })
+        self.book.push_request(StrategyRequest::Cancel { id: *id })
     }
 
     /// Cancels all its orders that are open and not being cancelled, as far as there is room.
@@ -251,7 +251,7 @@ impl Context<'_> {
         if !fits {
             return Err(Reason::Overflow);
         }
-        self.book.ask(StrategyRequest::Generic { name: name.into(), body: body.into() })
+        self.book.push_request(StrategyRequest::Generic { name: name.into(), body: body.into() })
     }
 
     fn follow(&mut self, security: SecurityId, on: bool) -> Result<(), Reason> {
@@ -261,7 +261,7 @@ impl Context<'_> {
         if !on {
             self.book.bars.retain(|maker| maker.security() != security);
         }
-        if changes { self.book.ask(StrategyRequest::Subscribe { security, on }) } else { Ok(()) }
+        if changes { self.book.push_request(StrategyRequest::Subscribe { security, on }) } else { Ok(()) }
     }
 
     fn account(&self, security: SecurityId) -> Result<AccountId, Reason> {
@@ -284,8 +284,9 @@ impl StrategyState {
     pub(super) fn cancel_all(&mut self) {
         let StrategyState { orders, requests, .. } = self;
         for order in orders.open() {
-            let is_asked =
-                requests.iter().any(|ask| matches!(ask, StrategyRequest::Cancel { id } if *id == order.id));
+            let is_asked = requests
+                .iter()
+                .any(|request| matches!(request, StrategyRequest::Cancel { id } if *id == order.id));
             let is_pending = order.status == crate::terms::Status::PendingCancel;
             if !is_asked && !is_pending && requests.len() < REQUESTS_MAX {
                 requests.push_back(StrategyRequest::Cancel { id: order.id });

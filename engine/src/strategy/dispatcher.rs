@@ -258,9 +258,9 @@ mod tests {
     use super::*;
 
     fn count() -> (Arc<AtomicU32>, EventListener) {
-        let heard = Arc::new(AtomicU32::new(0));
-        let counted = heard.clone();
-        (heard, Box::new(move |_, _| _ = counted.fetch_add(1, Ordering::Relaxed)))
+        let received = Arc::new(AtomicU32::new(0));
+        let counted = received.clone();
+        (received, Box::new(move |_, _| _ = counted.fetch_add(1, Ordering::Relaxed)))
     }
 
     #[test]
@@ -283,17 +283,17 @@ mod tests {
         ];
         for wanted in EventClass::ALL {
             let mut dispatcher = Dispatcher::default();
-            let (heard, listener) = count();
+            let (received, listener) = count();
             let registration = dispatcher.register(&[wanted], listener).unwrap();
             for message in &samples {
                 dispatcher.dispatch(Timestamp(1), message);
             }
             let expected = samples.iter().filter(|message| message.class() == wanted).count() as u32;
-            assert_eq!(heard.load(Ordering::Relaxed), expected, "{wanted:?}");
+            assert_eq!(received.load(Ordering::Relaxed), expected, "{wanted:?}");
             assert!(dispatcher.unregister(registration) && !dispatcher.unregister(registration));
             assert!(!dispatcher.wants(wanted));
             dispatcher.dispatch(Timestamp(1), &samples[0]);
-            assert_eq!(heard.load(Ordering::Relaxed), expected);
+            assert_eq!(received.load(Ordering::Relaxed), expected);
         }
     }
 

@@ -261,12 +261,12 @@ impl StrategyHost {
         self.reason = Some(failure.text().into());
         self.failed = true;
         self.book.timers.clear();
-        for ask in std::mem::take(&mut self.book.requests) {
-            match ask {
+        for request in std::mem::take(&mut self.book.requests) {
+            match request {
                 StrategyRequest::Submit { id, .. } => self.book.orders.withdraw(&id),
                 StrategyRequest::Modify { .. } | StrategyRequest::Cancel { .. } => {}
                 StrategyRequest::Subscribe { .. } | StrategyRequest::Generic { .. } => {
-                    self.book.requests.push_back(ask)
+                    self.book.requests.push_back(request)
                 }
             }
         }

@@ -319,8 +319,8 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
 /// about one was accepted or refused.
 pub fn answers(event: &Event) -> Option<IntId> {
     match &event.body {
-        EventKind::Order(told) if matches!(told.what, ExecType::Entered | ExecType::Rejected) => {
-            Some(told.id)
+        EventKind::Order(terms) if matches!(terms.what, ExecType::Entered | ExecType::Rejected) => {
+            Some(terms.id)
         }
         EventKind::Status(report) => match report.what {
             ExecType::CancelPending | ExecType::Canceled | ExecType::ReplacePending | ExecType::Replaced => {

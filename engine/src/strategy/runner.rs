@@ -204,8 +204,8 @@ impl Runner {
 impl Runner {
     /// Handles events of the shards, up to a bound.
     pub fn drain_events(&mut self, now: Timestamp, most: usize) -> usize {
-        for heard in 0..most {
-            let Some((shard, event)) = self.port.poll_event() else { return heard };
+        for handled in 0..most {
+            let Some((shard, event)) = self.port.poll_event() else { return handled };
             self.handle(now, shard, &event);
         }
         most
@@ -366,9 +366,9 @@ impl Runner {
         let mut sent = 0;
         // Requests made while a refusal is handled are for the next round.
         for _ in 0..self.hosts[at].book.requests.len() {
-            let Some(ask) = self.hosts[at].book.requests.pop_front() else { break };
-            if let Err(ask) = self.execute(now, at, ask) {
-                self.hosts[at].book.requests.push_front(ask);
+            let Some(request) = self.hosts[at].book.requests.pop_front() else { break };
+            if let Err(request) = self.execute(now, at, request) {
+                self.hosts[at].book.requests.push_front(request);
                 break;
             }
             sent += 1;
@@ -390,16 +390,21 @@ impl Runner {
         host.sender
     }
 
-    fn execute(&mut self, now: Timestamp, at: usize, ask: StrategyRequest) -> Result<(), StrategyRequest> {
+    fn execute(
+        &mut self,
+        now: Timestamp,
+        at: usize,
+        request: StrategyRequest,
+    ) -> Result<(), StrategyRequest> {
         let strategy = self.hosts[at].id();
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: self.port.id(), session: strategy.0 };
         let sender = self.sender_of(at);
         let ticket = Ticket { source, token: self.token, id: IntId::NONE, sender };
-        let (id, request, asked) = match &ask {
+        let (id, kind, sent) = match &request {
             StrategyRequest::Submit { id, terms } => {
-                let asked = self.desk.submit(&mut self.port, Ticket { id: *id, ..ticket }, *terms);
-                (*id, StrategyRequestKind::Submit, asked)
+                let sent = self.desk.submit(&mut self.port, Ticket { id: *id, ..ticket }, *terms);
+                (*id, StrategyRequestKind::Submit, sent)
             }
             StrategyRequest::Modify { id, changes } => {
                 (*id, StrategyRequestKind::Modify, self.desk.modify(&mut self.port, ticket, id, *changes))
@@ -424,14 +429,14 @@ impl Runner {
                 return Ok(());
             }
         };
-        match asked {
+        match sent {
             Ok(_) => Ok(()),
-            Err(Declined { reason: Reason::LaneFull, .. }) => Err(ask),
+            Err(Declined { reason: Reason::LaneFull, .. }) => Err(request),
             Err(Declined { reason, .. }) => {
-                if request == StrategyRequestKind::Submit {
+                if kind == StrategyRequestKind::Submit {
                     self.hosts[at].book.orders.withdraw(&id);
                 }
-                self.emit_refused(now, strategy, &Refused { id, request, reason });
+                self.emit_refused(now, strategy, &Refused { id, request: kind, reason });
                 Ok(())
             }
         }

@@ -78,10 +78,10 @@ impl RunnerRig {
             pages: LargePages::NONE,
         };
         let mut runner = Runner::new(ports.remove(0), reference, settings, hosts);
-        let (mut tell, order_events) = RingBuffer::new(100_000);
+        let (mut publish, order_events) = RingBuffer::new(100_000);
         let listener = Box::new(move |_: Timestamp, message: &dispatcher::DispatchedEvent<'_>| {
             if let dispatcher::DispatchedEvent::OrderStatus(report) = message {
-                let _ = tell.push(format!("{} {:?} {:?}", report.id, report.what, report.status));
+                let _ = publish.push(format!("{} {:?} {:?}", report.id, report.what, report.status));
             }
         });
         runner.dispatcher_mut().register(&[dispatcher::EventClass::OrderStatus], listener).unwrap();
@@ -103,7 +103,7 @@ impl RunnerRig {
         }
     }
 
-    fn tell(&mut self, security: SecurityId, body: CommandKind) {
+    fn send(&mut self, security: SecurityId, body: CommandKind) {
         let command = Command::new(Source { port: self.feed.id(), ..Source::default() }, 0, body);
         self.feed.send(shard_of(security, 2), command).unwrap();
         self.pump();
@@ -113,7 +113,7 @@ impl RunnerRig {
         self.now = self.now.plus(NS_PER_S);
         let (size, at) = (qty(100), self.now);
         let quote = Quote { bid: price(bid), bid_size: size, ask: price(ask), ask_size: size, at };
-        self.tell(security, CommandKind::Quote { security, quote });
+        self.send(security, CommandKind::Quote { security, quote });
     }
 
     fn trade(&mut self, security: SecurityId, at_price: Price) {
@@ -122,7 +122,7 @@ impl RunnerRig {
         let (tick, size) = (price("0.01"), qty(100));
         let around = |ticks: i64| Price::from_raw(at_price.raw() + ticks * tick.raw());
         let quote = Quote { bid: around(-1), bid_size: size, ask: around(1), ask_size: size, at: self.now };
-        self.tell(security, CommandKind::Tick { security, quote, trade });
+        self.send(security, CommandKind::Tick { security, quote, trade });
     }
 
     fn transition_to(&mut self, strategy: StrategyId, phase: StrategyPhase) {
@@ -217,8 +217,8 @@ fn script(act: ScriptAction) -> StrategyFactory {
 
 #[test]
 fn a_strategy_goes_through_its_phases_and_starts_again() {
-    let make = script(|_, heard, context| {
-        if let ScriptEvent::Phase(phase) = heard {
+    let make = script(|_, event, context| {
+        if let ScriptEvent::Phase(phase) = event {
             print_line(context, format!("{phase:?}"));
         }
         Ok(())
@@ -236,8 +236,8 @@ fn a_strategy_goes_through_its_phases_and_starts_again() {
 
 #[test]
 fn an_order_keeps_its_id_and_the_position_is_known() {
-    let make = script(|script, heard, context| {
-        match heard {
+    let make = script(|script, event, context| {
+        match event {
             ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick if script.ticks == 1 => {
                 script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
@@ -277,13 +277,13 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
     assert_eq!(text, expected);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
     rig.quote(OPTION, "1.00", "1.01");
-    assert_eq!(rig.runner.market().tick(OPTION), None, "no strategy asked for it");
+    assert_eq!(rig.runner.market().tick(OPTION), None, "no strategy requested for it");
 }
 
 #[test]
 fn refused_requests_are_reported_to_the_strategy() {
-    let make = script(|script, heard, context| {
-        match heard {
+    let make = script(|script, event, context| {
+        match event {
             ScriptEvent::Phase(StrategyPhase::Init) => {
                 context.subscribe(STOCK)?;
                 assert_eq!(context.subscribe(SecurityId(99)), Err(Reason::UnknownSecurity));
@@ -316,8 +316,8 @@ fn refused_requests_are_reported_to_the_strategy() {
 
 #[test]
 fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
-    let make = script(|script, heard, context| {
-        match heard {
+    let make = script(|script, event, context| {
+        match event {
             ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick if script.ticks == 1 => {
                 script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
@@ -331,8 +331,8 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
         }
         Ok(())
     });
-    let other = script(|script, heard, context| {
-        match heard {
+    let other = script(|script, event, context| {
+        match event {
             ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick => print_line(context, script.ticks),
             _ => {}
@@ -352,7 +352,7 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     assert!(order_events.iter().any(|line| line.ends_with("Canceled Canceled")), "{order_events:?}");
     assert!(
         !order_events.iter().any(|line| line.starts_with("s2")),
-        "what was asked in the failed call is not sent"
+        "what was requested in the failed call is not sent"
     );
     // It is created again, without the reason of its failure.
     rig.transition_to(FIRST, StrategyPhase::Running);
@@ -361,7 +361,7 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
 
 #[test]
 fn a_strategy_that_fails_at_its_start_does_not_start() {
-    let make = script(|_, heard, context| match heard {
+    let make = script(|_, event, context| match event {
         ScriptEvent::Phase(StrategyPhase::Start) => Err(Failure::new("no")),
         ScriptEvent::Phase(phase) => {
             print_line(context, format!("{phase:?}"));
@@ -376,13 +376,13 @@ fn a_strategy_that_fails_at_its_start_does_not_start() {
 
 #[test]
 fn prefeed_replays_the_past_and_accepts_no_orders() {
-    let make = script(|_, heard, context| {
-        match heard {
+    let make = script(|_, event, context| {
+        match event {
             ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
             ScriptEvent::Tick => {
-                let asked =
+                let requested =
                     context.market(STOCK, Side::Buy, qty(1)).map(|_| "sent").unwrap_or_else(Reason::code);
-                print_line(context, format!("{:?} {asked}", context.phase()));
+                print_line(context, format!("{:?} {requested}", context.phase()));
             }
             ScriptEvent::Bar(bar) => print_line(context, format!("bar of {}", bar.ticks)),
             _ => {}
@@ -408,8 +408,8 @@ fn prefeed_replays_the_past_and_accepts_no_orders() {
 
 #[test]
 fn timers_fire_in_order_and_once() {
-    let make = script(|_, heard, context| {
-        match heard {
+    let make = script(|_, event, context| {
+        match event {
             ScriptEvent::Phase(StrategyPhase::Running) => {
                 let now = context.now();
                 context.set_timer(1, now.plus(30))?;
@@ -435,8 +435,8 @@ fn timers_fire_in_order_and_once() {
 
 #[test]
 fn an_event_between_strategies_reaches_the_others() {
-    let make = script(|_, heard, context| {
-        match heard {
+    let make = script(|_, event, context| {
+        match event {
             ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick => context.send_generic("spread", b"{\"wide\":true}")?,
             ScriptEvent::Generic(name, _) => assert_ne!(name, "spread", "it does not receive its own event"),
@@ -444,8 +444,8 @@ fn an_event_between_strategies_reaches_the_others() {
         }
         Ok(())
     });
-    let other = script(|_, heard, context| {
-        if let ScriptEvent::Generic(name, body) = heard {
+    let other = script(|_, event, context| {
+        if let ScriptEvent::Generic(name, body) = event {
             print_line(context, format!("{name} {}", String::from_utf8_lossy(body)));
         }
         Ok(())

@@ -66,13 +66,13 @@ fn numbers_in_a_row_are_read_without_looking_where_they_end() {
     for near_the_end in ["1", "1.5", "12345678.5", "12345678"] {
         assert_eq!(read_ahead(near_the_end).0.is_some(), near_the_end == "12345678", "{near_the_end}");
     }
-    let mut chance = 1u64;
+    let mut rng = 1u64;
     let mut none = 0;
     for _ in 0..200_000 {
         let text: String = (0..24)
             .map(|_| {
-                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                b"0123456789.,123:/9"[(chance >> 40) as usize % 18] as char
+                rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                b"0123456789.,123:/9"[(rng >> 40) as usize % 18] as char
             })
             .collect();
         none += read_ahead(&text).0.is_none() as u32;

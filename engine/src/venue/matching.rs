@@ -114,7 +114,7 @@ impl Venue {
                 return 1;
             }
         };
-        self.take_out(taking).expect("it stands in the line");
+        self.take_out(taking).expect("it is in the queue");
         if let Some(reason) = end {
             self.push_outcome(taking, VenueOutcome::Canceled(reason));
         }
@@ -229,7 +229,7 @@ impl Venue {
         node.qty = left;
         self.push_outcome(slot, VenueOutcome::Filled { qty, price });
         if left.is_zero() {
-            self.take_out(slot).expect("it stands in the line");
+            self.take_out(slot).expect("it is in the queue");
         }
     }
 

@@ -265,14 +265,14 @@ mod tests {
 
     #[test]
     fn the_index_agrees_with_a_sorted_map_through_growth_and_removal() {
-        let mut chance = Rng::new(3);
+        let mut rng = Rng::new(3);
         let mut ids = IdChains::new(9);
         let mut twin: BTreeMap<u32, (IntId, u32)> = BTreeMap::new();
         for order in 0..5_000u32 {
-            let text = id(chance.below(1_500));
+            let text = id(rng.below(1_500));
             twin.insert(order, (text, ids.insert(text, order)));
-            if chance.below(3) == 0 {
-                let nth = chance.below(twin.len() as u64) as usize;
+            if rng.below(3) == 0 {
+                let nth = rng.below(twin.len() as u64) as usize;
                 let gone = *twin.keys().nth(nth).unwrap();
                 ids.remove_chain(twin.remove(&gone).unwrap().1);
             }

@@ -452,8 +452,8 @@ mod tests {
         let mut outbox = Outbox::new(0);
         let mut say = |echo: &mut Echo| {
             let (order, id) = (OrderHandle::NONE, IntId::NONE);
-            let (ask, terms) = (VenueRequest::New, Terms::default());
-            let instruction = Instruction { adapter, order, ask, id, request_id: id, terms };
+            let (request, terms) = (VenueRequest::New, Terms::default());
+            let instruction = Instruction { adapter, order, request, id, request_id: id, terms };
             outbox.emit(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
             echo.hear(ShardId(0), &outbox);
             outbox.clear();

@@ -25,7 +25,7 @@
 //! repeated request has the id that it had.
 
 pub mod answer;
-pub mod ask;
+pub mod request;
 pub mod id;
 pub mod prices;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::NamedValue;
-use super::schema::PhaseWord;
+use super::schema::PhaseSchema;
 
 /// A strategy. The server itself is the one named `SERVER`, with id 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -17,7 +17,7 @@ pub struct StrategyVO<'a> {
     /// Whether it starts by itself.
     pub auto_activate: bool,
     /// Its phase in the life cycle.
-    #[schema(value_type = PhaseWord)]
+    #[schema(value_type = PhaseSchema)]
     pub phase: NamedValue<StrategyPhase>,
     /// REAL_TIME or SIMULATION.
     pub mode: &'static str,
@@ -50,6 +50,6 @@ impl<'a> StrategyVO<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PhaseVO {
-    #[schema(value_type = PhaseWord)]
+    #[schema(value_type = PhaseSchema)]
     pub phase: NamedValue<StrategyPhase>,
 }

@@ -10,7 +10,7 @@ use pitlane_engine::view::TransactionView;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::schema::MovementWord;
+use super::schema::MovementSchema;
 use super::{Decimal, Moment, NamedValue};
 use crate::codes::WireName;
 
@@ -22,7 +22,7 @@ pub struct TransactionVO<'a> {
     pub uuid: String,
     pub date_time: Moment,
     #[serde(rename = "type")]
-    #[schema(value_type = MovementWord)]
+    #[schema(value_type = MovementSchema)]
     pub kind: NamedValue<MovementKind>,
     pub strategy_id: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ impl fmt::Display for Story<'_> {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TransactionRequestVO {
     #[serde(rename = "type")]
-    #[schema(value_type = MovementWord)]
+    #[schema(value_type = MovementSchema)]
     pub kind: NamedValue<MovementKind>,
     /// Makes the call idempotent: the same UUID again changes nothing.
     pub uuid: Option<String>,

@@ -140,7 +140,7 @@ fn a_snapshot_restores_the_orders() {
     assert_eq!(table.submit("B.1"), Err(Reason::DuplicateId));
     assert_eq!(table.modify("B.1", "").as_deref(), Ok("B.2"));
     assert_eq!(
-        table.told(),
+        table.sent_commands(),
         [CommandKind::Modify { order: handle(2), id: id("B.2"), changes: Changes::default() }]
     );
     // An order under an id that another has: it cannot be found, and is counted.
@@ -194,8 +194,8 @@ fn a_report_identifies_its_order() {
         panic!()
     };
     assert_eq!(table.desk.order_of(&pending).unwrap().root, id("A"));
-    let stranger = OrderReport { id: id("Z"), orig_id: IntId::NONE, ..pending };
-    assert_eq!(table.desk.order_of(&stranger), None);
+    let unknown = OrderReport { id: id("Z"), orig_id: IntId::NONE, ..pending };
+    assert_eq!(table.desk.order_of(&unknown), None);
 }
 
 #[test]

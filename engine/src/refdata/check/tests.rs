@@ -11,10 +11,10 @@ fn check(change: impl FnOnce(&mut RefDataRows), expected: &[(RefDataTable, usize
     let mut rows = sound();
     change(&mut rows);
     let flaws = RefData::check(rows).err().unwrap_or_default();
-    let said: Vec<String> = flaws.iter().map(RowError::to_string).collect();
-    assert_eq!(flaws.len(), expected.len(), "{said:#?}");
+    let found: Vec<String> = flaws.iter().map(RowError::to_string).collect();
+    assert_eq!(flaws.len(), expected.len(), "{found:#?}");
     for (flaw, &(table, row, column, problem)) in flaws.iter().zip(expected) {
-        assert_eq!((flaw.table, flaw.row + 1, flaw.column), (table, row, column), "{said:#?}");
+        assert_eq!((flaw.table, flaw.row + 1, flaw.column), (table, row, column), "{found:#?}");
         assert!(flaw.problem.contains(problem), "{flaw} without {problem:?}");
     }
 }
@@ -67,24 +67,32 @@ fn only_strategy_0_is_the_server() {
 
 #[test]
 fn ids_are_unique_within_a_table() {
-    let again =
-        [(Exchanges, 2, "id", "1 stands in an earlier row"), (Families, 3, "exchangeId", "no exchange 2")];
+    let again = [
+        (Exchanges, 2, "id", "1 is already used in an earlier row"),
+        (Families, 3, "exchangeId", "no exchange 2"),
+    ];
     check(|rows| rows.exchanges[1].id = ExchangeId(1), &again);
     check(
         |rows| rows.families[2].id = FamilyId(1),
         &[
-            (Families, 3, "id", "1 stands in an earlier row"),
+            (Families, 3, "id", "1 is already used in an earlier row"),
             (Securities, 3, "securityFamilyId", "no family 3"),
         ],
     );
     check(
         |rows| rows.securities[2].id = SecurityId(2),
-        &[(Securities, 3, "id", "2 stands in an earlier row")],
+        &[(Securities, 3, "id", "2 is already used in an earlier row")],
     );
-    check(|rows| rows.accounts[1].id = AccountId(1), &[(Accounts, 2, "id", "1 stands in an earlier row")]);
+    check(
+        |rows| rows.accounts[1].id = AccountId(1),
+        &[(Accounts, 2, "id", "1 is already used in an earlier row")],
+    );
     check(
         |rows| rows.strategies[1].id = StrategyId(0),
-        &[(Strategies, 2, "id", "0 stands in an earlier row"), (Strategies, 2, "name", "is named SERVER")],
+        &[
+            (Strategies, 2, "id", "0 is already used in an earlier row"),
+            (Strategies, 2, "name", "is named SERVER"),
+        ],
     );
 }
 
@@ -92,7 +100,7 @@ fn ids_are_unique_within_a_table() {
 fn names_are_unique_within_a_table() {
     check(
         |rows| rows.exchanges[1].name = "Home".into(),
-        &[(Exchanges, 2, "name", "Home stands in an earlier row")],
+        &[(Exchanges, 2, "name", "Home is already used in an earlier row")],
     );
     check(|rows| rows.families[1].name = "Stocks".into(), &[(Families, 2, "name", "earlier row")]);
     check(|rows| rows.accounts[1].name = "main".into(), &[(Accounts, 2, "name", "earlier row")]);

@@ -64,10 +64,10 @@ fn the_state_of_a_stream_decodes_to_itself() {
     let loaded = Shard::load(&bytes, ShardId(0), 1, reference, settings).unwrap();
     assert_eq!(loaded.session_states(), bench.shard.session_states());
     assert_eq!(loaded.digest(), bench.shard.digest());
-    let standing = loaded.session_states()[0];
+    let state = loaded.session_states()[0];
     let session = TradingSession::ClosingAuction;
     let expected = SessionState { exchange: EXCHANGE, session, since: Timestamp(77), has_hours: true };
-    assert_eq!(standing, expected);
+    assert_eq!(state, expected);
 }
 
 /// Returns a bench in which the first security of the exchange expires on day 10.

@@ -159,11 +159,11 @@ fn manual_trades_and_rebalances_count_and_are_never_refused() {
 fn manual_trades_beyond_half_of_the_budget_are_reported() {
     let mut bench = credited("1000");
     let events = by_hand(&mut bench, MovementKind::Buy, "6", "100");
-    let told =
+    let reported =
         events.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
     let raw = |text: &str| money(text).raw();
     assert!(
-        matches!(told, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))
+        matches!(reported, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))
     );
 }
 

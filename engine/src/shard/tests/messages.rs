@@ -30,13 +30,13 @@ fn delays_keep_the_order_of_messages() {
     assert_eq!(reports(&events), [(ExecType::Entered, Status::PendingNew, Qty::ZERO)]);
     let events = bench.cancel(order);
     assert_eq!(reports(&events), [(ExecType::CancelPending, Status::PendingCancel, Qty::ZERO)]);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Some(deadline) = bench.shard.deadline() {
         bench.now = deadline.0;
-        told.extend(reports(&bench.send(CommandKind::Timer)));
+        reported.extend(reports(&bench.send(CommandKind::Timer)));
     }
     assert_eq!(
-        told,
+        reported,
         [
             (ExecType::Accepted, Status::PendingCancel, Qty::ZERO),
             (ExecType::Canceled, Status::Canceled, Qty::ZERO)

@@ -82,7 +82,7 @@ fn a_fill_after_the_rollover_is_booked_for_as_many_days_as_orders_are_kept() {
     let events = bench.report(order, filled(1, "4", "9"));
     assert!(events.iter().any(|body| matches!(body, EventKind::Booked(_))), "{events:?}");
     assert!(
-        matches!(events[0], EventKind::Order(told) if told.what == ExecType::Snapshot),
+        matches!(events[0], EventKind::Order(reported) if reported.what == ExecType::Snapshot),
         "readers have put it away: {events:?}"
     );
     assert_eq!(alerts(&events), [Alert::LateFill]);
@@ -113,7 +113,7 @@ fn a_close_leaves_when_the_cancels_are_confirmed_with_the_size_of_the_position()
     let sale = position_and_order(&mut bench);
     let events = close(&mut bench);
     assert!(
-        instructions(&events).iter().all(|instructions| instructions.ask == VenueRequest::Cancel),
+        instructions(&events).iter().all(|instruction| instruction.request == VenueRequest::Cancel),
         "{events:?}"
     );
     assert_eq!(reason(&close(&mut bench)), Reason::CloseInProgress);
@@ -124,7 +124,7 @@ fn a_close_leaves_when_the_cancels_are_confirmed_with_the_size_of_the_position()
     let instructions = instructions(&events);
     assert_eq!(instructions.len(), 1, "{events:?}");
     assert_eq!(
-        (instructions[0].ask, instructions[0].terms.qty, instructions[0].terms.side),
+        (instructions[0].request, instructions[0].terms.qty, instructions[0].terms.side),
         (VenueRequest::New, qty("6"), Side::Sell)
     );
 }
@@ -220,21 +220,25 @@ fn a_stop_is_sent_once_even_if_several_answers_say_it_is_unknown() {
     bench.send(CommandKind::Trade { security: OUTSIDE, trade });
     let stop = Terms { kind: OrderKind::Stop, stop: price("10"), stop_given: true, ..outside("5") };
     let (order, events) = bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop });
-    assert_eq!(asks(&events), [VenueRequest::New]);
+    assert_eq!(venue_requests(&events), [VenueRequest::New]);
     for connected in [false, true, false, true] {
         bench.send(CommandKind::Adapter { adapter: ADAPTER, connected });
     }
     let state = VenueState::Rejected(Reason::UnknownOrder);
     let unknown = VenueReport::Standing { cum: Qty::ZERO, average: Price::ZERO, state };
-    assert_eq!(asks(&bench.report(order, unknown)), [VenueRequest::New]);
+    assert_eq!(venue_requests(&bench.report(order, unknown)), [VenueRequest::New]);
     assert_eq!(
-        asks(&bench.report(order, unknown)),
+        venue_requests(&bench.report(order, unknown)),
         [VenueRequest::Status],
         "it is the answer to the earlier question"
     );
-    assert_eq!(asks(&bench.report(order, unknown)), [VenueRequest::New], "it is the answer to the later one");
+    assert_eq!(
+        venue_requests(&bench.report(order, unknown)),
+        [VenueRequest::New],
+        "it is the answer to the later one"
+    );
 }
 
-fn asks(events: &[EventKind]) -> Vec<VenueRequest> {
-    instructions(events).iter().map(|instructions| instructions.ask).collect()
+fn venue_requests(events: &[EventKind]) -> Vec<VenueRequest> {
+    instructions(events).iter().map(|instruction| instruction.request).collect()
 }

@@ -136,9 +136,9 @@ fn a_restart_forgets_ports_and_marks_pending_orders_in_doubt() {
     let mut bench = busy();
     let subscribe = CommandKind::Subscribe { strategy: StrategyId::SERVER, security: SIM_STOCK, on: true };
     bench.send(subscribe);
-    let told = bench.shard.applied();
+    let reported = bench.shard.applied();
     let events = bench.begin(ShardSettings::default());
-    assert_eq!(bench.shard.applied(), told + 1);
+    assert_eq!(bench.shard.applied(), reported + 1);
     let in_doubt = events.iter().filter(|body| matches!(body, EventKind::Status(report) if report.in_doubt));
     assert_eq!(in_doubt.count(), 2, "one was never acknowledged, one is being changed: {events:?}");
     assert!(
@@ -191,9 +191,9 @@ fn everything_in_transit_arrives_when_delays_change() {
     bench.send(CommandKind::Timer);
     bench.submit(limit(Side::Buy, 2, "3", "10"));
     let events = bench.begin(ShardSettings::default());
-    let told: Vec<_> = reports(&events).into_iter().map(|(what, status, _)| (what, status)).collect();
+    let reported: Vec<_> = reports(&events).into_iter().map(|(what, status, _)| (what, status)).collect();
     assert_eq!(
-        told,
+        reported,
         [
             (ExecType::Accepted, Status::New),
             (ExecType::Accepted, Status::New),
@@ -216,9 +216,9 @@ fn books_continue_under_new_settings() {
 
 /// Returns the number of ids sent to a port after a restart.
 fn used_ids(events: &[EventKind]) -> usize {
-    let told =
+    let reported =
         events.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
-    told.sum()
+    reported.sum()
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn used_ids_and_first_ids_are_sent_after_a_restart() {
     let ids: Vec<(String, String)> = events
         .iter()
         .filter_map(|body| match body {
-            EventKind::Order(told) if told.order == order => {
-                Some((told.id.to_string(), told.orig_id.to_string()))
+            EventKind::Order(reported) if reported.order == order => {
+                Some((reported.id.to_string(), reported.orig_id.to_string()))
             }
             _ => None,
         })

@@ -57,7 +57,7 @@ impl Runner {
     ) {
         let Some(at) = self.place(strategy).filter(|_| self.begun) else { return };
         self.phases[at][shard.0 as usize] = Some(phase);
-        if self.phases[at].iter().any(|said| *said != Some(phase)) {
+        if self.phases[at].iter().any(|reported| *reported != Some(phase)) {
             return;
         }
         let is_over = matches!(phase, StrategyPhase::Stop | StrategyPhase::Exit);

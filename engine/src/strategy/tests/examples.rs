@@ -12,10 +12,10 @@ fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
 
 /// Runs a walk of trades with a quote of one tick to each side.
 fn walk(rig: &mut RunnerRig, steps: u32, mut look: impl FnMut(&RunnerRig)) {
-    let mut chance = Rng::new(3);
+    let mut rng = Rng::new(3);
     let mut at = price("10").raw();
     for _ in 0..steps {
-        at = (at + (chance.below(7) as i64 - 3) * price("0.01").raw()).max(price("1").raw());
+        at = (at + (rng.below(7) as i64 - 3) * price("0.01").raw()).max(price("1").raw());
         rig.trade(STOCK, Price::from_raw(at));
         look(rig);
     }

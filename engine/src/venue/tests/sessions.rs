@@ -24,7 +24,7 @@ fn ioc_and_fok_are_cancelled_at_once_where_nothing_matches() {
     bench.venue.halt(0, true);
     for tif in [Tif::Ioc, Tif::Fok] {
         bench.order(1, Buy, 5, Some(100), tif);
-        assert_eq!(bench.said(), [(1, Accepted), (1, Canceled(Reason::NoLiquidity))]);
+        assert_eq!(bench.all_outcomes(), [(1, Accepted), (1, Canceled(Reason::NoLiquidity))]);
     }
 }
 
@@ -32,10 +32,10 @@ fn ioc_and_fok_are_cancelled_at_once_where_nothing_matches() {
 fn an_auction_order_needs_its_auction_ahead() {
     let mut bench = bench();
     bench.order(1, Buy, 5, Some(100), Tif::Ato);
-    assert_eq!(bench.said(), [(1, Rejected(Reason::NoAuctionAhead))]);
+    assert_eq!(bench.all_outcomes(), [(1, Rejected(Reason::NoAuctionAhead))]);
     bench.venue.session(0, TradingSession::ClosingAuction);
     bench.order(1, Buy, 5, Some(100), Tif::Ato);
-    assert_eq!(bench.said(), [(1, Rejected(Reason::NoAuctionAhead))]);
+    assert_eq!(bench.all_outcomes(), [(1, Rejected(Reason::NoAuctionAhead))]);
     let mut plain = desk_with(VenueSettings::default());
     let book = plain.venue.add_book(BookSpec { auctions: false, ..spec(VenueSettings::default()) });
     let entry = OrderEntry {
@@ -48,7 +48,7 @@ fn an_auction_order_needs_its_auction_ahead() {
         account: AccountId(1),
     };
     plain.venue.enter(&entry);
-    assert_eq!(plain.said(), [(1, Rejected(Reason::NoAuctionAhead))]);
+    assert_eq!(plain.all_outcomes(), [(1, Rejected(Reason::NoAuctionAhead))]);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use super::*;
 fn steps(bench: &mut VenueBench) -> (usize, usize) {
     let (mut steps, mut fills) = (0, 0);
     loop {
-        let said = bench.venue.outcomes();
-        let filled = said.iter().filter(|(_, outcome)| matches!(outcome, Filled { .. })).count();
+        let outcomes = bench.venue.outcomes();
+        let filled = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Filled { .. })).count();
         assert!(filled <= 2 * FILLS_PER_STEP as usize, "{filled} in one step");
-        assert!(said.len() <= OUTCOMES_PER_STEP_MAX, "{}", said.len());
+        assert!(outcomes.len() <= OUTCOMES_PER_STEP_MAX, "{}", outcomes.len());
         (steps, fills) = (steps + 1, fills + filled);
         let more = bench.venue.has_work(0);
         bench.venue.clear_outcomes();
@@ -164,15 +164,15 @@ fn is_open(venue: &Venue, book: u32) -> bool {
 }
 
 /// Follows the remaining quantity of an order by its outcomes.
-fn follow(left: &mut Qty, asked: Qty, outcome: VenueOutcome) {
+fn follow(left: &mut Qty, requested: Qty, outcome: VenueOutcome) {
     match outcome {
         Accepted => {
             assert!(left.is_zero());
-            *left = asked;
+            *left = requested;
         }
         Replaced => {
             assert!(left.is_positive());
-            *left = asked;
+            *left = requested;
         }
         Rejected(_) | CancelRefused(_) | ReplaceRefused(_) => {}
         Filled { qty, .. } => {

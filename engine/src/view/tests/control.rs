@@ -66,7 +66,7 @@ fn events_for_other_readers_change_only_the_number() {
         EventKind::ToVenue(Instruction {
             adapter: AdapterId(1),
             order: handle(0, 0, 0),
-            ask: VenueRequest::New,
+            request: VenueRequest::New,
             id: id("a"),
             request_id: IntId::NONE,
             terms: Terms::default(),

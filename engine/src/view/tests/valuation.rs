@@ -214,8 +214,8 @@ fn sums_that_cannot_be_counted_are_absent_and_named() {
     // currency.
     pay(&mut bench, 2, "EUR", Money::MAX);
     quote(&mut bench, 5, "1.10", "1.20", "");
-    let rich = bench.view.portfolio(Some(StrategyId(2)), currency("USD"), &reference());
-    assert_eq!(rich.missing, [Missing::TooLarge(currency("EUR"))]);
+    let portfolio = bench.view.portfolio(Some(StrategyId(2)), currency("USD"), &reference());
+    assert_eq!(portfolio.missing, [Missing::TooLarge(currency("EUR"))]);
     pay(&mut bench, 3, "EUR", Money::MAX);
     let both = bench.view.portfolio(None, currency("EUR"), &reference());
     assert!(both.missing.contains(&Missing::TooLarge(currency("EUR"))));

@@ -66,7 +66,7 @@ impl FixSession {
             true => Reason::Requested,
             false => Reason::VenueCancelled,
         };
-        let asked = initiator.pending_changes.get(&(order, answer.cl_ord_id)).copied();
+        let requested = initiator.pending_changes.get(&(order, answer.cl_ord_id)).copied();
         let is_fill = matches!(
             answer.meaning,
             Meaning::Report(VenueReport::Filled { .. } | VenueReport::FilledTo { .. })
@@ -87,7 +87,7 @@ impl FixSession {
         if reconciliation.is_some() && !is_fill {
             self.record_reject_text(message);
         } else {
-            self.queue_execution(message, answer, asked, by);
+            self.queue_execution(message, answer, requested, by);
         }
         reconciliation.into_iter().for_each(|report| self.queue_report(order, report));
     }
@@ -123,7 +123,7 @@ impl FixSession {
         &mut self,
         message: &FixMessage,
         answer: &VenueExecution,
-        asked: Option<VenueRequest>,
+        requested: Option<VenueRequest>,
         by: Reason,
     ) {
         let order = answer.order;
@@ -137,7 +137,7 @@ impl FixSession {
             }
             Meaning::Canceled => self.queue_report(order, VenueReport::Canceled(by)),
             Meaning::Replaced => self.queue_report(order, VenueReport::Replaced),
-            Meaning::Status(status) => self.handle_status(message, order, status, asked, by),
+            Meaning::Status(status) => self.handle_status(message, order, status, requested, by),
         }
     }
 
@@ -148,7 +148,7 @@ impl FixSession {
         message: &FixMessage,
         order: OrderHandle,
         status: u8,
-        asked: Option<VenueRequest>,
+        requested: Option<VenueRequest>,
         by: Reason,
     ) {
         if self.initiator.as_ref().is_some_and(|initiator| initiator.unreconciled.contains(&order)) {
@@ -157,7 +157,7 @@ impl FixSession {
         }
         match status {
             ord_status::NEW | ord_status::PARTIALLY_FILLED | ord_status::FILLED
-                if asked == Some(VenueRequest::Replace) =>
+                if requested == Some(VenueRequest::Replace) =>
             {
                 self.queue_report(order, VenueReport::Replaced)
             }
@@ -181,17 +181,17 @@ impl FixSession {
 
     fn handle_cancel_reject(&mut self, message: &FixMessage, answer: &VenueCancelReject) {
         let Some(initiator) = &mut self.initiator else { return };
-        let Some(asked) = initiator.pending_changes.remove(&(answer.order, answer.cl_ord_id)) else {
+        let Some(requested) = initiator.pending_changes.remove(&(answer.order, answer.cl_ord_id)) else {
             // The request was answered before or never made. Reporting it again would refuse
             // another request.
             initiator.counts.unknown_orders += 1;
             return;
         };
-        if answer.response_to.is_some_and(|to| to != asked) {
+        if answer.response_to.is_some_and(|to| to != requested) {
             initiator.counts.unknown_values += 1;
         }
         self.record_reject_text(message);
-        let report = match asked {
+        let report = match requested {
             VenueRequest::Replace => VenueReport::ReplaceRefused(answer.reason),
             VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
                 VenueReport::CancelRefused(answer.reason)

@@ -117,9 +117,9 @@ impl StompBroker {
             .order_histories
             .of(order_terms.order)
             .unwrap_or(OrderHistory { submitted: stamp.at, ..OrderHistory::default() });
-        let standing = OrderContext { report, past, session: name.as_deref() };
+        let context = OrderContext { report, past, session: name.as_deref() };
         self.publish(now, &topic, stamp.at, |out| {
-            orders::order(out, stamp, order_terms, standing, &reference)
+            orders::order(out, stamp, order_terms, context, &reference)
         });
     }
 
@@ -293,10 +293,11 @@ impl StompBroker {
         adapter: AdapterId,
         connected: bool,
     ) {
-        let words = self.adapters.entry(adapter).or_default();
-        let before = (!words.is_empty()).then(|| words.values().all(|word| *word));
-        words.insert(shard, connected);
-        let after = words.values().all(|word| *word);
+        let connected_by_shard = self.adapters.entry(adapter).or_default();
+        let before = (!connected_by_shard.is_empty())
+            .then(|| connected_by_shard.values().all(|is_connected| *is_connected));
+        connected_by_shard.insert(shard, connected);
+        let after = connected_by_shard.values().all(|is_connected| *is_connected);
         if before == Some(after) {
             return;
         }
